@@ -1,0 +1,1 @@
+"""Vocabulary that every other folder may use: ids, offsets, errors. Imports nothing of ours."""

@@ -1,0 +1,44 @@
+"""The four kinds of error and their fates (style: answer, peer broke the protocol, world failed, our bug)."""
+
+from kio.schema.errors import ErrorCode
+
+__all__ = [
+    "ErrorCode",
+    "InvariantViolated",
+    "PeerError",
+    "Refused",
+    "StorageFailed",
+    "UserError",
+    "ensure",
+]
+
+
+class Refused(Exception):
+    """A request item is answered with an error code; the connection lives on."""
+
+    def __init__(self, code: ErrorCode, detail: str = "") -> None:
+        super().__init__(f"{code.name}: {detail}" if detail else code.name)
+        self.code = code
+        self.detail = detail
+
+
+class PeerError(Exception):
+    """The peer broke the protocol: its connection is closed with one log line."""
+
+
+class StorageFailed(Exception):
+    """The disk refused (full, gone, not ours): the reason is one line for a person."""
+
+
+class UserError(Exception):
+    """A person's mistake on the command line or in a file: printed as one line, exit status 1."""
+
+
+class InvariantViolated(BaseException):
+    """A bug of ours: the process must not continue. Not an Exception, so no blanket except keeps it."""
+
+
+def ensure(condition: object, what: str) -> None:
+    """Raise InvariantViolated(what) unless the condition holds; never for a claim made by a peer."""
+    if not condition:
+        raise InvariantViolated(what)

@@ -1,0 +1,1 @@
+"""Seams to the operating system: clock, readiness loop, files, processes. No knowledge of Kafka."""
