@@ -1,0 +1,546 @@
+"""A broker's settings, under Kafka's names with Kafka's defaults; ours begin with `milena.`."""
+
+from typing import Final, TypeVar
+
+from cluster.config.setting import Alias, Scope, Setting, SettingTable, Update
+from cluster.config.value_type import (
+    INT_MAX,
+    LONG_MAX,
+    Listener,
+    TypeCode,
+    ValueType,
+    boolean,
+    choice,
+    double,
+    integer,
+    list_of,
+    listener_list,
+    long,
+    matching,
+    optional_string,
+    string_list,
+)
+
+T = TypeVar("T")
+
+SECOND_MS: Final = 1_000
+MINUTE_MS: Final = 60 * SECOND_MS
+HOUR_MS: Final = 60 * MINUTE_MS
+DAY_MS: Final = 24 * HOUR_MS
+KIB: Final = 1 << 10
+MIB: Final = 1 << 20
+GIB: Final = 1 << 30
+
+BROKER_SETTINGS: Final = SettingTable("broker")
+
+UNUSED_KAFKA_KEYS: Final = frozenset(
+    {
+        "background.threads",
+        "group.initial.rebalance.delay.ms",
+        "log.cleaner.enable",
+        "num.io.threads",
+        "num.network.threads",
+        "num.recovery.threads.per.data.dir",
+        "num.replica.fetchers",
+        "offsets.topic.num.partitions",
+        "offsets.topic.replication.factor",
+        "queued.max.requests",
+        "transaction.state.log.min.isr",
+        "transaction.state.log.num.partitions",
+        "transaction.state.log.replication.factor",
+    }
+)
+"""Keys of Kafka's own server.properties that nothing here needs: accepted, so such a file works."""
+
+
+def broker_setting(
+    name: str,
+    value_type: ValueType[T],
+    *,
+    default: T,
+    doc: str,
+    scope: Scope = Scope.BROKER,
+    update: Update = Update.READ_ONLY,
+    aliases: tuple[Alias, ...] = (),
+) -> Setting[T]:
+    """State one broker setting and take it into the table."""
+    return BROKER_SETTINGS.add(
+        Setting(name, value_type, default, scope, update, doc, aliases=aliases)
+    )
+
+
+# ------------------------------------------------------------------- identity and addresses
+
+BROKER_ID: Final = broker_setting(
+    "broker.id", integer(at_least=0), default=0, doc="This broker's number, unique in the cluster."
+)
+BROKER_RACK: Final = broker_setting(
+    "broker.rack",
+    optional_string(),
+    default=None,
+    doc="Rack of this broker; replicas of a partition are spread over racks.",
+)
+LISTENERS: Final = broker_setting(
+    "listeners",
+    listener_list(),
+    default=(Listener("PLAINTEXT", "127.0.0.1", 9092),),
+    doc="Addresses to listen on; port 0 takes any free port.",
+)
+ADVERTISED_LISTENERS: Final[Setting[tuple[Listener, ...]]] = broker_setting(
+    "advertised.listeners",
+    listener_list(),
+    default=(),
+    doc="Addresses that clients are told; the listeners themselves when empty.",
+)
+ZOOKEEPER_CONNECT: Final = broker_setting(
+    "zookeeper.connect",
+    matching(r"[^\s,/]+(,[^\s,/]+)*(/\S*)?", "host:port[,host:port...][/chroot]"),
+    default="127.0.0.1:2181",
+    scope=Scope.CLUSTER,
+    doc="Where the registry answers: the built-in one or a ZooKeeper ensemble.",
+)
+ZOOKEEPER_SESSION_TIMEOUT_MS: Final = broker_setting(
+    "zookeeper.session.timeout.ms",
+    integer(at_least=100),
+    default=18 * SECOND_MS,
+    doc="Silence after which the registry declares this broker dead.",
+)
+ZOOKEEPER_CONNECTION_TIMEOUT_MS: Final = broker_setting(
+    "zookeeper.connection.timeout.ms",
+    integer(at_least=100),
+    default=18 * SECOND_MS,
+    doc="How long a starting broker waits for the registry.",
+)
+INTER_BROKER_PROTOCOL_VERSION: Final = broker_setting(
+    "inter.broker.protocol.version",
+    choice("3.9", "3.9-IV0"),
+    default="3.9",
+    scope=Scope.CLUSTER,
+    doc="The Kafka release whose behaviour brokers follow; tools read it to learn what works.",
+)
+CONTROL_HOST: Final = broker_setting(
+    "milena.control.host",
+    matching(r"[^\s/:]+|[0-9a-fA-F:]+", "a host name or address"),
+    default="127.0.0.1",
+    doc="Address on which other brokers reach this one's control and replication endpoints.",
+)
+CONTROL_PORT: Final = broker_setting(
+    "milena.control.port",
+    integer(at_least=0, at_most=65_535),
+    default=0,
+    doc="Port of the control endpoint; 0 takes any free port, announced through the registry.",
+)
+REPLICATION_PORT: Final = broker_setting(
+    "milena.replication.port",
+    integer(at_least=0, at_most=65_535),
+    default=0,
+    doc="Port of the replication endpoint; 0 takes any free port, announced through the registry.",
+)
+
+# ------------------------------------------------------------------- topics
+
+NUM_PARTITIONS: Final = broker_setting(
+    "num.partitions",
+    integer(at_least=1),
+    default=1,
+    doc="Partitions of a topic created without a number.",
+)
+DEFAULT_REPLICATION_FACTOR: Final = broker_setting(
+    "default.replication.factor",
+    integer(at_least=1, at_most=32_767),
+    default=1,
+    doc="Replicas of a topic created without a number. `start` sets min(3, brokers).",
+)
+AUTO_CREATE_TOPICS_ENABLE: Final = broker_setting(
+    "auto.create.topics.enable",
+    boolean(),
+    default=True,
+    doc="Whether asking for an unknown topic creates it.",
+)
+DELETE_TOPIC_ENABLE: Final = broker_setting(
+    "delete.topic.enable", boolean(), default=True, doc="Whether topics may be deleted."
+)
+MIN_INSYNC_REPLICAS: Final = broker_setting(
+    "min.insync.replicas",
+    integer(at_least=1),
+    default=1,
+    update=Update.CLUSTER_WIDE,
+    doc="In-sync replicas that an acks=all produce needs.",
+)
+UNCLEAN_LEADER_ELECTION_ENABLE: Final = broker_setting(
+    "unclean.leader.election.enable",
+    boolean(),
+    default=False,
+    update=Update.CLUSTER_WIDE,
+    doc="Whether a replica outside the ISR may lead when none inside is alive; loses records.",
+)
+AUTO_LEADER_REBALANCE_ENABLE: Final = broker_setting(
+    "auto.leader.rebalance.enable",
+    boolean(),
+    default=True,
+    doc="Whether the controller moves leadership back to preferred replicas.",
+)
+LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS: Final = broker_setting(
+    "leader.imbalance.check.interval.seconds",
+    long(at_least=1),
+    default=300,
+    doc="How often the controller looks for leaders away from their preferred broker.",
+)
+LEADER_IMBALANCE_PER_BROKER_PERCENTAGE: Final = broker_setting(
+    "leader.imbalance.per.broker.percentage",
+    integer(at_least=0, at_most=100),
+    default=10,
+    doc="Share of a broker's preferred partitions led elsewhere that triggers a rebalance.",
+)
+CONTROLLED_SHUTDOWN_ENABLE: Final = broker_setting(
+    "controlled.shutdown.enable",
+    boolean(),
+    default=True,
+    doc="Whether a stopping broker hands its leaderships over first.",
+)
+CONTROLLED_SHUTDOWN_MAX_RETRIES: Final = broker_setting(
+    "controlled.shutdown.max.retries",
+    integer(at_least=0),
+    default=3,
+    doc="How often a stopping broker asks again when leaderships remain.",
+)
+CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS: Final = broker_setting(
+    "controlled.shutdown.retry.backoff.ms",
+    long(at_least=0),
+    default=5 * SECOND_MS,
+    doc="Pause between those attempts.",
+)
+
+# ------------------------------------------------------------------- network
+
+MESSAGE_MAX_BYTES: Final = broker_setting(
+    "message.max.bytes",
+    integer(at_least=0),
+    default=1_048_588,
+    update=Update.CLUSTER_WIDE,
+    doc="Largest record batch, after compression.",
+)
+SOCKET_REQUEST_MAX_BYTES: Final = broker_setting(
+    "socket.request.max.bytes",
+    integer(at_least=1),
+    default=100 * MIB,
+    doc="Largest request; a connection that announces more is closed.",
+)
+SOCKET_SEND_BUFFER_BYTES: Final = broker_setting(
+    "socket.send.buffer.bytes",
+    integer(at_least=-1),
+    default=100 * KIB,
+    doc="SO_SNDBUF of client connections; -1 leaves it to the system.",
+)
+SOCKET_RECEIVE_BUFFER_BYTES: Final = broker_setting(
+    "socket.receive.buffer.bytes",
+    integer(at_least=-1),
+    default=100 * KIB,
+    doc="SO_RCVBUF of client connections; -1 leaves it to the system.",
+)
+SOCKET_LISTEN_BACKLOG_SIZE: Final = broker_setting(
+    "socket.listen.backlog.size",
+    integer(at_least=1),
+    default=50,
+    doc="Connections that may wait to be accepted.",
+)
+MAX_CONNECTIONS: Final = broker_setting(
+    "max.connections",
+    integer(at_least=0),
+    default=INT_MAX,
+    update=Update.CLUSTER_WIDE,
+    doc="Most client connections at a time; the one idle longest makes room.",
+)
+MAX_CONNECTIONS_PER_IP: Final = broker_setting(
+    "max.connections.per.ip",
+    integer(at_least=0),
+    default=INT_MAX,
+    update=Update.CLUSTER_WIDE,
+    doc="Most connections from one address.",
+)
+CONNECTIONS_MAX_IDLE_MS: Final = broker_setting(
+    "connections.max.idle.ms",
+    long(),
+    default=10 * MINUTE_MS,
+    doc="A connection silent for longer is closed.",
+)
+QUEUED_MAX_REQUEST_BYTES: Final = broker_setting(
+    "queued.max.request.bytes",
+    long(at_least=-1),
+    default=-1,
+    doc="Bytes of requests in memory above which no channel is read; -1 for no limit.",
+)
+REQUEST_TIMEOUT_MS: Final = broker_setting(
+    "request.timeout.ms",
+    integer(at_least=1),
+    default=30 * SECOND_MS,
+    doc="How long one broker waits for another's answer.",
+)
+FETCH_MAX_BYTES: Final = broker_setting(
+    "fetch.max.bytes",
+    integer(at_least=1024),
+    default=55 * MIB,
+    doc="Most bytes of one fetch response, whatever the client asked for.",
+)
+
+# ------------------------------------------------------------------- replication
+
+REPLICA_LAG_TIME_MAX_MS: Final = broker_setting(
+    "replica.lag.time.max.ms",
+    long(at_least=1),
+    default=30 * SECOND_MS,
+    doc="How long a follower may trail the leader's log end before it leaves the ISR.",
+)
+REPLICA_FETCH_MAX_BYTES: Final = broker_setting(
+    "replica.fetch.max.bytes",
+    integer(at_least=1),
+    default=MIB,
+    doc="Bytes of one partition in one replica fetch; a larger first batch still travels whole.",
+)
+REPLICA_FETCH_RESPONSE_MAX_BYTES: Final = broker_setting(
+    "replica.fetch.response.max.bytes",
+    integer(at_least=1),
+    default=10 * MIB,
+    doc="Bytes of all partitions in one replica fetch.",
+)
+REPLICA_FETCH_MIN_BYTES: Final = broker_setting(
+    "replica.fetch.min.bytes",
+    integer(at_least=1),
+    default=1,
+    doc="Bytes for which the leader holds a replica fetch back.",
+)
+REPLICA_FETCH_WAIT_MAX_MS: Final = broker_setting(
+    "replica.fetch.wait.max.ms",
+    integer(at_least=1),
+    default=500,
+    doc="How long a leader parks a replica fetch that finds nothing.",
+)
+REPLICA_FETCH_BACKOFF_MS: Final = broker_setting(
+    "replica.fetch.backoff.ms",
+    integer(at_least=0),
+    default=SECOND_MS,
+    doc="Pause of a partition's replication after an error.",
+)
+REPLICA_FETCH_SHARED_MEMORY: Final = broker_setting(
+    "replica.fetch.shared.memory",
+    boolean(),
+    default=True,
+    doc="Whether followers on the leader's host read its segments through the page cache.",
+)
+REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS: Final = broker_setting(
+    "replica.high.watermark.checkpoint.interval.ms",
+    long(at_least=1),
+    default=5 * SECOND_MS,
+    doc="How often high watermarks are written down.",
+)
+
+# ------------------------------------------------------------------- log
+
+LOG_DIRS: Final = broker_setting(
+    "log.dirs",
+    string_list(TypeCode.STRING, allowed="a comma-separated list of directories"),
+    default=("/tmp/milena-logs",),  # as Kafka does; `start` always passes one
+    aliases=(Alias("log.dir", 1),),
+    doc="Directories that hold the partitions.",
+)
+LOG_SEGMENT_BYTES: Final = broker_setting(
+    "log.segment.bytes",
+    integer(at_least=14),
+    default=GIB,
+    update=Update.CLUSTER_WIDE,
+    doc="Size at which a segment is closed and the next begun.",
+)
+LOG_ROLL_MS: Final = broker_setting(
+    "log.roll.ms",
+    long(at_least=1),
+    default=7 * DAY_MS,
+    update=Update.CLUSTER_WIDE,
+    aliases=(Alias("log.roll.hours", HOUR_MS),),
+    doc="Age at which a segment is closed even when it is not full.",
+)
+LOG_ROLL_JITTER_MS: Final = broker_setting(
+    "log.roll.jitter.ms",
+    long(at_least=0),
+    default=0,
+    update=Update.CLUSTER_WIDE,
+    aliases=(Alias("log.roll.jitter.hours", HOUR_MS),),
+    doc="Most that is subtracted at random from that age, so that partitions do not roll at once.",
+)
+LOG_INDEX_INTERVAL_BYTES: Final = broker_setting(
+    "log.index.interval.bytes",
+    integer(at_least=0),
+    default=4096,
+    update=Update.CLUSTER_WIDE,
+    doc="Bytes of log between two entries of the offset index.",
+)
+LOG_INDEX_SIZE_MAX_BYTES: Final = broker_setting(
+    "log.index.size.max.bytes",
+    integer(at_least=4),
+    default=10 * MIB,
+    update=Update.CLUSTER_WIDE,
+    doc="Largest index; a full one closes its segment.",
+)
+LOG_PREALLOCATE: Final = broker_setting(
+    "log.preallocate",
+    boolean(),
+    default=False,
+    update=Update.CLUSTER_WIDE,
+    doc="Whether a new segment gets its whole size on disk at once, instead of in steps.",
+)
+LOG_PREALLOCATE_STEP_BYTES: Final = broker_setting(
+    "milena.log.preallocate.step.bytes",
+    integer(at_least=4096),
+    default=16 * MIB,
+    doc="Disk space that the active segment takes at a time, so that a full disk is a clean error.",
+)
+LOG_RETENTION_MS: Final = broker_setting(
+    "log.retention.ms",
+    long(at_least=-1),
+    default=7 * DAY_MS,
+    update=Update.CLUSTER_WIDE,
+    aliases=(Alias("log.retention.minutes", MINUTE_MS), Alias("log.retention.hours", HOUR_MS)),
+    doc="Age after which a closed segment may be deleted; -1 keeps it for ever.",
+)
+LOG_RETENTION_BYTES: Final = broker_setting(
+    "log.retention.bytes",
+    long(at_least=-1),
+    default=-1,
+    update=Update.CLUSTER_WIDE,
+    doc="Size of a partition above which old segments are deleted; -1 for no limit.",
+)
+LOG_RETENTION_CHECK_INTERVAL_MS: Final = broker_setting(
+    "log.retention.check.interval.ms",
+    long(at_least=1),
+    default=5 * MINUTE_MS,
+    doc="How often segments are checked for deletion.",
+)
+LOG_SEGMENT_DELETE_DELAY_MS: Final = broker_setting(
+    "log.segment.delete.delay.ms",
+    long(at_least=0),
+    default=MINUTE_MS,
+    update=Update.CLUSTER_WIDE,
+    doc="How long a deleted segment's files stay on disk for readers that still hold them.",
+)
+LOG_FLUSH_INTERVAL_MESSAGES: Final = broker_setting(
+    "log.flush.interval.messages",
+    long(at_least=1),
+    default=LONG_MAX,
+    update=Update.CLUSTER_WIDE,
+    doc="Records after which a partition is forced to disk.",
+)
+LOG_FLUSH_INTERVAL_MS: Final = broker_setting(
+    "log.flush.interval.ms",
+    long(at_least=0),
+    default=LONG_MAX,
+    update=Update.CLUSTER_WIDE,
+    doc="Age of the oldest record not yet on disk after which a partition is forced to disk.",
+)
+LOG_FLUSH_SCHEDULER_INTERVAL_MS: Final = broker_setting(
+    "log.flush.scheduler.interval.ms",
+    long(at_least=1),
+    default=LONG_MAX,
+    doc="How often partitions are checked for that age.",
+)
+LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS: Final = broker_setting(
+    "log.flush.offset.checkpoint.interval.ms",
+    integer(at_least=1),
+    default=MINUTE_MS,
+    doc="How often recovery points are written down; a crash rescans what lies after them.",
+)
+LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS: Final = broker_setting(
+    "log.flush.start.offset.checkpoint.interval.ms",
+    integer(at_least=1),
+    default=MINUTE_MS,
+    doc="How often log start offsets are written down.",
+)
+LOG_CLEANUP_POLICY: Final = broker_setting(
+    "log.cleanup.policy",
+    list_of("delete", "compact"),
+    default=("delete",),
+    update=Update.CLUSTER_WIDE,
+    doc="What happens to old segments: deleted, compacted, or both.",
+)
+LOG_CLEANER_DELETE_RETENTION_MS: Final = broker_setting(
+    "log.cleaner.delete.retention.ms",
+    long(at_least=0),
+    default=DAY_MS,
+    update=Update.CLUSTER_WIDE,
+    doc="How long compaction keeps a tombstone for readers that started at the beginning.",
+)
+LOG_CLEANER_MIN_COMPACTION_LAG_MS: Final = broker_setting(
+    "log.cleaner.min.compaction.lag.ms",
+    long(at_least=0),
+    default=0,
+    update=Update.CLUSTER_WIDE,
+    doc="Age below which a record is not compacted away.",
+)
+LOG_CLEANER_MAX_COMPACTION_LAG_MS: Final = broker_setting(
+    "log.cleaner.max.compaction.lag.ms",
+    long(at_least=1),
+    default=LONG_MAX,
+    update=Update.CLUSTER_WIDE,
+    doc="Age at which a record is compacted whatever the dirty ratio.",
+)
+LOG_CLEANER_MIN_CLEANABLE_RATIO: Final = broker_setting(
+    "log.cleaner.min.cleanable.ratio",
+    double(at_least=0, at_most=1),
+    default=0.5,
+    update=Update.CLUSTER_WIDE,
+    doc="Share of a log that must be dirty before it is compacted.",
+)
+LOG_MESSAGE_TIMESTAMP_TYPE: Final = broker_setting(
+    "log.message.timestamp.type",
+    choice("CreateTime", "LogAppendTime"),
+    default="CreateTime",
+    update=Update.CLUSTER_WIDE,
+    doc="Whether records carry the producer's time or the broker's.",
+)
+LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS: Final = broker_setting(
+    "log.message.timestamp.before.max.ms",
+    long(at_least=0),
+    default=LONG_MAX,
+    update=Update.CLUSTER_WIDE,
+    doc="How far a CreateTime timestamp may lie in the past.",
+)
+LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS: Final = broker_setting(
+    "log.message.timestamp.after.max.ms",
+    long(at_least=0),
+    default=LONG_MAX,
+    update=Update.CLUSTER_WIDE,
+    doc="How far a CreateTime timestamp may lie in the future.",
+)
+COMPRESSION_TYPE: Final = broker_setting(
+    "compression.type",
+    choice("producer", "uncompressed", "gzip", "snappy", "lz4", "zstd"),
+    default="producer",
+    update=Update.CLUSTER_WIDE,
+    doc="Codec on disk; `producer` keeps what the producer chose.",
+)
+PRODUCER_ID_EXPIRATION_MS: Final = broker_setting(
+    "producer.id.expiration.ms",
+    integer(at_least=1),
+    default=DAY_MS,
+    update=Update.CLUSTER_WIDE,
+    doc="Silence after which a partition forgets an idempotent producer's sequence.",
+)
+PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS: Final = broker_setting(
+    "producer.id.expiration.check.interval.ms",
+    integer(at_least=1),
+    default=10 * MINUTE_MS,
+    doc="How often partitions look for such producers.",
+)
+
+# ------------------------------------------------------------------- quotas
+
+QUOTA_WINDOW_NUM: Final = broker_setting(
+    "quota.window.num",
+    integer(at_least=1),
+    default=11,
+    doc="Windows over which a client's rate is measured.",
+)
+QUOTA_WINDOW_SIZE_SECONDS: Final = broker_setting(
+    "quota.window.size.seconds",
+    integer(at_least=1),
+    default=1,
+    doc="Length of one such window.",
+)

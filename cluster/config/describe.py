@@ -1,0 +1,65 @@
+"""DescribeConfigs entries, derived from a broker's or a topic's snapshot (KIP-226, KIP-569)."""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from cluster.config.setting import Scope, Setting, Update
+from cluster.config.snapshot import Settings, Source
+from cluster.config.value_type import TypeCode
+
+
+class Synonym(NamedTuple):
+    """One place a value may come from, strongest first in the entry's list."""
+
+    name: str
+    value: str | None
+    source: Source
+
+
+class Entry(NamedTuple):
+    """One line of a DescribeConfigs response; a sensitive value is None."""
+
+    name: str
+    value: str | None
+    source: Source
+    is_default: bool
+    read_only: bool
+    sensitive: bool
+    type: TypeCode
+    documentation: str
+    synonyms: tuple[Synonym, ...]
+
+
+def describe(settings: Settings) -> list[Entry]:
+    """Every setting of a snapshot, aliases included, sorted by name."""
+    return sorted(
+        _entry(settings, setting, name) for setting in settings.table for name in setting.names
+    )
+
+
+def _entry(settings: Settings, setting: Setting[Any], name: str) -> Entry:
+    given = settings.given(setting)
+    source = given[0].source if given else Source.DEFAULT
+    sensitive = setting.type.code == TypeCode.PASSWORD
+    # A topic's value that comes from its broker is the topic's default for AdminClient.
+    is_default = source != Source.DYNAMIC_TOPIC if setting.scope is Scope.TOPIC else not given
+    return Entry(
+        name=name,
+        value=None if sensitive else setting.render_as(name, settings[setting]),
+        source=source,
+        is_default=is_default,
+        read_only=setting.update is Update.READ_ONLY,
+        sensitive=sensitive,
+        type=setting.type.code,
+        documentation=setting.doc,
+        synonyms=tuple(_synonyms(settings, setting, sensitive=sensitive)),
+    )
+
+
+def _synonyms(settings: Settings, setting: Setting[Any], *, sensitive: bool) -> Iterator[Synonym]:
+    for given in settings.given(setting):
+        yield Synonym(given.name, None if sensitive else given.text, given.source)
+    origin = setting.broker_setting or setting
+    default = origin.render(origin.default)
+    if default is not None:
+        yield Synonym(origin.name, None if sensitive else default, Source.DEFAULT)

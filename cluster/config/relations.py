@@ -1,0 +1,110 @@
+"""Rules that hold between settings; each message names its keys and what to change."""
+
+from collections.abc import Iterator
+from typing import Final
+
+from cluster.config import broker, topic
+from cluster.config.setting import SettingError
+from cluster.config.snapshot import Settings
+
+_ANY_ADDRESS: Final = frozenset({"", "0.0.0.0", "::"})
+
+
+def check_broker(settings: Settings) -> None:
+    """Raise SettingError for the first rule between broker settings that is broken."""
+    for problem in _broker_problems(settings):
+        raise SettingError(problem)
+
+
+def check_topic(settings: Settings) -> None:
+    """Raise SettingError for the first rule between topic settings that is broken."""
+    for problem in _topic_problems(settings):
+        raise SettingError(problem)
+
+
+def _broker_problems(settings: Settings) -> Iterator[str]:
+    listeners = settings[broker.LISTENERS]
+    advertised = settings[broker.ADVERTISED_LISTENERS]
+    if not listeners:
+        yield "listeners is empty: a broker needs at least one"
+    if len({listener.port for listener in listeners if listener.port}) < sum(
+        1 for listener in listeners if listener.port
+    ):
+        yield "listeners names one port twice: each listener needs its own"
+    for listener in advertised:
+        if listener.host in _ANY_ADDRESS or listener.port == 0:
+            yield (
+                f"advertised.listeners={listener} is not an address a client can connect to:"
+                " give a host and a port"
+            )
+    if not advertised and any(listener.host in _ANY_ADDRESS for listener in listeners):
+        yield (
+            "listeners binds every address, which a client cannot connect to:"
+            " give advertised.listeners a host and a port"
+        )
+    if not settings[broker.LOG_DIRS]:
+        yield "log.dirs is empty: a broker needs at least one directory"
+    wait, lag = settings[broker.REPLICA_FETCH_WAIT_MAX_MS], settings[broker.REPLICA_LAG_TIME_MAX_MS]
+    if wait > lag:
+        yield (
+            f"replica.fetch.wait.max.ms={wait} is above replica.lag.time.max.ms={lag}:"
+            " parked followers would leave the ISR"
+        )
+    if settings[broker.MESSAGE_MAX_BYTES] > settings[broker.SOCKET_REQUEST_MAX_BYTES]:
+        yield (
+            f"message.max.bytes={settings[broker.MESSAGE_MAX_BYTES]} is above"
+            f" socket.request.max.bytes={settings[broker.SOCKET_REQUEST_MAX_BYTES]}:"
+            " such a batch could never arrive"
+        )
+    queued = settings[broker.QUEUED_MAX_REQUEST_BYTES]
+    if 0 <= queued < settings[broker.SOCKET_REQUEST_MAX_BYTES]:
+        yield (
+            f"queued.max.request.bytes={queued} is below"
+            f" socket.request.max.bytes={settings[broker.SOCKET_REQUEST_MAX_BYTES]}:"
+            " the largest request would never be read"
+        )
+    yield from _compaction_lag_problem(
+        "log.cleaner.min.compaction.lag.ms",
+        settings[broker.LOG_CLEANER_MIN_COMPACTION_LAG_MS],
+        "log.cleaner.max.compaction.lag.ms",
+        settings[broker.LOG_CLEANER_MAX_COMPACTION_LAG_MS],
+    )
+
+
+def _topic_problems(settings: Settings) -> Iterator[str]:
+    yield from _compaction_lag_problem(
+        "min.compaction.lag.ms",
+        settings[topic.MIN_COMPACTION_LAG_MS],
+        "max.compaction.lag.ms",
+        settings[topic.MAX_COMPACTION_LAG_MS],
+    )
+    if settings[topic.COMPRESSION_GZIP_LEVEL] == 0:
+        yield "compression.gzip.level=0 is not valid: it must be 1 to 9, or -1"
+    if settings[topic.REMOTE_STORAGE_ENABLE]:
+        yield "remote.storage.enable=true is not valid: tiered storage is disabled in the brokers"
+    yield from _local_retention_problem(
+        "local.retention.ms",
+        settings[topic.LOCAL_RETENTION_MS],
+        "retention.ms",
+        settings[topic.RETENTION_MS],
+    )
+    yield from _local_retention_problem(
+        "local.retention.bytes",
+        settings[topic.LOCAL_RETENTION_BYTES],
+        "retention.bytes",
+        settings[topic.RETENTION_BYTES],
+    )
+
+
+def _compaction_lag_problem(
+    least_name: str, least_ms: int, most_name: str, most_ms: int
+) -> Iterator[str]:
+    if least_ms > most_ms:
+        yield f"{least_name}={least_ms} is above {most_name}={most_ms}: lower it"
+
+
+def _local_retention_problem(
+    local_name: str, local: int, total_name: str, total: int
+) -> Iterator[str]:
+    if local != -2 and total != -1 and (local > total or local == -1):
+        yield f"{local_name}={local} is above {total_name}={total}: lower it"

@@ -1,0 +1,119 @@
+"""From texts to a checked snapshot: properties files, a broker's settings, a topic's settings.
+
+A mistake in a file or on a command line is a UserError; one in a client's request is a refusal.
+"""
+
+import re
+from collections.abc import Mapping
+
+from cluster.config import relations
+from cluster.config.broker import BROKER_SETTINGS, UNUSED_KAFKA_KEYS
+from cluster.config.setting import SettingError, Update
+from cluster.config.snapshot import Layer, Settings, Source
+from cluster.config.topic import TOPIC_SETTINGS
+from cluster.model.errors import ErrorCode, Refused, UserError
+
+__all__ = [
+    "Settings",
+    "broker_settings",
+    "parse_override",
+    "parse_properties",
+    "reconfigured_broker",
+    "topic_settings",
+    "unused_keys",
+]
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Keys and values of a Java properties file; a later line wins. Raises UserError with the line.
+
+    Understands comments (# and !), `key=value`, `key: value` and a backslash that continues a line.
+    """
+    found: dict[str, str] = {}
+    joined = re.sub(r"(?<!\\)\\\r?\n[ \t]*", "", text)
+    for line in map(str.strip, joined.splitlines()):
+        if not line or line[0] in "#!":
+            continue
+        key, separator, value = _split_property(line)
+        if not separator or not key:
+            raise UserError(f"cannot read the line {line!r}: write it as key=value")
+        found[key] = value
+    return found
+
+
+def parse_override(text: str) -> tuple[str, str]:
+    """Key and value of one `--override key=value`. Raises UserError."""
+    key, separator, value = text.partition("=")
+    if not separator or not key.strip():
+        raise UserError(f"--override {text} is not valid: write it as key=value")
+    return key.strip(), value.strip()
+
+
+def broker_settings(overrides: Mapping[str, str]) -> Settings:
+    """The settings a broker starts with, from its file and command line. Raises UserError."""
+    try:
+        return _broker([Layer(Source.STATIC_BROKER, _used(overrides))])
+    except SettingError as problem:
+        raise UserError(str(problem)) from None
+
+
+def reconfigured_broker(
+    overrides: Mapping[str, str], cluster_wide: Mapping[str, str], own: Mapping[str, str]
+) -> Settings:
+    """A running broker's settings: its own dynamic values, over cluster-wide ones, over the static.
+
+    Raises Refused(invalid_config) for a dynamic key that is unknown, invalid or read-only.
+    """
+    try:
+        return _broker(
+            [
+                Layer(Source.DYNAMIC_BROKER, own),
+                Layer(Source.DYNAMIC_DEFAULT_BROKER, cluster_wide),
+                Layer(Source.STATIC_BROKER, _used(overrides)),
+            ]
+        )
+    except SettingError as problem:
+        raise Refused(ErrorCode.invalid_config, str(problem)) from None
+
+
+def topic_settings(broker: Settings, overrides: Mapping[str, str]) -> Settings:
+    """A topic's settings over those of a broker. Raises Refused(invalid_config)."""
+    try:
+        settings = Settings(TOPIC_SETTINGS, [Layer(Source.DYNAMIC_TOPIC, overrides)], below=broker)
+        relations.check_topic(settings)
+    except SettingError as problem:
+        raise Refused(ErrorCode.invalid_config, str(problem)) from None
+    return settings
+
+
+def unused_keys(overrides: Mapping[str, str]) -> list[str]:
+    """Those keys that Kafka knows and nothing here needs: worth one line to a person."""
+    return sorted(UNUSED_KAFKA_KEYS & overrides.keys())
+
+
+def _broker(layers: list[Layer]) -> Settings:
+    for layer in layers:
+        if layer.source != Source.STATIC_BROKER:
+            _refuse_read_only(layer)
+    settings = Settings(BROKER_SETTINGS, layers)
+    relations.check_broker(settings)
+    return settings
+
+
+def _refuse_read_only(layer: Layer) -> None:
+    for name in layer.texts:
+        update = BROKER_SETTINGS.find(name).update
+        cluster_wide = layer.source == Source.DYNAMIC_DEFAULT_BROKER
+        if update == Update.READ_ONLY or (update == Update.PER_BROKER and cluster_wide):
+            raise SettingError(f"{name} cannot be changed this way: it is {update.value}")
+
+
+def _used(overrides: Mapping[str, str]) -> Mapping[str, str]:
+    if not UNUSED_KAFKA_KEYS & overrides.keys():
+        return overrides
+    return {key: text for key, text in overrides.items() if key not in UNUSED_KAFKA_KEYS}
+
+
+def _split_property(line: str) -> tuple[str, str, str]:
+    matched = re.fullmatch(r"([^=:\s]+)\s*([=:])\s*(.*)", line)
+    return (matched[1], matched[2], matched[3]) if matched else (line, "", "")

@@ -1,0 +1,87 @@
+"""An immutable set of values, with where each came from; a change makes another snapshot."""
+
+import enum
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple, TypeVar
+
+from cluster.config.setting import Setting, SettingTable
+
+T = TypeVar("T")
+
+
+class Source(enum.IntEnum):
+    """The source codes of DescribeConfigs responses (KIP-226)."""
+
+    DYNAMIC_TOPIC = 1
+    DYNAMIC_BROKER = 2
+    DYNAMIC_DEFAULT_BROKER = 3
+    STATIC_BROKER = 4
+    DEFAULT = 5
+
+
+class Layer(NamedTuple):
+    """Texts that one place gave, by setting name or alias."""
+
+    source: Source
+    texts: Mapping[str, str]
+
+
+class Given(NamedTuple):
+    """One value that somebody gave, effective or hidden by a stronger one."""
+
+    name: str
+    text: str
+    value: Any
+    source: Source
+
+
+class Settings:
+    """Values of one broker or one topic; `settings[handle]` has the handle's type.
+
+    Invariant: every text ever given was parsed, so a hidden value is valid too.
+    """
+
+    __slots__ = ("_given", "_values", "table")
+
+    def __init__(
+        self, table: SettingTable, layers: Iterable[Layer], below: "Settings | None" = None
+    ) -> None:
+        """Take `layers`, strongest first, over `below` (a topic's broker). Raises SettingError."""
+        self.table: Final = table
+        ordered = tuple(layers)
+        for layer in ordered:
+            for name in layer.texts:
+                table.find(name)
+        self._given: Final = MappingProxyType(
+            {setting.name: _all_given(setting, ordered, below) for setting in table}
+        )
+        self._values: Final = MappingProxyType(
+            {
+                setting.name: given[0].value if given else setting.default
+                for setting, given in zip(table, self._given.values(), strict=True)
+            }
+        )
+
+    def __getitem__(self, setting: Setting[T]) -> T:
+        """The effective value."""
+        value: T = self._values[setting.name]
+        return value
+
+    def given(self, setting: Setting[Any]) -> tuple[Given, ...]:
+        """Every value given for it, strongest first; empty when the default is in effect."""
+        return self._given[setting.name]
+
+
+def _all_given(
+    setting: Setting[Any], layers: tuple[Layer, ...], below: Settings | None
+) -> tuple[Given, ...]:
+    here = tuple(
+        Given(name, layer.texts[name], setting.parse(name, layer.texts[name]), layer.source)
+        for layer in layers
+        for name in setting.names
+        if name in layer.texts
+    )
+    if below is None or setting.broker_setting is None:
+        return here
+    return here + below.given(setting.broker_setting)

@@ -1,0 +1,141 @@
+"""A topic's settings, under Kafka 3.9's names; most follow a broker setting unless overridden."""
+
+from typing import Final, TypeVar
+
+from cluster.config import broker
+from cluster.config.setting import Scope, Setting, SettingTable, Update
+from cluster.config.value_type import (
+    ValueType,
+    boolean,
+    integer,
+    long,
+    matching,
+    string_list,
+)
+
+T = TypeVar("T")
+
+TOPIC_SETTINGS: Final = SettingTable("topic")
+
+_THROTTLED_REPLICAS: Final = string_list(
+    pattern=r"\*|none|\d+:\d+", allowed="a comma-separated list of partition:broker, * or none"
+)
+
+
+def topic_setting(name: str, value_type: ValueType[T], *, default: T, doc: str) -> Setting[T]:
+    """State a setting that only topics have."""
+    return TOPIC_SETTINGS.add(
+        Setting(name, value_type, default, Scope.TOPIC, Update.CLUSTER_WIDE, doc)
+    )
+
+
+def follows(broker_setting: Setting[T], name: str) -> Setting[T]:
+    """State a topic setting whose type, default and meaning are those of a broker setting."""
+    return TOPIC_SETTINGS.add(
+        Setting(
+            name,
+            broker_setting.type,
+            broker_setting.default,
+            Scope.TOPIC,
+            Update.CLUSTER_WIDE,
+            broker_setting.doc,
+            broker_setting=broker_setting,
+        )
+    )
+
+
+CLEANUP_POLICY: Final = follows(broker.LOG_CLEANUP_POLICY, "cleanup.policy")
+COMPRESSION_TYPE: Final = follows(broker.COMPRESSION_TYPE, "compression.type")
+COMPRESSION_GZIP_LEVEL: Final = topic_setting(
+    "compression.gzip.level",
+    integer(at_least=-1, at_most=9),
+    default=-1,
+    doc="Level where the broker itself compresses with gzip; -1 is the codec's default.",
+)
+COMPRESSION_LZ4_LEVEL: Final = topic_setting(
+    "compression.lz4.level",
+    integer(at_least=1, at_most=17),
+    default=9,
+    doc="Level where the broker itself compresses with lz4.",
+)
+COMPRESSION_ZSTD_LEVEL: Final = topic_setting(
+    "compression.zstd.level",
+    integer(at_least=-131_072, at_most=22),
+    default=3,
+    doc="Level where the broker itself compresses with zstd.",
+)
+DELETE_RETENTION_MS: Final = follows(broker.LOG_CLEANER_DELETE_RETENTION_MS, "delete.retention.ms")
+FILE_DELETE_DELAY_MS: Final = follows(broker.LOG_SEGMENT_DELETE_DELAY_MS, "file.delete.delay.ms")
+FLUSH_MESSAGES: Final = follows(broker.LOG_FLUSH_INTERVAL_MESSAGES, "flush.messages")
+FLUSH_MS: Final = follows(broker.LOG_FLUSH_INTERVAL_MS, "flush.ms")
+FOLLOWER_REPLICATION_THROTTLED_REPLICAS: Final[Setting[tuple[str, ...]]] = topic_setting(
+    "follower.replication.throttled.replicas",
+    _THROTTLED_REPLICAS,
+    default=(),
+    doc="Followers whose replication counts against the replication quota.",
+)
+INDEX_INTERVAL_BYTES: Final = follows(broker.LOG_INDEX_INTERVAL_BYTES, "index.interval.bytes")
+LEADER_REPLICATION_THROTTLED_REPLICAS: Final[Setting[tuple[str, ...]]] = topic_setting(
+    "leader.replication.throttled.replicas",
+    _THROTTLED_REPLICAS,
+    default=(),
+    doc="Leaders whose replication counts against the replication quota.",
+)
+LOCAL_RETENTION_BYTES: Final = topic_setting(
+    "local.retention.bytes",
+    long(at_least=-2),
+    default=-2,
+    doc="Bytes that stay on local disk once a remote tier has them; -2 follows retention.bytes.",
+)
+LOCAL_RETENTION_MS: Final = topic_setting(
+    "local.retention.ms",
+    long(at_least=-2),
+    default=-2,
+    doc="Age that stays on local disk once a remote tier has it; -2 follows retention.ms.",
+)
+MAX_COMPACTION_LAG_MS: Final = follows(
+    broker.LOG_CLEANER_MAX_COMPACTION_LAG_MS, "max.compaction.lag.ms"
+)
+MAX_MESSAGE_BYTES: Final = follows(broker.MESSAGE_MAX_BYTES, "max.message.bytes")
+MESSAGE_DOWNCONVERSION_ENABLE: Final = topic_setting(
+    "message.downconversion.enable",
+    boolean(),
+    default=True,
+    doc="Accepted for old tools; record batches are only ever sent in format 2.",
+)
+MESSAGE_FORMAT_VERSION: Final = topic_setting(
+    "message.format.version",
+    matching(r"\d+\.\d+(\.\d+)*(-IV\d+)?", "a Kafka release such as 3.0-IV1"),
+    default="3.0-IV1",
+    doc="Accepted for old tools; record batches are always stored in format 2 (KIP-724).",
+)
+MESSAGE_TIMESTAMP_AFTER_MAX_MS: Final = follows(
+    broker.LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS, "message.timestamp.after.max.ms"
+)
+MESSAGE_TIMESTAMP_BEFORE_MAX_MS: Final = follows(
+    broker.LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS, "message.timestamp.before.max.ms"
+)
+MESSAGE_TIMESTAMP_TYPE: Final = follows(broker.LOG_MESSAGE_TIMESTAMP_TYPE, "message.timestamp.type")
+MIN_CLEANABLE_DIRTY_RATIO: Final = follows(
+    broker.LOG_CLEANER_MIN_CLEANABLE_RATIO, "min.cleanable.dirty.ratio"
+)
+MIN_COMPACTION_LAG_MS: Final = follows(
+    broker.LOG_CLEANER_MIN_COMPACTION_LAG_MS, "min.compaction.lag.ms"
+)
+MIN_INSYNC_REPLICAS: Final = follows(broker.MIN_INSYNC_REPLICAS, "min.insync.replicas")
+PREALLOCATE: Final = follows(broker.LOG_PREALLOCATE, "preallocate")
+REMOTE_STORAGE_ENABLE: Final = topic_setting(
+    "remote.storage.enable",
+    boolean(),
+    default=False,
+    doc="Whether closed segments are copied to a remote tier.",
+)
+RETENTION_BYTES: Final = follows(broker.LOG_RETENTION_BYTES, "retention.bytes")
+RETENTION_MS: Final = follows(broker.LOG_RETENTION_MS, "retention.ms")
+SEGMENT_BYTES: Final = follows(broker.LOG_SEGMENT_BYTES, "segment.bytes")
+SEGMENT_INDEX_BYTES: Final = follows(broker.LOG_INDEX_SIZE_MAX_BYTES, "segment.index.bytes")
+SEGMENT_JITTER_MS: Final = follows(broker.LOG_ROLL_JITTER_MS, "segment.jitter.ms")
+SEGMENT_MS: Final = follows(broker.LOG_ROLL_MS, "segment.ms")
+UNCLEAN_LEADER_ELECTION_ENABLE: Final = follows(
+    broker.UNCLEAN_LEADER_ELECTION_ENABLE, "unclean.leader.election.enable"
+)

@@ -1,0 +1,202 @@
+"""What a setting's value may be: how its text is read, checked, written back and described.
+
+Type codes are those of DescribeConfigs (KIP-569); names follow Kafka's ConfigDef.
+"""
+
+import enum
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Generic, NamedTuple, TypeVar
+
+T = TypeVar("T")
+
+INT_MAX: Final = 2**31 - 1
+LONG_MAX: Final = 2**63 - 1
+
+
+class TypeCode(enum.IntEnum):
+    """The type codes of DescribeConfigs responses (KIP-569)."""
+
+    BOOLEAN = 1
+    STRING = 2
+    INT = 3
+    SHORT = 4
+    LONG = 5
+    DOUBLE = 6
+    LIST = 7
+    CLASS = 8
+    PASSWORD = 9
+
+
+@dataclass(frozen=True, slots=True)
+class ValueType(Generic[T]):
+    """One kind of value. `parse` raises ValueError for text outside `allowed`."""
+
+    code: TypeCode
+    allowed: str
+    """The range in words, as an error message and the sample file show it."""
+    parse: Callable[[str], T]
+    render: Callable[[T], str | None]
+    """The text that `parse` reads back; None is Kafka's null."""
+
+
+class Listener(NamedTuple):
+    """One address clients may connect to: `PLAINTEXT://127.0.0.1:9092`."""
+
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        """The form of the properties file; an IPv6 host in brackets."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.name}://{host}:{self.port}"
+
+
+def integer(*, at_least: int | None = None, at_most: int = INT_MAX) -> ValueType[int]:
+    """A 32-bit integer in [at_least, at_most]."""
+    return _whole_number(TypeCode.INT, -INT_MAX - 1 if at_least is None else at_least, at_most)
+
+
+def long(*, at_least: int | None = None, at_most: int = LONG_MAX) -> ValueType[int]:
+    """A 64-bit integer in [at_least, at_most]."""
+    return _whole_number(TypeCode.LONG, -LONG_MAX - 1 if at_least is None else at_least, at_most)
+
+
+def double(*, at_least: float, at_most: float) -> ValueType[float]:
+    """A number in [at_least, at_most]."""
+
+    def parse(text: str) -> float:
+        value = float(text)
+        if not at_least <= value <= at_most:
+            raise ValueError(text)
+        return value
+
+    return ValueType(TypeCode.DOUBLE, f"a number from {at_least} to {at_most}", parse, str)
+
+
+def boolean() -> ValueType[bool]:
+    """`true` or `false`, in any case."""
+
+    def parse(text: str) -> bool:
+        match text.lower():
+            case "true":
+                return True
+            case "false":
+                return False
+        raise ValueError(text)
+
+    return ValueType(TypeCode.BOOLEAN, "true or false", parse, lambda value: str(value).lower())
+
+
+def string() -> ValueType[str]:
+    """Any text that is not empty."""
+    return ValueType(TypeCode.STRING, "a text", _not_empty, str)
+
+
+def optional_string() -> ValueType[str | None]:
+    """Any text; empty text is null."""
+    return ValueType(TypeCode.STRING, "a text", lambda text: text or None, lambda value: value)
+
+
+def matching(pattern: str, allowed: str) -> ValueType[str]:
+    """Text that matches `pattern` entirely; `allowed` says that pattern in words."""
+    compiled = re.compile(pattern)
+
+    def parse(text: str) -> str:
+        if not compiled.fullmatch(text):
+            raise ValueError(text)
+        return text
+
+    return ValueType(TypeCode.STRING, allowed, parse, str)
+
+
+def choice(*choices: str) -> ValueType[str]:
+    """Exactly one of `choices`."""
+
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise ValueError(text)
+        return text
+
+    return ValueType(TypeCode.STRING, _either(choices), parse, str)
+
+
+def list_of(*choices: str) -> ValueType[tuple[str, ...]]:
+    """A comma-separated list without duplicates, not empty, each item one of `choices`."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        items = _split(text)
+        if not items or len(set(items)) != len(items) or not set(items) <= set(choices):
+            raise ValueError(text)
+        return items
+
+    return ValueType(
+        TypeCode.LIST, f"a comma-separated list of {_either(choices)}", parse, ",".join
+    )
+
+
+def string_list(
+    code: TypeCode = TypeCode.LIST, *, pattern: str = ".+", allowed: str = "a comma-separated list"
+) -> ValueType[tuple[str, ...]]:
+    """A comma-separated list, perhaps empty; each item matches `pattern` entirely."""
+    compiled = re.compile(pattern)
+
+    def parse(text: str) -> tuple[str, ...]:
+        items = _split(text)
+        if not all(compiled.fullmatch(item) for item in items):
+            raise ValueError(text)
+        return items
+
+    return ValueType(code, allowed, parse, ",".join)
+
+
+def listener_list() -> ValueType[tuple[Listener, ...]]:
+    """Comma-separated `PLAINTEXT://host:port`; an empty host binds every address."""
+
+    def parse(text: str) -> tuple[Listener, ...]:
+        return tuple(_parse_listener(item) for item in _split(text))
+
+    return ValueType(
+        TypeCode.STRING,
+        "a comma-separated list of PLAINTEXT://host:port",
+        parse,
+        lambda listeners: ",".join(map(str, listeners)) or None,
+    )
+
+
+def _parse_listener(text: str) -> Listener:
+    matched = re.fullmatch(r"(PLAINTEXT)://(?:\[([0-9a-fA-F:.]+)\]|([^:/\[\]]*)):(\d+)", text)
+    if matched is None or int(matched[4]) > 65_535:
+        raise ValueError(text)
+    return Listener(matched[1], matched[2] or matched[3], int(matched[4]))
+
+
+def _whole_number(code: TypeCode, at_least: int, at_most: int) -> ValueType[int]:
+    if at_most in (INT_MAX, LONG_MAX):
+        allowed = f"a whole number, {at_least} or more" if at_least > -INT_MAX else "a whole number"
+    else:
+        allowed = f"a whole number from {at_least} to {at_most}"
+
+    def parse(text: str) -> int:
+        value = int(text) if re.fullmatch(r"[+-]?[0-9]+", text) else None
+        if value is None or not at_least <= value <= at_most:
+            raise ValueError(text)
+        return value
+
+    return ValueType(code, allowed, parse, str)
+
+
+def _not_empty(text: str) -> str:
+    if not text:
+        raise ValueError(text)
+    return text
+
+
+def _split(text: str) -> tuple[str, ...]:
+    return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+def _either(choices: tuple[str, ...]) -> str:
+    return ", ".join(choices[:-1]) + f" or {choices[-1]}" if len(choices) > 1 else choices[0]
