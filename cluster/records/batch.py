@@ -1,0 +1,265 @@
+"""Record batch v2 as bytes: header view, checks of a produced batch, stamping by the leader.
+
+Works in constant time per batch, apart from the checksum; never looks at single records.
+Layout after Apache Kafka's protocol guide, "Record Batch".
+"""
+
+import struct
+from collections.abc import Iterator
+from enum import IntEnum
+from mmap import mmap
+from typing import Final, NamedTuple
+
+from crc32c import crc32c
+
+from cluster.model.errors import ErrorCode, Refused
+
+#  0 base_offset            int64   outside the checksum: the leader's to set
+#  8 batch_length           int32   bytes after this field
+# 12 partition_leader_epoch int32   outside the checksum: the leader's to set
+# 16 magic                  int8    2
+# 17 crc                    uint32  CRC-32C of everything from byte 21 on
+# 21 attributes             int16   bits 0-2 codec, 3 LogAppendTime, 4 transactional, 5 control
+# 23 last_offset_delta      int32
+# 27 base_timestamp         int64
+# 35 max_timestamp          int64
+# 43 producer_id            int64
+# 51 producer_epoch         int16
+# 53 base_sequence          int32
+# 57 record_count           int32
+# 61 records
+_HEADER: Final = struct.Struct(">qiibIhiqqqhii")
+_OFFSET_LENGTH_EPOCH: Final = struct.Struct(">qii")
+_CRC: Final = struct.Struct(">I")
+_ATTRIBUTES: Final = struct.Struct(">h")
+_TIMESTAMP: Final = struct.Struct(">q")
+_CRC_POSITION: Final = 17
+_ATTRIBUTES_POSITION: Final = 21
+_MAX_TIMESTAMP_POSITION: Final = 35
+_MAGIC_POSITION: Final = 16
+
+HEADER_BYTES: Final = 61
+LENGTH_OVERHEAD_BYTES: Final = 12
+"""Base offset and batch length: what the field `batch_length` does not count."""
+MAGIC_V2: Final = 2
+NO_TIMESTAMP: Final = -1
+MAX_INT32: Final = 2**31 - 1
+
+Buffer = bytes | bytearray | memoryview | mmap
+WritableBuffer = bytearray | memoryview | mmap
+
+CODEC_MASK: Final = 0x07
+LOG_APPEND_TIME_BIT: Final = 0x08
+TRANSACTIONAL_BIT: Final = 0x10
+CONTROL_BIT: Final = 0x20
+
+
+class Compression(IntEnum):
+    """Codec of a batch's records: bits 0-2 of its attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+    @classmethod
+    def of_name(cls, name: str) -> "Compression":
+        """The codec called so by `compression.type` (`uncompressed` is NONE). Raises KeyError."""
+        return cls.NONE if name == "uncompressed" else cls[name.upper()]
+
+
+class BatchHeader(NamedTuple):
+    """The first 61 bytes of a batch, field by field."""
+
+    base_offset: int
+    batch_length: int
+    partition_leader_epoch: int
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: int
+    max_timestamp: int
+    producer_id: int
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of the whole batch, header included."""
+        return LENGTH_OVERHEAD_BYTES + self.batch_length
+
+    @property
+    def last_offset(self) -> int:
+        """Offset of the last record (inclusive)."""
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def last_sequence(self) -> int:
+        """Sequence number of the last record; wraps to 0 after 2^31 - 1; -1 without sequences."""
+        if self.base_sequence < 0:
+            return -1
+        return (self.base_sequence + self.last_offset_delta) & MAX_INT32
+
+    @property
+    def compression(self) -> Compression:
+        """Codec of the records. Raises Refused(unsupported_compression_type) for an unknown one."""
+        try:
+            return Compression(self.attributes & CODEC_MASK)
+        except ValueError:
+            raise Refused(
+                ErrorCode.unsupported_compression_type, f"codec {self.attributes & CODEC_MASK}"
+            ) from None
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """True when `max_timestamp`, set by the leader, is the timestamp of every record."""
+        return bool(self.attributes & LOG_APPEND_TIME_BIT)
+
+    @property
+    def is_transactional(self) -> bool:
+        """True when the batch belongs to a transaction."""
+        return bool(self.attributes & TRANSACTIONAL_BIT)
+
+    @property
+    def is_control(self) -> bool:
+        """True for commit and abort markers."""
+        return bool(self.attributes & CONTROL_BIT)
+
+    def pack(self) -> bytes:
+        """The 61 bytes that `read_header` reads."""
+        return _HEADER.pack(*self)
+
+
+def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The header at a position. Raises Refused(corrupt_message) for fewer than 61 bytes."""
+    try:
+        return BatchHeader._make(_HEADER.unpack_from(buffer, position))
+    except struct.error:
+        raise Refused(ErrorCode.corrupt_message, "batch shorter than its header") from None
+
+
+def checksum(batch: Buffer) -> int:
+    """CRC-32C of a whole batch, from its attributes to its end, without a copy."""
+    return crc32c(memoryview(batch)[_ATTRIBUTES_POSITION:])
+
+
+class BatchLimits(NamedTuple):
+    """What a partition accepts from a producer; -1 and 2^63 - 1 are Kafka's "no bound"."""
+
+    max_message_bytes: int
+    is_log_append_time: bool = False
+    timestamp_before_max_ms: int = 2**63 - 1
+    timestamp_after_max_ms: int = 2**63 - 1
+
+
+def validate_produced(records: memoryview, limits: BatchLimits, now_ms: int) -> BatchHeader:
+    """Check the one batch of a produce request and return its header.
+
+    Timestamps are bounded by the batch's own first and maximum, so that no record is decoded.
+    Raises Refused: corrupt_message (sizes, checksum), invalid_record (not one plain batch),
+    unsupported_for_message_format (formats v0 and v1), message_too_large, invalid_timestamp,
+    unsupported_compression_type.
+    """
+    size = len(records)
+    if size > _MAGIC_POSITION and (magic := records[_MAGIC_POSITION]) != MAGIC_V2:
+        code = (
+            ErrorCode.unsupported_for_message_format
+            if magic < MAGIC_V2
+            else ErrorCode.invalid_record
+        )
+        raise Refused(code, f"record batch of magic {magic}; only magic 2 is accepted")
+    header = read_header(records)
+    batch_size = LENGTH_OVERHEAD_BYTES + header.batch_length
+    if batch_size != size:
+        if HEADER_BYTES <= batch_size <= size - HEADER_BYTES:
+            raise Refused(ErrorCode.invalid_record, "more than one record batch for a partition")
+        raise Refused(ErrorCode.corrupt_message, f"batch of {batch_size} bytes in {size} bytes")
+    if size > limits.max_message_bytes:
+        raise Refused(
+            ErrorCode.message_too_large, f"{size} bytes; the limit is {limits.max_message_bytes}"
+        )
+    if crc32c(records[_ATTRIBUTES_POSITION:]) != header.crc:
+        raise Refused(ErrorCode.corrupt_message, "checksum of the batch does not match")
+    attributes = header.attributes
+    if (
+        header.base_offset
+        or header.record_count != header.last_offset_delta + 1
+        or header.record_count <= 0
+        or attributes & CONTROL_BIT
+        or (header.producer_id >= 0 and header.base_sequence < 0)
+    ):
+        raise _not_plain(header)
+    if attributes & CODEC_MASK > Compression.ZSTD:
+        raise Refused(ErrorCode.unsupported_compression_type, f"codec {attributes & CODEC_MASK}")
+    if not limits.is_log_append_time:
+        _check_timestamps(header, limits, now_ms)
+    return header
+
+
+def _not_plain(header: BatchHeader) -> Refused:
+    if header.base_offset:
+        reason = f"base offset of a produced batch is {header.base_offset}, not 0"
+    elif header.attributes & CONTROL_BIT:
+        reason = "control batch from a client"
+    elif header.producer_id >= 0 and header.base_sequence < 0:
+        reason = f"producer id {header.producer_id} without a sequence number"
+    else:
+        reason = f"{header.record_count} records for last offset delta {header.last_offset_delta}"
+    return Refused(ErrorCode.invalid_record, reason)
+
+
+def _check_timestamps(header: BatchHeader, limits: BatchLimits, now_ms: int) -> None:
+    if header.attributes & LOG_APPEND_TIME_BIT:
+        raise Refused(ErrorCode.invalid_timestamp, "LogAppendTime is the broker's to set")
+    if header.max_timestamp - now_ms > limits.timestamp_after_max_ms:
+        raise Refused(
+            ErrorCode.invalid_timestamp,
+            f"timestamp {header.max_timestamp} is too far after the broker's {now_ms}",
+        )
+    oldest = header.base_timestamp
+    if oldest != NO_TIMESTAMP and now_ms - oldest > limits.timestamp_before_max_ms:
+        raise Refused(
+            ErrorCode.invalid_timestamp,
+            f"timestamp {oldest} is too far before the broker's {now_ms}",
+        )
+
+
+def stamp_offset_and_epoch(
+    buffer: WritableBuffer, position: int, base_offset: int, batch_length: int, leader_epoch: int
+) -> None:
+    """Give the batch at a position its base offset and leader epoch; its checksum stays right."""
+    _OFFSET_LENGTH_EPOCH.pack_into(buffer, position, base_offset, batch_length, leader_epoch)
+
+
+def stamp_log_append_time(batch: memoryview, attributes: int, timestamp_ms: int) -> None:
+    """Make `timestamp_ms` the timestamp of every record of a batch and renew the checksum."""
+    _ATTRIBUTES.pack_into(batch, _ATTRIBUTES_POSITION, attributes | LOG_APPEND_TIME_BIT)
+    _TIMESTAMP.pack_into(batch, _MAX_TIMESTAMP_POSITION, timestamp_ms)
+    stamp_checksum(batch)
+
+
+def stamp_checksum(batch: memoryview) -> None:
+    """Write the checksum of a finished batch into it."""
+    _CRC.pack_into(batch, _CRC_POSITION, crc32c(batch[_ATTRIBUTES_POSITION:]))
+
+
+def batches_of(buffer: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:
+    """Header and bytes of each whole batch; a part of a batch at the end is left out.
+
+    Raises Refused(corrupt_message) for a size or magic that no batch has. Checks no checksum.
+    """
+    position, end = 0, len(buffer)
+    while position + HEADER_BYTES <= end:
+        header = read_header(buffer, position)
+        size = header.size_bytes
+        if size < HEADER_BYTES or header.magic != MAGIC_V2:
+            raise Refused(
+                ErrorCode.corrupt_message, f"no record batch v2 at byte {position} of {end}"
+            )
+        if position + size > end:
+            return
+        yield header, buffer[position : position + size]
+        position += size

@@ -1,0 +1,139 @@
+"""The four codecs of record batches, over whole byte strings and with a bound on the output.
+
+Never reads records. Sources: RFC 1952, xerial's snappy framing, the LZ4 frame format, RFC 8878.
+"""
+
+import struct
+import zlib
+from collections.abc import Callable
+from typing import Final
+
+from cluster.model.errors import ErrorCode, Refused
+from cluster.records.batch import Buffer, Compression
+
+MAX_DECOMPRESSED_BYTES: Final = 256 * 1024 * 1024
+"""Bound on one batch's records, against a few bytes that unfold to gigabytes."""
+
+_GZIP_WINDOW_BITS: Final = 31  # zlib's 15-bit window, with gzip's header and trailer
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK_BYTES: Final = 32 * 1024
+_INT32: Final = struct.Struct(">i")
+_FIRST_GUESS_BYTES: Final = 64 * 1024
+
+
+def compress(codec: Compression, plain: Buffer) -> bytes:
+    """The bytes as this codec writes them (snappy in xerial's framing, as Kafka's clients do)."""
+    if codec is Compression.NONE:
+        return bytes(plain)
+    if codec is Compression.GZIP:
+        packer = zlib.compressobj(wbits=_GZIP_WINDOW_BITS)
+        return packer.compress(plain) + packer.flush()
+    if codec is Compression.SNAPPY:
+        return _xerial_compress(memoryview(plain))
+    import cramjam
+
+    module = cramjam.lz4 if codec is Compression.LZ4 else cramjam.zstd
+    return bytes(module.compress(bytes(plain)))
+
+
+def decompress(
+    codec: Compression, packed: Buffer, max_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> bytes | bytearray | memoryview:
+    """The plain bytes; at most `max_bytes`, else, and if damaged, Refused(corrupt_message)."""
+    view = memoryview(packed)
+    if codec is Compression.NONE:
+        return view
+    if codec is Compression.GZIP:
+        return _gzip_decompress(view, max_bytes)
+    if codec is Compression.SNAPPY:
+        return _snappy_decompress(view, max_bytes)
+    import cramjam
+
+    module = cramjam.lz4 if codec is Compression.LZ4 else cramjam.zstd
+    return _decompress_growing(module.decompress_into, bytes(view), max_bytes, codec)
+
+
+def _damaged(codec: Compression, reason: object) -> Refused:
+    return Refused(ErrorCode.corrupt_message, f"{codec.name.lower()}: {reason}")
+
+
+def _gzip_decompress(packed: memoryview, max_bytes: int) -> bytes | bytearray:
+    plain = bytearray()
+    rest: Buffer = packed
+    while rest:
+        unpacker = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
+        try:
+            plain += unpacker.decompress(rest, max_bytes - len(plain) + 1)
+        except zlib.error as error:
+            raise _damaged(Compression.GZIP, error) from None
+        if len(plain) > max_bytes:
+            raise _damaged(Compression.GZIP, f"more than {max_bytes} bytes")
+        if not unpacker.eof:
+            raise _damaged(Compression.GZIP, "ends too early")
+        rest = unpacker.unused_data  # a gzip file may have several members
+    return plain
+
+
+def _xerial_compress(plain: memoryview) -> bytes:
+    import cramjam
+
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(plain), _XERIAL_BLOCK_BYTES):
+        block = bytes(
+            cramjam.snappy.compress_raw(bytes(plain[start : start + _XERIAL_BLOCK_BYTES]))
+        )
+        parts += (_INT32.pack(len(block)), block)
+    return b"".join(parts)
+
+
+def _snappy_decompress(packed: memoryview, max_bytes: int) -> bytes | bytearray:
+    if bytes(packed[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+        return _snappy_block(packed, max_bytes)
+    plain = bytearray()
+    position = len(_XERIAL_HEADER)
+    while position < len(packed):
+        start = position + _INT32.size
+        if start > len(packed):
+            raise _damaged(Compression.SNAPPY, "ends inside a block length")
+        (size,) = _INT32.unpack_from(packed, position)
+        position = start + size
+        if size < 0 or position > len(packed):
+            raise _damaged(Compression.SNAPPY, f"block of {size} bytes")
+        plain += _snappy_block(packed[start:position], max_bytes - len(plain))
+    return plain
+
+
+def _snappy_block(packed: memoryview, max_bytes: int) -> bytes:
+    import cramjam
+
+    raw = bytes(packed)
+    try:
+        size = cramjam.snappy.decompress_raw_len(raw)
+        if size > max_bytes:
+            raise _damaged(Compression.SNAPPY, f"more than {max_bytes} bytes")
+        return bytes(cramjam.snappy.decompress_raw(raw))
+    except cramjam.DecompressionError as error:
+        raise _damaged(Compression.SNAPPY, error) from None
+
+
+def _decompress_growing(
+    decompress_into: Callable[[bytes, bytearray], int],
+    packed: bytes,
+    max_bytes: int,
+    codec: Compression,
+) -> memoryview:
+    """Frames need not tell their size: try into a buffer, four times larger each time."""
+    import cramjam
+
+    capacity = min(max_bytes, _FIRST_GUESS_BYTES + 4 * len(packed))
+    while True:
+        plain = bytearray(capacity)
+        try:
+            return memoryview(plain)[: decompress_into(packed, plain)]
+        except cramjam.DecompressionError as error:
+            if "whole buffer" not in str(error):
+                raise _damaged(codec, error) from None
+        if capacity >= max_bytes:
+            raise _damaged(codec, f"more than {max_bytes} bytes")
+        capacity = min(max_bytes, capacity * 4)

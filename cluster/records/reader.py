@@ -1,0 +1,113 @@
+"""Iterate the records of batches: for tools, tests, internal topics; not on the produce path."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from cluster.model.errors import ErrorCode, Refused
+from cluster.records.batch import (
+    HEADER_BYTES,
+    BatchHeader,
+    Buffer,
+    batches_of,
+    checksum,
+    read_header,
+)
+from cluster.records.compression import MAX_DECOMPRESSED_BYTES, decompress
+from cluster.records.varint import read_varint
+
+Headers = tuple[tuple[str, bytes | None], ...]
+
+
+class Record(NamedTuple):
+    """One record as an application sees it."""
+
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: Headers = ()
+
+
+def read_records(buffer: Buffer, *, with_control: bool = False) -> Iterator[Record]:
+    """All records of a run of batches; those of control batches only when asked for.
+
+    Raises Refused(corrupt_message) for bytes that are no batch or fail their checksum.
+    """
+    for header, batch in batches_of(memoryview(buffer)):
+        if checksum(batch) != header.crc:
+            raise Refused(
+                ErrorCode.corrupt_message, f"checksum of the batch at offset {header.base_offset}"
+            )
+        if with_control or not header.is_control:
+            yield from records_of_batch(header, batch)
+
+
+def records_of_batch(header: BatchHeader, batch: memoryview) -> Iterator[Record]:
+    """The records of one batch, without looking at its checksum.
+
+    Raises Refused(corrupt_message) when the records and the header disagree or a record is damaged.
+    """
+    yield from _records(header, plain_records(header, batch))
+
+
+def plain_records(
+    header: BatchHeader, batch: memoryview, max_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> bytes | bytearray | memoryview:
+    """The bytes of a batch's records, decompressed. Raises Refused."""
+    return decompress(header.compression, batch[HEADER_BYTES:], max_bytes)
+
+
+def read_batch(batch: Buffer) -> tuple[BatchHeader, list[Record]]:
+    """Header and records of the one batch in a buffer. Raises Refused."""
+    header = read_header(batch)
+    return header, list(read_records(batch, with_control=True))
+
+
+def _records(header: BatchHeader, plain: Buffer) -> Iterator[Record]:
+    data = bytes(plain)
+    position = 0
+    append_time = header.max_timestamp if header.is_log_append_time else None
+    for _ in range(header.record_count):
+        size, position = read_varint(data, position)
+        end = position + size
+        if size <= 0 or end > len(data):
+            raise Refused(ErrorCode.corrupt_message, f"record of {size} bytes")
+        timestamp_delta, position = read_varint(
+            data, position + 1
+        )  # one byte of attributes, unused
+        offset_delta, position = read_varint(data, position)
+        key, position = _nullable_bytes(data, position, end)
+        value, position = _nullable_bytes(data, position, end)
+        headers, position = _headers(data, position, end)
+        if position != end:
+            raise Refused(ErrorCode.corrupt_message, "record does not fill its size")
+        timestamp = header.base_timestamp + timestamp_delta if append_time is None else append_time
+        yield Record(header.base_offset + offset_delta, timestamp, key, value, headers)
+    if position != len(data):
+        raise Refused(ErrorCode.corrupt_message, "bytes after the last record of a batch")
+
+
+def _nullable_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:
+    size, position = read_varint(data, position)
+    if size < 0:
+        return None, position
+    after = position + size
+    if after > end:
+        raise Refused(ErrorCode.corrupt_message, f"field of {size} bytes beyond its record")
+    return data[position:after], after
+
+
+def _headers(data: bytes, position: int, end: int) -> tuple[Headers, int]:
+    count, position = read_varint(data, position)
+    if count == 0:
+        return (), position
+    if count < 0 or count > end - position:
+        raise Refused(ErrorCode.corrupt_message, f"{count} record headers")
+    headers = []
+    for _ in range(count):
+        key, position = _nullable_bytes(data, position, end)
+        if key is None:
+            raise Refused(ErrorCode.corrupt_message, "record header without a key")
+        value, position = _nullable_bytes(data, position, end)
+        headers.append((key.decode("utf-8", "replace"), value))
+    return tuple(headers), position

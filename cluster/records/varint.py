@@ -1,0 +1,30 @@
+"""Zigzag variable-length integers of record batch v2 (Protocol Buffers' sint32 and sint64)."""
+
+from cluster.model.errors import ErrorCode, Refused
+from cluster.records.batch import Buffer
+
+
+def write_varint(out: bytearray, value: int) -> None:
+    """Append a number of at most 64 bits, one to ten bytes long."""
+    encoded = (value << 1) ^ (value >> 63)
+    while encoded > 0x7F:
+        out.append((encoded & 0x7F) | 0x80)
+        encoded >>= 7
+    out.append(encoded)
+
+
+def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
+    """(number, position after it). Raises Refused(corrupt_message) beyond the end or ten bytes."""
+    encoded = shift = 0
+    while True:
+        try:
+            byte = buffer[position]
+        except IndexError:
+            raise Refused(ErrorCode.corrupt_message, "record ends inside a number") from None
+        position += 1
+        encoded |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (encoded >> 1) ^ -(encoded & 1), position
+        shift += 7
+        if shift > 63:
+            raise Refused(ErrorCode.corrupt_message, "number of more than ten bytes")
