@@ -1,0 +1,98 @@
+"""Between frames and version-free messages: a handler never learns which version its client speaks, unless it asks.
+
+Field layouts come from the message classes; what changed its *meaning* between versions is in the two tables here.
+Never does IO. Produce and Fetch have codecs of their own.
+"""
+
+import struct
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from cluster.model.errors import ErrorCode, PeerError
+from cluster.protocol import messages
+from cluster.protocol.api import ApiKey, is_flexible
+from cluster.protocol.reader import MALFORMED, decoder_of
+from cluster.protocol.writer import encoder_of
+
+Adjust = Callable[[Any, int], Any]
+
+_PREFIX: Final = struct.Struct(">ii")
+_SIZE: Final = struct.Struct(">i")
+
+
+def decode_request(api_key: int, version: int, frame: memoryview | bytes, position: int) -> Any:
+    """The version-free request whose body begins at `position` of the frame; bytes left over are ignored.
+
+    The caller has checked that the API and version are served. Raises PeerError with a one-line reason.
+    """
+    message = messages.REQUESTS[api_key]
+    body = bytes(frame[position:])
+    try:
+        request, _ = decoder_of(message, version, flexible=is_flexible(api_key, version))(
+            body, 0, len(body)
+        )
+    except MALFORMED as error:
+        raise PeerError(f"malformed {message.__name__} v{version}: {error}") from error
+    except PeerError as error:
+        raise PeerError(f"malformed {message.__name__} v{version}: {error}") from None
+    if (adjust := _UPGRADES.get(api_key)) is not None:
+        return adjust(request, version)
+    return request
+
+
+def encode_response(api_key: int, version: int, correlation_id: int, response: Any) -> bytes:
+    """The complete frame of a response, its 4-byte size in front."""
+    flexible = is_flexible(api_key, version)
+    if (adjust := _DOWNGRADES.get(api_key)) is not None:
+        response = adjust(response, version)
+    out = bytearray(_PREFIX.pack(0, correlation_id))
+    if flexible and api_key != ApiKey.API_VERSIONS:  # whose header never has tags (KIP-511)
+        out.append(0)
+    encoder_of(messages.RESPONSES[api_key], version, flexible=flexible)(response, out)
+    _SIZE.pack_into(out, 0, len(out) - 4)
+    return bytes(out)
+
+
+def prepare(api_key: int, version: int) -> None:
+    """Compile the codecs of one version ahead of its first request."""
+    flexible = is_flexible(api_key, version)
+    if api_key in messages.REQUESTS:
+        decoder_of(messages.REQUESTS[api_key], version, flexible=flexible)
+        encoder_of(messages.RESPONSES[api_key], version, flexible=flexible)
+
+
+def _metadata_request(request: messages.MetadataRequest, version: int) -> messages.MetadataRequest:
+    # Version 0 has no null, and means all topics by an empty list.
+    if version == 0 and not request.topics:
+        request.topics = None
+    return request
+
+
+def _delete_topics_request(
+    request: messages.DeleteTopicsRequest, version: int
+) -> messages.DeleteTopicsRequest:
+    # Versions 1-5 name topics in a plain list of strings.
+    if version < 6:
+        request.topics = tuple(
+            messages.DeleteTopicState(name=name, topic_id=None) for name in request.topic_names
+        )
+    return request
+
+
+def _init_producer_id_response(
+    response: messages.InitProducerIdResponse, version: int
+) -> messages.InitProducerIdResponse:
+    # Clients below version 4 know a fenced producer only by INVALID_PRODUCER_EPOCH (KIP-588).
+    if version < 4 and response.error_code is ErrorCode.producer_fenced:
+        return replace(response, error_code=ErrorCode.invalid_producer_epoch)
+    return response
+
+
+_UPGRADES: Final[Mapping[int, Adjust]] = {
+    ApiKey.METADATA: _metadata_request,
+    ApiKey.DELETE_TOPICS: _delete_topics_request,
+}
+_DOWNGRADES: Final[Mapping[int, Adjust]] = {
+    ApiKey.INIT_PRODUCER_ID: _init_producer_id_response,
+}
