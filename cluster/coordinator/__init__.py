@@ -1,1 +1,1 @@
-""""""
+"""What coordinates brokers and clients: registry, controller, later groups and transactions."""

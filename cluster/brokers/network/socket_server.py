@@ -1,0 +1,218 @@
+"""Acceptor and owner of the channels: listening sockets, connection limits, idle connections.
+
+Limits are Kafka's: `max.connections` holds new connections back in the listen queue,
+`max.connections.per.ip` closes them, `connections.max.idle.ms` closes silent ones,
+`queued.max.request.bytes` mutes channels while the server holds too many request bytes.
+"""
+
+import logging
+import socket
+from collections import Counter, deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from cluster.brokers.network.channel import Channel, MuteReason
+from cluster.model.errors import UserError
+from cluster.runtime.loop import READABLE, EventLoop
+
+log = logging.getLogger(__name__)
+
+_SCRATCH_BYTES: Final = 256 * 1024
+"""The shared receive buffer: what one channel may process in one turn, which keeps turns fair."""
+_ACCEPTS_PER_TURN: Final = 64
+_LISTEN_BACKLOG: Final = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One address to listen on; port 0 asks the system for a free one."""
+
+    name: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkOptions:
+    """Limits of the server; units in the names, -1 in `queued_max_request_bytes` is no limit."""
+
+    max_frame_bytes: int
+    max_connections: int
+    max_connections_per_ip: int
+    max_idle_ms: int
+    queued_max_request_bytes: int
+    send_buffer_bytes: int
+    receive_buffer_bytes: int
+
+
+class SocketServer:
+    """All client connections of one broker; implements what a channel needs of its owner."""
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        options: NetworkOptions,
+        on_frame: Callable[[Channel, memoryview], None],
+    ) -> None:
+        self.loop = loop
+        self.max_frame_bytes = options.max_frame_bytes
+        self._options = options
+        self._on_frame = on_frame
+        self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
+        self._listening: dict[str, socket.socket] = {}
+        self._accepting = False
+        self._channels: dict[Channel, str] = {}
+        self._per_ip: Counter[str] = Counter()
+        self._queued_bytes = 0
+        self._waiting_for_memory: deque[Channel] = deque()
+        loop.call_every(max(100, min(options.max_idle_ms // 4, 10_000)), self._close_idle)
+
+    def bind(self, listener: Listener) -> int:
+        """Listen, without accepting yet; the port. Raises UserError when the address is taken."""
+        family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+        listening = socket.socket(family, socket.SOCK_STREAM)
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if self._options.receive_buffer_bytes > 0:
+            listening.setsockopt(
+                socket.SOL_SOCKET, socket.SO_RCVBUF, self._options.receive_buffer_bytes
+            )
+        try:
+            listening.bind((listener.host, listener.port))
+        except OSError as error:
+            listening.close()
+            raise UserError(
+                f"cannot listen on {listener.host}:{listener.port} for {listener.name}:"
+                f" {error.strerror}"
+            ) from error
+        listening.listen(_LISTEN_BACKLOG)
+        listening.setblocking(False)
+        self._listening[listener.name] = listening
+        port: int = listening.getsockname()[1]
+        return port
+
+    def start_accepting(self) -> None:
+        """Serve what is in the listen queues, and from now on."""
+        if not self._accepting:
+            self._accepting = True
+            for name, listening in self._listening.items():
+                self.loop.watch(listening, READABLE, lambda _events, name=name: self._accept(name))
+
+    def stop_accepting(self) -> None:
+        """Leave new connections in the listen queue."""
+        if self._accepting:
+            self._accepting = False
+            for listening in self._listening.values():
+                self.loop.unwatch(listening)
+
+    def close(self) -> None:
+        """Close every connection and listening socket."""
+        self.stop_accepting()
+        for channel in list(self._channels):
+            channel.close(None)
+        for listening in self._listening.values():
+            listening.close()
+        self._listening.clear()
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections are open."""
+        return len(self._channels)
+
+    # -- what channels ask of their owner --------------------------------------------------------
+
+    def scratch(self) -> memoryview:
+        """The shared receive buffer."""
+        return self._scratch
+
+    def on_frame(self, channel: Channel, frame: memoryview) -> None:
+        """Hand a frame to the request layer."""
+        self._on_frame(channel, frame)
+
+    def on_closed(self, channel: Channel, reason: str | None) -> None:
+        """Forget the channel; one line in the log when the peer was at fault."""
+        address = self._channels.pop(channel)
+        self._per_ip[address] -= 1
+        if self._per_ip[address] <= 0:
+            del self._per_ip[address]
+        if reason is not None:
+            log.warning("closed connection from %s: %s", channel.peer, reason)
+        if not self._accepting and self._listening and not self._is_full():
+            self.start_accepting()
+
+    def reserve_memory(self, channel: Channel, size_bytes: int) -> bool:
+        """Count a frame that is being received; mute the channel when that is too much.
+
+        A single frame is always admitted when nothing else is held, so none can starve.
+        """
+        limit = self._options.queued_max_request_bytes
+        if limit > 0 and self._queued_bytes > 0 and self._queued_bytes + size_bytes > limit:
+            channel.mute_reasons |= MuteReason.MEMORY
+            self._waiting_for_memory.append(channel)
+            return False
+        self._queued_bytes += size_bytes
+        return True
+
+    def release_memory(self, size_bytes: int) -> None:
+        """Give bytes back; the channels that wait for them go on after this turn."""
+        self._queued_bytes -= size_bytes
+        if self._waiting_for_memory:
+            self.loop.defer(self._admit_waiting)
+
+    def _admit_waiting(self) -> None:
+        for _ in range(len(self._waiting_for_memory)):
+            self._waiting_for_memory.popleft().unmute(MuteReason.MEMORY)
+
+    # -- accepting -------------------------------------------------------------------------------
+
+    def _is_full(self) -> bool:
+        return len(self._channels) >= self._options.max_connections
+
+    def _accept(self, listener_name: str) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            if self._is_full():
+                log.warning(
+                    "holding new connections back: %d are open (max.connections)",
+                    len(self._channels),
+                )
+                self.stop_accepting()
+                return
+            try:
+                connection, address = self._listening[listener_name].accept()
+            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+                return
+            except OSError as error:
+                # Out of descriptors: serve those we have, try again when one is closed.
+                log.warning("cannot accept a connection: %s", error.strerror)
+                self.stop_accepting()
+                return
+            self._admit(connection, address[0], address[1], listener_name)
+
+    def _admit(self, connection: socket.socket, host: str, port: int, listener_name: str) -> None:
+        if self._per_ip[host] >= self._options.max_connections_per_ip:
+            log.warning(
+                "refused connection from %s:%d: %d are open from that address"
+                " (max.connections.per.ip)",
+                host,
+                port,
+                self._per_ip[host],
+            )
+            connection.close()
+            return
+        connection.setblocking(False)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        if self._options.send_buffer_bytes > 0:
+            connection.setsockopt(
+                socket.SOL_SOCKET, socket.SO_SNDBUF, self._options.send_buffer_bytes
+            )
+        self._per_ip[host] += 1
+        channel = Channel(connection, f"{host}:{port}", listener_name, self)
+        self._channels[channel] = host
+
+    def _close_idle(self) -> None:
+        idle_since_ms = self.loop.now_ms - self._options.max_idle_ms
+        for channel in [c for c in self._channels if c.last_active_ms < idle_since_ms]:
+            if not channel.mute_reasons:
+                log.info("closing idle connection from %s", channel.peer)
+                channel.close(None)

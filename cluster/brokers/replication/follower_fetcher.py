@@ -1,0 +1,252 @@
+"""The follower's side: what to ask one leader next, and what to do with its answer. No sockets.
+
+One request per leader is in flight. Its answer is appended, and the next request is at the same
+time the acknowledgement of what was appended (REP1).
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final, Protocol
+
+from cluster.brokers.replication.partition import Partition
+from cluster.brokers.replication.wire import (
+    FetchAnswer,
+    FetchedPartition,
+    FetchPosition,
+    FileSource,
+    FollowerFetch,
+)
+from cluster.model.errors import ErrorCode, Refused, StorageFailed
+from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
+
+log = logging.getLogger(__name__)
+
+_RETRY_MS: Final = 100
+"""Pause of one partition after an error, and of all after a lost answer."""
+_ANSWER_GRACE_MS: Final = 2_000
+"""An answer this much later than the leader may park the request counts as lost."""
+
+
+class SegmentReader(Protocol):
+    """Reads replicated bytes from the leader's files (same machine)."""
+
+    def read_into(self, source: FileSource, target: memoryview) -> bool:
+        """Fill `target`; False when the file is gone or shorter by now."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOptions:
+    """How this broker fetches (`replica.fetch.*`)."""
+
+    local_id: BrokerId
+    machine: str
+    max_wait_ms: int
+    max_bytes: int
+    by_file: bool
+
+
+class FollowerFetcher:
+    """Everything this broker follows of one leader.
+
+    Invariant: a partition is reported to the leader again whenever its fetch position, its leader
+    epoch or the session changed, and only then.
+    """
+
+    def __init__(
+        self,
+        leader: BrokerId,
+        options: FetchOptions,
+        send: Callable[[FollowerFetch], bool],
+        reader: SegmentReader,
+        random: Random,
+        on_high_watermark: Callable[[Partition], None],
+    ) -> None:
+        self.leader = leader
+        self._options = options
+        self._send = send
+        self._reader = reader
+        self._random = random
+        self._on_high_watermark = on_high_watermark
+        self._partitions: dict[TopicPartition, Partition] = {}
+        self._changed: dict[TopicPartition, None] = {}
+        self._delayed: dict[TopicPartition, int] = {}
+        self._forgotten: list[TopicPartition] = []
+        self._by_bytes: set[TopicPartition] = set()
+        self._session = 0
+        self._sequence = -1
+        self._asked_at_ms: int | None = None
+        self._resume_at_ms = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing to follow here any more."""
+        return not self._partitions
+
+    def partition(self, partition_id: TopicPartition) -> Partition:
+        """A partition that is followed here."""
+        return self._partitions[partition_id]
+
+    def follow(self, partition: Partition) -> None:
+        """Start, or start again in a new leader epoch."""
+        self._partitions[partition.id] = partition
+        self._changed[partition.id] = None
+        self._delayed.pop(partition.id, None)
+
+    def unfollow(self, partition_id: TopicPartition) -> None:
+        """Stop; an answer on its way is ignored."""
+        if self._partitions.pop(partition_id, None) is not None:
+            self._changed.pop(partition_id, None)
+            self._delayed.pop(partition_id, None)
+            self._forgotten.append(partition_id)
+
+    def on_tick(self, now_ms: int) -> None:
+        """Ask if nothing is in flight; give up on an answer that is long overdue."""
+        for partition_id, until_ms in list(self._delayed.items()):
+            if until_ms <= now_ms:
+                del self._delayed[partition_id]
+                self._changed[partition_id] = None
+        if self._asked_at_ms is not None:
+            overdue_ms = self._options.max_wait_ms + _ANSWER_GRACE_MS
+            if now_ms - self._asked_at_ms <= overdue_ms:
+                return
+            log.warning("no answer from leader %d for %d ms; asking again", self.leader, overdue_ms)
+            self._asked_at_ms = None
+            self._sequence = -1
+        if now_ms >= self._resume_at_ms:
+            self.ask(now_ms)
+
+    def ask(self, now_ms: int) -> None:
+        """Send the next request, unless one is in flight or there is nothing to follow."""
+        if self._asked_at_ms is not None or not self._partitions:
+            return
+        if self._sequence < 0:
+            self._begin_session()
+        else:
+            self._sequence += 1
+        positions = [
+            self._position(self._partitions[partition_id])
+            for partition_id in self._changed
+            if partition_id in self._partitions
+        ]
+        forgotten = [tuple(p) for p in self._forgotten if p not in self._partitions]
+        sent = self._send(
+            FollowerFetch(
+                self._options.local_id,
+                self._options.machine,
+                self._session,
+                self._sequence,
+                positions,
+                forgotten,
+                self._options.max_wait_ms,
+                self._options.max_bytes,
+                self._options.by_file and not self._by_bytes,
+            )
+        )
+        self._changed.clear()
+        self._forgotten.clear()
+        if sent:
+            self._asked_at_ms = now_ms
+        else:
+            self._sequence = -1
+            self._resume_at_ms = now_ms + _RETRY_MS
+
+    def on_answer(self, answer: FetchAnswer, now_ms: int, wall_ms: int) -> None:
+        """Append what came, and ask for more."""
+        if answer.session != self._session or answer.sequence != self._sequence:
+            return  # the answer to a request we have given up
+        self._asked_at_ms = None
+        if answer.error != 0:
+            self._sequence = -1
+            self._resume_at_ms = now_ms + _RETRY_MS
+            return
+        self._by_bytes.clear()
+        for fetched in answer.partitions:
+            self._on_partition(fetched, now_ms, wall_ms)
+        self.ask(now_ms)
+
+    def _begin_session(self) -> None:
+        self._session = self._random.randrange(1, 2**31)
+        self._sequence = 0
+        self._changed = dict.fromkeys(p for p in self._partitions if p not in self._delayed)
+        self._forgotten.clear()
+
+    def _position(self, partition: Partition) -> FetchPosition:
+        return FetchPosition(
+            partition.id.topic,
+            partition.id.partition,
+            partition.leader_epoch,
+            partition.log.log_end_offset,
+            partition.log.latest_epoch,
+        )
+
+    def _on_partition(self, fetched: FetchedPartition, now_ms: int, wall_ms: int) -> None:
+        partition_id = TopicPartition(fetched.topic, fetched.partition)
+        partition = self._partitions.get(partition_id)
+        if partition is None or fetched.leader_epoch != partition.leader_epoch:
+            return  # not ours any more, or `follow` has put it on the next request already
+        try:
+            if fetched.error == ErrorCode.offset_out_of_range:
+                self._on_out_of_range(partition, fetched)
+            elif fetched.error != 0:
+                raise Refused(ErrorCode(fetched.error))
+            elif fetched.diverging is not None:
+                self._truncate(partition, *fetched.diverging)
+            else:
+                self._append(partition, fetched, wall_ms)
+        except Refused as refused:
+            self._delayed[partition_id] = now_ms + _RETRY_MS
+            log.info("%s: leader %d answered %s", partition_id, self.leader, refused)
+            return
+        except StorageFailed as failure:
+            self._delayed[partition_id] = now_ms + 10 * _RETRY_MS
+            log.error("%s: cannot replicate: %s", partition_id, failure)  # noqa: TRY400 - one line
+            return
+        self._changed[partition_id] = None
+        if partition.learn_high_watermark(Offset(fetched.high_watermark)):
+            self._on_high_watermark(partition)
+
+    def _append(self, partition: Partition, fetched: FetchedPartition, wall_ms: int) -> None:
+        records = fetched.records
+        if isinstance(records, FileSource):
+            target = partition.log.reserve(records.size_bytes)
+            if not self._reader.read_into(records, target):
+                self._by_bytes.add(partition.id)  # the segment has gone: have the bytes sent
+                return
+            partition.log.commit_reserved(records.size_bytes, wall_ms)
+        elif records is not None:
+            partition.log.append_as_follower(memoryview(records), wall_ms)
+        if fetched.log_start_offset > partition.log.log_start_offset:
+            partition.log.advance_log_start_offset(
+                min(Offset(fetched.log_start_offset), partition.log.log_end_offset)
+            )
+
+    def _truncate(self, partition: Partition, epoch: int, end_offset: int) -> None:
+        """Cut to where both histories agree, or to where the next older epoch is compared."""
+        _, own_end = partition.log.epoch_end_offset(LeaderEpoch(epoch))
+        offset = Offset(max(min(own_end, end_offset), partition.log.log_start_offset))
+        if own_end < 0:
+            offset = partition.log.log_start_offset
+        log.info(
+            "%s: truncating from %d to %d (leader %d has epoch %d up to %d)",
+            partition.id,
+            partition.log.log_end_offset,
+            offset,
+            self.leader,
+            epoch,
+            end_offset,
+        )
+        partition.truncate_to(offset)
+
+    def _on_out_of_range(self, partition: Partition, fetched: FetchedPartition) -> None:
+        if partition.log.log_end_offset < fetched.log_start_offset:
+            log.info(
+                "%s: starting over at %d, where the leader's log begins",
+                partition.id,
+                fetched.log_start_offset,
+            )
+            partition.start_over_at(Offset(fetched.log_start_offset))
+        else:
+            raise Refused(ErrorCode.offset_out_of_range)

@@ -1,0 +1,250 @@
+"""The leader's side of follower fetches: sessions, parked requests, answers. No sockets.
+
+A request without news waits until a partition of its session has data, so replication costs one
+round trip and not a poll interval. Partitions that took batches are collected during a turn of the
+loop and answered once at its end.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from cluster.brokers.replication.leader_replica import IsrProposal
+from cluster.brokers.replication.partition import Partition
+from cluster.brokers.replication.wire import (
+    FetchAnswer,
+    FetchedPartition,
+    FetchPosition,
+    FileSource,
+    FollowerFetch,
+)
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
+
+log = logging.getLogger(__name__)
+
+_SESSIONS_MAX: Final = 4096
+"""Followers are brokers: far fewer than this; a leak shows here and not in memory."""
+
+
+class LeaderFetchPorts(Protocol):
+    """What the leader's side needs of the broker."""
+
+    def find_partition(self, partition: TopicPartition) -> Partition | None:
+        """The replica here, or None."""
+        ...
+
+    def on_high_watermark_moved(self, partition: Partition) -> None:
+        """Somebody may be waiting for it."""
+        ...
+
+    def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
+        """Ask the controller."""
+        ...
+
+
+@dataclass(slots=True)
+class _Session:
+    follower: BrokerId
+    identity: bytes
+    machine: str
+    session: int
+    sequence: int
+    positions: dict[TopicPartition, FetchPosition] = field(default_factory=dict)
+    ready: dict[TopicPartition, None] = field(default_factory=dict)
+    """Partitions with something to tell: data beyond the follower's position, or an error."""
+    parked_until_ms: int | None = None
+    max_bytes: int = 0
+    by_file: bool = False
+
+
+class LeaderFetches:
+    """All followers that fetch from this broker; one session each.
+
+    Invariant: after an answer, a partition is not ready again before its follower has reported a
+    new position for it.
+    """
+
+    def __init__(
+        self,
+        ports: LeaderFetchPorts,
+        machine: str,
+        partition_max_bytes: int,
+        send: Callable[[bytes, FetchAnswer], None],
+    ) -> None:
+        self._ports = ports
+        self._machine = machine
+        self._partition_max_bytes = partition_max_bytes
+        self._send = send
+        self._sessions: dict[BrokerId, _Session] = {}
+        self._watchers: dict[TopicPartition, set[BrokerId]] = {}
+
+    def on_fetch(self, identity: bytes, fetch: FollowerFetch, now_ms: int) -> None:
+        """A follower's request: take its positions over, answer now or park it."""
+        session = self._session_of(identity, fetch)
+        if session is None:
+            error = int(ErrorCode.fetch_session_id_not_found)
+            self._send(identity, FetchAnswer(fetch.session, fetch.sequence, error, []))
+            return
+        for position in fetch.partitions:
+            self._take_position(session, position, now_ms)
+        for topic, number in fetch.forgotten:
+            self._forget(session, TopicPartition(topic, number))
+        session.max_bytes = fetch.max_bytes
+        session.by_file = fetch.by_file and fetch.machine == self._machine
+        session.parked_until_ms = now_ms + fetch.max_wait_ms
+        if session.ready or fetch.max_wait_ms <= 0:
+            self._answer(session)
+
+    def on_appended(self, partition: TopicPartition) -> None:
+        """New data for this partition: at the end of a turn, once per partition."""
+        for follower in self._watchers.get(partition, ()):
+            session = self._sessions[follower]
+            session.ready[partition] = None
+            if session.parked_until_ms is not None:
+                self._answer(session)
+
+    def on_role_changed(self, partition: TopicPartition) -> None:
+        """We lead it no more, or anew: its followers learn that at once."""
+        self.on_appended(partition)
+
+    def on_tick(self, now_ms: int) -> None:
+        """Answer the requests that have waited long enough."""
+        for session in list(self._sessions.values()):
+            if session.parked_until_ms is not None and session.parked_until_ms <= now_ms:
+                self._answer(session)
+
+    def _session_of(self, identity: bytes, fetch: FollowerFetch) -> _Session | None:
+        follower = BrokerId(fetch.broker)
+        known = self._sessions.get(follower)
+        if fetch.sequence == 0:
+            if known is not None:
+                self._drop(known)
+            if len(self._sessions) >= _SESSIONS_MAX:
+                return None
+            session = _Session(follower, identity, fetch.machine, fetch.session, 0)
+            self._sessions[follower] = session
+            return session
+        if known is None or known.session != fetch.session:
+            return None
+        if fetch.sequence != known.sequence + 1:
+            return None
+        known.sequence = fetch.sequence
+        known.identity = identity
+        return known
+
+    def _take_position(self, session: _Session, position: FetchPosition, now_ms: int) -> None:
+        partition_id = TopicPartition(position.topic, position.partition)
+        session.positions[partition_id] = position
+        session.ready.pop(partition_id, None)
+        self._watchers.setdefault(partition_id, set()).add(session.follower)
+        partition = self._ports.find_partition(partition_id)
+        if (
+            partition is None
+            or partition.leader is None
+            or position.leader_epoch != partition.leader_epoch
+        ):
+            session.ready[partition_id] = None
+            return
+        if self._diverges(partition, position) is not None:
+            session.ready[partition_id] = None
+            return
+        moved, proposal = partition.on_follower_fetch(
+            session.follower, Offset(position.fetch_offset), now_ms
+        )
+        if moved:
+            self._ports.on_high_watermark_moved(partition)
+        if proposal is not None:
+            self._ports.propose_isr(partition, proposal)
+        if position.fetch_offset != partition.log.log_end_offset:
+            session.ready[partition_id] = None
+
+    def _answer(self, session: _Session) -> None:
+        session.parked_until_ms = None
+        budget = session.max_bytes
+        answers = []
+        for partition_id in list(session.ready):
+            if budget <= 0:
+                break  # what did not fit stays ready and goes first next time
+            del session.ready[partition_id]
+            answer = self._answer_partition(session, session.positions[partition_id], budget)
+            if answer.records is not None:
+                records = answer.records
+                budget -= (
+                    records.size_bytes if isinstance(records, FileSource) else len(records)
+                )
+            answers.append(answer)
+        self._send(
+            session.identity, FetchAnswer(session.session, session.sequence, 0, answers)
+        )
+
+    def _answer_partition(
+        self, session: _Session, position: FetchPosition, budget: int
+    ) -> FetchedPartition:
+        partition = self._ports.find_partition(TopicPartition(position.topic, position.partition))
+        try:
+            if partition is None:
+                raise Refused(ErrorCode.unknown_topic_or_partition)
+            partition.check_leader(position.leader_epoch)
+            diverging = self._diverges(partition, position)
+            records = None
+            if diverging is None:
+                records = self._read(session, partition, position, budget)
+        except Refused as refused:
+            return FetchedPartition(
+                position.topic,
+                position.partition,
+                position.leader_epoch,
+                int(refused.code),
+                -1 if partition is None else partition.high_watermark,
+                -1 if partition is None else partition.log.log_start_offset,
+            )
+        return FetchedPartition(
+            position.topic,
+            position.partition,
+            position.leader_epoch,
+            0,
+            partition.high_watermark,
+            partition.log.log_start_offset,
+            diverging,
+            records,
+        )
+
+    def _read(
+        self, session: _Session, partition: Partition, position: FetchPosition, budget: int
+    ) -> memoryview | FileSource | None:
+        data = partition.read(
+            Offset(position.fetch_offset),
+            min(budget, self._partition_max_bytes),
+            upper_offset=partition.log.log_end_offset,
+            at_least_one_batch=True,
+        )
+        if data.size_bytes == 0:
+            return None
+        if session.by_file:
+            return FileSource(str(data.path), data.position, data.size_bytes)
+        return data.view()
+
+    def _diverges(self, partition: Partition, position: FetchPosition) -> tuple[int, int] | None:
+        """Where our history and the follower's part (KIP-595), or None if they do not."""
+        if position.last_fetched_epoch < 0:
+            return None
+        epoch, end_offset = partition.log.epoch_end_offset(LeaderEpoch(position.last_fetched_epoch))
+        if epoch < position.last_fetched_epoch or end_offset < position.fetch_offset:
+            return int(epoch), int(end_offset)
+        return None
+
+    def _forget(self, session: _Session, partition_id: TopicPartition) -> None:
+        session.positions.pop(partition_id, None)
+        session.ready.pop(partition_id, None)
+        watchers = self._watchers.get(partition_id)
+        if watchers is not None:
+            watchers.discard(session.follower)
+            if not watchers:
+                del self._watchers[partition_id]
+
+    def _drop(self, session: _Session) -> None:
+        for partition_id in list(session.positions):
+            self._forget(session, partition_id)
+        del self._sessions[session.follower]

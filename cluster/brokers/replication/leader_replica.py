@@ -1,0 +1,161 @@
+"""What a leader knows of its followers: progress, in-sync set, high watermark. Pure.
+
+Sources: Kafka design section 4.7 (replication), KIP-497 (the leader proposes an ISR and counts with
+the largest set that may be in force until the controller has answered).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from cluster.model.ids import BrokerId, LeaderEpoch, Offset, PartitionEpoch
+
+
+@dataclass(slots=True)
+class FollowerProgress:
+    """One follower as the leader sees it. `log_end_offset` is -1 until its first fetch."""
+
+    log_end_offset: Offset
+    last_caught_up_ms: int
+    """When it last had everything that the leader had at that time."""
+    last_fetch_ms: int = 0
+    leader_log_end_at_last_fetch: Offset = Offset(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class IsrProposal:
+    """What the leader asks of the controller: this ISR, if the state is still at that epoch."""
+
+    isr: tuple[BrokerId, ...]
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+
+
+class LeaderReplica:
+    """One partition this broker leads, for one leader epoch.
+
+    Invariant: the high watermark never passes the log end and never moves back.
+    Invariant: at most one ISR proposal is in flight.
+    """
+
+    def __init__(
+        self,
+        local_id: BrokerId,
+        leader_epoch: LeaderEpoch,
+        replicas: Iterable[BrokerId],
+        isr: Iterable[BrokerId],
+        partition_epoch: PartitionEpoch,
+        log_end_offset: Offset,
+        high_watermark: Offset,
+        now_ms: int,
+    ) -> None:
+        self.leader_epoch = leader_epoch
+        self.epoch_start_offset = log_end_offset
+        self.high_watermark = min(high_watermark, log_end_offset)
+        self.partition_epoch = partition_epoch
+        self.isr = tuple(isr)
+        self.pending_isr: tuple[BrokerId, ...] | None = None
+        self._local_id = local_id
+        self._log_end_offset = log_end_offset
+        self._followers = {
+            broker: FollowerProgress(Offset(-1), now_ms) for broker in replicas if broker != local_id
+        }
+        self._raise_high_watermark()
+
+    @property
+    def followers(self) -> dict[BrokerId, FollowerProgress]:
+        """Progress by follower; for views, not to be changed."""
+        return self._followers
+
+    def on_appended(self, log_end_offset: Offset, now_ms: int) -> bool:
+        """The log has grown; whether the high watermark moved (it does at once if alone in the ISR)."""
+        before = self._log_end_offset
+        self._log_end_offset = log_end_offset
+        for progress in self._followers.values():
+            if progress.log_end_offset == before:
+                # It was level until now: its lag is counted from here, however long ago it fetched.
+                progress.last_caught_up_ms = now_ms
+        return self._raise_high_watermark()
+
+    def on_follower_fetch(
+        self, follower: BrokerId, fetch_offset: Offset, now_ms: int
+    ) -> tuple[bool, IsrProposal | None]:
+        """A follower has everything below `fetch_offset`.
+
+        Returns whether the high watermark moved, and an ISR with the follower if it may join.
+        A stranger, or an offset beyond our log, changes nothing.
+        """
+        progress = self._followers.get(follower)
+        if progress is None or fetch_offset > self._log_end_offset:
+            return False, None
+        if fetch_offset >= self._log_end_offset:
+            progress.last_caught_up_ms = now_ms
+        elif fetch_offset >= progress.leader_log_end_at_last_fetch >= 0:
+            progress.last_caught_up_ms = max(progress.last_caught_up_ms, progress.last_fetch_ms)
+        progress.last_fetch_ms = now_ms
+        progress.leader_log_end_at_last_fetch = self._log_end_offset
+        progress.log_end_offset = fetch_offset
+        return self._raise_high_watermark(), self._propose_expansion(follower, fetch_offset)
+
+    def on_tick(self, now_ms: int, lag_time_max_ms: int) -> IsrProposal | None:
+        """The ISR without the followers that have trailed for longer than `replica.lag.time.max.ms`."""
+        if self.pending_isr is not None:
+            return None
+        kept = tuple(
+            broker
+            for broker in self.isr
+            if broker == self._local_id or not self._is_lagging(broker, now_ms, lag_time_max_ms)
+        )
+        return self._propose(kept) if kept != self.isr else None
+
+    def on_isr_committed(
+        self, isr: Iterable[BrokerId], partition_epoch: PartitionEpoch
+    ) -> bool:
+        """The controller has written an ISR; whether the high watermark moved with it."""
+        if partition_epoch < self.partition_epoch:
+            return False
+        self.partition_epoch = partition_epoch
+        self.isr = tuple(isr)
+        self.pending_isr = None
+        return self._raise_high_watermark()
+
+    def on_proposal_failed(self) -> None:
+        """No answer, or a refusal: the next tick or fetch proposes again from what is in force."""
+        self.pending_isr = None
+
+    def _is_lagging(self, broker: BrokerId, now_ms: int, lag_time_max_ms: int) -> bool:
+        progress = self._followers.get(broker)
+        return progress is None or (
+            progress.log_end_offset != self._log_end_offset
+            and now_ms - progress.last_caught_up_ms > lag_time_max_ms
+        )
+
+    def _propose_expansion(self, follower: BrokerId, fetch_offset: Offset) -> IsrProposal | None:
+        if (
+            follower in self.isr
+            or self.pending_isr is not None
+            or fetch_offset < self.high_watermark
+            or fetch_offset < self.epoch_start_offset
+        ):
+            return None
+        return self._propose((*self.isr, follower))
+
+    def _propose(self, isr: tuple[BrokerId, ...]) -> IsrProposal:
+        self.pending_isr = isr
+        return IsrProposal(isr, self.leader_epoch, self.partition_epoch)
+
+    def _raise_high_watermark(self) -> bool:
+        lowest = self._log_end_offset
+        followers = self._followers
+        for broker in self.isr:
+            progress = followers.get(broker)
+            if progress is not None and progress.log_end_offset < lowest:
+                lowest = progress.log_end_offset
+        # Only joining members matter here: a leaving one is still in `isr` until it is committed.
+        for broker in self.pending_isr or ():
+            progress = followers.get(broker)
+            if progress is not None and progress.log_end_offset < lowest:
+                lowest = progress.log_end_offset
+        if lowest > self.high_watermark:
+            self.high_watermark = lowest
+            return True
+        return False

@@ -1,0 +1,170 @@
+"""One replica on this broker: its log, its role, and what may be read from it."""
+
+import uuid
+from collections.abc import Callable
+from typing import Final
+
+from cluster.brokers.log.partition_log import Appended, LogSlice, PartitionLog
+from cluster.brokers.replication.leader_replica import IsrProposal, LeaderReplica
+from cluster.model.cluster import PartitionState
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import NO_BROKER, NO_EPOCH, BrokerId, LeaderEpoch, Offset, TopicPartition
+
+ACKS_ALL: Final = -1
+
+
+class Partition:
+    """Owned by the broker's thread. Role changes come from the controller only, by leader epoch.
+
+    Invariant: `leader` is set exactly while this broker leads the partition.
+    Invariant: consumers read below the high watermark only.
+    """
+
+    def __init__(
+        self,
+        partition: TopicPartition,
+        topic_id: uuid.UUID,
+        log: PartitionLog,
+        high_watermark: Offset,
+        local_id: BrokerId,
+        min_insync_replicas: int,
+    ) -> None:
+        self.id = partition
+        self.topic_id = topic_id
+        self.log = log
+        self.leader: LeaderReplica | None = None
+        self.leader_id: BrokerId = NO_BROKER
+        self.leader_epoch: LeaderEpoch = NO_EPOCH
+        self.min_insync_replicas = min_insync_replicas
+        self._local_id = local_id
+        self._high_watermark = max(
+            min(high_watermark, log.log_end_offset), log.log_start_offset
+        )
+
+    @property
+    def high_watermark(self) -> Offset:
+        """Exclusive end of what every in-sync replica has."""
+        return self._high_watermark if self.leader is None else self.leader.high_watermark
+
+    # -- role --------------------------------------------------------------------------------
+
+    def become(self, state: PartitionState, now_ms: int) -> bool:
+        """Take the role that the controller's state gives this broker; whether the role changed.
+
+        A state with an older leader epoch is stale and changes nothing. The same epoch may carry a
+        new ISR.
+        """
+        if state.leader_epoch < self.leader_epoch:
+            return False
+        if state.leader_epoch == self.leader_epoch and state.leader == self.leader_id:
+            if self.leader is not None:
+                self.leader.on_isr_committed(state.isr, state.partition_epoch)
+            return False
+        self._high_watermark = self.high_watermark
+        self.leader_id = state.leader
+        self.leader_epoch = state.leader_epoch
+        if state.leader == self._local_id:
+            self.log.begin_epoch(state.leader_epoch, self.log.log_end_offset)
+            self.leader = LeaderReplica(
+                self._local_id,
+                state.leader_epoch,
+                state.replicas,
+                state.isr,
+                state.partition_epoch,
+                self.log.log_end_offset,
+                self._high_watermark,
+                now_ms,
+            )
+        else:
+            self.leader = None
+        return True
+
+    def resign(self) -> None:
+        """Neither lead nor follow until the controller speaks again (its session is lost)."""
+        self._high_watermark = self.high_watermark
+        self.leader = None
+        self.leader_id = NO_BROKER
+
+    # -- leader ------------------------------------------------------------------------------
+
+    def check_leader(self, current_leader_epoch: int = -1) -> LeaderReplica:
+        """The leader state, if we lead in the epoch the client believes in (KIP-320, -1: any).
+
+        Raises Refused(not_leader_or_follower / fenced_leader_epoch / unknown_leader_epoch).
+        """
+        if current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+            raise Refused(
+                ErrorCode.fenced_leader_epoch
+                if current_leader_epoch < self.leader_epoch
+                else ErrorCode.unknown_leader_epoch
+            )
+        if self.leader is None:
+            raise Refused(
+                ErrorCode.not_leader_or_follower, f"the leader of {self.id} is {self.leader_id}"
+            )
+        return self.leader
+
+    def append(self, records: memoryview, acks: int, wall_ms: int, now_ms: int) -> Appended:
+        """Append one produced batch. Raises Refused or StorageFailed; nothing is written then."""
+        leader = self.leader
+        if leader is None:
+            leader = self.check_leader()
+        if acks == ACKS_ALL and len(leader.isr) < self.min_insync_replicas:
+            raise Refused(
+                ErrorCode.not_enough_replicas,
+                f"{len(leader.isr)} in-sync replicas of {self.id}, {self.min_insync_replicas}"
+                " are needed (min.insync.replicas)",
+            )
+        appended = self.log.append_as_leader(records, self.leader_epoch, wall_ms)
+        leader.on_appended(self.log.log_end_offset, now_ms)
+        return appended
+
+    def produce_outcome(self, required_offset: Offset, leader_epoch: LeaderEpoch) -> ErrorCode | None:
+        """How an acks=all produce that ends before `required_offset` stands; None: still waiting."""
+        leader = self.leader
+        if leader is None or leader.leader_epoch != leader_epoch:
+            return ErrorCode.not_leader_or_follower
+        if leader.high_watermark >= required_offset:
+            if len(leader.isr) < self.min_insync_replicas:
+                return ErrorCode.not_enough_replicas_after_append
+            return ErrorCode.none
+        return None
+
+    def read(
+        self, offset: Offset, max_bytes: int, *, upper_offset: Offset, at_least_one_batch: bool
+    ) -> LogSlice:
+        """See `PartitionLog.read`."""
+        return self.log.read(
+            offset, max_bytes, upper_offset=upper_offset, at_least_one_batch=at_least_one_batch
+        )
+
+    def on_follower_fetch(
+        self, follower: BrokerId, offset: Offset, now_ms: int
+    ) -> tuple[bool, IsrProposal | None]:
+        """A follower wants `offset` next; see `LeaderReplica.on_follower_fetch`."""
+        if self.leader is None:
+            return False, None
+        return self.leader.on_follower_fetch(follower, offset, now_ms)
+
+    # -- follower ----------------------------------------------------------------------------
+
+    def learn_high_watermark(self, leader_high_watermark: Offset) -> bool:
+        """The leader's high watermark, as far as our log goes; whether ours moved."""
+        new = min(leader_high_watermark, self.log.log_end_offset)
+        if self.leader is None and new > self._high_watermark:
+            self._high_watermark = new
+            return True
+        return False
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Cut what the leader does not have; the high watermark falls with it, if it must."""
+        self.log.truncate_to(offset)
+        self._high_watermark = min(self._high_watermark, self.log.log_end_offset)
+
+    def start_over_at(self, offset: Offset) -> None:
+        """Drop everything: the leader's log begins after the end of ours."""
+        self.log.truncate_fully_and_start_at(offset)
+        self._high_watermark = offset
+
+
+ChangeListener = Callable[[Partition], None]

@@ -1,0 +1,147 @@
+"""Replication on ZeroMQ: our ROUTER that followers ask, one DEALER per leader that we follow."""
+
+import logging
+from collections.abc import Callable
+from random import Random
+
+from cluster.brokers.replication.follower_fetcher import (
+    FetchOptions,
+    FollowerFetcher,
+)
+from cluster.brokers.replication.leader_fetches import LeaderFetches, LeaderFetchPorts
+from cluster.brokers.replication.partition import Partition
+from cluster.brokers.replication.segment_files import SegmentFiles
+from cluster.brokers.replication.wire import (
+    FetchAnswer,
+    FollowerFetch,
+    decode_answer,
+    decode_fetch,
+    encode_answer,
+    encode_fetch,
+)
+from cluster.model.errors import PeerError
+from cluster.model.ids import BrokerId, TopicPartition
+from cluster.runtime.clock import Clock
+from cluster.runtime.loop import EventLoop
+from cluster.runtime.zmq_link import Dealer, Router, ZmqContext
+
+log = logging.getLogger(__name__)
+
+_TICK_MS = 50
+
+
+class ReplicationLink:
+    """Both sides of replication for one broker, on its loop."""
+
+    def __init__(
+        self,
+        context: ZmqContext,
+        loop: EventLoop,
+        clock: Clock,
+        host: str,
+        options: FetchOptions,
+        partition_max_bytes: int,
+        ports: LeaderFetchPorts,
+        random: Random,
+        on_follower_high_watermark: Callable[[Partition], None],
+    ) -> None:
+        self._context = context
+        self._loop = loop
+        self._clock = clock
+        self._options = options
+        self._random = random
+        self._on_follower_high_watermark = on_follower_high_watermark
+        self._files = SegmentFiles()
+        self._dealers: dict[BrokerId, Dealer] = {}
+        self._fetchers: dict[BrokerId, FollowerFetcher] = {}
+        self._following: dict[TopicPartition, BrokerId] = {}
+        self._router = Router(context, loop, host, self._on_request)
+        self.endpoint = self._router.endpoint
+        self.leader_side = LeaderFetches(
+            ports, options.machine, partition_max_bytes, self._send_answer
+        )
+        loop.call_every(_TICK_MS, self._on_tick)
+
+    def follow(self, partition: Partition, leader: BrokerId, endpoint: str) -> None:
+        """Replicate from that leader, reachable at that endpoint."""
+        if self._following.get(partition.id, leader) != leader:
+            self.unfollow(partition.id)
+        dealer = self._dealers.get(leader)
+        if dealer is None or dealer.endpoint != endpoint:
+            self._connect(leader, endpoint)
+        self._following[partition.id] = leader
+        fetcher = self._fetchers[leader]
+        fetcher.follow(partition)
+        self._loop.defer(lambda: fetcher.ask(self._loop.now_ms))
+
+    def unfollow(self, partition_id: TopicPartition) -> None:
+        """Stop replicating; with the last partition of a leader its connection is closed."""
+        leader = self._following.pop(partition_id, None)
+        if leader is None:
+            return
+        fetcher = self._fetchers[leader]
+        fetcher.unfollow(partition_id)
+        if fetcher.is_idle:
+            del self._fetchers[leader]
+            self._dealers.pop(leader).close()
+
+    def close(self) -> None:
+        """Close sockets and files."""
+        self._router.close()
+        for dealer in self._dealers.values():
+            dealer.close()
+        self._files.close()
+
+    def _connect(self, leader: BrokerId, endpoint: str) -> None:
+        """A leader that restarted has another endpoint: what we followed there moves along."""
+        old = self._dealers.pop(leader, None)
+        if old is not None:
+            old.close()
+        followed = [
+            self._fetchers[leader].partition(partition_id)
+            for partition_id, broker in self._following.items()
+            if broker == leader
+        ]
+        dealer = Dealer(
+            self._context, self._loop, endpoint, lambda frames: self._on_answer(leader, frames)
+        )
+        fetcher = FollowerFetcher(
+            leader,
+            self._options,
+            lambda fetch: dealer.send(encode_fetch(fetch)),
+            self._files,
+            self._random,
+            self._on_follower_high_watermark,
+        )
+        for partition in followed:
+            fetcher.follow(partition)
+        self._dealers[leader] = dealer
+        self._fetchers[leader] = fetcher
+
+    def _on_tick(self) -> None:
+        now_ms = self._loop.now_ms
+        self.leader_side.on_tick(now_ms)
+        for fetcher in list(self._fetchers.values()):
+            fetcher.on_tick(now_ms)
+
+    def _on_request(self, identity: bytes, frames: list[bytes]) -> None:
+        try:
+            fetch: FollowerFetch = decode_fetch(frames)
+        except PeerError as error:
+            log.warning("ignored a replication message: %s", error)
+            return
+        self.leader_side.on_fetch(identity, fetch, self._loop.now_ms)
+
+    def _send_answer(self, identity: bytes, answer: FetchAnswer) -> None:
+        self._router.send(identity, encode_answer(answer))
+
+    def _on_answer(self, leader: BrokerId, frames: list[bytes]) -> None:
+        fetcher = self._fetchers.get(leader)
+        if fetcher is None:
+            return
+        try:
+            answer = decode_answer(frames)
+        except PeerError as error:
+            log.warning("ignored an answer of leader %d: %s", leader, error)
+            return
+        fetcher.on_answer(answer, self._loop.now_ms, self._clock.wall_ms())

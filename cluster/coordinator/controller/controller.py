@@ -1,0 +1,213 @@
+"""The controller's state machine: what happened in, plans out. Pure; the driver does the I/O.
+
+One plan is carried out at a time (registry first, then `Plan.apply`, then the brokers are told), so
+a plan is always made from the state that the registry holds.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import Random
+
+from cluster.coordinator.controller.elections import elect_all, move_away
+from cluster.coordinator.controller.plan import Outcome, Plan
+from cluster.coordinator.controller.topic_plans import (
+    NewTopic,
+    TopicRules,
+    plan_create_topics,
+    plan_more_partitions,
+)
+from cluster.model.cluster import BrokerRegistration, ClusterState, PartitionState, TopicState
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import (
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    PartitionEpoch,
+    TopicPartition,
+    new_uuid,
+)
+
+
+class Controller:
+    """Exists while this broker holds `/controller`, for one controller epoch.
+
+    Invariant: every planned change of a partition raises its partition epoch by exactly one, so
+    that the conditional write detects any other writer.
+    """
+
+    def __init__(
+        self,
+        epoch: ControllerEpoch,
+        state: ClusterState,
+        rules: TopicRules,
+        random: Random,
+        is_unclean: Callable[[Mapping[str, str]], bool],
+    ) -> None:
+        self.epoch = epoch
+        self.state = state
+        self._rules = rules
+        self._random = random
+        self._is_unclean = is_unclean
+        self._shutting_down: set[BrokerId] = set()
+
+    # -- brokers -----------------------------------------------------------------------------
+
+    def plan_takeover(self) -> Plan:
+        """Elections that are due when this controller starts."""
+        return Plan(changed=self._elect(set(self.state.brokers)))
+
+    def on_brokers_changed(
+        self, registrations: Iterable[BrokerRegistration]
+    ) -> tuple[Plan, list[BrokerId]]:
+        """Brokers came, went or came back with a new epoch.
+
+        Returns the elections, and the brokers that know nothing yet and need the full state.
+        """
+        new = {broker.id: broker for broker in registrations}
+        old = self.state.brokers
+        joined = [
+            broker_id
+            for broker_id, broker in new.items()
+            if broker_id not in old or old[broker_id].epoch != broker.epoch
+        ]
+        stayed = {broker_id for broker_id in old if broker_id in new and broker_id not in joined}
+        self._shutting_down &= stayed
+        self.state.brokers.clear()
+        self.state.brokers.update(new)
+        # One that came back between two looks was away: it loses its leaderships first.
+        plan = Plan(changed=self._elect(stayed))
+        if joined:
+            after = ClusterState()
+            after.topics = {
+                name: TopicState(
+                    name,
+                    topic.topic_id,
+                    topic.configs,
+                    {
+                        number: plan.changed.get(TopicPartition(name, number), state)
+                        for number, state in topic.partitions.items()
+                    },
+                )
+                for name, topic in self.state.topics.items()
+            }
+            for partition, state in elect_all(after, set(new), self._unclean_topics()).items():
+                plan.changed[partition] = self._one_step(partition, state)
+        return plan, joined
+
+    def on_controlled_shutdown(self, broker: BrokerId) -> Plan:
+        """The broker is about to stop: move away from it what others can lead."""
+        self._shutting_down.add(broker)
+        live = set(self.state.brokers) - self._shutting_down
+        changed = {}
+        for partition, state in self.state.partitions():
+            new_state = move_away(state, broker, live)
+            if new_state is not None:
+                changed[partition] = new_state
+        return Plan(changed=changed)
+
+    # -- in-sync replicas --------------------------------------------------------------------
+
+    def on_isr_proposed(
+        self,
+        broker: BrokerId,
+        partition: TopicPartition,
+        isr: tuple[BrokerId, ...],
+        leader_epoch: LeaderEpoch,
+        partition_epoch: PartitionEpoch,
+    ) -> tuple[Plan, Outcome]:
+        """A leader asks for another ISR (AlterPartition, KIP-497)."""
+        state = self.state.partition(partition)
+        if state is None:
+            return Plan(), Outcome(ErrorCode.unknown_topic_or_partition)
+        if state.leader != broker or leader_epoch < state.leader_epoch:
+            return Plan(), Outcome(ErrorCode.fenced_leader_epoch)
+        if leader_epoch > state.leader_epoch:
+            return Plan(), Outcome(ErrorCode.not_controller)
+        if partition_epoch != state.partition_epoch:
+            return Plan(), Outcome(ErrorCode.invalid_update_version)
+        candidates = set(self.state.brokers) - self._shutting_down
+        added = set(isr) - set(state.isr)
+        if not added <= candidates or not set(isr) <= set(state.replicas) or broker not in isr:
+            return Plan(), Outcome(ErrorCode.ineligible_replica)
+        new_state = PartitionState(
+            state.replicas,
+            tuple(isr),
+            state.leader,
+            state.leader_epoch,
+            PartitionEpoch(state.partition_epoch + 1),
+        )
+        return Plan(changed={partition: new_state}), Outcome(ErrorCode.none)
+
+    # -- topics ------------------------------------------------------------------------------
+
+    def create_topics(
+        self, topics: Sequence[NewTopic]
+    ) -> tuple[Plan, dict[str, Outcome], dict[str, TopicState]]:
+        """See `plan_create_topics`."""
+        return plan_create_topics(self.state, topics, self._rules, self._random, new_uuid)
+
+    def delete_topics(
+        self, topics: Sequence[tuple[str | None, uuid.UUID | None]]
+    ) -> tuple[Plan, list[tuple[str | None, uuid.UUID | None, Outcome]]]:
+        """Topics by name or id; one outcome per item, in order, with name and id filled in."""
+        plan = Plan()
+        outcomes: list[tuple[str | None, uuid.UUID | None, Outcome]] = []
+        for name, topic_id in topics:
+            found = self.state.topic_name(topic_id) if name is None and topic_id else name
+            topic = self.state.topics.get(found) if found is not None else None
+            if topic is None:
+                code = (
+                    ErrorCode.unknown_topic_id
+                    if name is None
+                    else ErrorCode.unknown_topic_or_partition
+                )
+                outcomes.append((name, topic_id, Outcome(code)))
+            elif topic.name in plan.deleted:
+                outcomes.append(
+                    (name, topic_id, Outcome(ErrorCode.invalid_request, "Duplicate topic."))
+                )
+            else:
+                plan.deleted.append(topic.name)
+                outcomes.append((topic.name, topic.topic_id, Outcome(ErrorCode.none)))
+        return plan, outcomes
+
+    def create_partitions(
+        self, topics: Sequence[tuple[str, int, Sequence[tuple[BrokerId, ...]] | None]]
+    ) -> tuple[Plan, dict[str, Outcome]]:
+        """Enlarge topics to a total count of partitions; the outcome by name."""
+        plan = Plan()
+        outcomes: dict[str, Outcome] = {}
+        for name, total_count, assignments in topics:
+            try:
+                if name in outcomes:
+                    raise Refused(ErrorCode.invalid_request, "Duplicate topic name.")
+                added = plan_more_partitions(
+                    self.state, name, total_count, assignments, self._random
+                )
+            except Refused as refused:
+                outcomes[name] = Outcome(refused.code, refused.detail)
+            else:
+                plan.added.update(added)
+                outcomes[name] = Outcome(ErrorCode.none)
+        return plan, outcomes
+
+    # -- shared ------------------------------------------------------------------------------
+
+    def _elect(self, live: set[BrokerId]) -> dict[TopicPartition, PartitionState]:
+        return elect_all(self.state, live, self._unclean_topics())
+
+    def _unclean_topics(self) -> set[str]:
+        return {t.name for t in self.state.topics.values() if self._is_unclean(t.configs)}
+
+    def _one_step(self, partition: TopicPartition, state: PartitionState) -> PartitionState:
+        """Two elections in one plan are one write: one partition epoch further, not two."""
+        before = self.state.partition(partition)
+        if before is None:
+            return state
+        return PartitionState(
+            state.replicas,
+            state.isr,
+            state.leader,
+            state.leader_epoch,
+            PartitionEpoch(before.partition_epoch + 1),
+        )

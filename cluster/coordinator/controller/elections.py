@@ -1,0 +1,75 @@
+"""Who leads a partition when brokers come, go, or are about to go. Pure."""
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from cluster.model.cluster import ClusterState, PartitionState
+from cluster.model.ids import (
+    NO_BROKER,
+    BrokerId,
+    LeaderEpoch,
+    PartitionEpoch,
+    TopicPartition,
+)
+
+
+def elect(
+    state: PartitionState, live: Collection[BrokerId], *, unclean: bool
+) -> PartitionState | None:
+    """The state after dead replicas have left the ISR and the leadership; None if nothing changes.
+
+    The leader is the first replica in assignment order that is alive and in sync. When no in-sync
+    replica is alive, the ISR is kept as it is (it says who may lead again) unless `unclean`
+    (unclean.leader.election.enable) allows any live replica.
+    """
+    live_isr = tuple(broker for broker in state.isr if broker in live)
+    leader = state.leader if state.leader in live_isr else _first_of(state.replicas, live_isr)
+    isr = live_isr
+    if leader == NO_BROKER:
+        isr = state.isr
+        if unclean:
+            leader = _first_of(state.replicas, live)
+            isr = (leader,) if leader != NO_BROKER else isr
+    return _changed(state, leader, isr)
+
+
+def move_away(
+    state: PartitionState, leaving: BrokerId, live: Collection[BrokerId]
+) -> PartitionState | None:
+    """The state after controlled shutdown of one broker; None if nobody can take its place."""
+    others = tuple(broker for broker in state.isr if broker != leaving and broker in live)
+    if not others or leaving not in state.isr:
+        return None
+    leader = _first_of(state.replicas, others) if state.leader == leaving else state.leader
+    return _changed(state, leader, others)
+
+
+def elect_all(
+    cluster: ClusterState, live: Collection[BrokerId], unclean_topics: Collection[str]
+) -> dict[TopicPartition, PartitionState]:
+    """`elect` for every partition; those that change."""
+    changed = {}
+    for partition, state in cluster.partitions():
+        new_state = elect(state, live, unclean=partition.topic in unclean_topics)
+        if new_state is not None:
+            changed[partition] = new_state
+    return changed
+
+
+def _first_of(replicas: Collection[BrokerId], candidates: Collection[BrokerId]) -> BrokerId:
+    return next((broker for broker in replicas if broker in candidates), NO_BROKER)
+
+
+def _changed(
+    state: PartitionState, leader: BrokerId, isr: tuple[BrokerId, ...]
+) -> PartitionState | None:
+    if leader == state.leader and isr == state.isr:
+        return None
+    moved = leader != state.leader
+    return replace(
+        state,
+        leader=leader,
+        isr=isr,
+        leader_epoch=LeaderEpoch(state.leader_epoch + 1) if moved else state.leader_epoch,
+        partition_epoch=PartitionEpoch(state.partition_epoch + 1),
+    )

@@ -1,0 +1,74 @@
+"""What the controller wants changed: first in the registry, then in its state, then on the brokers."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from cluster.model.cluster import ClusterState, PartitionState, TopicState
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import BrokerId, TopicPartition
+
+
+class Outcome(NamedTuple):
+    """The answer for one item of a request; `detail` is for a person."""
+
+    code: ErrorCode
+    detail: str | None = None
+
+
+@dataclass(slots=True)
+class Plan:
+    """One step of the controller, all or nothing.
+
+    `changed` holds new states of existing partitions, each with the partition epoch that the
+    conditional write will give it (the old one plus one).
+    """
+
+    created: list[TopicState] = field(default_factory=list)
+    deleted: list[str] = field(default_factory=list)
+    added: dict[TopicPartition, PartitionState] = field(default_factory=dict)
+    """Partitions added to existing topics."""
+    changed: dict[TopicPartition, PartitionState] = field(default_factory=dict)
+
+    @property
+    def is_empty(self) -> bool:
+        """Nothing to write and nobody to tell."""
+        return not (self.created or self.deleted or self.added or self.changed)
+
+    def apply(self, state: ClusterState) -> None:
+        """Carry the plan over into the state, after the registry has it."""
+        for topic in self.created:
+            state.put_topic(topic)
+        for name in self.deleted:
+            state.remove_topic(name)
+        for changes in (self.added, self.changed):
+            for partition, new_state in changes.items():
+                topic_state = state.topics.get(partition.topic)
+                if topic_state is not None:
+                    topic_state.partitions[partition.partition] = new_state
+
+
+class Dispatch(NamedTuple):
+    """What one broker is told: a part of the cluster's state, or all of it."""
+
+    broker: BrokerId
+    is_full: bool
+    topics: list[TopicState]
+    """Only the partitions that changed, under their topic's name, id and configs."""
+    deleted: list[str]
+
+
+def dispatch_of(plan: Plan, state: ClusterState, receivers: Iterable[BrokerId]) -> list[Dispatch]:
+    """The messages that follow an applied plan: the same changes to every receiver."""
+    touched: dict[str, TopicState] = {topic.name: topic for topic in plan.created}
+    for changes in (plan.added, plan.changed):
+        for partition, partition_state in changes.items():
+            known = state.topics.get(partition.topic)
+            if known is None:
+                continue
+            part = touched.setdefault(
+                partition.topic, TopicState(known.name, known.topic_id, known.configs)
+            )
+            part.partitions[partition.partition] = partition_state
+    topics = list(touched.values())
+    return [Dispatch(broker, False, topics, list(plan.deleted)) for broker in receivers]

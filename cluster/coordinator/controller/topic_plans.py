@@ -1,0 +1,224 @@
+"""Checks and plans for creating, deleting and enlarging topics. Pure.
+
+Error codes and their order are those of Kafka's admin requests (CreateTopics, DeleteTopics,
+CreatePartitions).
+"""
+
+import re
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from random import Random
+from typing import Final
+
+from cluster.coordinator.controller.assignment import assign_replicas
+from cluster.coordinator.controller.plan import Outcome, Plan
+from cluster.model.cluster import ClusterState, PartitionState, TopicState
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicPartition
+
+TOPIC_NAME_LENGTH_MAX: Final = 249
+"""A topic name with its partition number is a directory name of at most 255 bytes."""
+_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class NewTopic:
+    """One item of CreateTopics; -1 stands for the broker's default, `assignment` replaces both."""
+
+    name: str
+    partition_count: int = -1
+    replication_factor: int = -1
+    assignment: Mapping[int, tuple[BrokerId, ...]] = field(default_factory=dict)
+    configs: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRules:
+    """What plans need to know of the settings."""
+
+    default_partition_count: int
+    default_replication_factor: int
+    check_configs: Callable[[Mapping[str, str]], None]
+    """Raises Refused(invalid_config)."""
+
+
+def check_topic_name(name: str) -> None:
+    """Raise Refused(invalid_topic_exception) unless Kafka would accept the name."""
+    reason = None
+    if not name:
+        reason = "the empty string is not allowed"
+    elif name in (".", ".."):
+        reason = f"'{name}' is not allowed"
+    elif len(name) > TOPIC_NAME_LENGTH_MAX:
+        reason = (
+            f"the length of '{name}' is longer than the max allowed length"
+            f" {TOPIC_NAME_LENGTH_MAX}"
+        )
+    elif not _LEGAL_NAME.fullmatch(name):
+        reason = (
+            f"'{name}' contains one or more characters other than ASCII alphanumerics,"
+            " '.', '_' and '-'"
+        )
+    if reason is not None:
+        raise Refused(ErrorCode.invalid_topic_exception, f"Topic name is invalid: {reason}")
+
+
+def plan_new_topic(
+    state: ClusterState, new: NewTopic, rules: TopicRules, random: Random, topic_id: uuid.UUID
+) -> TopicState:
+    """The topic as it will be, with leaders. Raises Refused with the code for the client."""
+    check_topic_name(new.name)
+    _check_is_new(state, new.name)
+    rules.check_configs(new.configs)
+    racks = {broker.id: broker.rack for broker in state.brokers.values()}
+    if new.assignment:
+        if new.partition_count != -1 or new.replication_factor != -1:
+            raise Refused(
+                ErrorCode.invalid_request,
+                "Both numPartitions or replicationFactor and replicasAssignments were set."
+                " Both cannot be used at the same time.",
+            )
+        assignment = dict(new.assignment)
+        _check_assignment(assignment, 0, racks)
+    else:
+        count, factor = new.partition_count, new.replication_factor
+        assignment = assign_replicas(
+            racks,
+            rules.default_partition_count if count == -1 else count,
+            rules.default_replication_factor if factor == -1 else factor,
+            random,
+        )
+    return TopicState(
+        new.name,
+        topic_id,
+        dict(new.configs),
+        {number: _first_state(replicas, state) for number, replicas in assignment.items()},
+    )
+
+
+def plan_more_partitions(
+    state: ClusterState,
+    name: str,
+    total_count: int,
+    assignments: Sequence[tuple[BrokerId, ...]] | None,
+    random: Random,
+) -> dict[TopicPartition, PartitionState]:
+    """The partitions to add so that the topic has `total_count`. Raises Refused."""
+    topic = state.topics.get(name)
+    if topic is None:
+        raise Refused(
+            ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist."
+        )
+    existing = len(topic.partitions)
+    if total_count <= existing:
+        reason = (
+            f"Topic already has {existing} partition(s)."
+            if total_count == existing
+            else f"The topic {name} currently has {existing} partition(s); {total_count} would"
+            " not be an increase."
+        )
+        raise Refused(ErrorCode.invalid_partitions, reason)
+    racks = {broker.id: broker.rack for broker in state.brokers.values()}
+    first_replicas = topic.partitions[0].replicas
+    if assignments is None:
+        order = sorted(racks)
+        start = order.index(first_replicas[0]) if first_replicas[0] in racks else None
+        planned = assign_replicas(
+            racks, total_count - existing, len(first_replicas), random, existing, start
+        )
+    else:
+        if len(assignments) != total_count - existing:
+            raise Refused(
+                ErrorCode.invalid_replica_assignment,
+                f"Increasing the number of partitions by {total_count - existing} but"
+                f" {len(assignments)} assignments provided.",
+            )
+        planned = dict(enumerate(assignments, start=existing))
+        _check_assignment(planned, existing, racks, len(first_replicas))
+    return {
+        TopicPartition(name, number): _first_state(replicas, state)
+        for number, replicas in planned.items()
+    }
+
+
+def plan_create_topics(
+    state: ClusterState,
+    topics: Sequence[NewTopic],
+    rules: TopicRules,
+    random: Random,
+    new_topic_id: Callable[[], uuid.UUID],
+) -> tuple[Plan, dict[str, Outcome], dict[str, TopicState]]:
+    """One plan for all topics that can be created, and the outcome by name.
+
+    The third result holds every topic that passed the checks, for answers and `validate_only`.
+    """
+    plan = Plan()
+    outcomes: dict[str, Outcome] = {}
+    planned: dict[str, TopicState] = {}
+    names = [topic.name for topic in topics]
+    for new in topics:
+        try:
+            if names.count(new.name) > 1:
+                raise Refused(ErrorCode.invalid_request, "Duplicate topic name.")
+            topic = plan_new_topic(state, new, rules, random, new_topic_id())
+        except Refused as refused:
+            outcomes[new.name] = Outcome(refused.code, refused.detail)
+        else:
+            plan.created.append(topic)
+            planned[new.name] = topic
+            outcomes[new.name] = Outcome(ErrorCode.none)
+    return plan, outcomes, planned
+
+
+def _check_is_new(state: ClusterState, name: str) -> None:
+    if name in state.topics:
+        raise Refused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+    # Metric names replace '.' by '_', so two such topics would share their metrics.
+    if "." in name or "_" in name:
+        flat = name.replace(".", "_")
+        twin = next((other for other in state.topics if other.replace(".", "_") == flat), None)
+        if twin is not None:
+            raise Refused(
+                ErrorCode.invalid_topic_exception,
+                f"Topic '{name}' collides with existing topics: {twin}",
+            )
+
+
+def _check_assignment(
+    assignment: Mapping[int, tuple[BrokerId, ...]],
+    first_partition: int,
+    live: Mapping[BrokerId, str | None],
+    replication_factor: int | None = None,
+) -> None:
+    expected = range(first_partition, first_partition + len(assignment))
+    if sorted(assignment) != list(expected):
+        raise Refused(
+            ErrorCode.invalid_replica_assignment,
+            "Partitions should be a consecutive 0-based integer sequence",
+        )
+    factors = {len(replicas) for replicas in assignment.values()}
+    if replication_factor is not None:
+        factors.add(replication_factor)
+    if factors == {0} or len(factors) != 1:
+        raise Refused(
+            ErrorCode.invalid_replica_assignment,
+            "All partitions should have the same number of replicas, and at least one.",
+        )
+    for number, replicas in assignment.items():
+        if len(set(replicas)) != len(replicas):
+            raise Refused(
+                ErrorCode.invalid_replica_assignment,
+                f"Duplicate brokers in the replica list of partition {number}: {list(replicas)}",
+            )
+        unknown = sorted(set(replicas) - set(live))
+        if unknown:
+            raise Refused(
+                ErrorCode.invalid_replica_assignment,
+                f"Unknown or dead broker(s) {unknown} in the replica list of partition {number}.",
+            )
+
+
+def _first_state(replicas: tuple[BrokerId, ...], state: ClusterState) -> PartitionState:
+    live = tuple(broker for broker in replicas if broker in state.brokers)
+    return PartitionState(replicas, live, live[0], LeaderEpoch(0), PartitionEpoch(0))

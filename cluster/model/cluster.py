@@ -1,0 +1,111 @@
+"""The cluster as its controller decides it and every broker caches it: brokers, topics, partitions."""
+
+import uuid
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from cluster.model.ids import (
+    NO_BROKER,
+    BrokerEpoch,
+    BrokerId,
+    LeaderEpoch,
+    PartitionEpoch,
+    TopicPartition,
+)
+
+
+class Endpoint(NamedTuple):
+    """Where clients of one listener reach a broker."""
+
+    listener: str
+    security_protocol: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistration:
+    """What `/brokers/ids/[id]` says of a live broker."""
+
+    id: BrokerId
+    epoch: BrokerEpoch
+    endpoints: tuple[Endpoint, ...]
+    rack: str | None
+    control_endpoint: str
+    replication_endpoint: str
+    machine: str
+    """Names the machine: brokers of one machine can read each other's files."""
+
+    def endpoint(self, listener: str) -> Endpoint | None:
+        """The endpoint of that listener, if the broker has it."""
+        return next((e for e in self.endpoints if e.listener == listener), None)
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionState:
+    """What `/brokers/topics/[t]/partitions/[n]/state` and the assignment say of one partition."""
+
+    replicas: tuple[BrokerId, ...]
+    isr: tuple[BrokerId, ...]
+    leader: BrokerId
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    """Version of the state znode: a change names the version that it changes."""
+
+    @property
+    def has_leader(self) -> bool:
+        """False while no in-sync replica is alive."""
+        return self.leader != NO_BROKER
+
+
+@dataclass(slots=True)
+class TopicState:
+    """One topic. `configs` holds the overrides only."""
+
+    name: str
+    topic_id: uuid.UUID
+    configs: Mapping[str, str]
+    partitions: dict[int, PartitionState] = field(default_factory=dict)
+
+
+class ClusterState:
+    """Brokers and topics, indexed by name and id. Owned by one thread; others see copies.
+
+    Invariant: `topics` and the index by id hold the same topics.
+    """
+
+    def __init__(self) -> None:
+        self.brokers: dict[BrokerId, BrokerRegistration] = {}
+        self.topics: dict[str, TopicState] = {}
+        self._names_by_id: dict[uuid.UUID, str] = {}
+
+    def put_topic(self, topic: TopicState) -> None:
+        """Add or replace a topic."""
+        old = self.topics.get(topic.name)
+        if old is not None:
+            self._names_by_id.pop(old.topic_id, None)
+        self.topics[topic.name] = topic
+        self._names_by_id[topic.topic_id] = topic.name
+
+    def remove_topic(self, name: str) -> TopicState | None:
+        """Forget a topic; what it was, or None."""
+        topic = self.topics.pop(name, None)
+        if topic is not None:
+            self._names_by_id.pop(topic.topic_id, None)
+        return topic
+
+    def topic_name(self, topic_id: uuid.UUID) -> str | None:
+        """The name of the topic with that id, or None."""
+        return self._names_by_id.get(topic_id)
+
+    def partition(self, partition: TopicPartition) -> PartitionState | None:
+        """State of one partition, or None when there is no such partition."""
+        topic = self.topics.get(partition.topic)
+        return None if topic is None else topic.partitions.get(partition.partition)
+
+    def partitions(self) -> Iterator[tuple[TopicPartition, PartitionState]]:
+        """Every partition of every topic."""
+        for topic in self.topics.values():
+            for index, state in topic.partitions.items():
+                yield TopicPartition(topic.name, index), state

@@ -1,0 +1,193 @@
+"""One thread's readiness loop: file descriptors, timers, end-of-turn calls, a wake-up from other threads.
+
+A turn is: wait for readiness, run the callbacks of ready descriptors, due timers, calls posted by
+other threads, then the calls that were deferred during the turn. Deferred calls are how work is
+batched (a partition that took fifty batches in one turn wakes its followers once).
+"""
+
+import heapq
+import logging
+import os
+import selectors
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from cluster.runtime.clock import Clock
+
+log = logging.getLogger(__name__)
+
+READABLE: Final = selectors.EVENT_READ
+WRITABLE: Final = selectors.EVENT_WRITE
+
+_COMPACT_TIMERS_ABOVE: Final = 4096
+"""Cancelled timers stay in the heap until they are most of it; below this many nobody cares."""
+
+
+class HasFileno(Protocol):
+    """A socket, a pipe, anything that the selector can watch."""
+
+    def fileno(self) -> int:
+        """The descriptor."""
+        ...
+
+
+class Timer:
+    """A call at a monotonic deadline. Cancelling is constant work; the heap forgets it later."""
+
+    __slots__ = ("callback", "deadline_ms", "loop")
+
+    def __init__(self, deadline_ms: int, callback: Callable[[], None], loop: "EventLoop") -> None:
+        self.deadline_ms = deadline_ms
+        self.callback: Callable[[], None] | None = callback
+        self.loop = loop
+
+    def cancel(self) -> None:
+        """The callback will not run; cancelling twice, or after it ran, is nothing."""
+        if self.callback is not None:
+            self.callback = None
+            self.loop.timer_cancelled()
+
+
+class EventLoop:
+    """Owned by one thread; `call_from_thread` and `stop` are the only methods for others.
+
+    Invariant: a callback that raises takes the process down (it is our bug), except where the
+    caller has wrapped it; nothing here swallows exceptions.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.now_ms = clock.monotonic_ms()
+        """Monotonic time at which this turn's readiness was reported."""
+        self._selector = selectors.DefaultSelector()
+        self._timers: list[tuple[int, int, Timer]] = []
+        self._timer_sequence = 0
+        self._cancelled_count = 0
+        self._deferred: deque[Callable[[], None]] = deque()
+        self._posted: deque[Callable[[], None]] = deque()
+        self._running = False
+        self._wake_reader, self._wake_writer = os.pipe()
+        os.set_blocking(self._wake_reader, False)
+        os.set_blocking(self._wake_writer, False)
+        self._selector.register(self._wake_reader, READABLE, self._on_wake)
+
+    def watch(self, source: HasFileno | int, events: int, callback: Callable[[int], None]) -> None:
+        """Call `callback(ready_events)` whenever the descriptor is ready for one of `events`.
+
+        It may still be called once after `unwatch`, when both happen in one turn.
+        """
+        self._selector.register(source, events, callback)
+
+    def rewatch(
+        self, source: HasFileno | int, events: int, callback: Callable[[int], None]
+    ) -> None:
+        """Change the events of a watched descriptor."""
+        self._selector.modify(source, events, callback)
+
+    def unwatch(self, source: HasFileno | int) -> None:
+        """Forget a descriptor; to be called before it is closed."""
+        self._selector.unregister(source)
+
+    def call_at(self, deadline_ms: int, callback: Callable[[], None]) -> Timer:
+        """Run `callback` in the first turn at or after the monotonic deadline."""
+        timer = Timer(deadline_ms, callback, self)
+        self._timer_sequence += 1
+        heapq.heappush(self._timers, (deadline_ms, self._timer_sequence, timer))
+        return timer
+
+    def call_after(self, delay_ms: int, callback: Callable[[], None]) -> Timer:
+        """Run `callback` once, `delay_ms` from now."""
+        return self.call_at(self._clock.monotonic_ms() + delay_ms, callback)
+
+    def call_every(self, period_ms: int, callback: Callable[[], None]) -> None:
+        """Run `callback` now and then for as long as the loop runs, never twice in one turn."""
+
+        def again() -> None:
+            callback()
+            self.call_after(period_ms, again)
+
+        self.call_after(period_ms, again)
+
+    def defer(self, callback: Callable[[], None]) -> None:
+        """Run `callback` at the end of this turn, after everything that is ready was read."""
+        self._deferred.append(callback)
+
+    def call_from_thread(self, callback: Callable[[], None]) -> None:
+        """Thread-safe: run `callback` on the loop's thread in its next turn."""
+        self._posted.append(callback)
+        try:
+            os.write(self._wake_writer, b"\0")
+        except BlockingIOError:
+            return  # the pipe is full of wake-ups already
+
+    def stop(self) -> None:
+        """Thread- and signal-safe: `run` returns after the current turn."""
+        self._running = False
+        self.call_from_thread(_nothing)
+
+    def run(self) -> None:
+        """Turn until `stop`."""
+        self._running = True
+        while self._running:
+            self.run_once()
+
+    def run_once(self, max_wait_ms: int | None = None) -> None:
+        """One turn; waits for readiness no longer than the next timer or `max_wait_ms`."""
+        for key, events in self._selector.select(self._wait_seconds(max_wait_ms)):
+            key.data(events)
+        self.now_ms = self._clock.monotonic_ms()
+        if self._timers:
+            self._run_timers()
+        while self._posted:
+            self._posted.popleft()()
+        # Calls deferred by deferred calls run in this turn too, as they continue the same work.
+        deferred = self._deferred
+        while deferred:
+            deferred.popleft()()
+
+    def close(self) -> None:
+        """Release the selector and the wake-up pipe."""
+        self._selector.close()
+        os.close(self._wake_reader)
+        os.close(self._wake_writer)
+
+    def timer_cancelled(self) -> None:
+        """A timer reports its cancellation, so that the heap is compacted before it grows stale."""
+        self._cancelled_count += 1
+        if (
+            self._cancelled_count > _COMPACT_TIMERS_ABOVE
+            and self._cancelled_count * 2 > len(self._timers)
+        ):
+            self._timers = [entry for entry in self._timers if entry[2].callback is not None]
+            heapq.heapify(self._timers)
+            self._cancelled_count = 0
+
+    def _wait_seconds(self, max_wait_ms: int | None) -> float | None:
+        if self._posted or self._deferred:
+            return 0.0
+        wait_ms = max_wait_ms
+        if self._timers:
+            until_timer_ms = max(0, self._timers[0][0] - self._clock.monotonic_ms())
+            wait_ms = until_timer_ms if wait_ms is None else min(wait_ms, until_timer_ms)
+        return None if wait_ms is None else wait_ms / 1000.0
+
+    def _run_timers(self) -> None:
+        while self._timers and self._timers[0][0] <= self.now_ms:
+            timer = heapq.heappop(self._timers)[2]
+            callback = timer.callback
+            if callback is None:
+                self._cancelled_count -= 1
+                continue
+            timer.callback = None
+            callback()
+
+    def _on_wake(self, _events: int) -> None:
+        try:
+            os.read(self._wake_reader, 4096)
+        except BlockingIOError:
+            return
+
+
+def _nothing() -> None:
+    return

@@ -1,0 +1,150 @@
+"""ZeroMQ sockets on the readiness loop: a ROUTER that serves, DEALERs that ask (design section 5).
+
+The only import of zmq. A ZeroMQ descriptor is edge-triggered and its edges also come from sends,
+so after every send and every wake-up the socket is drained until it has nothing more to say.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import zmq
+
+from cluster.runtime.loop import READABLE, EventLoop
+
+log = logging.getLogger(__name__)
+
+_HIGH_WATER_MESSAGES: Final = 10_000
+"""Bound of each socket's queues; a peer that far behind is treated as gone."""
+_MESSAGES_PER_DRAIN: Final = 200
+"""What one socket may take of a turn before others have theirs."""
+
+
+class ZmqContext:
+    """One per process, made after the fork."""
+
+    def __init__(self) -> None:
+        self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+
+    def socket(self, kind: int) -> "zmq.Socket[bytes]":
+        """A socket that does not keep the process alive and whose queues are bounded."""
+        socket = self._context.socket(kind)
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.SNDHWM, _HIGH_WATER_MESSAGES)
+        socket.setsockopt(zmq.RCVHWM, _HIGH_WATER_MESSAGES)
+        return socket
+
+    def close(self) -> None:
+        """Close what is still open, without waiting for unsent messages."""
+        self._context.destroy(linger=0)
+
+
+class _LoopSocket:
+    """Shared by both ends: drains the socket into a callback on the loop's thread."""
+
+    def __init__(self, loop: EventLoop, socket: "zmq.Socket[bytes]") -> None:
+        self._loop = loop
+        self._socket = socket
+        self._drain_is_deferred = False
+        self.is_open = True
+        self._descriptor: int = socket.getsockopt(zmq.FD)  # type: ignore[assignment]
+        loop.watch(self._descriptor, READABLE, self._on_ready)
+        self._drain_later()
+
+    def _deliver(self, frames: list[bytes]) -> None:
+        raise NotImplementedError
+
+    def _send(self, frames: Sequence[Any]) -> bool:
+        if not self.is_open:
+            return False
+        try:
+            self._socket.send_multipart(frames, flags=zmq.NOBLOCK, copy=True)
+        except zmq.ZMQError as error:
+            if error.errno not in (zmq.EAGAIN, zmq.EHOSTUNREACH):
+                raise
+            return False
+        self._drain_later()
+        return True
+
+    def _on_ready(self, _events: int) -> None:
+        self._drain()
+
+    def _drain_later(self) -> None:
+        if not self._drain_is_deferred:
+            self._drain_is_deferred = True
+            self._loop.defer(self._drain_deferred)
+
+    def _drain_deferred(self) -> None:
+        self._drain_is_deferred = False
+        self._drain()
+
+    def _drain(self) -> None:
+        for _ in range(_MESSAGES_PER_DRAIN):
+            if not self.is_open:
+                return
+            try:
+                frames = self._socket.recv_multipart(zmq.NOBLOCK)
+            except zmq.Again:
+                return
+            self._deliver(frames)
+        self._loop.call_from_thread(self._drain)
+
+    def close(self) -> None:
+        """Stop watching and close; unsent messages are dropped."""
+        if self.is_open:
+            self.is_open = False
+            self._loop.unwatch(self._descriptor)
+            self._socket.close()
+
+
+class Router(_LoopSocket):
+    """Binds, receives from many peers, answers by the peer's identity."""
+
+    def __init__(
+        self,
+        context: ZmqContext,
+        loop: EventLoop,
+        host: str,
+        on_message: Callable[[bytes, list[bytes]], None],
+    ) -> None:
+        socket = context.socket(zmq.ROUTER)
+        socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        port = socket.bind_to_random_port(f"tcp://{host}")
+        self.endpoint = f"tcp://{host}:{port}"
+        """Where peers connect."""
+        self._on_message = on_message
+        super().__init__(loop, socket)
+
+    def _deliver(self, frames: list[bytes]) -> None:
+        self._on_message(frames[0], frames[1:])
+
+    def send(self, identity: bytes, frames: Sequence[Any]) -> bool:
+        """Send to one peer; False when that peer is gone or too far behind."""
+        return self._send([identity, *frames])
+
+
+class Dealer(_LoopSocket):
+    """Connects to one router; messages are queued while it is not there yet."""
+
+    def __init__(
+        self,
+        context: ZmqContext,
+        loop: EventLoop,
+        endpoint: str,
+        on_message: Callable[[list[bytes]], None],
+    ) -> None:
+        socket = context.socket(zmq.DEALER)
+        # A dead peer's port may be given to a stranger: reconnect slowly and not for ever.
+        socket.setsockopt(zmq.RECONNECT_IVL, 100)
+        socket.setsockopt(zmq.RECONNECT_IVL_MAX, 2000)
+        socket.connect(endpoint)
+        self.endpoint = endpoint
+        self._on_message = on_message
+        super().__init__(loop, socket)
+
+    def _deliver(self, frames: list[bytes]) -> None:
+        self._on_message(frames)
+
+    def send(self, frames: Sequence[Any]) -> bool:
+        """Send or queue; False when the queue is full."""
+        return self._send(frames)
