@@ -1,19 +1,23 @@
 """Between frames and version-free messages: a handler never learns which version its client speaks, unless it asks.
 
 Field layouts come from the message classes; what changed its *meaning* between versions is in the two tables here.
-Never does IO. Produce and Fetch have codecs of their own.
+Never does IO. Requests of Produce and Fetch come from the scanners of their own codecs, which
+also pack the responses.
 """
 
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final
 
 from cluster.model.errors import ErrorCode, PeerError
 from cluster.protocol import messages
 from cluster.protocol.api import ApiKey, is_flexible
-from cluster.protocol.reader import MALFORMED, decoder_of
-from cluster.protocol.writer import encoder_of
+from cluster.protocol.fetch_request import scan_fetch_request
+from cluster.protocol.produce_codec import scan_produce_request
+from cluster.protocol.reader import MALFORMED, Decoder, decoder_of
+from cluster.protocol.writer import Encoder, encoder_of
 
 Adjust = Callable[[Any, int], Any]
 
@@ -26,16 +30,15 @@ def decode_request(api_key: int, version: int, frame: memoryview | bytes, positi
 
     The caller has checked that the API and version are served. Raises PeerError with a one-line reason.
     """
-    message = messages.REQUESTS[api_key]
+    if (scan := _SCANNERS.get(api_key)) is not None:
+        return scan(version, frame, position)
+    decode = _decoder(api_key, version)
     body = bytes(frame[position:])
     try:
-        request, _ = decoder_of(message, version, flexible=is_flexible(api_key, version))(
-            body, 0, len(body)
-        )
-    except MALFORMED as error:
-        raise PeerError(f"malformed {message.__name__} v{version}: {error}") from error
-    except PeerError as error:
-        raise PeerError(f"malformed {message.__name__} v{version}: {error}") from None
+        request, _ = decode(body, 0, len(body))
+    except (*MALFORMED, PeerError) as error:
+        name = messages.REQUESTS[api_key].__name__
+        raise PeerError(f"malformed {name} v{version}: {error}") from None
     if (adjust := _UPGRADES.get(api_key)) is not None:
         return adjust(request, version)
     return request
@@ -43,23 +46,33 @@ def decode_request(api_key: int, version: int, frame: memoryview | bytes, positi
 
 def encode_response(api_key: int, version: int, correlation_id: int, response: Any) -> bytes:
     """The complete frame of a response, its 4-byte size in front."""
-    flexible = is_flexible(api_key, version)
     if (adjust := _DOWNGRADES.get(api_key)) is not None:
         response = adjust(response, version)
     out = bytearray(_PREFIX.pack(0, correlation_id))
-    if flexible and api_key != ApiKey.API_VERSIONS:  # whose header never has tags (KIP-511)
+    if (
+        is_flexible(api_key, version) and api_key != ApiKey.API_VERSIONS
+    ):  # whose header never has tags (KIP-511)
         out.append(0)
-    encoder_of(messages.RESPONSES[api_key], version, flexible=flexible)(response, out)
+    _encoder(api_key, version)(response, out)
     _SIZE.pack_into(out, 0, len(out) - 4)
     return bytes(out)
 
 
 def prepare(api_key: int, version: int) -> None:
-    """Compile the codecs of one version ahead of its first request."""
-    flexible = is_flexible(api_key, version)
+    """Compile the codecs of one version ahead of its first request, which would wait for them."""
     if api_key in messages.REQUESTS:
-        decoder_of(messages.REQUESTS[api_key], version, flexible=flexible)
-        encoder_of(messages.RESPONSES[api_key], version, flexible=flexible)
+        _decoder(api_key, version)
+        _encoder(api_key, version)
+
+
+@cache
+def _decoder(api_key: int, version: int) -> Decoder:
+    return decoder_of(messages.REQUESTS[api_key], version, flexible=is_flexible(api_key, version))
+
+
+@cache
+def _encoder(api_key: int, version: int) -> Encoder:
+    return encoder_of(messages.RESPONSES[api_key], version, flexible=is_flexible(api_key, version))
 
 
 def _metadata_request(request: messages.MetadataRequest, version: int) -> messages.MetadataRequest:
@@ -95,4 +108,8 @@ _UPGRADES: Final[Mapping[int, Adjust]] = {
 }
 _DOWNGRADES: Final[Mapping[int, Adjust]] = {
     ApiKey.INIT_PRODUCER_ID: _init_producer_id_response,
+}
+_SCANNERS: Final[Mapping[int, Callable[[int, Any, int], Any]]] = {
+    ApiKey.PRODUCE: scan_produce_request,
+    ApiKey.FETCH: scan_fetch_request,
 }

@@ -8,12 +8,13 @@ response  v3  [topic [partition error base_offset log_append_time_ms]] throttle_
 """
 
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
 from cluster.model.errors import PeerError
+from cluster.protocol.endpoints import NodeEndpoint, pack_endpoints_tag
 from cluster.protocol.reader import (
     MALFORMED,
     read_varint,
@@ -21,7 +22,17 @@ from cluster.protocol.reader import (
     truncated,
     uuid_of,
 )
-from cluster.protocol.writer import VARINTS, uuid_bytes, varint
+from cluster.protocol.writer import uuid_bytes, varint
+
+__all__ = [
+    "NodeEndpoint",
+    "ProduceRequest",
+    "ProducedPartition",
+    "ProducedTopic",
+    "ProducedTopicResult",
+    "pack_produce_response",
+    "scan_produce_request",
+]
 
 FIRST_VERSION: Final = 3
 LAST_VERSION: Final = 13
@@ -58,7 +69,7 @@ class ProduceRequest:
 class ProducedPartition(NamedTuple):
     """What became of one partition's records."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody calls
     error_code: int
     base_offset: int = -1
     log_append_time_ms: int = -1
@@ -66,15 +77,6 @@ class ProducedPartition(NamedTuple):
     error_message: str | None = None
     current_leader: tuple[int, int] | None = None
     """Id and epoch of the leader to ask instead (KIP-951)."""
-
-
-class NodeEndpoint(NamedTuple):
-    """Where a leader named by a hint listens."""
-
-    node_id: int
-    host: str
-    port: int
-    rack: str | None = None
 
 
 ProducedTopicResult = tuple[str | None, UUID | None, Sequence[ProducedPartition]]
@@ -86,9 +88,7 @@ def scan_produce_request(version: int, frame: memoryview, position: int) -> Prod
         if version < _FLEXIBLE:
             return _scan_plain(frame, position)
         return _scan_compact(frame, position, by_id=version >= _TOPIC_IDS)
-    except MALFORMED as error:
-        raise PeerError(f"malformed ProduceRequest v{version}: {error}") from error
-    except PeerError as error:
+    except (*MALFORMED, PeerError) as error:
         raise PeerError(f"malformed ProduceRequest v{version}: {error}") from None
 
 
@@ -212,7 +212,8 @@ _plain_partition: Final = {
     5: struct.Struct(">ihqqq").pack,
 }
 _compact_partition: Final = struct.Struct(">ihqqqB").pack
-_leader: Final = struct.Struct(">BBBiix").pack
+_UNKNOWN: Final = (-1, -1)
+_leader_tag: Final = struct.Struct(">BBBiix").pack
 
 
 def pack_produce_response(
@@ -323,11 +324,10 @@ def _pack_compact(
                 text = message.encode()
                 out += varint(len(text) + 1)
                 out += text
-            if leader is None or version < _LEADER_HINTS:
+            if leader is None or leader == _UNKNOWN or version < _LEADER_HINTS:
                 out += b"\0"
             else:
-                out += _leader(1, 0, 9, *leader)
-                out += b""
+                out += _leader_tag(1, 0, 9, *leader)
         out += b"\0"
     out += struct.pack(">i", throttle_time_ms)
     if node_endpoints and version >= _LEADER_HINTS:
@@ -336,23 +336,3 @@ def _pack_compact(
     else:
         out += b"\0"
     return _prefix(len(out) + 4, correlation_id) + out
-
-
-def pack_endpoints_tag(node_endpoints: Iterable[NodeEndpoint]) -> bytes:
-    """Tag 0 of Produce and Fetch responses: where the leaders named by hints listen (KIP-951)."""
-    endpoints = list(node_endpoints)
-    out = bytearray(varint(len(endpoints) + 1))
-    for node_id, host, port, rack in endpoints:
-        name = host.encode()
-        out += struct.pack(">i", node_id)
-        out += varint(len(name) + 1)
-        out += name
-        out += struct.pack(">i", port)
-        if rack is None:
-            out += b"\0"
-        else:
-            text = rack.encode()
-            out += varint(len(text) + 1)
-            out += text
-        out += b"\0"
-    return VARINTS[0] + varint(len(out)) + out

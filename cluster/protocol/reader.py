@@ -108,9 +108,8 @@ def datetime_of(timestamp_ms: int) -> datetime | None:
     return datetime.fromtimestamp(timestamp_ms / 1000, tz=UTC)
 
 
-@lru_cache(maxsize=4096)
 def decoder_of(message: type[Any], version: int, *, flexible: bool) -> Decoder:
-    """The decoder of one version of a message class, compiled on first use (about a millisecond)."""
+    """The decoder of one version of a message class. Compiles for about a millisecond."""
     compiler = _ReaderCompiler(flexible=flexible)
     source = compiler.source(message, version)
     namespace = compiler.names

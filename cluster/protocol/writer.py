@@ -7,7 +7,6 @@ Shape of a compiled encoder: `write(message, out: bytearray) -> None`, which app
 import struct
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from functools import lru_cache
 from typing import Any, Final
 from uuid import UUID
 
@@ -54,9 +53,8 @@ def timestamp_of(value: datetime | None) -> int:
     return -1 if value is None else round(value.timestamp() * 1000)
 
 
-@lru_cache(maxsize=4096)
 def encoder_of(message: type[Any], version: int, *, flexible: bool) -> Encoder:
-    """The encoder of one version of a message class, compiled on first use (about a millisecond)."""
+    """The encoder of one version of a message class. Compiles for about a millisecond."""
     compiler = _WriterCompiler(flexible=flexible)
     source = compiler.source(message, version)
     namespace = compiler.names
