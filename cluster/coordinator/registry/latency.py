@@ -1,0 +1,30 @@
+"""How long requests wait for their reply, in the three figures ZooKeeper's tools show. Pure."""
+
+
+class Latency:
+    """Minimum, mean and maximum since the start, in milliseconds."""
+
+    def __init__(self) -> None:
+        self.max_ms = 0
+        self._min_ms: int | None = None
+        self._sum_ms = 0
+        self._count = 0
+
+    def record(self, latency_ms: int, count: int) -> None:
+        """So many replies took so long each."""
+        if count == 0:
+            return
+        self.max_ms = max(self.max_ms, latency_ms)
+        self._min_ms = latency_ms if self._min_ms is None else min(self._min_ms, latency_ms)
+        self._sum_ms += latency_ms * count
+        self._count += count
+
+    @property
+    def min_ms(self) -> int:
+        """0 before the first reply."""
+        return self._min_ms or 0
+
+    @property
+    def average_ms(self) -> float:
+        """0 before the first reply."""
+        return self._sum_ms / self._count if self._count else 0.0

@@ -1,0 +1,103 @@
+"""Requests that change nothing: the record that answers each, and the watch that it leaves.
+
+Source: `FinalRequestProcessor`.
+"""
+
+from cluster.coordinator.registry.acl import (
+    Acl,
+    Identity,
+    encode_acl,
+    require_permission,
+)
+from cluster.coordinator.registry.codes import (
+    Operation,
+    OperationRefused,
+    Permission,
+    RegistryError,
+)
+from cluster.coordinator.registry.jute import encode_buffer, encode_int, encode_string
+from cluster.coordinator.registry.planning import Caller
+from cluster.coordinator.registry.replies import StepResult, encode_strings
+from cluster.coordinator.registry.requests import MultiRequest, PathRequest, WatchableRequest
+from cluster.coordinator.registry.sessions import ConnectionId
+from cluster.coordinator.registry.tree import ZnodeTree
+from cluster.coordinator.registry.watches import WatchKind, WatchTable
+
+
+class Reader:
+    """Answers reads for one registry; a watch is left on the connection that asks."""
+
+    def __init__(self, tree: ZnodeTree, watches: WatchTable) -> None:
+        self._tree = tree
+        self._watches = watches
+
+    def read_watchable(
+        self,
+        operation: Operation,
+        request: WatchableRequest,
+        caller: Caller,
+        connection_id: ConnectionId,
+    ) -> bytes:
+        """exists, getData, getChildren, getChildren2. Raises OperationRefused.
+
+        Only exists leaves its watch on a path that is not there.
+        """
+        path = request.path
+        is_children = operation in (Operation.GET_CHILDREN, Operation.GET_CHILDREN2)
+        if operation is not Operation.EXISTS:
+            node = self._tree.get(path)
+            require_permission(node.acl, Permission.READ, caller.identities)
+        if request.watch:
+            kind = WatchKind.CHILDREN if is_children else WatchKind.DATA
+            self._watches.add(connection_id, kind, path)
+        node = self._tree.get(path)
+        if operation is Operation.EXISTS:
+            return node.encode_stat()
+        if operation is Operation.GET_DATA:
+            return encode_buffer(node.data) + node.encode_stat()
+        names = encode_strings(node.children or ())
+        return names + node.encode_stat() if operation is Operation.GET_CHILDREN2 else names
+
+    def read_path(self, operation: Operation, request: PathRequest, caller: Caller) -> bytes:
+        """getACL, sync, getEphemerals, getAllChildrenNumber. Raises OperationRefused."""
+        path = request.path
+        if operation is Operation.SYNC:
+            return encode_string(path)  # one server: every read sees every acknowledged write
+        if operation is Operation.GET_EPHEMERALS:
+            own = self._tree.ephemerals_of(caller.session_id)
+            return encode_strings(owned for owned in own if owned.startswith(path))
+        node = self._tree.get(path)
+        if operation is Operation.GET_ACL:
+            require_permission(node.acl, Permission.READ | Permission.ADMIN, caller.identities)
+            return encode_acl(_shown_acl(node.acl, caller.identities)) + node.encode_stat()
+        require_permission(node.acl, Permission.READ, caller.identities)
+        return encode_int(self._tree.descendant_count(path))
+
+    def read_multi(
+        self, request: MultiRequest, caller: Caller, connection_id: ConnectionId
+    ) -> list[StepResult]:
+        """multiRead: every step stands for itself, an error is only its own."""
+        results = []
+        for operation, step in request.steps:
+            if not isinstance(step, WatchableRequest):
+                continue
+            try:
+                record = self.read_watchable(operation, step, caller, connection_id)
+                results.append(StepResult(operation, RegistryError.OK, record))
+            except OperationRefused as refused:
+                results.append(StepResult(Operation.ERROR, refused.code, b""))
+        return results
+
+
+def _shown_acl(acl: Acl, identities: tuple[Identity, ...]) -> Acl:
+    """Who may not administer a znode sees digests with the hash masked."""
+    try:
+        require_permission(acl, Permission.ADMIN, identities)
+    except OperationRefused:
+        return tuple(
+            entry._replace(id=entry.id.partition(":")[0] + ":x")
+            if entry.scheme == "digest"
+            else entry
+            for entry in acl
+        )
+    return acl

@@ -1,0 +1,315 @@
+"""Drives the registry: sockets, clock, journal, signals. One thread, one readiness loop.
+
+Each round reads everything that has arrived, journals all its writes with one fsync, and only then
+sends: so nobody sees a state that a crash could take back, and many writers share one fsync.
+"""
+
+import errno
+import logging
+import os
+import selectors
+import signal
+import socket
+from collections.abc import Callable
+from typing import Final
+
+from cluster.coordinator.registry.four_letter_words import (
+    ClientFigures,
+    RegistryFigures,
+    answer,
+)
+from cluster.coordinator.registry.journal_files import JournalFiles
+from cluster.coordinator.registry.latency import Latency
+from cluster.coordinator.registry.options import RegistryOptions
+from cluster.coordinator.registry.replies import PASSWORD_BYTES
+from cluster.coordinator.registry.server import Moment, RegistryServer
+from cluster.coordinator.registry.socket_connection import SocketConnection
+from cluster.coordinator.registry.state import RegistryState
+from cluster.model.errors import PeerError, UserError
+from cluster.runtime.clock import Clock, SystemClock
+
+_logger = logging.getLogger(__name__)
+
+LISTEN_BACKLOG: Final = 128
+PAUSE_READING_BYTES: Final = 4 << 20
+"""A client with so much unsent is not read until it has taken its replies."""
+MAX_UNSENT_BYTES: Final = 64 << 20
+"""A client that does not take its replies and notifications is cut off."""
+GREETING_TIMEOUT_MS: Final = 10_000
+"""A connection without a session is closed after this long; so is one that does not take its last
+replies."""
+
+
+def run_registry(options: RegistryOptions, on_ready: Callable[[int], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `on_ready(port)` is called once, when clients can connect.
+
+    To be called on the main thread of a process of its own. Raises UserError when the address
+    cannot be listened on, StorageFailed when the data directory cannot be used or stops working.
+    """
+    clock = SystemClock()
+    listener = _listen(options.host, options.port)
+    files, state = JournalFiles.open(
+        options.data_dir, options.tick_time_ms, clock.monotonic_ms(), fsync=options.fsync
+    )
+    server = SocketServer(options, listener, files, state, clock)
+    wake_read, wake_write = socket.socketpair()
+    wake_write.setblocking(False)
+    server.stop_when_readable(wake_read)
+    signal.set_wakeup_fd(wake_write.fileno())
+    for stop_signal in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(stop_signal, _leave_it_to_the_wakeup)
+    on_ready(listener.getsockname()[1])
+    try:
+        server.serve()
+    finally:
+        signal.set_wakeup_fd(-1)
+        server.close()
+        wake_read.close()
+        wake_write.close()
+
+
+class SocketServer:
+    """The loop and what it owns: the listener, every connection, the journal.
+
+    Invariant: between rounds the outbox of the core is empty, so everything that was answered is
+    in the journal.
+    """
+
+    def __init__(
+        self,
+        options: RegistryOptions,
+        listener: socket.socket,
+        files: JournalFiles,
+        state: RegistryState,
+        clock: Clock,
+    ) -> None:
+        self._options = options
+        self._listener = listener
+        self._files = files
+        self._clock = clock
+        self._core = RegistryServer(state, options.tick_time_ms, _new_password)
+        self._connections: dict[int, SocketConnection] = {}
+        self._next_connection_id = 1
+        self._latency = Latency()
+        self._started_ms = clock.monotonic_ms()
+        self._next_tick_ms = self._started_ms
+        self._is_stopping = False
+        self._selector = selectors.DefaultSelector()
+        self._is_accepting = False
+        listener.setblocking(False)
+        self._accept_again()
+
+    def stop_when_readable(self, wake: socket.socket) -> None:
+        """End `serve` after the round in which something arrives here."""
+        self._selector.register(wake, selectors.EVENT_READ, self._on_stop)
+
+    def serve(self) -> None:
+        """Loop until stopped. Raises StorageFailed."""
+        self._core.state.sessions.touch_all(self._clock.monotonic_ms())
+        while not self._is_stopping:
+            timeout_ms = max(0, self._next_tick_ms - self._clock.monotonic_ms())
+            ready = self._selector.select(timeout_ms / 1000)
+            now = Moment(self._clock.monotonic_ms(), self._clock.wall_ms())
+            for key, events in ready:
+                if isinstance(key.data, SocketConnection):
+                    self._on_connection_ready(key.data, events, now)
+                else:
+                    key.data(now)
+            if now.monotonic_ms >= self._next_tick_ms:
+                self._tick(now)
+            self._perform_outbox(now)
+
+    def close(self) -> None:
+        """Close every socket and the files. After an orderly stop a snapshot makes the next start
+        quick; after a failure the journal is what counts, and memory is not trusted.
+        """
+        for connection in list(self._connections.values()):
+            self._drop(connection)
+        self._selector.close()
+        self._listener.close()
+        if self._is_stopping and self._files.unsnapshotted_count:
+            self._files.write_snapshot(self._core.state)
+        self._files.close()
+
+    def _on_stop(self, _now: Moment) -> None:
+        self._is_stopping = True
+
+    def _accept_again(self) -> None:
+        if not self._is_accepting:
+            self._selector.register(self._listener, selectors.EVENT_READ, self._on_acceptable)
+            self._is_accepting = True
+
+    def _on_acceptable(self, now: Moment) -> None:
+        while True:
+            try:
+                accepted, address = self._listener.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in (errno.EMFILE, errno.ENFILE):
+                    _logger.warning("cannot accept connections until the next tick: %s", error)
+                    self._selector.unregister(self._listener)
+                    self._is_accepting = False
+                    return
+                continue  # that client is gone already
+            limit = self._options.max_client_connections
+            if limit and limit <= sum(
+                connection.host == address[0] for connection in self._connections.values()
+            ):
+                _logger.warning("refusing %s:%d: %d connections are open", *address[:2], limit)
+                accepted.close()
+                continue
+            self._adopt(accepted, (address[0], address[1]), now)
+
+    def _adopt(self, accepted: socket.socket, address: tuple[str, int], now: Moment) -> None:
+        connection = SocketConnection(
+            accepted,
+            self._next_connection_id,
+            address,
+            self._options.jute_max_buffer_bytes,
+            now.monotonic_ms,
+        )
+        self._next_connection_id += 1
+        self._connections[connection.connection_id] = connection
+        self._selector.register(accepted, selectors.EVENT_READ, connection)
+        self._core.on_connected(connection.connection_id, *address)
+
+    def _on_connection_ready(self, connection: SocketConnection, events: int, now: Moment) -> None:
+        if connection.connection_id not in self._connections:
+            return
+        if events & selectors.EVENT_WRITE and not self._send(connection, b""):
+            return
+        if events & selectors.EVENT_READ and not connection.is_closing:
+            self._read(connection, now)
+
+    def _read(self, connection: SocketConnection, now: Moment) -> None:
+        received = connection.receive()
+        if received is None:
+            self._drop(connection)
+            return
+        try:
+            for record in connection.frames.receive(received):
+                connection.is_greeted = True
+                self._core.on_record(connection.connection_id, record, now)
+        except PeerError as error:
+            _logger.warning("closing %s: %s", connection.peer, error)
+            self._close_after_sending(connection)
+            return
+        if connection.frames.word is not None:
+            text = answer(connection.frames.word, self._figures(now))
+            self._close_after_sending(connection, text.encode("utf-8"))
+
+    def _tick(self, now: Moment) -> None:
+        tick_time_ms = self._options.tick_time_ms
+        self._next_tick_ms = (now.monotonic_ms // tick_time_ms + 1) * tick_time_ms
+        self._core.on_tick(now)
+        self._accept_again()
+        for connection in list(self._connections.values()):
+            is_overdue = now.monotonic_ms - connection.accepted_ms > GREETING_TIMEOUT_MS
+            if is_overdue and (connection.is_closing or not connection.is_greeted):
+                self._drop(connection)
+
+    def _perform_outbox(self, now: Moment) -> None:
+        outbox = self._core.take_outbox()
+        if not outbox:
+            return
+        if outbox.transactions:
+            self._files.append(outbox.transactions)
+        by_connection: dict[int, list[bytes]] = {}
+        for connection_id, frame in outbox.frames:
+            by_connection.setdefault(connection_id, []).append(frame)
+        for connection_id, frames in by_connection.items():
+            connection = self._connections.get(connection_id)
+            if connection is not None:
+                self._send(connection, b"".join(frames))
+        for connection_id in outbox.closings:
+            connection = self._connections.get(connection_id)
+            if connection is not None:
+                self._close_after_sending(connection)
+        self._latency.record(self._clock.monotonic_ms() - now.monotonic_ms, len(outbox.frames))
+        due = max(self._options.snapshot_every_transactions, len(self._core.state.tree))
+        if self._files.unsnapshotted_count >= due:
+            self._files.write_snapshot(self._core.state)
+
+    def _send(self, connection: SocketConnection, content: bytes) -> bool:
+        """False when the connection is gone after it."""
+        if not connection.send(content) or (connection.is_closing and not connection.unsent):
+            self._drop(connection)
+            return False
+        unsent_bytes = len(connection.unsent)
+        if unsent_bytes > MAX_UNSENT_BYTES:
+            _logger.warning("closing %s: it takes no replies", connection.peer)
+            self._drop(connection)
+            return False
+        self._select_for(connection, unsent_bytes)
+        return True
+
+    def _select_for(self, connection: SocketConnection, unsent_bytes: int) -> None:
+        """Wait for what the connection needs next: writable while anything is unsent; readable
+        unless it is closing or owes us too much reading.
+        """
+        is_waiting_to_write = unsent_bytes > 0
+        is_reading_paused = connection.is_closing or unsent_bytes > PAUSE_READING_BYTES
+        if (is_waiting_to_write, is_reading_paused) == (
+            connection.is_waiting_to_write,
+            connection.is_reading_paused,
+        ):
+            return
+        connection.is_waiting_to_write = is_waiting_to_write
+        connection.is_reading_paused = is_reading_paused
+        events = 0 if is_reading_paused else selectors.EVENT_READ
+        if is_waiting_to_write:
+            events |= selectors.EVENT_WRITE
+        self._selector.modify(connection.socket, events, connection)
+
+    def _close_after_sending(self, connection: SocketConnection, content: bytes = b"") -> None:
+        self._core.on_disconnected(connection.connection_id)
+        connection.is_closing = True
+        self._send(connection, content)
+
+    def _drop(self, connection: SocketConnection) -> None:
+        del self._connections[connection.connection_id]
+        self._selector.unregister(connection.socket)
+        connection.socket.close()
+        self._core.on_disconnected(connection.connection_id)
+
+    def _figures(self, now: Moment) -> RegistryFigures:
+        state, connections = self._core.state, self._core.connections.values()
+        return RegistryFigures(
+            clients=tuple(
+                ClientFigures(client.address, client.received_count, client.sent_count)
+                for client in connections
+            ),
+            latency_min_ms=self._latency.min_ms,
+            latency_average_ms=self._latency.average_ms,
+            latency_max_ms=self._latency.max_ms,
+            received_count=self._core.received_count,
+            sent_count=self._core.sent_count,
+            zxid=state.last_zxid,
+            node_count=len(state.tree),
+            watch_count=self._core.watches.count,
+            ephemeral_count=state.tree.ephemeral_count,
+            data_bytes=state.tree.data_bytes,
+            session_count=len(state.sessions),
+            uptime_ms=now.monotonic_ms - self._started_ms,
+            client_port=self._listener.getsockname()[1],
+            data_dir=str(self._options.data_dir),
+            tick_time_ms=self._options.tick_time_ms,
+            max_client_connections=self._options.max_client_connections,
+        )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=LISTEN_BACKLOG)
+    except OSError as error:
+        raise UserError(f"the registry cannot listen on {host}:{port}: {error.strerror}") from error
+
+
+def _new_password() -> bytes:
+    return os.urandom(PASSWORD_BYTES)
+
+
+def _leave_it_to_the_wakeup(_signal_number: int, _frame: object) -> None:
+    """The wake-up descriptor tells the loop; without a handler the signal would end the process."""
