@@ -1,1 +1,1 @@
-"""The built-in registry, a durable server of the ZooKeeper client protocol, and how brokers reach it."""
+"""The built-in registry: a durable server of the ZooKeeper client protocol, and how to reach it."""

@@ -1,0 +1,110 @@
+"""Where Kafka keeps what in the registry (ZooKeeper mode, `kafka.zk.ZkData`)."""
+
+from typing import Final
+from urllib.parse import quote, unquote
+
+from cluster.model.ids import BrokerId, TopicPartition
+
+BROKER_IDS: Final = "/brokers/ids"
+BROKER_SEQUENCE_ID: Final = "/brokers/seqid"
+"""Each setData raises its version by one: the next generated broker id."""
+TOPICS: Final = "/brokers/topics"
+CONTROLLER: Final = "/controller"
+CONTROLLER_EPOCH: Final = "/controller_epoch"
+CLUSTER_ID: Final = "/cluster/id"
+CONFIG: Final = "/config"
+CONFIG_CHANGES: Final = "/config/changes"
+CONFIG_CHANGE_PREFIX: Final = "/config/changes/config_change_"
+DELETE_TOPICS: Final = "/admin/delete_topics"
+REASSIGN_PARTITIONS: Final = "/admin/reassign_partitions"
+PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
+ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
+ISR_CHANGE_PREFIX: Final = "/isr_change_notification/isr_change_"
+LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"
+LATEST_PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
+
+TOPIC_CONFIGS: Final = "topics"
+CLIENT_CONFIGS: Final = "clients"
+USER_CONFIGS: Final = "users"
+BROKER_CONFIGS: Final = "brokers"
+IP_CONFIGS: Final = "ips"
+DEFAULT_ENTITY: Final = "<default>"
+"""Stands for every user, client, broker or address that has no node of its own."""
+
+PERSISTENT_PATHS: Final = (
+    BROKER_IDS,
+    BROKER_SEQUENCE_ID,
+    TOPICS,
+    CONFIG_CHANGES,
+    *(
+        f"{CONFIG}/{kind}"
+        for kind in (TOPIC_CONFIGS, CLIENT_CONFIGS, USER_CONFIGS, BROKER_CONFIGS, IP_CONFIGS)
+    ),
+    DELETE_TOPICS,
+    ISR_CHANGE_NOTIFICATION,
+    LOG_DIR_EVENT_NOTIFICATION,
+    LATEST_PRODUCER_ID_BLOCK,
+)
+"""What a broker makes, empty, where it is missing, before it registers."""
+
+
+def broker(broker_id: BrokerId) -> str:
+    """Ephemeral; there while the broker lives."""
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic(name: str) -> str:
+    """Its replica assignment."""
+    return f"{TOPICS}/{name}"
+
+
+def partitions(topic_name: str) -> str:
+    """Parent of the topic's partitions."""
+    return f"{TOPICS}/{topic_name}/partitions"
+
+
+def partition(partition_name: TopicPartition) -> str:
+    """Parent of the partition's state."""
+    return f"{partitions(partition_name.topic)}/{partition_name.partition}"
+
+
+def partition_state(partition_name: TopicPartition) -> str:
+    """Leader, ISR and epochs."""
+    return f"{partition(partition_name)}/state"
+
+
+def entity_config(kind: str, name: str) -> str:
+    """Overrides of one topic, client, user, broker or address; kind is one of the `_CONFIGS`."""
+    return f"{CONFIG}/{entity_path(kind, name)}"
+
+
+def user_client_config(user: str, client_id: str) -> str:
+    """Overrides of one client id of one user."""
+    return f"{CONFIG}/{user_client_path(user, client_id)}"
+
+
+def entity_path(kind: str, name: str) -> str:
+    """How a config change notification names an entity: `topics/orders`, `users/<default>`."""
+    return f"{kind}/{name if kind == TOPIC_CONFIGS else sanitized(name)}"
+
+
+def user_client_path(user: str, client_id: str) -> str:
+    """The same for a pair: `users/alice/clients/<default>`."""
+    return f"{entity_path(USER_CONFIGS, user)}/{entity_path(CLIENT_CONFIGS, client_id)}"
+
+
+def delete_topic(name: str) -> str:
+    """There while the topic is to be deleted."""
+    return f"{DELETE_TOPICS}/{name}"
+
+
+def sanitized(name: str) -> str:
+    """A user, client or broker name that may stand in a path (`Sanitizer`): percent-encoded UTF-8,
+    except letters, digits, `.`, `_` and `-`; the default entity stays as it is.
+    """
+    return name if name == DEFAULT_ENTITY else quote(name, safe="").replace("~", "%7E")
+
+
+def desanitized(name: str) -> str:
+    """The name that `sanitized` encoded."""
+    return name if name == DEFAULT_ENTITY else unquote(name)
