@@ -30,7 +30,7 @@ def main(root: Path, checksum: str, sets: list[str]) -> int:
         if not is_usable(folder):
             create(folder)
         missing = [name for name in sets if read(folder / f".installed-{name}") != checksum]
-        return install(root, folder, checksum, missing) if missing else 0
+        return install(root, checksum, missing, lock.fileno()) if missing else 0
 
 
 def is_usable(folder: Path) -> bool:
@@ -52,8 +52,9 @@ def create(folder: Path) -> None:
         (folder / ".unfinished").unlink()
 
 
-def install(root: Path, folder: Path, checksum: str, sets: list[str]) -> int:
+def install(root: Path, checksum: str, sets: list[str], lock: int) -> int:
     """Install the missing sets in one go and stamp them. Returns the exit status."""
+    folder = root / ".venv"
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
     extras = {"core": project["dependencies"], **project["optional-dependencies"]}
     wanted = [requirement for name in sets for requirement in extras[name]]
@@ -67,6 +68,7 @@ def install(root: Path, folder: Path, checksum: str, sets: list[str]) -> int:
                 *wanted,
             ],
             stdout=sys.stderr,
+            pass_fds=[lock],  # pip keeps the lock if this process is killed
         ).returncode
     if status >= 0:  # pip itself gave up, and leaves the environment as it was
         (folder / ".unfinished").unlink()

@@ -58,9 +58,10 @@ def broker_settings(overrides: Mapping[str, str]) -> Settings:
 
 
 def reconfigured_broker(
-    overrides: Mapping[str, str], cluster_wide: Mapping[str, str], own: Mapping[str, str]
+    started: Settings, cluster_wide: Mapping[str, str], own: Mapping[str, str]
 ) -> Settings:
-    """A running broker's settings: its own dynamic values, over cluster-wide ones, over the static.
+    """A running broker's settings: its own dynamic values, over cluster-wide ones, over those it
+    started with (or any later snapshot of them).
 
     Raises Refused(invalid_config) for a dynamic key that is unknown, invalid or read-only.
     """
@@ -69,7 +70,7 @@ def reconfigured_broker(
             [
                 Layer(Source.DYNAMIC_BROKER, own),
                 Layer(Source.DYNAMIC_DEFAULT_BROKER, cluster_wide),
-                Layer(Source.STATIC_BROKER, _used(overrides)),
+                *(layer for layer in started.layers if layer.source == Source.STATIC_BROKER),
             ]
         )
     except SettingError as problem:

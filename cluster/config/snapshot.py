@@ -42,19 +42,19 @@ class Settings:
     Invariant: every text ever given was parsed, so a hidden value is valid too.
     """
 
-    __slots__ = ("_given", "_values", "table")
+    __slots__ = ("_given", "_values", "layers", "table")
 
     def __init__(
         self, table: SettingTable, layers: Iterable[Layer], below: "Settings | None" = None
     ) -> None:
         """Take `layers`, strongest first, over `below` (a topic's broker). Raises SettingError."""
         self.table: Final = table
-        ordered = tuple(layers)
-        for layer in ordered:
+        self.layers: Final = tuple(layers)
+        for layer in self.layers:
             for name in layer.texts:
                 table.find(name)
         self._given: Final = MappingProxyType(
-            {setting.name: _all_given(setting, ordered, below) for setting in table}
+            {setting.name: _all_given(setting, self.layers, below) for setting in table}
         )
         self._values: Final = MappingProxyType(
             {

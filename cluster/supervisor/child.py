@@ -1,0 +1,266 @@
+"""The life of one child process as a state machine: events in, effects out; touches nothing.
+
+starting -> running -> backing off -> starting ...      it died, and is started again
+running -> stopping -> stopped | held | starting        it was told to stop, stay down, restart
+starting | backing off -> failed                        it could not start, or died early too often
+"""
+
+import enum
+import signal
+from dataclasses import dataclass
+from typing import Final
+
+from cluster.model.errors import UserError
+
+
+class ChildState(enum.Enum):
+    """Where a child is; the value is what `status` shows."""
+
+    STOPPED = "stopped"
+    STARTING = "starting"
+    RUNNING = "running"
+    PAUSED = "paused"
+    BACKING_OFF = "backing off"
+    HELD = "held down"
+    STOPPING = "stopping"
+    FAILED = "failed"
+
+
+ALIVE: Final = frozenset(
+    {ChildState.STARTING, ChildState.RUNNING, ChildState.PAUSED, ChildState.STOPPING}
+)
+"""The states in which there is a process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """Start the process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """Send a signal to the process."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class WakeAt:
+    """Call `on_wake` at this monotonic time."""
+
+    deadline_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CloseSession:
+    """Close the registry session that the dead process left, so that failover starts at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Tell a person; the child's name goes before the text."""
+
+    text: str
+
+
+Effect = Fork | Signal | WakeAt | CloseSession | Report
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """How patient the supervisor is. All in milliseconds but the count."""
+
+    backoff_ms: int = 1_000
+    backoff_max_ms: int = 30_000
+    stable_after_ms: int = 60_000
+    """A child that ran this long starts with the first back-off again."""
+    early_deaths_max: int = 10
+    """More deaths in a row than this, each earlier than `stable_after_ms`, and it is given up."""
+    start_timeout_ms: int = 30_000
+    stop_timeout_ms: int = 30_000
+
+
+class _Then(enum.Enum):
+    """What follows once a stopping child is gone."""
+
+    STOPPED = enum.auto()
+    HELD = enum.auto()
+    START = enum.auto()
+
+
+class Child:
+    """One child; owned by the supervisor's loop.
+
+    Invariant: exactly in the `ALIVE` states there is a process, begun by the last `Fork`.
+    """
+
+    def __init__(self, policy: RestartPolicy) -> None:
+        self._policy = policy
+        self.state = ChildState.STOPPED
+        self.restart_count = 0
+        self._early_deaths = 0
+        self._was_ever_ready = False
+        self._ready_at_ms: int | None = None
+        self._deadline_ms: int | None = None
+        self._then = _Then.STOPPED
+        self._killed_by_order = False
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether there is a process."""
+        return self.state in ALIVE
+
+    def on_start_ordered(self, now_ms: int) -> list[Effect]:
+        """Start it, unless it runs already."""
+        if self.is_alive:
+            return []
+        self._early_deaths = 0
+        return self._start(now_ms)
+
+    def on_ready(self, now_ms: int) -> list[Effect]:
+        """The process says that it serves."""
+        if self.state is not ChildState.STARTING:
+            return []
+        again = self._was_ever_ready
+        self.state = ChildState.RUNNING
+        self._was_ever_ready = True
+        self._ready_at_ms = now_ms
+        self._deadline_ms = None
+        return [Report("is running again")] if again else []
+
+    def on_exited(self, how: str, now_ms: int) -> list[Effect]:
+        """The process is gone; `how` says it in words (`was killed by SIGKILL`)."""
+        if self.state is ChildState.STOPPING:
+            return self._stopped(now_ms)
+        if not self._was_ever_ready:
+            self.state = ChildState.FAILED
+            self._deadline_ms = None
+            return [CloseSession(), Report(f"could not start: it {how}")]
+        return [CloseSession(), *self._back_off(how, now_ms)]
+
+    def on_wake(self, now_ms: int) -> list[Effect]:
+        """A deadline that was asked for has come, or one that no longer matters."""
+        if self._deadline_ms is None or now_ms < self._deadline_ms:
+            return []
+        self._deadline_ms = None
+        match self.state:
+            case ChildState.BACKING_OFF:
+                self.restart_count += 1
+                return self._start(now_ms)
+            case ChildState.STARTING:
+                seconds = self._policy.start_timeout_ms / 1000
+                return [
+                    Report(f"was not ready within {seconds:g} s: killing it"),
+                    Signal(signal.SIGKILL),
+                ]
+            case ChildState.STOPPING:
+                seconds = self._policy.stop_timeout_ms / 1000
+                return [
+                    Report(f"did not stop within {seconds:g} s: killing it"),
+                    Signal(signal.SIGKILL),
+                ]
+            case _:
+                return []
+
+    def on_stop_ordered(self, now_ms: int) -> list[Effect]:
+        """Stop it cleanly and leave it stopped."""
+        if not self.is_alive:
+            self.state = ChildState.STOPPED
+            self._deadline_ms = None
+            return []
+        return self._stop(_Then.STOPPED, now_ms)
+
+    def on_restart_ordered(self, now_ms: int) -> list[Effect]:
+        """Stop it cleanly, also when it is paused, and start it at once; start it if it is down."""
+        if not self.is_alive:
+            self.restart_count += 1
+            return self.on_start_ordered(now_ms)
+        self.restart_count += 1
+        return self._stop(_Then.START, now_ms)
+
+    def on_kill_ordered(self, number: int, *, stay_down: bool, now_ms: int) -> list[Effect]:
+        """Send a signal at a person's wish. Raises UserError when there is no process.
+
+        Such a death starts with the first back-off and is not held against the child.
+        """
+        if stay_down and self.state in (ChildState.BACKING_OFF, ChildState.FAILED):
+            self.state = ChildState.HELD
+            self._deadline_ms = None
+            return []
+        if not self.is_alive:
+            raise UserError(f"is {self.state.value}: there is no process to signal")
+        if number == signal.SIGSTOP:
+            if self.state is ChildState.RUNNING:
+                self.state = ChildState.PAUSED
+            return [Signal(number)]
+        if number == signal.SIGCONT:
+            if self.state is ChildState.PAUSED:
+                self.state = ChildState.RUNNING
+            return [Signal(number)]
+        wake_up = self._wake_up() if number != signal.SIGKILL else []
+        if stay_down:
+            self.state = ChildState.STOPPING
+            self._then = _Then.HELD
+            self._deadline_ms = now_ms + self._policy.stop_timeout_ms
+            return [*wake_up, Signal(number), WakeAt(self._deadline_ms)]
+        self._killed_by_order = True
+        return [*wake_up, Signal(number)]
+
+    def _start(self, now_ms: int) -> list[Effect]:
+        self.state = ChildState.STARTING
+        self._ready_at_ms = None
+        self._killed_by_order = False
+        self._deadline_ms = now_ms + self._policy.start_timeout_ms
+        return [Fork(), WakeAt(self._deadline_ms)]
+
+    def _stop(self, then: _Then, now_ms: int) -> list[Effect]:
+        wake_up = self._wake_up()
+        self.state = ChildState.STOPPING
+        self._then = then
+        self._deadline_ms = now_ms + self._policy.stop_timeout_ms
+        return [*wake_up, Signal(signal.SIGTERM), WakeAt(self._deadline_ms)]
+
+    def _wake_up(self) -> list[Effect]:
+        """A paused process takes no other signal before this one."""
+        if self.state is not ChildState.PAUSED:
+            return []
+        self.state = ChildState.RUNNING
+        return [Signal(signal.SIGCONT)]
+
+    def _stopped(self, now_ms: int) -> list[Effect]:
+        self._deadline_ms = None
+        match self._then:
+            case _Then.START:
+                return [CloseSession(), *self._start(now_ms)]
+            case _Then.HELD:
+                self.state = ChildState.HELD
+            case _Then.STOPPED:
+                self.state = ChildState.STOPPED
+        return [CloseSession()]
+
+    def _back_off(self, how: str, now_ms: int) -> list[Effect]:
+        lived_ms = 0 if self._ready_at_ms is None else now_ms - self._ready_at_ms
+        if lived_ms >= self._policy.stable_after_ms:
+            self._early_deaths = 0
+        if self._killed_by_order:
+            delay_ms = self._policy.backoff_ms
+        else:
+            self._early_deaths += 1
+            delay_ms = min(
+                self._policy.backoff_ms << (self._early_deaths - 1), self._policy.backoff_max_ms
+            )
+        if self._early_deaths > self._policy.early_deaths_max:
+            self.state = ChildState.FAILED
+            self._deadline_ms = None
+            return [
+                Report(
+                    f"{how} and is given up after {self._early_deaths} early deaths in a row:"
+                    " see its log, then start it with `restart`"
+                )
+            ]
+        self.state = ChildState.BACKING_OFF
+        self._deadline_ms = now_ms + delay_ms
+        return [
+            Report(f"{how}; starting it again in {delay_ms / 1000:g} s"),
+            WakeAt(self._deadline_ms),
+        ]

@@ -1,0 +1,75 @@
+"""What the control socket's requests mean: status, stop, kill, restart."""
+
+import signal
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from cluster.model.errors import UserError
+from cluster.runtime.clock import Clock
+from cluster.runtime.loop import EventLoop
+from cluster.supervisor.member import Member
+from cluster.supervisor.supervisor import Supervisor
+
+Request = dict[str, Any]
+
+
+class Commands:
+    """Answers one request at a time, on the supervisor's loop. Raises UserError for a refusal."""
+
+    def __init__(self, supervisor: Supervisor, loop: EventLoop, clock: Clock) -> None:
+        self._supervisor = supervisor
+        self._loop = loop
+        self._clock = clock
+        self._by_name: Final[Mapping[str, Callable[[Request], Request]]] = {
+            "status": self._status,
+            "stop": self._stop,
+            "kill": self._kill,
+            "restart": self._restart,
+        }
+
+    def answer(self, request: Request) -> Request:
+        """The reply to a request such as `{"command": "kill", "id": 1, "signal": 9}`."""
+        command = self._by_name.get(request["command"])
+        if command is None:
+            raise UserError(f"unknown command {request['command']}")
+        return command(request)
+
+    def _status(self, _request: Request) -> Request:
+        return self._supervisor.describe()
+
+    def _stop(self, _request: Request) -> Request:
+        self._loop.defer(self._supervisor.stop)
+        return self._supervisor.describe()
+
+    def _kill(self, request: Request) -> Request:
+        member = self._member(request["id"])
+        number = signal.Signals(request["signal"])
+        pid = member.pid
+        try:
+            effects = member.child.on_kill_ordered(
+                number,
+                stay_down=bool(request.get("stay_down")),
+                now_ms=self._clock.monotonic_ms(),
+            )
+        except UserError as problem:
+            raise UserError(f"{member.spec.label} {problem}") from None
+        self._supervisor.perform(member, effects)
+        return {"pid": pid, "signal": number.name, "state": member.child.state.value}
+
+    def _restart(self, request: Request) -> Request:
+        member = self._member(request["id"])
+        pid = member.pid
+        self._supervisor.perform(
+            member, member.child.on_restart_ordered(self._clock.monotonic_ms())
+        )
+        return {"pid": pid, "state": member.child.state.value}
+
+    def _member(self, wanted: int | str) -> Member:
+        for member in self._supervisor.members:
+            if wanted in (member.spec.broker_id, member.spec.name):
+                return member
+        names = ", ".join(
+            str(member.spec.name if member.spec.broker_id is None else member.spec.broker_id)
+            for member in self._supervisor.members
+        )
+        raise UserError(f"there is no broker {wanted}: choose one of {names}")

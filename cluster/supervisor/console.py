@@ -1,0 +1,131 @@
+"""What `start` and `status` say to a person: phases with elapsed time, the table, how to go on.
+
+The only module of the supervisor that prints.
+"""
+
+import contextlib
+import os
+import sys
+from collections import deque
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from cluster.supervisor.plan import DataDir
+
+_LAST_LOG_LINES: Final = 8
+
+
+class Console:
+    """Prints until it is muted; a terminal that went away mutes it too."""
+
+    def __init__(self) -> None:
+        self._muted = False
+
+    def mute(self) -> None:
+        """Say nothing more: the terminal belongs to somebody else now."""
+        self._muted = True
+
+    def say(self, text: str = "") -> None:
+        """One line, or several, on stdout at once."""
+        if self._muted:
+            return
+        try:
+            print(text, flush=True)
+        except OSError:
+            self._muted = True
+
+    def phase(self, what: str, outcome: str, elapsed_ms: int) -> None:
+        """One step of starting that is done."""
+        self.say(f"  {what:<10}{outcome:<52}{elapsed_ms / 1000:>6.1f} s")
+
+    def complain(self, text: str) -> None:
+        """One line on stderr."""
+        if not self._muted:
+            print(text, file=sys.stderr, flush=True)
+
+
+def table(state: Mapping[str, Any]) -> str:
+    """Every process of a cluster, aligned."""
+    data_dir = DataDir(Path(state["data_dir"]))
+    rows = [("NODE", "STATUS", "ADDRESS", "PID", "LOG")]
+    registry = state["registry_process"]
+    if registry is None:
+        rows.append(("registry", "not ours", state["registry"], "-", "-"))
+    else:
+        rows.append(_row("registry", registry, data_dir.log("registry")))
+    rows += [
+        _row(f"broker {broker['id']}", broker, data_dir.log(f"broker-{broker['id']}"))
+        for broker in state["brokers"]
+    ]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    )
+
+
+def how_to_go_on(state: Mapping[str, Any], *, foreground: bool) -> str:
+    """The table, the bootstrap line, what to try, where things are, how to stop."""
+    data_dir = DataDir(Path(state["data_dir"]))
+    replicas = min(3, len(state["brokers"]))
+    command = launcher(data_dir.path)
+    stop = f"`{command} stop`"
+    if foreground:
+        stop = f"Ctrl-C, or {stop} elsewhere"
+    return f"""
+{table(state)}
+
+BOOTSTRAP={state["bootstrap"]}
+
+Try it:
+  {command} topics --create --topic hello --partitions 3 --replication-factor {replicas}
+  echo "hello, world" | {command} produce --topic hello
+  {command} consume --topic hello --from-beginning --max-messages 1
+
+Data is in {shown(data_dir.path)}, logs are in {shown(data_dir.logs)}. {_reach(state)}
+Stop with {stop}; data stays until `stop --purge`.
+"""
+
+
+def launcher(data_dir: Path) -> str:
+    """How a person calls the launcher for this cluster, as short as it works from here."""
+    root = Path(__file__).parents[2]
+    command = shown(root / "bin" / "cluster")
+    if data_dir == root / "var" or os.environ.get("MILENA_DATA_DIR"):
+        return command
+    return f"{command} --data-dir {shown(data_dir)}"
+
+
+def shown(path: Path) -> str:
+    """A path as a person would write it here: relative where that is shorter."""
+    with contextlib.suppress(ValueError):
+        return str(path.relative_to(Path.cwd())) or "."
+    return str(path)
+
+
+def last_lines(log_file: Path) -> Iterable[str]:
+    """The end of a log, for a child that could not start."""
+    try:
+        with log_file.open(encoding="utf-8", errors="replace") as lines:
+            return [line.rstrip("\n") for line in deque(lines, maxlen=_LAST_LOG_LINES)]
+    except OSError:
+        return []
+
+
+def _row(node: str, process: Mapping[str, Any], log: Path) -> tuple[str, str, str, str, str]:
+    pid = "-" if process["pid"] is None else str(process["pid"])
+    return (
+        node,
+        process["state"],
+        f"{process['host']}:{process['port']}",
+        pid,
+        shown(log),
+    )
+
+
+def _reach(state: Mapping[str, Any]) -> str:
+    hosts = {broker["host"] for broker in state["brokers"]}
+    if hosts <= {"127.0.0.1", "localhost", "::1"}:
+        return "Only this machine can connect."
+    return f"Brokers listen on {', '.join(sorted(hosts))}: there is no authentication."

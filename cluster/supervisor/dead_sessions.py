@@ -1,0 +1,50 @@
+"""Closes the registry session of a dead broker, so that failover need not wait for its timeout.
+
+The broker leaves `broker-<id>.session` (JSON: session_id, password in hex; mode 0600) in the run
+directory. Plain ZooKeeper protocol, so it works on a real ensemble too.
+"""
+
+import json
+import logging
+from pathlib import Path
+from typing import Final
+
+from cluster.coordinator.registry.session_close import close_session
+
+log = logging.getLogger(__name__)
+
+_TIMEOUT_MS: Final = 1_000
+
+
+def close_dead_session(session_file: Path, registry_address: str) -> bool:
+    """Close the session named in the file, then remove the file.
+
+    False when there is none, or when no registry answered: the file stays for the next attempt.
+    """
+    try:
+        left = json.loads(session_file.read_text())
+        session_id, password = int(left["session_id"]), bytes.fromhex(left["password"])
+    except FileNotFoundError:
+        return False
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        log.warning("cannot read %s: %s", session_file, problem)
+        return False
+    for host, port in registry_hosts(registry_address):
+        try:
+            known = close_session(host, port, session_id, password, _TIMEOUT_MS)
+        except OSError as problem:
+            log.warning("the registry at %s:%d does not answer: %s", host, port, problem)
+            continue
+        session_file.unlink(missing_ok=True)
+        log.info("session 0x%x %s", session_id, "closed" if known else "had ended before")
+        return known
+    return False
+
+
+def registry_hosts(address: str) -> list[tuple[str, int]]:
+    """Host and port of each server in `host[:port][,host[:port]...][/chroot]`."""
+    servers = []
+    for server in address.partition("/")[0].split(","):
+        host, _, port = server.rpartition(":")
+        servers.append((host or port, int(port) if host else 2181))
+    return servers

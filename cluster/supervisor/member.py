@@ -1,0 +1,29 @@
+"""One child of a running cluster: its specification, its state machine, its process if any."""
+
+from typing import Any
+
+from cluster.supervisor.child import Child, RestartPolicy
+from cluster.supervisor.plan import ChildSpec
+
+
+class Member:
+    """Owned by the supervisor. Invariant: `pid` is set exactly while the process is not reaped."""
+
+    def __init__(self, spec: ChildSpec, policy: RestartPolicy) -> None:
+        self.spec = spec
+        self.child = Child(policy)
+        self.pid: int | None = None
+        self.report_fd: int | None = None
+        self.failure: str | None = None
+        """The reason that the last process gave for ending."""
+
+    def describe(self) -> dict[str, Any]:
+        """How `status` and cluster.json show it."""
+        shown = {
+            "pid": self.pid,
+            "state": self.child.state.value,
+            "host": self.spec.host,
+            "port": self.spec.port,
+            "restarts": self.child.restart_count,
+        }
+        return shown if self.spec.broker_id is None else {"id": self.spec.broker_id, **shown}

@@ -1,0 +1,94 @@
+"""What the supervisor is asked to run: data without behaviour, made by `launch.py` and by tests."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Ready = Callable[[dict[str, Any]], None]
+"""Called once by a child when it serves, with facts about itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChildSpec:
+    """One child process. `run` returns when the child has stopped cleanly after SIGTERM."""
+
+    name: str
+    """`registry` or `broker-0`: also the name of its log file."""
+    label: str
+    """`registry` or `broker 0`: what a person reads."""
+    host: str
+    port: int
+    run: Callable[[Ready], None]
+    broker_id: int | None = None
+
+    @property
+    def address(self) -> str:
+        """host:port."""
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """A whole cluster: what to run, where its files are, where the registry answers."""
+
+    data_dir: Path
+    registry: ChildSpec | None
+    """None where brokers use a registry of somebody else's."""
+    registry_address: str
+    """host:port[,host:port...][/chroot]."""
+    brokers: tuple[ChildSpec, ...]
+
+    @property
+    def children(self) -> tuple[ChildSpec, ...]:
+        """Everything to run, in the order of starting."""
+        return self.brokers if self.registry is None else (self.registry, *self.brokers)
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients are given: every broker's host:port."""
+        return ",".join(broker.address for broker in self.brokers)
+
+
+@dataclass(frozen=True, slots=True)
+class DataDir:
+    """Where each file of a cluster lies."""
+
+    path: Path
+
+    @property
+    def state_file(self) -> Path:
+        """What runs; also marks the directory as ours."""
+        return self.path / "cluster.json"
+
+    @property
+    def run(self) -> Path:
+        """Sockets, locks, session files: nothing that outlives the processes' meaning."""
+        return self.path / "run"
+
+    @property
+    def control_socket(self) -> Path:
+        """Where the supervisor answers."""
+        return self.run / "supervisor.sock"
+
+    @property
+    def lock_file(self) -> Path:
+        """Held by the supervisor as long as it lives."""
+        return self.run / "supervisor.lock"
+
+    @property
+    def logs(self) -> Path:
+        """One log per process."""
+        return self.path / "logs"
+
+    def log(self, name: str) -> Path:
+        """The log of one process."""
+        return self.logs / f"{name}.log"
+
+    def session(self, broker_id: int) -> Path:
+        """The registry session that a broker left."""
+        return self.run / f"broker-{broker_id}.session"
+
+    def broker(self, broker_id: int) -> Path:
+        """The partitions of one broker."""
+        return self.path / f"broker-{broker_id}"

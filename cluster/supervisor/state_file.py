@@ -1,0 +1,38 @@
+"""`cluster.json`: what runs, for people and scripts; also marks a data directory as ours.
+
+Never trusted about what is alive: only the supervisor's socket is.
+"""
+
+import json
+from pathlib import Path
+from typing import Any, Final
+
+from cluster.model.errors import UserError
+
+_FORMAT: Final = "milena-cluster-1"
+
+
+def write_state(path: Path, state: dict[str, Any]) -> None:
+    """Replace the file as a whole."""
+    draft = path.with_name(path.name + ".new")
+    draft.write_text(json.dumps({"format": _FORMAT, **state}, indent=2) + "\n")
+    draft.replace(path)
+
+
+def read_state(path: Path) -> dict[str, Any] | None:
+    """The last state that was written; None without one. Raises UserError if it is not ours."""
+    try:
+        state = json.loads(path.read_text())
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as problem:
+        raise UserError(f"cannot read {path}: {problem}") from None
+    if not isinstance(state, dict) or state.pop("format", None) != _FORMAT:
+        raise UserError(f"{path} was not written by Milena: choose another --data-dir")
+    return state
+
+
+def remembered_brokers(path: Path) -> int | None:
+    """How many brokers the directory was last started with; None if it never was."""
+    state = read_state(path)
+    return None if state is None else len(state["brokers"])

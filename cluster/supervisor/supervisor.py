@@ -1,0 +1,297 @@
+"""Runs a cluster's processes: forks, watches, restarts and stops them, in the right order.
+
+Decides nothing about one child (see `child`); asks brokers only whether they see each other.
+"""
+
+import gc
+import logging
+import os
+import signal
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from cluster.runtime.clock import Clock
+from cluster.runtime.loop import READABLE, EventLoop
+from cluster.supervisor import child as life
+from cluster.supervisor.console import Console, how_to_go_on, last_lines, shown
+from cluster.supervisor.member import Member
+from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir
+from cluster.supervisor.processes import fork_child, read_report, send_signal, wait_for
+from cluster.supervisor.readiness import View, agreed_view
+from cluster.supervisor.state_file import write_state
+
+log = logging.getLogger(__name__)
+
+_VIEW_PERIOD_MS: Final = 20
+_VIEW_PATIENCE_MS: Final = 30_000
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """What the supervisor does to the world beyond its own children."""
+
+    look: Callable[[ChildSpec], View | None]
+    """Ask one broker what it sees; returns within a fraction of a second."""
+    close_session: Callable[[ChildSpec], object]
+    """Close the registry session that a dead broker left, if it left one."""
+    on_up: Callable[[], None]
+    """The cluster is ready and has said so."""
+    close_inherited: Callable[[], None]
+    """In a forked child: let go of what belongs to the supervisor."""
+
+
+class Supervisor:
+    """One cluster, from `run` until everything has stopped; single-threaded.
+
+    Lifecycle: starting (registry, brokers, one agreed view), up, stopping (brokers one by one, then
+    the registry), done. Invariant: no other process forks or reaps these children.
+    """
+
+    def __init__(
+        self,
+        plan: ClusterPlan,
+        loop: EventLoop,
+        clock: Clock,
+        console: Console,
+        outside: Outside,
+        policy: life.RestartPolicy | None = None,
+    ) -> None:
+        self._plan = plan
+        self._files = DataDir(plan.data_dir)
+        self._loop = loop
+        self._clock = clock
+        self._console = console
+        self._outside = outside
+        self.members = [Member(spec, policy or life.RestartPolicy()) for spec in plan.children]
+        self._phase = "starting"
+        self._phase_began_ms = self._began_ms = clock.monotonic_ms()
+        self._exit_status = 0
+        self._cluster_id: str | None = None
+        self._foreground = True
+
+    # ------------------------------------------------------------------ life
+
+    def run(self, began_ms: int, *, foreground: bool) -> int:
+        """Start everything and stay until it has stopped. Returns the exit status.
+
+        `began_ms`: when the person pressed return, on the monotonic clock.
+        """
+        self._began_ms = self._phase_began_ms = began_ms
+        self._foreground = foreground
+        self._console.say(f"Starting {self._size()} in {shown(self._plan.data_dir)}")
+        gc.freeze()  # children share these pages for as long as nobody writes to them
+        if self._registry is None:
+            self._start_brokers()
+        else:
+            self._order_start(self._registry)
+        self._loop.run()
+        self._write_state()
+        return self._exit_status
+
+    def stop(self) -> None:
+        """Stop all in order; asked again, kill all."""
+        if self._phase == "stopping":
+            self._console.say("Killing what is still there.")
+            for member in self._alive():
+                self._signal(member, signal.SIGKILL)
+            return
+        self._phase = "stopping"
+        self._phase_began_ms = self._clock.monotonic_ms()
+        self._console.say("\nStopping the cluster, brokers first; Ctrl-C again kills it.")
+        self._stop_next()
+
+    def describe(self) -> dict[str, Any]:
+        """The whole state, as `status` and cluster.json have it."""
+        registry = self._registry
+        return {
+            "state": self._phase,
+            "cluster_id": self._cluster_id,
+            "bootstrap": self._plan.bootstrap,
+            "registry": self._plan.registry_address,
+            "registry_process": None if registry is None else registry.describe(),
+            "data_dir": str(self._plan.data_dir),
+            "supervisor_pid": os.getpid(),
+            "brokers": [member.describe() for member in self._brokers],
+        }
+
+    def perform(self, member: Member, effects: list[life.Effect]) -> None:
+        """Do what a child's state machine orders, then what follows for the cluster."""
+        for effect in effects:
+            match effect:
+                case life.Fork():
+                    self._fork(member)
+                case life.Signal(number):
+                    self._signal(member, number)
+                case life.WakeAt(deadline_ms):
+                    self._loop.call_at(deadline_ms, lambda: self._on_wake(member))
+                case life.CloseSession():
+                    self._outside.close_session(member.spec)
+                case life.Report(text):
+                    log.info("%s %s", member.spec.name, text)
+                    self._console.say(
+                        f"{member.spec.label[0].upper()}{member.spec.label[1:]} {text}."
+                    )
+        self._write_state()
+
+    # ------------------------------------------------------------------ starting
+
+    def _start_brokers(self) -> None:
+        for member in self._brokers:
+            self._order_start(member)
+
+    def _order_start(self, member: Member) -> None:
+        self.perform(member, member.child.on_start_ordered(self._clock.monotonic_ms()))
+
+    def _on_started(self, member: Member) -> None:
+        """One more child is ready for the first time."""
+        if member is self._registry:
+            self._end_phase("registry", f"ready on {member.spec.address}")
+            self._start_brokers()
+        elif all(broker.child.state is life.ChildState.RUNNING for broker in self._brokers):
+            count = len(self._brokers)
+            self._end_phase("brokers", f"{count} of {count} ready")
+            self._look(self._clock.monotonic_ms() + _VIEW_PATIENCE_MS)
+
+    def _look(self, deadline_ms: int) -> None:
+        if self._phase != "starting":
+            return
+        expected = frozenset(int(member.spec.broker_id or 0) for member in self._brokers)
+        view = agreed_view(map(self._outside.look, self._plan.brokers), expected)
+        if view is not None:
+            self._come_up(view)
+        elif self._clock.monotonic_ms() < deadline_ms:
+            self._loop.call_after(_VIEW_PERIOD_MS, lambda: self._look(deadline_ms))
+        else:
+            self._give_up("the brokers run, but do not agree on one controller and each other")
+
+    def _come_up(self, view: View) -> None:
+        self._cluster_id = view.cluster_id
+        self._phase = "up"
+        self._write_state()
+        self._end_phase(
+            "metadata",
+            f"{len(view.brokers)} brokers see each other, controller is broker {view.controller}",
+        )
+        self._console.say(how_to_go_on(self.describe(), foreground=self._foreground))
+        elapsed_s = (self._clock.monotonic_ms() - self._began_ms) / 1000
+        self._console.say(f"Cluster ready in {elapsed_s:.1f} s")
+        self._outside.on_up()
+
+    def _give_up(self, why: str, culprit: Member | None = None) -> None:
+        self._exit_status = 1
+        self._console.complain(f"Cannot start: {why}")
+        if culprit is not None:
+            log_file = self._files.log(culprit.spec.name)
+            self._console.complain(f"The end of {shown(log_file)}:")
+            for line in last_lines(log_file):
+                self._console.complain(f"  {line}")
+        self._phase = "stopping"
+        for member in self._alive():
+            self.perform(member, member.child.on_stop_ordered(self._clock.monotonic_ms()))
+            self._signal(member, signal.SIGKILL)
+        self._stop_next()
+
+    def _end_phase(self, what: str, outcome: str) -> None:
+        now_ms = self._clock.monotonic_ms()
+        self._console.phase(what, outcome, now_ms - self._phase_began_ms)
+        self._phase_began_ms = now_ms
+
+    # ------------------------------------------------------------------ stopping
+
+    def _stop_next(self) -> None:
+        """One broker at a time, so that each can hand over what it leads; the registry last."""
+        now_ms = self._clock.monotonic_ms()
+        for member in self.members:
+            if not member.child.is_alive:
+                self.perform(member, member.child.on_stop_ordered(now_ms))
+        alive = self._alive()
+        if not alive:
+            self._end_phase_of_stopping()
+        elif not any(member.child.state is life.ChildState.STOPPING for member in alive):
+            following = next((member for member in alive if member in self._brokers), alive[0])
+            self.perform(following, following.child.on_stop_ordered(now_ms))
+
+    def _end_phase_of_stopping(self) -> None:
+        self._phase = "stopped"
+        elapsed_s = (self._clock.monotonic_ms() - self._phase_began_ms) / 1000
+        if self._exit_status == 0:
+            self._console.say(f"Cluster stopped in {elapsed_s:.1f} s")
+        self._loop.stop()
+
+    # ------------------------------------------------------------------ processes
+
+    def _fork(self, member: Member) -> None:
+        self._outside.close_session(member.spec)  # one that could not be closed at the death
+        member.failure = None
+        forked = fork_child(
+            member.spec, self._files.log(member.spec.name), self._outside.close_inherited
+        )
+        member.pid, member.report_fd = forked
+        self._loop.watch(forked.report_fd, READABLE, lambda _events: self._on_report(member))
+
+    def _signal(self, member: Member, number: int) -> None:
+        if member.pid is not None:
+            send_signal(member.pid, number)
+
+    def _on_wake(self, member: Member) -> None:
+        self.perform(member, member.child.on_wake(self._clock.monotonic_ms()))
+
+    def _on_report(self, member: Member) -> None:
+        if member.report_fd is None:
+            return
+        report = read_report(member.report_fd)
+        if report is None:
+            self._loop.unwatch(member.report_fd)
+            os.close(member.report_fd)
+            member.report_fd = None
+        elif report.failure is not None:
+            member.failure = report.failure
+        else:
+            self.perform(member, member.child.on_ready(self._clock.monotonic_ms()))
+            if self._phase == "starting":
+                self._on_started(member)
+
+    def reap(self) -> None:
+        """Some child may have ended (SIGCHLD)."""
+        for member in self.members:
+            how = None if member.pid is None else wait_for(member.pid)
+            if how is not None:
+                self._on_exited(member, how)
+
+    def _on_exited(self, member: Member, how: str) -> None:
+        while member.report_fd is not None:
+            self._on_report(member)  # its last words
+        log.info("%s, pid %s, %s", member.spec.name, member.pid, how)
+        member.pid = None
+        effects = member.child.on_exited(how, self._clock.monotonic_ms())
+        if self._phase == "starting":
+            reason = member.failure or f"it {how}"
+            self._give_up(f"{member.spec.label}: {reason}", member)
+            return
+        self.perform(member, effects)
+        if self._phase == "stopping":
+            if member.child.is_alive or member.child.state is life.ChildState.BACKING_OFF:
+                now_ms = self._clock.monotonic_ms()
+                self.perform(member, member.child.on_stop_ordered(now_ms))
+            self._stop_next()
+
+    # ------------------------------------------------------------------ members
+
+    @property
+    def _registry(self) -> Member | None:
+        return next((member for member in self.members if member.spec.broker_id is None), None)
+
+    @property
+    def _brokers(self) -> list[Member]:
+        return [member for member in self.members if member.spec.broker_id is not None]
+
+    def _alive(self) -> list[Member]:
+        return [member for member in self.members if member.child.is_alive]
+
+    def _size(self) -> str:
+        count = len(self._brokers)
+        return f"{count} broker{'s' if count != 1 else ''}"
+
+    def _write_state(self) -> None:
+        write_state(self._files.state_file, self.describe())
