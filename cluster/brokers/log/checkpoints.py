@@ -1,0 +1,127 @@
+"""Kafka's small text files: offset checkpoints, `partition.metadata`, `meta.properties`.
+
+Every file is replaced as a whole (written aside, then renamed), never changed in place.
+"""
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from cluster.model.errors import StorageFailed
+from cluster.model.ids import Offset, TopicPartition
+
+RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
+LOG_START_OFFSETS: Final = "log-start-offset-checkpoint"
+HIGH_WATERMARKS: Final = "replication-offset-checkpoint"
+LEADER_EPOCHS: Final = "leader-epoch-checkpoint"
+PARTITION_METADATA: Final = "partition.metadata"
+META_PROPERTIES: Final = "meta.properties"
+_VERSION: Final = "0"
+
+
+class DamagedCheckpoint(Exception):
+    """A checkpoint file is not what its format says; the caller knows how to do without."""
+
+
+def sync_path(path: Path) -> None:
+    """fsync a file or directory by name; one that is gone needs no sync. Raises OSError."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def replace_file(path: Path, content: bytes, *, sync: bool) -> None:
+    """Make `content` the whole file; after a crash it is the old or the new one.
+
+    Only `sync` makes that true of a machine's crash as well. Raises StorageFailed.
+    """
+    aside = path.with_name(path.name + ".tmp")
+    try:
+        aside.write_bytes(content)
+        if sync:
+            sync_path(aside)
+        aside.replace(path)
+        if sync:
+            sync_path(path.parent)
+    except OSError as error:
+        raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
+
+
+def encode_rows(rows: Iterable[tuple[object, ...]]) -> bytes:
+    """Version line, number of rows, then a line of space-separated fields for each."""
+    lines = [" ".join(map(str, row)) for row in rows]
+    return "\n".join([_VERSION, str(len(lines)), *lines, ""]).encode()
+
+
+def decode_rows(content: bytes) -> list[list[str]]:
+    """Fields of each row. Raises DamagedCheckpoint."""
+    try:
+        version, count, *lines = content.decode().splitlines()
+        rows = [line.split() for line in lines if line]
+        if version != _VERSION or int(count) != len(rows):
+            raise DamagedCheckpoint(f"version {version}, {len(rows)} rows of {count}")
+    except ValueError as error:
+        raise DamagedCheckpoint(str(error)) from error
+    return rows
+
+
+def write_offsets(path: Path, offsets: Mapping[TopicPartition, Offset]) -> None:
+    """Write one of the per-directory checkpoints, durably. Raises StorageFailed."""
+    rows = [(name.topic, name.partition, offset) for name, offset in sorted(offsets.items())]
+    replace_file(path, encode_rows(rows), sync=True)
+
+
+def read_offsets(path: Path) -> dict[TopicPartition, Offset]:
+    """Offsets of a per-directory checkpoint, empty when absent. Raises DamagedCheckpoint."""
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return {}
+    try:
+        return {
+            TopicPartition(topic, int(partition)): Offset(int(offset))
+            for topic, partition, offset in decode_rows(content)
+        }
+    except ValueError as error:
+        raise DamagedCheckpoint(f"{path}: {error}") from error
+
+
+def write_topic_id(directory: Path, topic_id: str) -> None:
+    """Write a partition directory's `partition.metadata`: 22 characters of topic id."""
+    content = f"version: {_VERSION}\ntopic_id: {topic_id}".encode()
+    replace_file(directory / PARTITION_METADATA, content, sync=False)
+
+
+def read_topic_id(directory: Path) -> str | None:
+    """The topic id a partition directory belongs to; None when it does not say."""
+    try:
+        text = (directory / PARTITION_METADATA).read_text("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+    for line in text.splitlines():
+        name, _, value = line.partition(":")
+        if name.strip() == "topic_id":
+            return value.strip() or None
+    return None
+
+
+def write_properties(path: Path, properties: Mapping[str, str]) -> None:
+    """Write a Java properties file of plain keys and values, durably. Raises StorageFailed."""
+    lines = [f"{key}={value}\n" for key, value in properties.items()]
+    replace_file(path, "".join(["#\n", *lines]).encode(), sync=True)
+
+
+def read_properties(path: Path) -> dict[str, str] | None:
+    """Keys and values of a properties file; None when it is absent."""
+    try:
+        text = path.read_text("utf-8", "replace")
+    except FileNotFoundError:
+        return None
+    pairs = (line.partition("=") for line in text.splitlines() if not line.lstrip().startswith("#"))
+    return {key.strip(): value.strip() for key, separator, value in pairs if separator}

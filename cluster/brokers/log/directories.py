@@ -1,0 +1,39 @@
+"""Names of partition directories, and their removal: renamed first, so that none is half there."""
+
+import shutil
+import uuid
+from pathlib import Path
+from typing import Final
+
+from cluster.model.errors import StorageFailed
+from cluster.model.ids import TopicPartition
+
+DELETE_SUFFIX: Final = "-delete"
+_MAX_NAME: Final = 255
+
+
+def parse_directory_name(name: str) -> TopicPartition | None:
+    """`orders-0` as a partition; None for any other name, such as that of a deleted one."""
+    topic, dash, number = name.rpartition("-")
+    if not (topic and dash and number.isdecimal() and number.isascii()):
+        return None
+    return TopicPartition(topic, int(number))
+
+
+def deleted_name(name: str) -> str:
+    """The name of a directory on its way out, no longer than file systems allow."""
+    suffix = f".{uuid.uuid4().hex}{DELETE_SUFFIX}"
+    return name[: _MAX_NAME - len(suffix)] + suffix
+
+
+def delete_partition_directory(directory: Path) -> None:
+    """Rename and remove a partition directory; what a crash leaves goes at the next start.
+
+    Raises StorageFailed.
+    """
+    doomed = directory.with_name(deleted_name(directory.name))
+    try:
+        directory.rename(doomed)
+        shutil.rmtree(doomed)
+    except OSError as error:
+        raise StorageFailed(f"cannot delete {directory}: {error.strerror}") from error

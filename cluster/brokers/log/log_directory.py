@@ -1,0 +1,156 @@
+"""One `log.dirs` entry: whose it is, whether it was left cleanly, and its checkpoints.
+
+One process at a time: the directory is locked while this object is open.
+"""
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+from typing import Final
+
+from cluster.brokers.log import checkpoints
+from cluster.brokers.log.directories import DELETE_SUFFIX, parse_directory_name
+from cluster.model.errors import StorageFailed
+from cluster.model.ids import Offset, TopicPartition
+
+_LOCK: Final = ".lock"
+_CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
+_VERSION: Final = "0"
+
+Offsets = dict[TopicPartition, Offset]
+
+
+class LogDirectory:
+    """A locked log directory of one broker.
+
+    Lifecycle: `open`, then logs, then `mark_clean_shutdown` if all of them closed, then `close`.
+    """
+
+    def __init__(self, path: Path, lock_descriptor: int, *, was_clean_shutdown: bool) -> None:
+        """For `open`."""
+        self.path = path
+        self.was_clean_shutdown = was_clean_shutdown
+        self._lock_descriptor = lock_descriptor
+
+    @classmethod
+    def open(cls, path: Path, cluster_id: str, broker_id: int) -> "LogDirectory":
+        """Lock a directory (created when absent) and claim it for this broker.
+
+        The clean-shutdown marker is consumed: from here on a crash means recovery.
+        Raises StorageFailed when it is locked, or belongs to another cluster or broker.
+        """
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            descriptor = _lock(path)
+        except OSError as error:
+            raise StorageFailed(f"cannot open log directory {path}: {error.strerror}") from error
+        try:
+            _claim(path, cluster_id, broker_id)
+            marker = path / _CLEAN_SHUTDOWN
+            was_clean = marker.exists()
+            marker.unlink(missing_ok=True)
+            for leftover in path.glob(f"*{DELETE_SUFFIX}"):
+                shutil.rmtree(leftover)
+        except OSError as error:
+            os.close(descriptor)
+            raise StorageFailed(f"cannot open log directory {path}: {error.strerror}") from error
+        except StorageFailed:
+            os.close(descriptor)
+            raise
+        return cls(path, descriptor, was_clean_shutdown=was_clean)
+
+    def partition_path(self, partition: TopicPartition) -> Path:
+        """Where a partition's log is, or would be."""
+        return self.path / str(partition)
+
+    def partition_directories(self) -> dict[TopicPartition, Path]:
+        """The partitions that have a directory here."""
+        found = {}
+        for path in sorted(self.path.iterdir()):
+            partition = parse_directory_name(path.name)
+            if partition is not None and path.is_dir():
+                found[partition] = path
+        return found
+
+    def create_partition(self, partition: TopicPartition, topic_id: str) -> Path:
+        """Make a partition's directory and note its topic id. Raises StorageFailed."""
+        path = self.partition_path(partition)
+        try:
+            path.mkdir(exist_ok=True)
+        except OSError as error:
+            raise StorageFailed(f"cannot create {path}: {error.strerror}") from error
+        checkpoints.write_topic_id(path, topic_id)
+        return path
+
+    def read_high_watermarks(self) -> Offsets:
+        """High watermarks at the last write; missing ones count as 0."""
+        return self._read(checkpoints.HIGH_WATERMARKS)
+
+    def write_high_watermarks(self, offsets: Offsets) -> None:
+        """Replace the file of high watermarks. Raises StorageFailed."""
+        self._write(checkpoints.HIGH_WATERMARKS, offsets)
+
+    def read_recovery_points(self) -> Offsets:
+        """Offsets below which each log is on disk; a missing one counts as 0."""
+        return self._read(checkpoints.RECOVERY_POINTS)
+
+    def write_recovery_points(self, offsets: Offsets) -> None:
+        """Replace the file of recovery points. Raises StorageFailed."""
+        self._write(checkpoints.RECOVERY_POINTS, offsets)
+
+    def read_log_start_offsets(self) -> Offsets:
+        """Log starts that are not the base of a first segment; a missing one counts as 0."""
+        return self._read(checkpoints.LOG_START_OFFSETS)
+
+    def write_log_start_offsets(self, offsets: Offsets) -> None:
+        """Replace the file of log start offsets. Raises StorageFailed."""
+        self._write(checkpoints.LOG_START_OFFSETS, offsets)
+
+    def mark_clean_shutdown(self) -> None:
+        """Say that every log was closed: the next start trusts them. Raises StorageFailed."""
+        checkpoints.replace_file(self.path / _CLEAN_SHUTDOWN, b"", sync=True)
+
+    def close(self) -> None:
+        """Unlock the directory; may be called twice."""
+        if self._lock_descriptor >= 0:
+            os.close(self._lock_descriptor)
+            self._lock_descriptor = -1
+
+    def _read(self, name: str) -> Offsets:
+        try:
+            return checkpoints.read_offsets(self.path / name)
+        except checkpoints.DamagedCheckpoint:
+            return {}  # every reader starts lower then, and catches up
+
+    def _write(self, name: str, offsets: Offsets) -> None:
+        checkpoints.write_offsets(self.path / name, offsets)
+
+
+def _lock(path: Path) -> int:
+    descriptor = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise StorageFailed(
+            f"log directory {path} is in use by another process; stop that broker first"
+        ) from None
+    return descriptor
+
+
+def _claim(path: Path, cluster_id: str, broker_id: int) -> None:
+    file = path / checkpoints.META_PROPERTIES
+    found = checkpoints.read_properties(file)
+    if found is None:
+        checkpoints.write_properties(
+            file, {"version": _VERSION, "broker.id": str(broker_id), "cluster.id": cluster_id}
+        )
+        return
+    owner, owner_cluster = found.get("broker.id", "?"), found.get("cluster.id", "?")
+    if owner != str(broker_id) or owner_cluster != cluster_id:
+        raise StorageFailed(
+            f"log directory {path} belongs to broker {owner} of cluster {owner_cluster}, not to "
+            f"broker {broker_id} of cluster {cluster_id}; give this broker another directory, or "
+            "delete this one if its data is not needed"
+        )

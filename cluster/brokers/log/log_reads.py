@@ -1,0 +1,164 @@
+"""Reads of a list of segments: byte ranges for fetches, offsets for timestamps. Changes nothing."""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from cluster.brokers.log.mmap_segment import MmapSegment
+from cluster.brokers.log.segment import Segment
+from cluster.model.ids import Offset
+from cluster.records.batch import NO_TIMESTAMP, BatchHeader
+from cluster.records.reader import records_of_batch
+
+
+class LogSlice:
+    """Whole batches of one segment file, not yet read.
+
+    Owns the file for as long as it lives: the descriptor and the bytes stay readable even when the
+    log deletes the segment meanwhile. A file that another process may cut is read by descriptor.
+    """
+
+    __slots__ = ("_file", "next_offset", "position", "size_bytes")
+
+    def __init__(
+        self, file: MmapSegment, position: int, size_bytes: int, next_offset: Offset
+    ) -> None:
+        self._file = file
+        self.position = position
+        self.size_bytes = size_bytes
+        self.next_offset = next_offset
+
+    @property
+    def path(self) -> Path:
+        """The segment file, for a reader in another process."""
+        return self._file.path
+
+    def fileno(self) -> int:
+        """The descriptor, for sendfile from `position`."""
+        return self._file.fileno()
+
+    def view(self) -> memoryview:
+        """The bytes themselves, read-only and without a copy."""
+        return self._file.view(self.position, self.size_bytes)
+
+
+class TimestampOffset(NamedTuple):
+    """A record found by its timestamp."""
+
+    timestamp_ms: int
+    offset: Offset
+
+
+def segment_slot(segments: Sequence[Segment], offset: int) -> int:
+    """Index of the segment that holds an offset: the last one that begins at or before it."""
+    if offset >= segments[-1].base_offset:
+        return len(segments) - 1
+    return max(0, bisect_right(segments, offset, key=_base_offset) - 1)
+
+
+def _base_offset(segment: Segment) -> int:
+    return segment.base_offset
+
+
+def read_slice(
+    segments: Sequence[Segment],
+    offset: Offset,
+    max_bytes: int,
+    bounds: tuple[Offset, Offset],
+    *,
+    at_least_one_batch: bool,
+) -> LogSlice:
+    """Batches from the one that holds `offset` on, of one segment; bounds are (upper, log end).
+
+    Only whole batches below the upper offset; more than `max_bytes` only for a single first batch.
+    """
+    upper_offset, log_end_offset = bounds
+    slot = segment_slot(segments, offset)
+    segment = segments[slot]
+    start = segment.locate(offset)
+    while start >= segment.file.size_bytes:  # compaction left nothing from here to the next segment
+        slot += 1
+        if slot == len(segments):
+            return LogSlice(segment.file, start, 0, offset)
+        segment = segments[slot]
+        start = segment.locate(offset)
+    size = segment.file.size_bytes
+    next_base = segments[slot + 1].base_offset if slot + 1 < len(segments) else log_end_offset
+    end = size if upper_offset >= next_base else segment.locate(upper_offset)
+    if end - start > max_bytes:
+        limited = segment.boundary_before(start, start + max(0, max_bytes))
+        if limited == start and at_least_one_batch:
+            limited = segment.batch_end(start)
+        end = limited
+    if end <= start:
+        return LogSlice(segment.file, start, 0, offset)
+    next_offset = next_base if end == size else segment.base_offset_at(end)
+    return LogSlice(segment.file, start, end - start, Offset(next_offset))
+
+
+def find_timestamp(
+    segments: Sequence[Segment], timestamp_ms: int, bounds: tuple[Offset, Offset]
+) -> TimestampOffset | None:
+    """The first record in [bounds) whose timestamp is not before the one given; None without one.
+
+    Raises Refused(corrupt_message) when the batch that should hold it does not decode.
+    """
+    first_offset, upper_offset = bounds
+    for segment in segments:
+        if segment.max_timestamp_ms < timestamp_ms:
+            continue
+        start = segment.position_before_timestamp(timestamp_ms)
+        for position, header in segment.headers_from(start):
+            if header.base_offset >= upper_offset:
+                return None
+            if header.max_timestamp < timestamp_ms or header.last_offset < first_offset:
+                continue
+            found = _first_record(segment, position, header, timestamp_ms, first_offset)
+            if found is not None:
+                return found if found.offset < upper_offset else None
+    return None
+
+
+def find_max_timestamp(
+    segments: Sequence[Segment], bounds: tuple[Offset, Offset]
+) -> TimestampOffset | None:
+    """The record with the largest timestamp in [bounds); None when there is none."""
+    first_offset, upper_offset = bounds
+    newest = max(segments, key=lambda segment: segment.max_timestamp_ms)
+    if newest.max_timestamp_ms == NO_TIMESTAMP:
+        return None
+    offset = newest.max_timestamp_offset
+    if first_offset <= offset < upper_offset:
+        position = newest.locate(offset)
+        for _, header in newest.headers_from(position):
+            return _first_record(newest, position, header, header.max_timestamp, first_offset)
+    return _scan_for_max(segments, bounds)
+
+
+def _scan_for_max(
+    segments: Sequence[Segment], bounds: tuple[Offset, Offset]
+) -> TimestampOffset | None:
+    """The newest record of all is out of bounds (not yet replicated): look at every batch."""
+    best: tuple[Segment, int, BatchHeader] | None = None
+    for segment in segments:
+        for position, header in segment.headers_from(0):
+            if header.last_offset < bounds[0] or header.last_offset >= bounds[1]:
+                continue
+            if best is None or header.max_timestamp > best[2].max_timestamp:
+                best = (segment, position, header)
+    if best is None:
+        return None
+    return _first_record(*best, best[2].max_timestamp, bounds[0])
+
+
+def _first_record(
+    segment: Segment, position: int, header: BatchHeader, timestamp_ms: int, first_offset: int
+) -> TimestampOffset | None:
+    if header.is_log_append_time:
+        return TimestampOffset(header.max_timestamp, Offset(max(header.base_offset, first_offset)))
+    batch = segment.file.view(position, header.size_bytes)
+    for record in records_of_batch(header, batch):
+        if record.timestamp_ms >= timestamp_ms and record.offset >= first_offset:
+            return TimestampOffset(record.timestamp_ms, Offset(record.offset))
+    return None

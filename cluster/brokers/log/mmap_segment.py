@@ -1,0 +1,204 @@
+"""The bytes of one `.log` file, appended and read through a mapping. Knows nothing of batches.
+
+Space is allocated before it is mapped: a write through a mapping into a hole of a full disk would
+kill the process (SIGBUS), a refused allocation is an error that can be answered. For the same
+reason the file never shrinks below a mapped and used byte while this process may look at it.
+"""
+
+import errno
+import mmap
+import os
+from pathlib import Path
+from typing import Final
+
+from cluster.model.errors import StorageFailed, ensure
+
+_PAGE: Final = mmap.PAGESIZE
+_FIRST_STEP_BYTES: Final = 256 * 1024
+_ZEROS: Final = bytes(1 << 20)
+_POPULATE_WRITE: Final = 23
+"""MADV_POPULATE_WRITE (Linux 5.14): one call instead of one page fault for each 4 KiB."""
+_POPULATE_FROM_BYTES: Final = 128 * 1024
+MAX_POSITION: Final = 2**31 - 1
+"""Positions are int32 in Kafka's index."""
+
+_populates = hasattr(mmap.mmap, "madvise")
+
+
+def allocate_blocks(descriptor: int, position: int, size_bytes: int) -> None:
+    """Give a file real blocks for a range at its end, filled with zeros. Raises OSError."""
+    if hasattr(os, "posix_fallocate"):
+        try:
+            os.posix_fallocate(descriptor, position, size_bytes)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+                raise
+        else:
+            return
+    end = position + size_bytes
+    while position < end:
+        position += os.pwrite(descriptor, memoryview(_ZEROS)[: end - position], position)
+
+
+class MmapSegment:
+    """One segment file; lives as long as its log or a slice handed out of it.
+
+    Invariants: bytes [0, size_bytes) are batches; whatever the file holds beyond is zero.
+    The descriptor closes with the last reference, so a slice of a deleted segment stays readable.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_capacity",
+        "_descriptor",
+        "_mapping",
+        "_step_bytes",
+        "_writable",
+        "path",
+        "size_bytes",
+    )
+
+    def __init__(self, path: Path, step_bytes: int) -> None:
+        """Name a file, opened (an absent one is created) at first use; all of it counts as used."""
+        self.path = path
+        self._step_bytes = step_bytes
+        self._descriptor = -1
+        self._mapping: mmap.mmap | None = None
+        self._writable = 0  # bytes that the mapping covers, when it can be written
+        self._capacity = self._size_on_disk()
+        self.size_bytes = self._capacity
+
+    def __del__(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+
+    def fileno(self) -> int:
+        """The descriptor of the file, for sendfile, preadv and fdatasync."""
+        if self._descriptor < 0:
+            try:
+                flags = os.O_RDWR | os.O_CLOEXEC | (0 if self._capacity else os.O_CREAT)
+                self._descriptor = os.open(self.path, flags, 0o644)
+            except OSError as error:
+                raise StorageFailed(f"cannot open {self.path}: {error.strerror}") from error
+        return self._descriptor
+
+    def mapping(self) -> mmap.mmap:
+        """A mapping of at least [0, size_bytes), which must not be empty."""
+        if self._mapping is None:
+            self._map(self.size_bytes, mmap.ACCESS_READ)
+            assert self._mapping is not None
+        return self._mapping
+
+    def view(self, position: int, size_bytes: int) -> memoryview:
+        """Read-only bytes of the file, without a copy; stays valid when the segment is deleted."""
+        if not size_bytes:
+            return memoryview(b"")
+        return memoryview(self.mapping())[position : position + size_bytes].toreadonly()
+
+    def append(self, data: memoryview | bytearray) -> int:
+        """Copy bytes to the end; returns the position they got. Raises StorageFailed."""
+        start = self.size_bytes
+        self._mapping_for_append(start + len(data))[start : start + len(data)] = data
+        self.size_bytes = start + len(data)
+        return start
+
+    def reserve(self, size_bytes: int) -> memoryview:
+        """A writable view of the bytes after the end; nothing is appended. Raises StorageFailed."""
+        start = self.size_bytes
+        return memoryview(self._mapping_for_append(start + size_bytes))[start : start + size_bytes]
+
+    def extend(self, size_bytes: int) -> None:
+        """Take over bytes that were written into a reserved view."""
+        ensure(self.size_bytes + size_bytes <= self._writable, "extended beyond what was reserved")
+        self.size_bytes += size_bytes
+
+    def writable(self) -> mmap.mmap:
+        """The mapping through which appended bytes may be stamped. Raises StorageFailed."""
+        return self._mapping_for_append(self.size_bytes)
+
+    def erase(self, position: int, end: int) -> None:
+        """Overwrite a range with zeros, so that no recovery takes it for batches.
+
+        In place instead of a shorter file: views on the range may still be on their way out.
+        """
+        if position >= end:
+            return
+        mapping = self._mapping_for_append(end)
+        for start in range(position, end, len(_ZEROS)):
+            stop = min(end, start + len(_ZEROS))
+            mapping[start:stop] = _ZEROS[: stop - start]
+
+    def truncate(self, position: int) -> None:
+        """Make `position` the end, erasing what follows."""
+        self.erase(position, self.size_bytes)
+        self.size_bytes = position
+
+    def seal(self) -> None:
+        """Cut the file to its real size; later reads map exactly that. Raises StorageFailed."""
+        if self._capacity != self.size_bytes:
+            try:
+                os.ftruncate(self.fileno(), self.size_bytes)
+            except OSError as error:
+                raise StorageFailed(f"cannot truncate {self.path}: {error.strerror}") from error
+            self._capacity = self.size_bytes
+        self._mapping = None
+        self._writable = 0
+
+    def _size_on_disk(self) -> int:
+        try:
+            return self.path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def _mapping_for_append(self, end: int) -> mmap.mmap:
+        if end > self._writable or self._mapping is None:
+            self._grow(end)
+        mapping = self._mapping
+        assert mapping is not None
+        start = self.size_bytes
+        if end - start >= _POPULATE_FROM_BYTES:
+            _populate(mapping, start, end)
+        return mapping
+
+    def _grow(self, end: int) -> None:
+        ensure(end <= MAX_POSITION, f"{self.path.name} would pass 2 GiB")
+        if end > self._capacity or not self._capacity:
+            # Doubling from a small first step: most of many partitions stay small.
+            step = min(max(self._capacity, _FIRST_STEP_BYTES), self._step_bytes)
+            wanted = -(-max(end, self._capacity + step) // _PAGE) * _PAGE
+            self._allocate(min(wanted, MAX_POSITION), end)
+        self._map(self._capacity, mmap.ACCESS_WRITE)
+        self._writable = self._capacity
+
+    def _allocate(self, wanted: int, needed: int) -> None:
+        descriptor = self.fileno()
+        for capacity in (wanted, needed):
+            try:
+                allocate_blocks(descriptor, self._capacity, capacity - self._capacity)
+            except OSError as error:
+                os.ftruncate(descriptor, self._capacity)
+                if error.errno == errno.ENOSPC and capacity > needed:
+                    continue  # a whole step does not fit, the batch itself may
+                raise StorageFailed(
+                    f"cannot allocate {capacity - self._capacity} bytes for {self.path}: "
+                    f"{error.strerror}"
+                ) from error
+            self._capacity = capacity
+            return
+
+    def _map(self, size_bytes: int, access: int) -> None:
+        # A new mapping each time: the old one lives on under the views handed out of it.
+        try:
+            self._mapping = mmap.mmap(self.fileno(), size_bytes, access=access)
+        except (OSError, ValueError) as error:
+            raise StorageFailed(f"cannot map {self.path}: {error}") from error
+
+
+def _populate(mapping: mmap.mmap, start: int, end: int) -> None:
+    global _populates
+    if _populates:
+        first = start // _PAGE * _PAGE
+        try:
+            mapping.madvise(_POPULATE_WRITE, first, end - first)
+        except OSError:
+            _populates = False  # an older kernel: the copy itself faults the pages in

@@ -1,0 +1,53 @@
+"""What a partition's log needs to know of the settings; defaults are Kafka's."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from cluster.records.batch import BatchLimits, Compression
+
+NO_LIMIT: Final = 2**63 - 1
+PRODUCER_CODEC: Final = "producer"
+LOG_APPEND_TIME: Final = "LogAppendTime"
+CREATE_TIME: Final = "CreateTime"
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """Settings of one topic as its logs use them: sizes in bytes, times in milliseconds."""
+
+    segment_bytes: int = 1 << 30
+    segment_ms: int = 7 * 24 * 3600 * 1000
+    index_interval_bytes: int = 4096
+    segment_index_bytes: int = 10 << 20
+    max_message_bytes: int = 1_048_588
+    message_timestamp_type: str = CREATE_TIME
+    message_timestamp_before_max_ms: int = NO_LIMIT
+    message_timestamp_after_max_ms: int = 3_600_000
+    flush_messages: int = NO_LIMIT
+    flush_ms: int = NO_LIMIT
+    preallocate_step_bytes: int = 16 << 20
+    retention_ms: int = 7 * 24 * 3600 * 1000
+    retention_bytes: int = -1
+    producer_id_expiration_ms: int = 86_400_000
+    compression_type: str = PRODUCER_CODEC
+
+    @property
+    def is_log_append_time(self) -> bool:
+        """True when the leader's clock, not the producer's, stamps the records."""
+        return self.message_timestamp_type == LOG_APPEND_TIME
+
+    @property
+    def limits(self) -> BatchLimits:
+        """What the check of a produced batch needs."""
+        return BatchLimits(
+            max_message_bytes=self.max_message_bytes,
+            is_log_append_time=self.is_log_append_time,
+            timestamp_before_max_ms=self.message_timestamp_before_max_ms,
+            timestamp_after_max_ms=self.message_timestamp_after_max_ms,
+        )
+
+    @property
+    def codec(self) -> Compression | None:
+        """The codec that every stored batch gets; None to keep the producer's."""
+        name = self.compression_type
+        return None if name == PRODUCER_CODEC else Compression.of_name(name)

@@ -1,0 +1,433 @@
+"""The log of one partition: append, read, truncate, flush. One thread owns it and calls it.
+
+Knows nothing of replication: the caller names the leader epoch and the offset up to which a reader
+may see. A batch costs constant work, whatever the number of its records.
+"""
+
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from cluster.brokers.log import log_reads
+from cluster.brokers.log.directories import delete_partition_directory
+from cluster.brokers.log.flushing import FlushTarget
+from cluster.brokers.log.leader_epochs import LeaderEpochs
+from cluster.brokers.log.log_reads import LogSlice, TimestampOffset, read_slice, segment_slot
+from cluster.brokers.log.options import LogOptions
+from cluster.brokers.log.producer_snapshots import snapshot_offsets, snapshot_path, write_snapshot
+from cluster.brokers.log.recovery import (
+    LastStop,
+    RecoveredLog,
+    load_producers,
+    new_segment,
+    recover,
+)
+from cluster.brokers.log.replicated import check_replicated
+from cluster.brokers.log.segment import Segment
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
+from cluster.records.batch import (
+    CODEC_MASK,
+    NO_TIMESTAMP,
+    BatchHeader,
+    stamp_log_append_time,
+    stamp_offset_and_epoch,
+    validate_produced,
+)
+from cluster.records.builder import recompress
+
+_log = logging.getLogger(__name__)
+
+
+class Appended(NamedTuple):
+    """Where a produced batch is; `is_duplicate` when it was there before."""
+
+    base_offset: Offset
+    last_offset: Offset
+    log_append_time_ms: int
+    log_start_offset: Offset
+    is_duplicate: bool = False
+
+
+class PartitionLog:
+    """Batches of one partition, from the log start to the log end offset.
+
+    Invariants: offsets grow; `log_start_offset <= log_end_offset`; everything below
+    `recovery_point` is on disk; the last segment is the only one that is written.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        partition: TopicPartition,
+        options: LogOptions,
+        recovered: RecoveredLog,
+        recovery_point: Offset,
+        now_ms: int,
+    ) -> None:
+        """For `open`."""
+        self.directory = directory
+        self.partition = partition
+        self.epochs: LeaderEpochs = recovered.epochs
+        self.producers = recovered.producers
+        self.log_start_offset = recovered.log_start_offset
+        self.log_end_offset = recovered.log_end_offset
+        self.recovery_point = Offset(
+            max(recovered.log_start_offset, min(recovery_point, recovered.log_end_offset))
+        )
+        self._now_ms = now_ms
+        self._dirty_since_ms = -1
+        self._set_segments(recovered.segments)
+        self.update_options(options)
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        partition: TopicPartition,
+        options: LogOptions,
+        now_ms: int,
+        *,
+        clean_shutdown: bool,
+        recovery_point: Offset,
+        log_start_offset: Offset,
+    ) -> "PartitionLog":
+        """Open or create a partition directory; after an unclean stop its tail is checked.
+
+        Raises StorageFailed.
+        """
+        stop = LastStop(clean_shutdown, recovery_point, log_start_offset)
+        recovered = recover(directory, options, stop, now_ms)
+        return cls(directory, partition, options, recovered, recovery_point, now_ms)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all batches on disk, without space allocated ahead."""
+        return self._closed_bytes + self._active.file.size_bytes
+
+    @property
+    def latest_epoch(self) -> LeaderEpoch:
+        """The newest leader epoch with a known start; -1 without one."""
+        return self.epochs.latest
+
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """Oldest first, the last one active; a changed list is a new tuple."""
+        return self._segments
+
+    @property
+    def options(self) -> LogOptions:
+        """The options in force."""
+        return self._options
+
+    def update_options(self, options: LogOptions) -> None:
+        """Change the options; the next append sees them."""
+        self._options = options
+        self._limits = options.limits
+        self._codec = options.codec
+        self._active.options = options
+
+    # Append
+
+    def append_as_leader(
+        self, records: memoryview, leader_epoch: LeaderEpoch, now_ms: int
+    ) -> Appended:
+        """Append the one batch of a produce request, copied once; gives it offsets and epoch.
+
+        Raises Refused (see `validate_produced`, `ProducerState.check`; record_list_too_large for
+        a batch larger than a segment) and StorageFailed; then nothing is appended.
+        """
+        header = validate_produced(records, self._limits, now_ms)
+        if self._codec is not None and header.attributes & CODEC_MASK != self._codec:
+            records = memoryview(recompress(header, records, self._codec))
+            header = validate_produced(records, self._limits, now_ms)
+        has_producer = header.producer_id >= 0
+        if has_producer and (repeated := self.producers.check(header)) is not None:
+            stamp = repeated.timestamp_ms if self._limits.is_log_append_time else NO_TIMESTAMP
+            return Appended(
+                Offset(repeated.base_offset),
+                Offset(repeated.last_offset),
+                stamp,
+                self.log_start_offset,
+                is_duplicate=True,
+            )
+        size = len(records)
+        if size > self._options.segment_bytes:
+            raise Refused(
+                ErrorCode.record_list_too_large,
+                f"{size} bytes; a segment has {self._options.segment_bytes}",
+            )
+        base_offset = self.log_end_offset
+        last_offset = Offset(base_offset + header.last_offset_delta)
+        append_time_ms = now_ms if self._limits.is_log_append_time else NO_TIMESTAMP
+        timestamp_ms = header.max_timestamp if append_time_ms < 0 else append_time_ms
+        active = self._active
+        if active.must_roll(size, last_offset, timestamp_ms, now_ms):
+            active = self._roll(base_offset, now_ms)
+        file = active.file
+        position = file.append(records)
+        mapping = file.writable()
+        stamp_offset_and_epoch(mapping, position, base_offset, header.batch_length, leader_epoch)
+        if append_time_ms >= 0:
+            with memoryview(mapping) as whole, whole[position : position + size] as batch:
+                stamp_log_append_time(batch, header.attributes, append_time_ms)
+        active.note_batch(base_offset, last_offset, timestamp_ms, position, size)
+        if leader_epoch != self.epochs.latest:
+            self.epochs.begin(leader_epoch, base_offset)
+        if has_producer:
+            self.producers.record(header, base_offset, timestamp_ms)
+        self._ended_at(last_offset, now_ms)
+        return Appended(base_offset, last_offset, append_time_ms, self.log_start_offset)
+
+    def reserve(self, size_bytes: int) -> memoryview:
+        """Writable space at the end of the log, for replicated bytes to be read into.
+
+        `commit_reserved` comes next, or nothing. Raises StorageFailed.
+        """
+        active = self._active
+        if active.must_roll(size_bytes, self.log_end_offset, active.max_timestamp_ms, self._now_ms):
+            active = self._roll(self.log_end_offset, self._now_ms)
+        return active.file.reserve(size_bytes)
+
+    def commit_reserved(self, size_bytes: int, now_ms: int) -> None:
+        """Append the whole batches that now fill the first `size_bytes` of the reserved space.
+
+        All or nothing. Raises Refused(corrupt_message) for damaged batches or offsets that do not
+        follow the log end, StorageFailed.
+        """
+        active = self._active
+        position = active.file.size_bytes
+        with active.file.reserve(size_bytes) as written:
+            try:
+                headers = check_replicated(written, self.log_end_offset)
+            except Refused:
+                active.file.erase(position, position + size_bytes)
+                raise
+            if headers and not active.can_hold(headers[-1].last_offset):
+                copied = bytes(written)
+                active.file.erase(position, position + size_bytes)
+                active = self._roll(Offset(headers[0].base_offset), now_ms)
+                position = 0
+                active.file.append(memoryview(copied))
+            else:
+                active.file.extend(size_bytes)
+        for header in headers:
+            self._note_replicated(active, header, position)
+            position += header.size_bytes
+        if headers:
+            self._ended_at(Offset(headers[-1].last_offset), now_ms)
+
+    def append_as_follower(self, records: memoryview, now_ms: int) -> None:
+        """Append whole batches as the leader sent them. Raises as `commit_reserved`."""
+        with self.reserve(len(records)) as space:
+            space[:] = records
+        self.commit_reserved(len(records), now_ms)
+
+    def _note_replicated(self, active: Segment, header: BatchHeader, position: int) -> None:
+        active.note_batch(
+            header.base_offset,
+            header.last_offset,
+            header.max_timestamp,
+            position,
+            header.size_bytes,
+        )
+        epoch = LeaderEpoch(header.partition_leader_epoch)
+        if epoch > self.epochs.latest:
+            self.epochs.begin(epoch, Offset(header.base_offset))
+        if header.producer_id >= 0:
+            self.producers.replay(header, active.file.view(position, header.size_bytes))
+
+    def _ended_at(self, last_offset: Offset, now_ms: int) -> None:
+        self.log_end_offset = Offset(last_offset + 1)
+        self._now_ms = now_ms
+        if self._dirty_since_ms < 0:
+            self._dirty_since_ms = now_ms
+
+    def _roll(self, base_offset: Offset, now_ms: int) -> Segment:
+        self._active.close_for_writing()
+        self.producers.expire(now_ms)
+        write_snapshot(self.directory, base_offset, self.producers.entries)
+        segment = new_segment(self.directory, base_offset, self._options, now_ms)
+        self._set_segments((*self._segments, segment))
+        return segment
+
+    def _set_segments(self, segments: tuple[Segment, ...]) -> None:
+        self._segments = segments
+        self._active = segments[-1]
+        self._closed_bytes = sum(segment.file.size_bytes for segment in segments[:-1])
+
+    # Read
+
+    def read(
+        self, offset: Offset, max_bytes: int, *, upper_offset: Offset, at_least_one_batch: bool
+    ) -> LogSlice:
+        """Whole batches from the one that holds `offset`, below `upper_offset`, of one segment.
+
+        At most `max_bytes`, unless the first batch alone is larger and at least one is asked for.
+        Raises Refused(offset_out_of_range) outside [log start, log end].
+        """
+        if not self.log_start_offset <= offset <= self.log_end_offset:
+            raise Refused(
+                ErrorCode.offset_out_of_range,
+                f"{offset} is not in [{self.log_start_offset}, {self.log_end_offset}]",
+            )
+        if offset >= upper_offset:
+            return LogSlice(self._active.file, self._active.file.size_bytes, 0, offset)
+        return read_slice(
+            self._segments,
+            offset,
+            max_bytes,
+            (upper_offset, self.log_end_offset),
+            at_least_one_batch=at_least_one_batch,
+        )
+
+    def offset_for_timestamp(
+        self, timestamp_ms: int, *, upper_offset: Offset
+    ) -> TimestampOffset | None:
+        """The first record below `upper_offset` at or after a timestamp; None without one."""
+        return log_reads.find_timestamp(
+            self._segments, timestamp_ms, (self.log_start_offset, upper_offset)
+        )
+
+    def max_timestamp_offset(self, *, upper_offset: Offset) -> TimestampOffset | None:
+        """The record below `upper_offset` with the largest timestamp (KIP-734); None without one."""
+        return log_reads.find_max_timestamp(self._segments, (self.log_start_offset, upper_offset))
+
+    # Epochs and truncation
+
+    def begin_epoch(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
+        """Note that this epoch's records begin at this offset. Raises StorageFailed."""
+        self.epochs.begin(epoch, start_offset)
+
+    def epoch_end_offset(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
+        """The largest epoch not above this one and its end offset (see `LeaderEpochs`)."""
+        return self.epochs.end_offset(epoch, self.log_end_offset)
+
+    def truncate_to(self, offset: Offset) -> None:
+        """Make `offset` the log end; the batch that holds it goes too. Raises StorageFailed."""
+        if offset >= self.log_end_offset:
+            return
+        if offset < self._segments[0].base_offset:
+            self.truncate_fully_and_start_at(offset)
+            return
+        slot = segment_slot(self._segments, offset)
+        kept, gone = self._segments[: slot + 1], self._segments[slot + 1 :]
+        for segment in reversed(gone):
+            segment.remove_files()
+        last = kept[-1]
+        position = last.locate(offset)
+        end = offset
+        if position < last.file.size_bytes:
+            end = Offset(min(offset, last.base_offset_at(position)))
+        last.truncate(position, end)
+        last.options = self._options
+        self._set_segments(kept)
+        self.log_end_offset = end
+        self.log_start_offset = min(self.log_start_offset, end)
+        self.recovery_point = min(self.recovery_point, end)
+        self.epochs.truncate_from_end(end)
+        self.producers = load_producers(
+            self.directory, self._segments, end, self._options, self._now_ms
+        )
+        _log.info("%s truncated to offset %d", self.partition, end)
+
+    def truncate_fully_and_start_at(self, offset: Offset) -> None:
+        """Empty the log; the next record gets this offset. Raises StorageFailed."""
+        for segment in reversed(self._segments):
+            segment.remove_files()
+        self._remove_snapshots_except(())
+        self._set_segments((new_segment(self.directory, offset, self._options, self._now_ms),))
+        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self.epochs.clear()
+        self.producers.entries.clear()
+        _log.info("%s emptied, starts at offset %d", self.partition, offset)
+
+    def advance_log_start_offset(self, offset: Offset) -> None:
+        """Hide records before an offset; never moves back, nor past the log end."""
+        offset = min(offset, self.log_end_offset)
+        if offset > self.log_start_offset:
+            self.log_start_offset = offset
+            self.recovery_point = max(self.recovery_point, offset)
+            self.epochs.truncate_from_start(offset)
+
+    def drop_segments_before(self, offset: Offset) -> int:
+        """Delete the closed segments whose records are all before an offset; returns how many.
+
+        Moves the log start along. Slices handed out stay readable. Raises StorageFailed.
+        """
+        slot = segment_slot(self._segments, offset)
+        for segment in self._segments[:slot]:
+            segment.remove_files()
+        if slot:
+            self._set_segments(self._segments[slot:])
+            first = self._segments[0].base_offset
+            self.advance_log_start_offset(Offset(first))
+            self._remove_snapshots_except(range(first, self.log_end_offset + 1))
+        return slot
+
+    def _remove_snapshots_except(self, kept: range | tuple[()]) -> None:
+        for offset in snapshot_offsets(self.directory):
+            if offset not in kept:
+                snapshot_path(self.directory, offset).unlink(missing_ok=True)
+
+    # Durability
+
+    def needs_flush(self, now_ms: int) -> bool:
+        """True when `flush.messages` or `flush.ms` is reached, or a closed segment is not on disk."""
+        unflushed = self.log_end_offset - self.recovery_point
+        return unflushed > 0 and (
+            unflushed >= self._options.flush_messages
+            or 0 <= self._dirty_since_ms <= now_ms - self._options.flush_ms
+            or self.recovery_point < self._active.base_offset
+        )
+
+    def flush_target(self) -> FlushTarget:
+        """What to sync so that everything appended so far survives the machine's crash.
+
+        `FlushTarget.sync` may run on another thread; then `flushed_to(target.offset)` here.
+        """
+        first = segment_slot(self._segments, self.recovery_point)
+        segments = self._segments[first:]
+        closed = [path for segment in segments[:-1] for path in segment.paths[1:]]
+        snapshots = [
+            snapshot_path(self.directory, offset)
+            for offset in snapshot_offsets(self.directory)
+            if offset >= self.recovery_point
+        ]
+        for segment in segments:
+            segment.file.fileno()  # opened here, not on the syncing thread
+        self._dirty_since_ms = -1
+        return FlushTarget(
+            self.log_end_offset,
+            tuple(segment.file for segment in segments),
+            (*closed, *snapshots, self.epochs.path, self.directory),
+        )
+
+    def flushed_to(self, offset: Offset) -> None:
+        """Take a finished sync into account; a log truncated meanwhile keeps its lower end."""
+        self.recovery_point = max(self.recovery_point, min(offset, self.log_end_offset))
+
+    def flush(self) -> None:
+        """Sync everything appended so far, waiting for it. Raises StorageFailed."""
+        target = self.flush_target()
+        target.sync()
+        self.flushed_to(target.offset)
+
+    def close(self, *, flush: bool) -> None:
+        """Leave a directory that opens without recovery; `flush` also waits for the disk.
+
+        Raises StorageFailed: then the stop is not clean. The log is not used afterwards.
+        """
+        self._active.file.seal()
+        self._active.write_indexes()
+        write_snapshot(self.directory, self.log_end_offset, self.producers.entries)
+        self.epochs.write()
+        if flush:
+            target = self.flush_target()
+            replace(target, paths=(*self._active.paths[1:], *target.paths)).sync()
+            self.flushed_to(target.offset)
+
+    def delete(self) -> None:
+        """Remove the partition from the disk; its directory is renamed first. Raises StorageFailed."""
+        delete_partition_directory(self.directory)

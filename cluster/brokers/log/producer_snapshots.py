@@ -1,0 +1,103 @@
+"""The `.snapshot` files: producer state at the offset that names them, in Kafka's format.
+
+int16 version 1, uint32 CRC-32C of what follows it, int32 count, then 46 bytes for each producer:
+int64 id, int16 epoch, int32 last sequence, int64 last offset, int32 offset delta, int64 timestamp,
+int32 coordinator epoch, int64 first offset of the open transaction or -1.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from struct import Struct, error
+from typing import Final
+
+from crc32c import crc32c
+
+from cluster.brokers.log.checkpoints import replace_file
+from cluster.brokers.log.producer_state import AppendedBatch, ProducerEntry
+from cluster.model.ids import NO_SEQUENCE
+
+SUFFIX: Final = ".snapshot"
+_VERSION: Final = 1
+_PREFIX: Final = Struct(">hI")
+_COUNT: Final = Struct(">i")
+_ENTRY: Final = Struct(">qhiqiqiq")
+_NOTHING_APPENDED: Final = AppendedBatch(NO_SEQUENCE, -1, 0, -1)
+
+
+class DamagedSnapshot(Exception):
+    """A snapshot that cannot be believed; an older one and more of the log replace it."""
+
+
+def snapshot_path(directory: Path, offset: int) -> Path:
+    """Where the state at an offset is kept."""
+    return directory / f"{offset:020d}{SUFFIX}"
+
+
+def snapshot_offsets(directory: Path) -> list[int]:
+    """Offsets of the snapshots in a directory, ascending."""
+    return sorted(int(path.stem) for path in directory.glob(f"*{SUFFIX}") if path.stem.isdigit())
+
+
+def encode_snapshot(entries: Mapping[int, ProducerEntry]) -> bytes:
+    """The bytes of a snapshot file."""
+    content = bytearray(_COUNT.pack(len(entries)))
+    for producer_id, entry in entries.items():
+        last = entry.batches[-1] if entry.batches else _NOTHING_APPENDED
+        content += _ENTRY.pack(
+            producer_id,
+            entry.epoch,
+            last.last_sequence,
+            last.last_offset,
+            last.offset_delta,
+            entry.last_timestamp_ms,
+            entry.coordinator_epoch,
+            entry.transaction_offset,
+        )
+    return _PREFIX.pack(_VERSION, crc32c(content)) + content
+
+
+def decode_snapshot(content: bytes) -> dict[int, ProducerEntry]:
+    """Entries of a snapshot file; each knows its last batch only. Raises DamagedSnapshot."""
+    try:
+        version, checksum = _PREFIX.unpack_from(content)
+        (count,) = _COUNT.unpack_from(content, _PREFIX.size)
+        rows = list(_ENTRY.iter_unpack(content[_PREFIX.size + _COUNT.size :]))
+    except error as problem:
+        raise DamagedSnapshot(str(problem)) from None
+    if version != _VERSION or crc32c(content[_PREFIX.size :]) != checksum or count != len(rows):
+        raise DamagedSnapshot(f"version {version}, {count} entries announced, {len(rows)} there")
+    return {row[0]: _entry(*row[1:]) for row in rows}
+
+
+def _entry(
+    epoch: int,
+    last_sequence: int,
+    last_offset: int,
+    offset_delta: int,
+    timestamp_ms: int,
+    coordinator_epoch: int,
+    transaction_offset: int,
+) -> ProducerEntry:
+    entry = ProducerEntry()
+    entry.epoch = epoch
+    entry.coordinator_epoch = coordinator_epoch
+    entry.last_timestamp_ms = timestamp_ms
+    entry.transaction_offset = transaction_offset
+    if last_offset >= 0:
+        entry.batches.append(AppendedBatch(last_sequence, last_offset, offset_delta, timestamp_ms))
+    return entry
+
+
+def write_snapshot(directory: Path, offset: int, entries: Mapping[int, ProducerEntry]) -> Path:
+    """Keep the state at an offset; not synced. Returns the file. Raises StorageFailed."""
+    path = snapshot_path(directory, offset)
+    replace_file(path, encode_snapshot(entries), sync=False)
+    return path
+
+
+def read_snapshot(directory: Path, offset: int) -> dict[int, ProducerEntry]:
+    """The state at an offset. Raises DamagedSnapshot, also when the file is gone."""
+    try:
+        return decode_snapshot(snapshot_path(directory, offset).read_bytes())
+    except OSError as problem:
+        raise DamagedSnapshot(str(problem)) from problem

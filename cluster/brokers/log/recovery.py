@@ -1,0 +1,279 @@
+"""Bring a partition directory back as a log: trust it after a clean stop, else check and repair it.
+
+After an unclean stop every batch from the recovery point's segment on is checked (size, magic,
+offsets, CRC-32C); the log ends at the first bad byte. What the files beside the batches say
+(indexes, epochs, producer state) is rebuilt from the batches wherever it is missing or newer.
+"""
+
+import logging
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from cluster.brokers.log.checkpoints import DamagedCheckpoint
+from cluster.brokers.log.leader_epochs import LeaderEpochs
+from cluster.brokers.log.log_reads import segment_slot
+from cluster.brokers.log.options import LogOptions
+from cluster.brokers.log.producer_snapshots import (
+    DamagedSnapshot,
+    read_snapshot,
+    snapshot_offsets,
+    snapshot_path,
+)
+from cluster.brokers.log.producer_state import ProducerState
+from cluster.brokers.log.segment import LOG_SUFFIX, Segment
+from cluster.model.errors import StorageFailed
+from cluster.model.ids import LeaderEpoch, Offset
+from cluster.records.batch import HEADER_BYTES, MAGIC_V2, BatchHeader, read_header
+
+_log = logging.getLogger(__name__)
+_LEFTOVERS = (".deleted", ".cleaned", ".tmp")
+_CRC_FROM = 21
+
+
+@dataclass(slots=True)
+class RecoveredLog:
+    """Everything that a PartitionLog starts from."""
+
+    segments: tuple[Segment, ...]
+    log_start_offset: Offset
+    log_end_offset: Offset
+    epochs: LeaderEpochs
+    producers: ProducerState
+
+
+class Scan(NamedTuple):
+    """How far a segment file is good."""
+
+    valid_bytes: int
+    next_offset: int
+    defect: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class LastStop:
+    """What the checkpoints of the log directory say about a partition."""
+
+    is_clean: bool
+    recovery_point: Offset
+    log_start_offset: Offset
+
+
+def recover(directory: Path, options: LogOptions, stop: LastStop, now_ms: int) -> RecoveredLog:
+    """Load every segment of a directory, which is created when absent. Raises StorageFailed."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        segments = _find_segments(directory, options, now_ms)
+    except OSError as error:
+        raise StorageFailed(f"cannot open log {directory}: {error.strerror}") from error
+    if not segments:
+        segments = [new_segment(directory, stop.log_start_offset, options, now_ms)]
+    epochs, epochs_are_whole = _load_epochs(directory)
+    first_scanned = 0
+    if epochs_are_whole:
+        first_scanned = (
+            len(segments) if stop.is_clean else segment_slot(segments, stop.recovery_point)
+        )
+    segments, log_end = _load_segments(segments, first_scanned, epochs)
+    log_start = max(stop.log_start_offset, Offset(segments[0].base_offset))
+    if log_end < log_start:
+        _log.warning(
+            "%s ends at offset %d, before its start %d: emptied", directory, log_end, log_start
+        )
+        for segment in segments:
+            segment.remove_files()
+        segments = [new_segment(directory, log_start, options, now_ms)]
+        log_end = log_start
+    epochs.truncate_from_end(log_end)
+    epochs.truncate_from_start(log_start)
+    producers = load_producers(directory, segments, log_end, options, now_ms)
+    return RecoveredLog(tuple(segments), log_start, log_end, epochs, producers)
+
+
+def new_segment(directory: Path, base_offset: int, options: LogOptions, now_ms: int) -> Segment:
+    """An empty active segment with its file. Raises StorageFailed."""
+    segment = Segment(directory, base_offset, options, now_ms)
+    segment.file.fileno()
+    return segment
+
+
+def _find_segments(directory: Path, options: LogOptions, now_ms: int) -> list[Segment]:
+    offsets = []
+    for path in directory.iterdir():
+        if path.suffix in _LEFTOVERS:
+            path.unlink()
+        elif path.suffix == LOG_SUFFIX and path.stem.isdigit():
+            offsets.append(int(path.stem))
+    return [Segment(directory, offset, options, now_ms) for offset in sorted(offsets)]
+
+
+def _load_epochs(directory: Path) -> tuple[LeaderEpochs, bool]:
+    """The epochs, and whether they can be believed; else every segment is scanned for them."""
+    try:
+        return LeaderEpochs.load(directory), True
+    except DamagedCheckpoint as error:
+        _log.warning("%s; rebuilding it from the log", error)
+        return LeaderEpochs(directory), False
+
+
+def _load_segments(
+    segments: list[Segment], first_scanned: int, epochs: LeaderEpochs
+) -> tuple[list[Segment], Offset]:
+    """Trust segments before `first_scanned`, scan the others; returns what is left and its end."""
+    log_end = Offset(segments[0].base_offset)
+    last = len(segments) - 1
+    for slot, segment in enumerate(segments):
+        active = slot == last
+        if segment.base_offset < log_end:
+            _remove(segments[slot:], f"begins before the end {log_end} of the segment before it")
+            segments[slot - 1].trust_indexes(active=True)
+            epochs.write()
+            return segments[:slot], log_end
+        if slot < first_scanned and _trust(segment, active=active):
+            if active:
+                end = segment.last_offset()
+                log_end = Offset(segment.base_offset if end is None else end + 1)
+            continue
+        scan = scan_segment(segment, epochs)
+        log_end = Offset(scan.next_offset)
+        if scan.defect is not None:
+            _cut(segment, scan)
+            _remove(segments[slot + 1 :], "follows a cut segment")
+            epochs.write()
+            return segments[: slot + 1], log_end
+        if not active:
+            segment.close_for_writing()
+    if first_scanned < len(segments):
+        epochs.write()
+    return segments, log_end
+
+
+def _trust(segment: Segment, *, active: bool) -> bool:
+    """Use a cleanly closed segment as it is, if its indexes and last batch are what they should."""
+    size = segment.file.size_bytes
+    if not size and active:
+        return True
+    if not segment.has_sound_indexes:
+        _log.warning("%s has no sound index; rebuilding it", segment.file.path)
+        return False
+    segment.trust_indexes(active=active)
+    if active:
+        # A cheap look at the end: the walk from the last index entry must end with the file.
+        position = segment.boundary_before(0, size - 1)
+        if size - position < HEADER_BYTES or segment.batch_end(position) != size:
+            return False
+    return True
+
+
+def scan_segment(segment: Segment, epochs: LeaderEpochs) -> Scan:
+    """Check every batch of a segment, rebuild its indexes, take its epochs into account."""
+    segment.start_indexing()
+    size = segment.file.size_bytes
+    position, next_offset = 0, segment.base_offset
+    if not size:
+        return Scan(0, next_offset, None)
+    with memoryview(segment.file.mapping()) as content:
+        while position < size:
+            if size - position < HEADER_BYTES:
+                defect: str | None = f"{size - position} bytes are no batch"
+                break
+            header = read_header(content, position)
+            defect = _defect(header, content, position, next_offset, size)
+            if defect is not None:
+                break
+            last_offset = header.last_offset
+            segment.note_batch(
+                header.base_offset, last_offset, header.max_timestamp, position, header.size_bytes
+            )
+            epochs.note(LeaderEpoch(header.partition_leader_epoch), Offset(header.base_offset))
+            position += header.size_bytes
+            next_offset = last_offset + 1
+        else:
+            defect = None
+    return Scan(position, next_offset, defect)
+
+
+def _defect(
+    header: BatchHeader, content: memoryview, position: int, next_offset: int, size: int
+) -> str | None:
+    """What is wrong with the batch at a position; None when it is good."""
+    end = position + header.size_bytes
+    if header.magic != MAGIC_V2:
+        if header.batch_length == 0 and header.base_offset == 0:
+            return "preallocated space"
+        _refuse_old_format(header, content, position, end)
+        return f"magic {header.magic}"
+    if header.size_bytes < HEADER_BYTES or end > size:
+        return f"batch of {header.size_bytes} bytes with {size - position} left"
+    if header.base_offset < next_offset or header.last_offset_delta < 0:
+        return f"offset {header.base_offset} where {next_offset} comes next"
+    if crc32c(content[position + _CRC_FROM : end]) != header.crc:
+        return "checksum does not match"
+    return None
+
+
+def _refuse_old_format(header: BatchHeader, content: memoryview, position: int, end: int) -> None:
+    """A sound message of format v0 or v1 is somebody's data, not damage: leave it alone."""
+    if header.magic not in (0, 1) or header.batch_length < 14 or end > len(content):
+        return
+    checksum = int.from_bytes(content[position + 12 : position + 16], "big")
+    if zlib.crc32(content[position + 16 : end]) == checksum:
+        raise StorageFailed(
+            f"offset {header.base_offset} has message format v{header.magic}; only v2 is read here"
+        )
+
+
+def _remove(segments: list[Segment], reason: str) -> None:
+    for segment in segments:
+        _log.warning("%s deleted: %s", segment.file.path, reason)
+        segment.remove_files()
+
+
+def _cut(segment: Segment, scan: Scan) -> None:
+    file = segment.file
+    _log.warning(
+        "%s cut from %d to %d bytes, log end offset %d: %s",
+        file.path,
+        file.size_bytes,
+        scan.valid_bytes,
+        scan.next_offset,
+        scan.defect,
+    )
+    file.size_bytes = scan.valid_bytes
+    file.seal()
+
+
+def load_producers(
+    directory: Path,
+    segments: list[Segment] | tuple[Segment, ...],
+    log_end_offset: int,
+    options: LogOptions,
+    now_ms: int,
+) -> ProducerState:
+    """Producer state at the log end: the newest good snapshot, then the batches after it.
+
+    Snapshots beyond the log end and damaged ones are deleted.
+    """
+    producers = ProducerState(options.producer_id_expiration_ms)
+    replay_from = segments[0].base_offset
+    for offset in reversed(snapshot_offsets(directory)):
+        if offset <= log_end_offset:
+            try:
+                producers.entries = read_snapshot(directory, offset)
+            except DamagedSnapshot as error:
+                _log.warning("%s dropped: %s", snapshot_path(directory, offset), error)
+            else:
+                replay_from = offset
+                break
+        snapshot_path(directory, offset).unlink(missing_ok=True)
+    if replay_from < log_end_offset:
+        for segment in segments[segment_slot(segments, replay_from) :]:
+            start = segment.locate(replay_from)
+            for position, header in segment.headers_from(start):
+                if header.producer_id >= 0:
+                    producers.replay(header, segment.file.view(position, header.size_bytes))
+    producers.expire(now_ms)
+    return producers

@@ -1,0 +1,77 @@
+"""The `.timeindex` file: a sparse map from timestamp to offset, 12 bytes (int64, int32) an entry.
+
+An entry (t, o) says: t is the largest timestamp up to the batch whose last offset is o (relative to
+the segment's base). Timestamps and offsets both grow from entry to entry.
+"""
+
+from array import array
+from bisect import bisect_left
+from pathlib import Path
+from struct import Struct
+from typing import Final
+
+ENTRY_BYTES: Final = 12
+_ENTRY: Final = Struct(">qI")
+
+
+class TimeIndex:
+    """Entries of one segment in memory; of a closed segment only while it is being searched."""
+
+    __slots__ = ("_relative_offsets", "_timestamps", "max_entries")
+
+    def __init__(self, index_bytes: int) -> None:
+        # The last slot is kept for the entry that closing the segment adds.
+        self.max_entries = index_bytes // ENTRY_BYTES - 1
+        self._timestamps = array("q")
+        self._relative_offsets = array("I")
+
+    def __len__(self) -> int:
+        return len(self._timestamps)
+
+    @property
+    def last(self) -> tuple[int, int] | None:
+        """(timestamp, relative offset) of the newest entry."""
+        return (self._timestamps[-1], self._relative_offsets[-1]) if self._timestamps else None
+
+    def append_if_newer(self, timestamp_ms: int, relative_offset: int) -> None:
+        """Add an entry if its timestamp is larger than all before."""
+        if not self._timestamps or timestamp_ms > self._timestamps[-1]:
+            self._timestamps.append(timestamp_ms)
+            self._relative_offsets.append(relative_offset)
+
+    def offset_before(self, timestamp_ms: int) -> int:
+        """Relative offset up to which every record is older than this."""
+        slot = bisect_left(self._timestamps, timestamp_ms)
+        return self._relative_offsets[slot - 1] if slot else 0
+
+    def truncate(self, relative_end_offset: int) -> None:
+        """Drop the entries at or after an offset."""
+        slot = bisect_left(self._relative_offsets, relative_end_offset)
+        del self._timestamps[slot:], self._relative_offsets[slot:]
+
+    def write(self, path: Path) -> None:
+        """Replace the file. Raises OSError."""
+        path.write_bytes(b"".join(map(_ENTRY.pack, self._timestamps, self._relative_offsets)))
+
+    @classmethod
+    def load(cls, path: Path, index_bytes: int) -> "TimeIndex":
+        """Entries of a file that passed `is_sound`. Raises OSError."""
+        index = cls(index_bytes)
+        for timestamp, relative_offset in _ENTRY.iter_unpack(path.read_bytes()):
+            index._timestamps.append(timestamp)
+            index._relative_offsets.append(relative_offset)
+        return index
+
+
+def last_entry(path: Path) -> tuple[int, int] | None:
+    """(timestamp, relative offset) of a file's last entry; None when there is none."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, 2)
+            if size < ENTRY_BYTES:
+                return None
+            file.seek(size // ENTRY_BYTES * ENTRY_BYTES - ENTRY_BYTES)
+            timestamp, relative_offset = _ENTRY.unpack(file.read(ENTRY_BYTES))
+            return timestamp, relative_offset
+    except FileNotFoundError:
+        return None
