@@ -33,7 +33,7 @@ NEUTRAL: Final[Mapping[str, object]] = {
     "bytes": b"",
     "records": b"",
 }
-"""What a field without a declared default holds when its version does not carry it."""
+"""What a field without a declared default holds when its version does not carry it; structs: None."""
 
 
 class Wire(NamedTuple):
@@ -88,7 +88,7 @@ def _field_at(field: "Field[Any]", version: int) -> WireField:
     elif is_array:
         default = ()
     else:
-        default = NEUTRAL[declared.kafka_type]
+        default = NEUTRAL.get(declared.kafka_type)
     return WireField(
         field.name,
         declared.kafka_type,

@@ -1,0 +1,155 @@
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster.model.errors import ErrorCode, PeerError
+from cluster.protocol import messages
+from cluster.protocol.adapter import decode_request, encode_response, prepare
+from cluster.protocol.api import ApiKey
+from tests.unit.protocol.kio_oracle import (
+    EVERY_VERSION,
+    SERVED,
+    kio_bytes,
+    kio_frame,
+    request_of,
+    requests,
+    response_of,
+    responses,
+)
+
+NO_TIME = timedelta(0)
+
+
+@pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_responses_are_the_bytes_that_kio_writes(key: int, version: int, data: Any) -> None:
+    theirs = data.draw(responses(key, version))
+    correlation_id = data.draw(st.integers(-(2**31), 2**31 - 1))
+    frame = encode_response(key, version, correlation_id, response_of(key, theirs))
+    if (key, theirs.error_code if key == ApiKey.INIT_PRODUCER_ID else None) != (
+        ApiKey.INIT_PRODUCER_ID,
+        ErrorCode.producer_fenced,
+    ):
+        assert frame == kio_frame(theirs, correlation_id)
+
+
+@pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
+@settings(max_examples=25, deadline=None)
+@given(data=st.data())
+def test_requests_are_read_wherever_they_begin_and_leftovers_are_ignored(
+    key: int, version: int, data: Any
+) -> None:
+    theirs = data.draw(requests(key, version))
+    before = data.draw(st.binary(max_size=9))
+    frame = before + kio_bytes(theirs) + data.draw(st.binary(max_size=9))
+    decoded = decode_request(key, version, memoryview(frame), len(before))
+    expected = request_of(key, theirs)
+    if key == ApiKey.DELETE_TOPICS and version < 6:
+        expected.topics = decoded.topics
+    if key == ApiKey.METADATA and version == 0:
+        expected.topics = expected.topics or None
+    assert decoded == expected
+
+
+@pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
+@settings(max_examples=60, deadline=None)
+@given(data=st.data())
+def test_garbage_is_a_message_or_the_peers_mistake(key: int, version: int, data: Any) -> None:
+    frame = data.draw(st.binary(max_size=80))
+    try:
+        decode_request(key, version, frame, 0)
+    except PeerError as error:
+        assert "\n" not in str(error)
+
+
+@pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_a_request_cut_short_is_the_peers_mistake(key: int, version: int, data: Any) -> None:
+    body = kio_bytes(data.draw(requests(key, version)))
+    if body:
+        cut = data.draw(st.integers(0, len(body) - 1))
+        with pytest.raises(PeerError):
+            decode_request(key, version, body[:cut], 0)
+
+
+def test_a_writable_frame_is_read() -> None:
+    frame = memoryview(bytearray(b"\0\0\0\1\0\3abc"))
+    request = decode_request(ApiKey.METADATA, 1, frame, 0)
+    assert [topic.name for topic in request.topics] == ["abc"]
+
+
+def test_metadata_v0_means_all_topics_by_an_empty_list() -> None:
+    assert decode_request(ApiKey.METADATA, 0, b"\0\0\0\0", 0).topics is None
+
+
+def test_metadata_v1_means_no_topics_by_an_empty_list_and_all_by_null() -> None:
+    assert decode_request(ApiKey.METADATA, 1, b"\0\0\0\0", 0).topics == ()
+    assert decode_request(ApiKey.METADATA, 1, b"\xff\xff\xff\xff", 0).topics is None
+
+
+@pytest.mark.parametrize("version", [0, 3])
+def test_metadata_below_v4_may_create_topics(version: int) -> None:
+    request = decode_request(ApiKey.METADATA, version, b"\0\0\0\1\0\1a", 0)
+    assert request.allow_auto_topic_creation
+    assert request.topics[0] == messages.MetadataRequestTopic(name="a", topic_id=None)
+
+
+def test_delete_topics_by_name_looks_like_the_newest_version() -> None:
+    request = decode_request(ApiKey.DELETE_TOPICS, 1, b"\0\0\0\2\0\1a\0\1b\0\0\3\xe8", 0)
+    assert request.topics == (
+        messages.DeleteTopicState(name="a", topic_id=None),
+        messages.DeleteTopicState(name="b", topic_id=None),
+    )
+    assert request.timeout == timedelta(seconds=1)
+
+
+@pytest.mark.parametrize(
+    ("version", "code"),
+    [(3, ErrorCode.invalid_producer_epoch), (4, ErrorCode.producer_fenced)],
+)
+def test_a_fenced_producer_is_told_in_words_of_its_version(version: int, code: int) -> None:
+    response = messages.InitProducerIdResponse(
+        throttle_time=NO_TIME,
+        error_code=ErrorCode.producer_fenced,
+        producer_id=-1,
+        producer_epoch=-1,
+    )
+    frame = encode_response(ApiKey.INIT_PRODUCER_ID, version, 1, response)
+    assert int.from_bytes(frame[13:15], "big") == code
+    assert response.error_code is ErrorCode.producer_fenced
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_null_becomes_empty_where_a_version_has_no_null(version: int) -> None:
+    response = messages.MetadataResponse(
+        throttle_time=NO_TIME,
+        brokers=(messages.MetadataResponseBroker(node_id=1, host="h", port=1),),
+        topics=(
+            messages.MetadataResponseTopic(
+                error_code=ErrorCode.unknown_topic_id, name=None, topic_id=None, partitions=()
+            ),
+        ),
+        error_code=ErrorCode.none,
+    )
+    assert encode_response(ApiKey.METADATA, version, 1, response)
+
+
+@pytest.mark.parametrize("key", SERVED)
+def test_every_message_has_both_directions(key: int) -> None:
+    assert set(messages.REQUESTS) == set(messages.RESPONSES) == set(SERVED)
+    prepare(key, SERVED[key][1])
+
+
+def test_preparing_an_api_without_messages_does_nothing() -> None:
+    prepare(ApiKey.PRODUCE, 9)
+
+
+def test_produce_and_fetch_requests_come_from_their_scanners() -> None:
+    assert decode_request(ApiKey.PRODUCE, 3, b"\xff\xff\0\1\0\0\0\0\0\0\0\0", 0).acks == 1
+    body = b"\xff\xff\xff\xff" + bytes(17)
+    assert decode_request(ApiKey.FETCH, 4, body, 0).replica_id == -1

@@ -1,0 +1,42 @@
+import struct
+from datetime import timedelta
+
+import pytest
+from kio.index import load_response_schema
+from kio.schema.errors import ErrorCode
+from kio.serial import entity_reader
+
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.api_versions import ApiVersionsAnswers
+from tests.unit.protocol.kio_oracle import kio_frame
+
+ANSWERS = ApiVersionsAnswers(
+    [
+        Api(ApiKey.METADATA, 0, 13),
+        Api(ApiKey.PRODUCE, 3, 12, advertised_min=0),
+        Api(ApiKey.API_VERSIONS, 0, 4),
+    ]
+)
+RANGES = [(0, 0, 12), (3, 0, 13), (18, 0, 4)]
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_every_version_is_the_bytes_that_kio_writes(version: int) -> None:
+    schema = load_response_schema(ApiKey.API_VERSIONS, version)
+    frame = ANSWERS.answer(version, 77)
+    message, size = entity_reader(schema)(frame, 8)
+    assert size == len(frame) - 8
+    assert [(e.api_key, e.min_version, e.max_version) for e in message.api_keys] == RANGES
+    assert message.error_code is ErrorCode.none
+    if version >= 1:
+        assert message.throttle_time == timedelta(0)
+    if version >= 3:
+        assert message.supported_features == message.finalized_features == ()
+        assert message.finalized_features_epoch == -1
+    assert frame == kio_frame(message, 77)
+
+
+@pytest.mark.parametrize("version", [5, 99, -1])
+def test_an_unknown_version_is_refused_in_version_0_with_our_range(version: int) -> None:
+    body = struct.pack(">hihhh", 35, 1, 18, 0, 4)
+    assert ANSWERS.answer(version, 9) == struct.pack(">ii", len(body) + 4, 9) + body
