@@ -13,18 +13,18 @@ from cluster.brokers.log import log_reads
 from cluster.brokers.log.directories import delete_partition_directory
 from cluster.brokers.log.flushing import FlushTarget
 from cluster.brokers.log.leader_epochs import LeaderEpochs
-from cluster.brokers.log.log_reads import LogSlice, TimestampOffset, read_slice, segment_slot
+from cluster.brokers.log.log_reads import LogSlice, TimestampOffset, read_slice
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.producer_snapshots import snapshot_offsets, snapshot_path, write_snapshot
 from cluster.brokers.log.recovery import (
     LastStop,
     RecoveredLog,
     load_producers,
-    new_segment,
     recover,
 )
 from cluster.brokers.log.replicated import check_replicated
 from cluster.brokers.log.segment import Segment
+from cluster.brokers.log.segment_list import SegmentList
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.records.batch import (
@@ -78,7 +78,7 @@ class PartitionLog:
         )
         self._now_ms = now_ms
         self._dirty_since_ms = -1
-        self._set_segments(recovered.segments)
+        self._files = SegmentList(directory, recovered.segments)
         self.update_options(options)
 
     @classmethod
@@ -104,7 +104,7 @@ class PartitionLog:
     @property
     def size_bytes(self) -> int:
         """Bytes of all batches on disk, without space allocated ahead."""
-        return self._closed_bytes + self._active.file.size_bytes
+        return self._files.size_bytes
 
     @property
     def latest_epoch(self) -> LeaderEpoch:
@@ -114,7 +114,7 @@ class PartitionLog:
     @property
     def segments(self) -> tuple[Segment, ...]:
         """Oldest first, the last one active; a changed list is a new tuple."""
-        return self._segments
+        return self._files.segments
 
     @property
     def options(self) -> LogOptions:
@@ -126,7 +126,7 @@ class PartitionLog:
         self._options = options
         self._limits = options.limits
         self._codec = options.codec
-        self._active.options = options
+        self._files.active.options = options
 
     # Append
 
@@ -162,7 +162,7 @@ class PartitionLog:
         last_offset = Offset(base_offset + header.last_offset_delta)
         append_time_ms = now_ms if self._limits.is_log_append_time else NO_TIMESTAMP
         timestamp_ms = header.max_timestamp if append_time_ms < 0 else append_time_ms
-        active = self._active
+        active = self._files.active
         if active.must_roll(size, last_offset, timestamp_ms, now_ms):
             active = self._roll(base_offset, now_ms)
         file = active.file
@@ -185,7 +185,7 @@ class PartitionLog:
 
         `commit_reserved` comes next, or nothing. Raises StorageFailed.
         """
-        active = self._active
+        active = self._files.active
         if active.must_roll(size_bytes, self.log_end_offset, active.max_timestamp_ms, self._now_ms):
             active = self._roll(self.log_end_offset, self._now_ms)
         return active.file.reserve(size_bytes)
@@ -196,7 +196,7 @@ class PartitionLog:
         All or nothing. Raises Refused(corrupt_message) for damaged batches or offsets that do not
         follow the log end, StorageFailed.
         """
-        active = self._active
+        active = self._files.active
         position = active.file.size_bytes
         with active.file.reserve(size_bytes) as written:
             try:
@@ -245,17 +245,8 @@ class PartitionLog:
             self._dirty_since_ms = now_ms
 
     def _roll(self, base_offset: Offset, now_ms: int) -> Segment:
-        self._active.close_for_writing()
         self.producers.expire(now_ms)
-        write_snapshot(self.directory, base_offset, self.producers.entries)
-        segment = new_segment(self.directory, base_offset, self._options, now_ms)
-        self._set_segments((*self._segments, segment))
-        return segment
-
-    def _set_segments(self, segments: tuple[Segment, ...]) -> None:
-        self._segments = segments
-        self._active = segments[-1]
-        self._closed_bytes = sum(segment.file.size_bytes for segment in segments[:-1])
+        return self._files.roll(base_offset, self.producers.entries, now_ms)
 
     # Read
 
@@ -273,9 +264,10 @@ class PartitionLog:
                 f"{offset} is not in [{self.log_start_offset}, {self.log_end_offset}]",
             )
         if offset >= upper_offset:
-            return LogSlice(self._active.file, self._active.file.size_bytes, 0, offset)
+            file = self._files.active.file
+            return LogSlice(file, file.size_bytes, 0, offset)
         return read_slice(
-            self._segments,
+            self._files.segments,
             offset,
             max_bytes,
             (upper_offset, self.log_end_offset),
@@ -287,12 +279,14 @@ class PartitionLog:
     ) -> TimestampOffset | None:
         """The first record below `upper_offset` at or after a timestamp; None without one."""
         return log_reads.find_timestamp(
-            self._segments, timestamp_ms, (self.log_start_offset, upper_offset)
+            self._files.segments, timestamp_ms, (self.log_start_offset, upper_offset)
         )
 
     def max_timestamp_offset(self, *, upper_offset: Offset) -> TimestampOffset | None:
-        """The record below `upper_offset` with the largest timestamp (KIP-734); None without one."""
-        return log_reads.find_max_timestamp(self._segments, (self.log_start_offset, upper_offset))
+        """The newest record below `upper_offset` by timestamp (KIP-734); None without one."""
+        return log_reads.find_max_timestamp(
+            self._files.segments, (self.log_start_offset, upper_offset)
+        )
 
     # Epochs and truncation
 
@@ -308,36 +302,22 @@ class PartitionLog:
         """Make `offset` the log end; the batch that holds it goes too. Raises StorageFailed."""
         if offset >= self.log_end_offset:
             return
-        if offset < self._segments[0].base_offset:
+        if offset < self._files.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)
             return
-        slot = segment_slot(self._segments, offset)
-        kept, gone = self._segments[: slot + 1], self._segments[slot + 1 :]
-        for segment in reversed(gone):
-            segment.remove_files()
-        last = kept[-1]
-        position = last.locate(offset)
-        end = offset
-        if position < last.file.size_bytes:
-            end = Offset(min(offset, last.base_offset_at(position)))
-        last.truncate(position, end)
-        last.options = self._options
-        self._set_segments(kept)
+        end = self._files.truncate(offset, self._options)
         self.log_end_offset = end
         self.log_start_offset = min(self.log_start_offset, end)
         self.recovery_point = min(self.recovery_point, end)
         self.epochs.truncate_from_end(end)
         self.producers = load_producers(
-            self.directory, self._segments, end, self._options, self._now_ms
+            self.directory, self._files.segments, end, self._options, self._now_ms
         )
         _log.info("%s truncated to offset %d", self.partition, end)
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
         """Empty the log; the next record gets this offset. Raises StorageFailed."""
-        for segment in reversed(self._segments):
-            segment.remove_files()
-        self._remove_snapshots_except(())
-        self._set_segments((new_segment(self.directory, offset, self._options, self._now_ms),))
+        self._files.restart(offset, self._now_ms)
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self.epochs.clear()
         self.producers.entries.clear()
@@ -356,30 +336,20 @@ class PartitionLog:
 
         Moves the log start along. Slices handed out stay readable. Raises StorageFailed.
         """
-        slot = segment_slot(self._segments, offset)
-        for segment in self._segments[:slot]:
-            segment.remove_files()
-        if slot:
-            self._set_segments(self._segments[slot:])
-            first = self._segments[0].base_offset
-            self.advance_log_start_offset(Offset(first))
-            self._remove_snapshots_except(range(first, self.log_end_offset + 1))
-        return slot
-
-    def _remove_snapshots_except(self, kept: range | tuple[()]) -> None:
-        for offset in snapshot_offsets(self.directory):
-            if offset not in kept:
-                snapshot_path(self.directory, offset).unlink(missing_ok=True)
+        dropped = self._files.drop_before(offset)
+        if dropped:
+            self.advance_log_start_offset(Offset(self._files.segments[0].base_offset))
+        return dropped
 
     # Durability
 
     def needs_flush(self, now_ms: int) -> bool:
-        """True when `flush.messages` or `flush.ms` is reached, or a closed segment is not on disk."""
+        """True when `flush.messages` or `flush.ms` is due, or a closed segment is not on disk."""
         unflushed = self.log_end_offset - self.recovery_point
         return unflushed > 0 and (
             unflushed >= self._options.flush_messages
             or 0 <= self._dirty_since_ms <= now_ms - self._options.flush_ms
-            or self.recovery_point < self._active.base_offset
+            or self.recovery_point < self._files.active.base_offset
         )
 
     def flush_target(self) -> FlushTarget:
@@ -387,8 +357,7 @@ class PartitionLog:
 
         `FlushTarget.sync` may run on another thread; then `flushed_to(target.offset)` here.
         """
-        first = segment_slot(self._segments, self.recovery_point)
-        segments = self._segments[first:]
+        segments = self._files.since(self.recovery_point)
         closed = [path for segment in segments[:-1] for path in segment.paths[1:]]
         snapshots = [
             snapshot_path(self.directory, offset)
@@ -419,15 +388,16 @@ class PartitionLog:
 
         Raises StorageFailed: then the stop is not clean. The log is not used afterwards.
         """
-        self._active.file.seal()
-        self._active.write_indexes()
+        active = self._files.active
+        active.file.seal()
+        active.write_indexes()
         write_snapshot(self.directory, self.log_end_offset, self.producers.entries)
         self.epochs.write()
         if flush:
             target = self.flush_target()
-            replace(target, paths=(*self._active.paths[1:], *target.paths)).sync()
+            replace(target, paths=(*active.paths[1:], *target.paths)).sync()
             self.flushed_to(target.offset)
 
     def delete(self) -> None:
-        """Remove the partition from the disk; its directory is renamed first. Raises StorageFailed."""
+        """Remove the partition from the disk, its directory renamed first. Raises StorageFailed."""
         delete_partition_directory(self.directory)

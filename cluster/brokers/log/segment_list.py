@@ -1,0 +1,93 @@
+"""The segments of one log, with their producer snapshots: roll, truncate, drop."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from cluster.brokers.log.log_reads import segment_slot
+from cluster.brokers.log.options import LogOptions
+from cluster.brokers.log.producer_snapshots import snapshot_offsets, snapshot_path, write_snapshot
+from cluster.brokers.log.producer_state import ProducerEntry
+from cluster.brokers.log.recovery import new_segment
+from cluster.brokers.log.segment import Segment
+from cluster.model.ids import Offset
+
+
+class SegmentList:
+    """Segments in order of their base offset; the last one is active.
+
+    A change makes a new tuple, so whoever holds the old one keeps a consistent list, and the files
+    of a segment that went stay readable for those who opened them.
+    """
+
+    def __init__(self, directory: Path, segments: tuple[Segment, ...]) -> None:
+        self.directory = directory
+        self._set(segments)
+
+    def _set(self, segments: tuple[Segment, ...]) -> None:
+        self.segments = segments
+        self.active = segments[-1]
+        self._closed_bytes = sum(segment.file.size_bytes for segment in segments[:-1])
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all batches."""
+        return self._closed_bytes + self.active.file.size_bytes
+
+    def roll(
+        self, base_offset: Offset, producers: Mapping[int, ProducerEntry], now_ms: int
+    ) -> Segment:
+        """Close the active segment and begin one at an offset. Raises StorageFailed."""
+        self.active.close_for_writing()
+        write_snapshot(self.directory, base_offset, producers)
+        segment = new_segment(self.directory, base_offset, self.active.options, now_ms)
+        self._set((*self.segments, segment))
+        return segment
+
+    def truncate(self, offset: Offset, options: LogOptions) -> Offset:
+        """Make the batch before an offset the last one; returns the new end. Raises StorageFailed.
+
+        The offset is not below the first segment's base. A batch that holds it goes as a whole.
+        """
+        slot = segment_slot(self.segments, offset)
+        kept, gone = self.segments[: slot + 1], self.segments[slot + 1 :]
+        for segment in reversed(gone):  # the last one first: a crash leaves no hole
+            segment.remove_files()
+        last = kept[-1]
+        position = last.locate(offset)
+        end = offset
+        if position < last.file.size_bytes:
+            end = Offset(min(offset, last.base_offset_at(position)))
+        last.options = options
+        last.truncate(position, end)
+        self._set(kept)
+        return end
+
+    def restart(self, offset: Offset, now_ms: int) -> None:
+        """Delete everything and begin anew at an offset. Raises StorageFailed."""
+        options = self.active.options
+        for segment in reversed(self.segments):
+            segment.remove_files()
+        self._remove_snapshots_before(None)
+        self._set((new_segment(self.directory, offset, options, now_ms),))
+
+    def drop_before(self, offset: Offset) -> int:
+        """Delete the closed segments whose records are all before an offset; returns how many.
+
+        Raises StorageFailed.
+        """
+        slot = segment_slot(self.segments, offset)
+        if slot:
+            for segment in self.segments[:slot]:
+                segment.remove_files()
+            self._set(self.segments[slot:])
+            self._remove_snapshots_before(self.segments[0].base_offset)
+        return slot
+
+    def _remove_snapshots_before(self, limit: int | None) -> None:
+        for offset in snapshot_offsets(self.directory):
+            if limit is None or offset < limit:
+                snapshot_path(self.directory, offset).unlink(missing_ok=True)
+
+    def since(self, recovery_point: Offset) -> tuple[Segment, ...]:
+        """The segments that hold anything from an offset on."""
+        return self.segments[segment_slot(self.segments, recovery_point) :]
