@@ -7,8 +7,12 @@ from typing import Any
 from hypothesis import strategies as st
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_writer
+from kio.static.primitive import Records
 
 from cluster.protocol import messages
+from cluster.protocol.layout import fields_at
+
+st.register_type_strategy(Records, st.binary())
 
 SERVED: dict[int, tuple[int, int]] = {
     2: (1, 10),
@@ -66,8 +70,6 @@ def response_of(key: int, theirs: Any) -> Any:
 
 def converted(ours: type[Any], theirs: Any) -> Any:
     """Our class with the fields of kio's message; those that its version lacks take the neutral value."""
-    from cluster.protocol.layout import fields_at
-
     layout = {each.name: each for each in fields_at(ours, int(type(theirs).__version__))}
     names = {each.name for each in fields(theirs)}
     assert names == {name for name, each in layout.items() if each.is_carried}

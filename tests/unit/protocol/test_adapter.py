@@ -24,7 +24,7 @@ NO_TIME = timedelta(0)
 
 
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_responses_are_the_bytes_that_kio_writes(key: int, version: int, data: Any) -> None:
     theirs = data.draw(responses(key, version))
@@ -38,7 +38,7 @@ def test_responses_are_the_bytes_that_kio_writes(key: int, version: int, data: A
 
 
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_requests_are_read_wherever_they_begin_and_leftovers_are_ignored(
     key: int, version: int, data: Any
@@ -56,7 +56,7 @@ def test_requests_are_read_wherever_they_begin_and_leftovers_are_ignored(
 
 
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(data=st.data())
 def test_garbage_is_a_message_or_the_peers_mistake(key: int, version: int, data: Any) -> None:
     frame = data.draw(st.binary(max_size=80))
@@ -67,7 +67,7 @@ def test_garbage_is_a_message_or_the_peers_mistake(key: int, version: int, data:
 
 
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_a_request_cut_short_is_the_peers_mistake(key: int, version: int, data: Any) -> None:
     body = kio_bytes(data.draw(requests(key, version)))

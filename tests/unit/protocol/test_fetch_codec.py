@@ -112,7 +112,7 @@ def kio_response(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(
     topics=TOPICS,
     throttle_time_ms=st.integers(0, 2**31 - 1),

@@ -20,7 +20,7 @@ def topic_of(version: int, theirs: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(data=st.data())
 def test_requests_are_scanned_as_kio_writes_them(version: int, data: Any) -> None:
     theirs = data.draw(requests(1, version))
@@ -60,7 +60,7 @@ def test_requests_are_scanned_as_kio_writes_them(version: int, data: Any) -> Non
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(data=st.data())
 def test_a_request_cut_short_is_the_peers_mistake(version: int, data: Any) -> None:
     frame = memoryview(kio_bytes(data.draw(requests(1, version))))
@@ -70,7 +70,7 @@ def test_a_request_cut_short_is_the_peers_mistake(version: int, data: Any) -> No
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(frame=st.binary(max_size=80))
 def test_garbage_is_a_request_or_the_peers_mistake(version: int, frame: bytes) -> None:
     try:
