@@ -109,7 +109,7 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
 def _claim(files: DataDir) -> None:
     """Make the directory ours, unless it holds something else."""
     try:
-        files.run.parent.mkdir(parents=True, exist_ok=True)
+        files.path.mkdir(parents=True, exist_ok=True)
         ours = {files.run.name, files.logs.name, files.state_file.name}
         present = {entry.name for entry in files.path.iterdir()}
         if files.state_file.name not in present and not present <= ours:

@@ -3,14 +3,13 @@
 The only module of the supervisor that prints.
 """
 
-import contextlib
-import os
 import sys
 from collections import deque
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from cluster.runtime.installation import default_data_dir, launcher, shown
 from cluster.supervisor.plan import DataDir
 
 _LAST_LOG_LINES: Final = 8
@@ -69,7 +68,7 @@ def how_to_go_on(state: Mapping[str, Any], *, foreground: bool) -> str:
     """The table, the bootstrap line, what to try, where things are, how to stop."""
     data_dir = DataDir(Path(state["data_dir"]))
     replicas = min(3, len(state["brokers"]))
-    command = launcher(data_dir.path)
+    command = _command(data_dir.path)
     stop = f"`{command} stop`"
     if foreground:
         stop = f"Ctrl-C, or {stop} elsewhere"
@@ -88,20 +87,10 @@ Stop with {stop}; data stays until `stop --purge`.
 """
 
 
-def launcher(data_dir: Path) -> str:
-    """How a person calls the launcher for this cluster, as short as it works from here."""
-    root = Path(__file__).parents[2]
-    command = shown(root / "bin" / "cluster")
-    if data_dir == root / "var" or os.environ.get("MILENA_DATA_DIR"):
-        return command
-    return f"{command} --data-dir {shown(data_dir)}"
-
-
-def shown(path: Path) -> str:
-    """A path as a person would write it here: relative where that is shorter."""
-    with contextlib.suppress(ValueError):
-        return str(path.relative_to(Path.cwd())) or "."
-    return str(path)
+def _command(data_dir: Path) -> str:
+    if data_dir == default_data_dir():
+        return launcher()
+    return f"{launcher()} --data-dir {shown(data_dir)}"
 
 
 def last_lines(log_file: Path) -> Iterable[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cluster.model.errors import UserError
+from cluster.runtime.installation import launcher, shown
 from cluster.runtime.loop import READABLE, EventLoop
 
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
@@ -121,7 +122,9 @@ class NotRunning(UserError):
     """No supervisor answers for this data directory."""
 
     def __init__(self, data_dir: Path) -> None:
-        super().__init__(f"no cluster is running in {data_dir}: start one with `bin/cluster start`")
+        super().__init__(
+            f"no cluster is running in {shown(data_dir)}: start one with `{launcher()} start`"
+        )
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def hold_lock(path: Path) -> int | None:
-    """A descriptor that holds the lock until it is closed everywhere; None if somebody else does."""
+    """A descriptor that holds the lock until closed everywhere; None if somebody else does."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

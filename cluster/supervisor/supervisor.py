@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cluster.runtime.clock import Clock
+from cluster.runtime.installation import shown
 from cluster.runtime.loop import READABLE, EventLoop
 from cluster.supervisor import child as life
-from cluster.supervisor.console import Console, how_to_go_on, last_lines, shown
+from cluster.supervisor.console import Console, how_to_go_on, last_lines
 from cluster.supervisor.member import Member
 from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir
 from cluster.supervisor.processes import fork_child, read_report, send_signal, wait_for

@@ -1,0 +1,29 @@
+"""Where this installation lies: a checkout with its launcher, or an installed package."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+DATA_DIR_VARIABLE: Final = "MILENA_DATA_DIR"
+
+_ROOT: Final = Path(__file__).parents[2]
+_IS_CHECKOUT: Final = (_ROOT / "bin" / "cluster").exists()
+
+
+def launcher() -> str:
+    """What a person types here to run a command."""
+    return shown(_ROOT / "bin" / "cluster") if _IS_CHECKOUT else "milena"
+
+
+def default_data_dir() -> Path:
+    """$MILENA_DATA_DIR, else `var` in the checkout, else `var` here."""
+    chosen = os.environ.get(DATA_DIR_VARIABLE)
+    if chosen:
+        return Path(chosen).absolute()
+    return _ROOT / "var" if _IS_CHECKOUT else Path.cwd() / "var"
+
+
+def shown(path: Path) -> str:
+    """A path as a person would write it here: relative where it lies below."""
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

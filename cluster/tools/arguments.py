@@ -1,0 +1,67 @@
+"""What the commands share: the look of their help, `--data-dir`, the addresses it implies."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cluster.model.errors import UserError
+from cluster.runtime.installation import DATA_DIR_VARIABLE, default_data_dir
+from cluster.supervisor.control_socket import ask_supervisor
+from cluster.supervisor.plan import DataDir
+from cluster.tools.commands import COMMANDS
+
+if TYPE_CHECKING:
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+    """What `add_parser` of a command is given."""
+
+
+class UsageError(UserError):
+    """Options that do not go together: one line, exit status 2."""
+
+
+def add_command(subparsers: "Subparsers", name: str, *examples: str) -> argparse.ArgumentParser:
+    """A command's parser, with `--data-dir` and its examples at the end of `--help`."""
+    summary = COMMANDS[name].summary
+    parser = subparsers.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=example(*examples),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_data_dir(parser, default=argparse.SUPPRESS)
+    return parser
+
+
+def add_data_dir(parser: argparse.ArgumentParser, *, default: str | None) -> None:
+    """The option that chooses the cluster, before or after the command."""
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        default=default,
+        metavar="DIR",
+        help=f"the cluster's directory (default: ${DATA_DIR_VARIABLE}, else var)",
+    )
+
+
+def example(*commands: str) -> str:
+    """The end of a help text."""
+    word = "example" if len(commands) == 1 else "examples"
+    return "\n".join([f"{word}:", *(f"  bin/cluster {command}" for command in commands)])
+
+
+def data_dir(args: argparse.Namespace) -> DataDir:
+    """Which cluster the command is about."""
+    chosen: Path | None = args.data_dir
+    return DataDir(default_data_dir() if chosen is None else chosen.absolute())
+
+
+def running_state(args: argparse.Namespace) -> dict[str, Any]:
+    """What the supervisor says is running. Raises NotRunning."""
+    return ask_supervisor(data_dir(args).control_socket, {"command": "status"})
+
+
+def bootstrap_server(args: argparse.Namespace) -> str:
+    """`--bootstrap-server` if given, else the brokers of the running cluster. Raises NotRunning."""
+    given: str | None = getattr(args, "bootstrap_server", None)
+    return given or str(running_state(args)["bootstrap"])

@@ -1,0 +1,98 @@
+"""`kill`: a signal to one process of the cluster, to see what everybody makes of it."""
+
+import argparse
+import signal
+from typing import TYPE_CHECKING, Any
+
+from cluster.runtime.installation import launcher
+from cluster.supervisor.control_socket import ask_supervisor
+from cluster.tools.arguments import UsageError, add_command, data_dir
+
+if TYPE_CHECKING:
+    from cluster.tools.arguments import Subparsers
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Declare the options."""
+    parser = add_command(
+        subparsers,
+        "kill",
+        "kill 1",
+        "kill 1 --stay-down",
+        "kill 2 --signal STOP",
+    )
+    add_id(parser)
+    parser.add_argument(
+        "--signal",
+        type=_signal,
+        default=signal.SIGKILL,
+        metavar="NAME",
+        help="KILL (default), TERM for a controlled shutdown, STOP to pause, CONT to resume, ...",
+    )
+    parser.add_argument(
+        "--stay-down", action="store_true", help="do not start it again before `restart`"
+    )
+
+
+def add_id(parser: argparse.ArgumentParser) -> None:
+    """Which process: also for `restart`."""
+    parser.add_argument("id", type=_id, metavar="ID", help="a broker's number, or `registry`")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Send the signal and say what happens next."""
+    number: signal.Signals = args.signal
+    if args.stay_down and number in (signal.SIGSTOP, signal.SIGCONT):
+        raise UsageError(f"--stay-down does not go with --signal {number.name[3:]}")
+    reply = ask_supervisor(
+        data_dir(args).control_socket,
+        {
+            "command": "kill",
+            "id": args.id,
+            "signal": int(number),
+            "stay_down": args.stay_down,
+        },
+    )
+    name = label(args.id)
+    if reply["pid"] is None:
+        print(f"{name} has no process.", end=" ")
+    else:
+        print(f"{name} (pid {reply['pid']}) was sent {number.name}.", end=" ")
+    print(_what_next(args.id, number, reply, stay_down=args.stay_down))
+    return 0
+
+
+def label(wanted: int | str) -> str:
+    """`Broker 1` or `The registry`, at the beginning of a sentence."""
+    return "The registry" if wanted == "registry" else f"Broker {wanted}"
+
+
+def _what_next(
+    wanted: int | str, number: signal.Signals, reply: dict[str, Any], *, stay_down: bool
+) -> str:
+    if stay_down:
+        return f"It stays down until `{launcher()} restart {wanted}`."
+    if number == signal.SIGSTOP:
+        return (
+            "It is paused: the others notice when its session times out."
+            f" Resume it with `{launcher()} kill {wanted} --signal CONT`."
+        )
+    if number == signal.SIGCONT:
+        return f"It is {reply['state']}."
+    if number == signal.SIGTERM:
+        return "It shuts down cleanly; then the supervisor starts it again after 1 s."
+    return "If it dies, the supervisor starts it again after 1 s."
+
+
+def _id(text: str) -> int | str:
+    return text if text == "registry" else int(text)
+
+
+def _signal(text: str) -> signal.Signals:
+    if text.isdigit():
+        return signal.Signals(int(text))
+    name = text.upper()
+    try:
+        return signal.Signals[name if name.startswith("SIG") else f"SIG{name}"]
+    except KeyError:
+        raise argparse.ArgumentTypeError(f"there is no signal {text}") from None

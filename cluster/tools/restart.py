@@ -1,0 +1,54 @@
+"""`restart`: stops one broker cleanly, also a paused one, and starts it at once."""
+
+import argparse
+import time
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster.model.errors import UserError
+from cluster.runtime.installation import shown
+from cluster.supervisor.control_socket import ask_supervisor
+from cluster.supervisor.plan import DataDir
+from cluster.tools.arguments import add_command, data_dir, running_state
+from cluster.tools.kill import add_id, label
+
+if TYPE_CHECKING:
+    from cluster.tools.arguments import Subparsers
+
+_POLL_S: Final = 0.02
+_PATIENCE_S: Final = 90.0
+"""A controlled shutdown and a recovery may take this long."""
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Declare the options."""
+    add_id(add_command(subparsers, "restart", "restart 1"))
+
+
+def run(args: argparse.Namespace) -> int:
+    """Order the restart and wait until the new process serves."""
+    files = data_dir(args)
+    began = time.monotonic()
+    before = ask_supervisor(files.control_socket, {"command": "restart", "id": args.id})["pid"]
+    while True:
+        process = _process(running_state(args), args.id)
+        if process["state"] == "running" and process["pid"] != before:
+            break
+        if process["state"] == "failed" or time.monotonic() - began > _PATIENCE_S:
+            raise UserError(f"{label(args.id)} did not come back: {_where(files, args.id)}")
+        time.sleep(_POLL_S)
+    seconds = time.monotonic() - began
+    print(f"{label(args.id)} runs again as pid {process['pid']}, after {seconds:.1f} s")
+    return 0
+
+
+def _process(state: dict[str, Any], wanted: int | str) -> dict[str, Any]:
+    registry: dict[str, Any] = state["registry_process"]
+    if wanted == "registry":
+        return registry
+    brokers: list[dict[str, Any]] = state["brokers"]
+    return next(broker for broker in brokers if broker["id"] == wanted)
+
+
+def _where(files: DataDir, wanted: int | str) -> str:
+    name = wanted if wanted == "registry" else f"broker-{wanted}"
+    return f"see {shown(files.log(str(name)))}"

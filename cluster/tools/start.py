@@ -1,0 +1,114 @@
+"""`start`: registry and brokers under a supervisor, here or in the background."""
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cluster.model.errors import UserError
+from cluster.runtime.installation import shown
+from cluster.supervisor.console import how_to_go_on
+from cluster.supervisor.control_socket import NotRunning
+from cluster.tools.arguments import add_command, data_dir, running_state
+
+if TYPE_CHECKING:
+    from cluster.tools.arguments import Subparsers
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Declare the options."""
+    parser = add_command(
+        subparsers,
+        "start",
+        "start",
+        "start --brokers 1 --detach",
+        "start --config etc/server.properties --override log.retention.hours=1",
+    )
+    parser.add_argument(
+        "--brokers",
+        type=_at_least_one,
+        metavar="N",
+        help="how many (default: as many as last time, else 3)",
+    )
+    parser.add_argument(
+        "--detach",
+        action="store_true",
+        help="return once the cluster is ready; stop it with `stop`",
+    )
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="properties for every broker; see etc/"
+    )
+    parser.add_argument(
+        "--override",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="one broker setting, stronger than the file; may be repeated",
+    )
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address brokers listen on (default: 127.0.0.1)"
+    )
+    parser.add_argument(
+        "--advertised-host", metavar="HOST", help="address clients are told (default: --host)"
+    )
+    parser.add_argument(
+        "--port",
+        type=_port,
+        default=9092,
+        help="port of broker 0, the next ones follow (default: 9092; 0: any free ones)",
+    )
+    parser.add_argument(
+        "--registry-port", type=_port, default=2181, help="port of the registry (default: 2181)"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Start, unless it runs already."""
+    began_ms = time.monotonic_ns() // 1_000_000
+    files = data_dir(args)
+    try:
+        state = running_state(args)
+    except NotRunning:
+        pass
+    else:
+        if state["state"] != "up":
+            raise UserError(f"the cluster in {shown(files.path)} is {state['state']}: wait for it")
+        if args.brokers not in (None, len(state["brokers"])):
+            raise UserError(
+                f"a cluster of {len(state['brokers'])} brokers is running in"
+                f" {shown(files.path)}: stop it before you change their number"
+            )
+        print("Cluster is already running.")
+        print(how_to_go_on(state, foreground=False))
+        return 0
+
+    # Only now: this import brings everything that brokers run.
+    from cluster import launch
+
+    options = launch.StartOptions(
+        data_dir=files.path,
+        brokers=args.brokers,
+        host=args.host,
+        advertised_host=args.advertised_host,
+        port=args.port,
+        registry_port=args.registry_port,
+        config=args.config,
+        overrides=tuple(args.override),
+        detach=args.detach,
+    )
+    return launch.start(options, began_ms, note=lambda text: print(text, file=sys.stderr))
+
+
+def _at_least_one(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError("must be 1 or more")
+    return count
+
+
+def _port(text: str) -> int:
+    port = int(text)
+    if not 0 <= port <= 65_535:
+        raise argparse.ArgumentTypeError("must be from 0 to 65535")
+    return port

@@ -1,0 +1,66 @@
+"""`stop`: all processes, brokers first; `--purge` also removes the data."""
+
+import argparse
+import shutil
+import time
+from typing import TYPE_CHECKING, Final
+
+from cluster.model.errors import UserError
+from cluster.runtime.installation import shown
+from cluster.supervisor.control_socket import NotRunning, ask_supervisor
+from cluster.supervisor.lock_file import is_locked
+from cluster.supervisor.plan import DataDir
+from cluster.supervisor.state_file import read_state
+from cluster.tools.arguments import add_command, data_dir
+
+if TYPE_CHECKING:
+    from cluster.tools.arguments import Subparsers
+
+_POLL_S: Final = 0.02
+_PATIENCE_S: Final = 300.0
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Declare the options."""
+    parser = add_command(subparsers, "stop", "stop", "stop --purge")
+    parser.add_argument("--purge", action="store_true", help="then remove the data directory")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Stop, wait until everything is gone, and purge if asked."""
+    files = data_dir(args)
+    try:
+        _stop(files)
+    except NotRunning:
+        if not args.purge:
+            raise
+    if args.purge:
+        _purge(files)
+    else:
+        print(f"Data stays in {shown(files.path)}; `stop --purge` removes it.")
+    return 0
+
+
+def _stop(files: DataDir) -> None:
+    began = time.monotonic()
+    state = ask_supervisor(files.control_socket, {"command": "stop"})
+    count = len(state["brokers"])
+    print(f"Stopping {count} broker{'s' if count != 1 else ''} ...", flush=True)
+    while is_locked(files.lock_file):
+        if time.monotonic() - began > _PATIENCE_S:
+            raise UserError(
+                f"the cluster has not stopped within {_PATIENCE_S:g} s:"
+                f" see {shown(files.log('supervisor'))}"
+            )
+        time.sleep(_POLL_S)
+    print(f"Cluster stopped in {time.monotonic() - began:.1f} s")
+
+
+def _purge(files: DataDir) -> None:
+    """Only a directory that `start` marked is removed."""
+    if read_state(files.state_file) is None:
+        raise UserError(f"there is no cluster in {shown(files.path)}: nothing was removed")
+    if is_locked(files.lock_file):
+        raise UserError(f"a cluster is starting in {shown(files.path)}: nothing was removed")
+    shutil.rmtree(files.path)
+    print(f"Removed {shown(files.path)}.")
