@@ -93,11 +93,13 @@ def _command(data_dir: Path) -> str:
     return f"{launcher()} --data-dir {shown(data_dir)}"
 
 
-def last_lines(log_file: Path) -> Iterable[str]:
-    """The end of a log, for a child that could not start."""
+def last_lines(log_file: Path, begin_bytes: int) -> Iterable[str]:
+    """The end of a log, no earlier than `begin_bytes`, for a child that could not start."""
     try:
-        with log_file.open(encoding="utf-8", errors="replace") as lines:
-            return [line.rstrip("\n") for line in deque(lines, maxlen=_LAST_LOG_LINES)]
+        with log_file.open("rb") as lines:
+            lines.seek(begin_bytes)
+            last = deque(lines, maxlen=_LAST_LOG_LINES)
+            return [line.decode("utf-8", "replace").rstrip("\n") for line in last]
     except OSError:
         return []
 

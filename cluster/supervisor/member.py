@@ -14,6 +14,8 @@ class Member:
         self.child = Child(policy)
         self.pid: int | None = None
         self.report_fd: int | None = None
+        self.log_begin_bytes = 0
+        """Where the last process's part of the log file begins."""
         self.failure: str | None = None
         """The reason that the last process gave for ending."""
 

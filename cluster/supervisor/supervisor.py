@@ -66,7 +66,7 @@ class Supervisor:
         self._outside = outside
         self.members = [Member(spec, policy or life.RestartPolicy()) for spec in plan.children]
         self._phase = "starting"
-        self._phase_began_ms = self._began_ms = clock.monotonic_ms()
+        self._stop_began_ms = self._phase_began_ms = self._began_ms = clock.monotonic_ms()
         self._exit_status = 0
         self._cluster_id: str | None = None
         self._foreground = True
@@ -98,7 +98,7 @@ class Supervisor:
                 self._signal(member, signal.SIGKILL)
             return
         self._phase = "stopping"
-        self._phase_began_ms = self._clock.monotonic_ms()
+        self._stop_began_ms = self._phase_began_ms = self._clock.monotonic_ms()
         self._console.say("\nStopping the cluster, brokers first; Ctrl-C again kills it.")
         self._stop_next()
 
@@ -172,7 +172,7 @@ class Supervisor:
         self._write_state()
         self._end_phase(
             "metadata",
-            f"{len(view.brokers)} brokers see each other, controller is broker {view.controller}",
+            f"every broker sees all {len(view.brokers)}, controller is broker {view.controller}",
         )
         self._console.say(how_to_go_on(self.describe(), foreground=self._foreground))
         elapsed_s = (self._clock.monotonic_ms() - self._began_ms) / 1000
@@ -185,7 +185,7 @@ class Supervisor:
         if culprit is not None:
             log_file = self._files.log(culprit.spec.name)
             self._console.complain(f"The end of {shown(log_file)}:")
-            for line in last_lines(log_file):
+            for line in last_lines(log_file, culprit.log_begin_bytes):
                 self._console.complain(f"  {line}")
         self._phase = "stopping"
         for member in self._alive():
@@ -208,14 +208,14 @@ class Supervisor:
                 self.perform(member, member.child.on_stop_ordered(now_ms))
         alive = self._alive()
         if not alive:
-            self._end_phase_of_stopping()
+            self._all_stopped()
         elif not any(member.child.state is life.ChildState.STOPPING for member in alive):
             following = next((member for member in alive if member in self._brokers), alive[0])
             self.perform(following, following.child.on_stop_ordered(now_ms))
 
-    def _end_phase_of_stopping(self) -> None:
+    def _all_stopped(self) -> None:
         self._phase = "stopped"
-        elapsed_s = (self._clock.monotonic_ms() - self._phase_began_ms) / 1000
+        elapsed_s = (self._clock.monotonic_ms() - self._stop_began_ms) / 1000
         if self._exit_status == 0:
             self._console.say(f"Cluster stopped in {elapsed_s:.1f} s")
         self._loop.stop()
@@ -225,9 +225,9 @@ class Supervisor:
     def _fork(self, member: Member) -> None:
         self._outside.close_session(member.spec)  # one that could not be closed at the death
         member.failure = None
-        forked = fork_child(
-            member.spec, self._files.log(member.spec.name), self._outside.close_inherited
-        )
+        log_file = self._files.log(member.spec.name)
+        member.log_begin_bytes = log_file.stat().st_size if log_file.exists() else 0
+        forked = fork_child(member.spec, log_file, self._outside.close_inherited)
         member.pid, member.report_fd = forked
         self._loop.watch(forked.report_fd, READABLE, lambda _events: self._on_report(member))
 
@@ -272,6 +272,8 @@ class Supervisor:
             return
         self.perform(member, effects)
         if self._phase == "stopping":
+            if self._exit_status == 0:
+                self._end_phase(member.spec.label, "stopped")
             if member.child.is_alive or member.child.state is life.ChildState.BACKING_OFF:
                 now_ms = self._clock.monotonic_ms()
                 self.perform(member, member.child.on_stop_ordered(now_ms))

@@ -81,6 +81,8 @@ def _what_next(
         return f"It is {reply['state']}."
     if number == signal.SIGTERM:
         return "It shuts down cleanly; then the supervisor starts it again after 1 s."
+    if number == signal.SIGKILL:
+        return "The supervisor starts it again after 1 s."
     return "If it dies, the supervisor starts it again after 1 s."
 
 
