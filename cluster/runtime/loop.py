@@ -155,9 +155,8 @@ class EventLoop:
     def timer_cancelled(self) -> None:
         """A timer reports its cancellation, so that the heap is compacted before it grows stale."""
         self._cancelled_count += 1
-        if (
-            self._cancelled_count > _COMPACT_TIMERS_ABOVE
-            and self._cancelled_count * 2 > len(self._timers)
+        if self._cancelled_count > _COMPACT_TIMERS_ABOVE and self._cancelled_count * 2 > len(
+            self._timers
         ):
             self._timers = [entry for entry in self._timers if entry[2].callback is not None]
             heapq.heapify(self._timers)

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import zmq
 
+from cluster.model.errors import UserError
 from cluster.runtime.loop import READABLE, EventLoop
 
 log = logging.getLogger(__name__)
@@ -106,10 +107,17 @@ class Router(_LoopSocket):
         loop: EventLoop,
         host: str,
         on_message: Callable[[bytes, list[bytes]], None],
+        port: int = 0,
     ) -> None:
+        """Listen on `host`; port 0 takes a free one. Raises UserError when that is not possible."""
         socket = context.socket(zmq.ROUTER)
         socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
-        port = socket.bind_to_random_port(f"tcp://{host}")
+        try:
+            socket.bind(f"tcp://{host}:{port or '*'}")
+        except zmq.ZMQError as error:
+            raise UserError(f"cannot listen on {host}:{port} for brokers: {error}") from error
+        bound = bytes(socket.getsockopt(zmq.LAST_ENDPOINT)).rstrip(b"\0").decode("ascii")
+        port = int(bound.rpartition(":")[2])
         self.endpoint = f"tcp://{host}:{port}"
         """Where peers connect."""
         self._on_message = on_message

@@ -1,1 +1,32 @@
-""""""
+"""One module per API; `HANDLERS` is the only list of them: dispatch and ApiVersions come from it."""
+
+from typing import Final
+
+from cluster.brokers.handlers import (
+    api_versions,
+    create_partitions,
+    create_topics,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    fetch,
+    init_producer_id,
+    list_offsets,
+    metadata,
+    produce,
+)
+from cluster.brokers.handlers.request import Handler
+
+HANDLERS: Final[tuple[Handler, ...]] = (
+    produce.HANDLER,
+    fetch.HANDLER,
+    list_offsets.HANDLER,
+    metadata.HANDLER,
+    api_versions.HANDLER,
+    create_topics.HANDLER,
+    delete_topics.HANDLER,
+    init_producer_id.HANDLER,
+    describe_configs.HANDLER,
+    create_partitions.HANDLER,
+    describe_cluster.HANDLER,
+)

@@ -394,7 +394,4 @@ class _RestOfRegion:
 
 
 def _is_large_region(item: "Outgoing") -> bool:
-    return (
-        not isinstance(item, _BYTES_TYPES)
-        and item.size_bytes > _SENDFILE_ABOVE_BYTES
-    )
+    return not isinstance(item, _BYTES_TYPES) and item.size_bytes > _SENDFILE_ABOVE_BYTES

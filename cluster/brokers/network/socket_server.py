@@ -10,6 +10,7 @@ import socket
 from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from cluster.brokers.network.channel import Channel, MuteReason
@@ -21,7 +22,6 @@ log = logging.getLogger(__name__)
 _SCRATCH_BYTES: Final = 256 * 1024
 """The shared receive buffer: what one channel may process in one turn, which keeps turns fair."""
 _ACCEPTS_PER_TURN: Final = 64
-_LISTEN_BACKLOG: Final = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,7 @@ class NetworkOptions:
     queued_max_request_bytes: int
     send_buffer_bytes: int
     receive_buffer_bytes: int
+    listen_backlog: int
 
 
 class SocketServer:
@@ -85,7 +86,7 @@ class SocketServer:
                 f"cannot listen on {listener.host}:{listener.port} for {listener.name}:"
                 f" {error.strerror}"
             ) from error
-        listening.listen(_LISTEN_BACKLOG)
+        listening.listen(self._options.listen_backlog)
         listening.setblocking(False)
         self._listening[listener.name] = listening
         port: int = listening.getsockname()[1]
@@ -96,7 +97,7 @@ class SocketServer:
         if not self._accepting:
             self._accepting = True
             for name, listening in self._listening.items():
-                self.loop.watch(listening, READABLE, lambda _events, name=name: self._accept(name))
+                self.loop.watch(listening, READABLE, partial(self._accept, name))
 
     def stop_accepting(self) -> None:
         """Leave new connections in the listen queue."""
@@ -168,7 +169,7 @@ class SocketServer:
     def _is_full(self) -> bool:
         return len(self._channels) >= self._options.max_connections
 
-    def _accept(self, listener_name: str) -> None:
+    def _accept(self, listener_name: str, _events: int) -> None:
         for _ in range(_ACCEPTS_PER_TURN):
             if self._is_full():
                 log.warning(

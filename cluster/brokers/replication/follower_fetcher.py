@@ -23,8 +23,6 @@ from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
 
 log = logging.getLogger(__name__)
 
-_RETRY_MS: Final = 100
-"""Pause of one partition after an error, and of all after a lost answer."""
 _ANSWER_GRACE_MS: Final = 2_000
 """An answer this much later than the leader may park the request counts as lost."""
 
@@ -45,6 +43,8 @@ class FetchOptions:
     machine: str
     max_wait_ms: int
     max_bytes: int
+    retry_ms: int
+    """Pause of one partition after an error, and of all after a lost answer."""
     by_file: bool
 
 
@@ -131,7 +131,9 @@ class FollowerFetcher:
             for partition_id in self._changed
             if partition_id in self._partitions
         ]
-        forgotten = [tuple(p) for p in self._forgotten if p not in self._partitions]
+        forgotten = [
+            (p.topic, p.partition) for p in self._forgotten if p not in self._partitions
+        ]
         sent = self._send(
             FollowerFetch(
                 self._options.local_id,
@@ -151,7 +153,7 @@ class FollowerFetcher:
             self._asked_at_ms = now_ms
         else:
             self._sequence = -1
-            self._resume_at_ms = now_ms + _RETRY_MS
+            self._resume_at_ms = now_ms + self._options.retry_ms
 
     def on_answer(self, answer: FetchAnswer, now_ms: int, wall_ms: int) -> None:
         """Append what came, and ask for more."""
@@ -160,7 +162,7 @@ class FollowerFetcher:
         self._asked_at_ms = None
         if answer.error != 0:
             self._sequence = -1
-            self._resume_at_ms = now_ms + _RETRY_MS
+            self._resume_at_ms = now_ms + self._options.retry_ms
             return
         self._by_bytes.clear()
         for fetched in answer.partitions:
@@ -197,11 +199,11 @@ class FollowerFetcher:
             else:
                 self._append(partition, fetched, wall_ms)
         except Refused as refused:
-            self._delayed[partition_id] = now_ms + _RETRY_MS
+            self._delayed[partition_id] = now_ms + self._options.retry_ms
             log.info("%s: leader %d answered %s", partition_id, self.leader, refused)
             return
         except StorageFailed as failure:
-            self._delayed[partition_id] = now_ms + 10 * _RETRY_MS
+            self._delayed[partition_id] = now_ms + 10 * self._options.retry_ms
             log.error("%s: cannot replicate: %s", partition_id, failure)  # noqa: TRY400 - one line
             return
         self._changed[partition_id] = None

@@ -171,13 +171,9 @@ class LeaderFetches:
             answer = self._answer_partition(session, session.positions[partition_id], budget)
             if answer.records is not None:
                 records = answer.records
-                budget -= (
-                    records.size_bytes if isinstance(records, FileSource) else len(records)
-                )
+                budget -= records.size_bytes if isinstance(records, FileSource) else len(records)
             answers.append(answer)
-        self._send(
-            session.identity, FetchAnswer(session.session, session.sequence, 0, answers)
-        )
+        self._send(session.identity, FetchAnswer(session.session, session.sequence, 0, answers))
 
     def _answer_partition(
         self, session: _Session, position: FetchPosition, budget: int

@@ -57,7 +57,9 @@ class LeaderReplica:
         self._local_id = local_id
         self._log_end_offset = log_end_offset
         self._followers = {
-            broker: FollowerProgress(Offset(-1), now_ms) for broker in replicas if broker != local_id
+            broker: FollowerProgress(Offset(-1), now_ms)
+            for broker in replicas
+            if broker != local_id
         }
         self._raise_high_watermark()
 
@@ -107,9 +109,7 @@ class LeaderReplica:
         )
         return self._propose(kept) if kept != self.isr else None
 
-    def on_isr_committed(
-        self, isr: Iterable[BrokerId], partition_epoch: PartitionEpoch
-    ) -> bool:
+    def on_isr_committed(self, isr: Iterable[BrokerId], partition_epoch: PartitionEpoch) -> bool:
         """The controller has written an ISR; whether the high watermark moved with it."""
         if partition_epoch < self.partition_epoch:
             return False

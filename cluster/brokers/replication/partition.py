@@ -1,10 +1,10 @@
 """One replica on this broker: its log, its role, and what may be read from it."""
 
 import uuid
-from collections.abc import Callable
 from typing import Final
 
-from cluster.brokers.log.partition_log import Appended, LogSlice, PartitionLog
+from cluster.brokers.log.log_reads import LogSlice
+from cluster.brokers.log.partition_log import Appended, PartitionLog
 from cluster.brokers.replication.leader_replica import IsrProposal, LeaderReplica
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode, Refused
@@ -37,9 +37,7 @@ class Partition:
         self.leader_epoch: LeaderEpoch = NO_EPOCH
         self.min_insync_replicas = min_insync_replicas
         self._local_id = local_id
-        self._high_watermark = max(
-            min(high_watermark, log.log_end_offset), log.log_start_offset
-        )
+        self._high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
 
     @property
     def high_watermark(self) -> Offset:
@@ -119,7 +117,9 @@ class Partition:
         leader.on_appended(self.log.log_end_offset, now_ms)
         return appended
 
-    def produce_outcome(self, required_offset: Offset, leader_epoch: LeaderEpoch) -> ErrorCode | None:
+    def produce_outcome(
+        self, required_offset: Offset, leader_epoch: LeaderEpoch
+    ) -> ErrorCode | None:
         """How an acks=all produce that ends before `required_offset` stands; None: still waiting."""
         leader = self.leader
         if leader is None or leader.leader_epoch != leader_epoch:
@@ -166,5 +166,3 @@ class Partition:
         self.log.truncate_fully_and_start_at(offset)
         self._high_watermark = offset
 
-
-ChangeListener = Callable[[Partition], None]

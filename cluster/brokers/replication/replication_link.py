@@ -44,6 +44,7 @@ class ReplicationLink:
         ports: LeaderFetchPorts,
         random: Random,
         on_follower_high_watermark: Callable[[Partition], None],
+        port: int = 0,
     ) -> None:
         self._context = context
         self._loop = loop
@@ -55,7 +56,7 @@ class ReplicationLink:
         self._dealers: dict[BrokerId, Dealer] = {}
         self._fetchers: dict[BrokerId, FollowerFetcher] = {}
         self._following: dict[TopicPartition, BrokerId] = {}
-        self._router = Router(context, loop, host, self._on_request)
+        self._router = Router(context, loop, host, self._on_request, port)
         self.endpoint = self._router.endpoint
         self.leader_side = LeaderFetches(
             ports, options.machine, partition_max_bytes, self._send_answer

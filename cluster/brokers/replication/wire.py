@@ -186,9 +186,10 @@ def _partition_of(fields: list[Any], frames: Any) -> FetchedPartition:
     if isinstance(source, list):
         records = FileSource(*source)
     elif source is not None:
-        records = next(frames)
-        if len(records) != source:
-            raise ValueError(f"{len(records)} bytes of records instead of {source}")
+        inline: bytes = next(frames)
+        if len(inline) != source:
+            raise ValueError(f"{len(inline)} bytes of records instead of {source}")
+        records = inline
     return FetchedPartition(
         topic,
         partition,

@@ -26,9 +26,7 @@ def assign_replicas(
     Raises Refused(invalid_partitions / invalid_replication_factor).
     """
     if partition_count <= 0:
-        raise Refused(
-            ErrorCode.invalid_partitions, "Number of partitions must be larger than 0."
-        )
+        raise Refused(ErrorCode.invalid_partitions, "Number of partitions must be larger than 0.")
     if replication_factor <= 0:
         raise Refused(
             ErrorCode.invalid_replication_factor, "Replication factor must be larger than 0."

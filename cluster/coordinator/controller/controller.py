@@ -52,8 +52,9 @@ class Controller:
 
     # -- brokers -----------------------------------------------------------------------------
 
-    def plan_takeover(self) -> Plan:
-        """Elections that are due when this controller starts."""
+    def on_takeover(self, registrations: Iterable[BrokerRegistration]) -> Plan:
+        """Elections that are due when this controller starts: a live leader goes on leading."""
+        self.state.brokers.update({broker.id: broker for broker in registrations})
         return Plan(changed=self._elect(set(self.state.brokers)))
 
     def on_brokers_changed(

@@ -1,12 +1,11 @@
 """What the controller wants changed: first in the registry, then in its state, then on the brokers."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from cluster.model.cluster import ClusterState, PartitionState, TopicState
 from cluster.model.errors import ErrorCode
-from cluster.model.ids import BrokerId, TopicPartition
+from cluster.model.ids import TopicPartition
 
 
 class Outcome(NamedTuple):
@@ -47,28 +46,16 @@ class Plan:
                 if topic_state is not None:
                     topic_state.partitions[partition.partition] = new_state
 
-
-class Dispatch(NamedTuple):
-    """What one broker is told: a part of the cluster's state, or all of it."""
-
-    broker: BrokerId
-    is_full: bool
-    topics: list[TopicState]
-    """Only the partitions that changed, under their topic's name, id and configs."""
-    deleted: list[str]
-
-
-def dispatch_of(plan: Plan, state: ClusterState, receivers: Iterable[BrokerId]) -> list[Dispatch]:
-    """The messages that follow an applied plan: the same changes to every receiver."""
-    touched: dict[str, TopicState] = {topic.name: topic for topic in plan.created}
-    for changes in (plan.added, plan.changed):
-        for partition, partition_state in changes.items():
-            known = state.topics.get(partition.topic)
-            if known is None:
-                continue
-            part = touched.setdefault(
-                partition.topic, TopicState(known.name, known.topic_id, known.configs)
-            )
-            part.partitions[partition.partition] = partition_state
-    topics = list(touched.values())
-    return [Dispatch(broker, False, topics, list(plan.deleted)) for broker in receivers]
+    def touched_topics(self, state: ClusterState) -> list[TopicState]:
+        """The topics of an applied plan as brokers are told: only the partitions that changed."""
+        touched: dict[str, TopicState] = {topic.name: topic for topic in self.created}
+        for changes in (self.added, self.changed):
+            for partition, partition_state in changes.items():
+                known = state.topics.get(partition.topic)
+                if known is None:
+                    continue
+                part = touched.setdefault(
+                    partition.topic, TopicState(known.name, known.topic_id, known.configs)
+                )
+                part.partitions[partition.partition] = partition_state
+        return list(touched.values())

@@ -52,8 +52,7 @@ def check_topic_name(name: str) -> None:
         reason = f"'{name}' is not allowed"
     elif len(name) > TOPIC_NAME_LENGTH_MAX:
         reason = (
-            f"the length of '{name}' is longer than the max allowed length"
-            f" {TOPIC_NAME_LENGTH_MAX}"
+            f"the length of '{name}' is longer than the max allowed length {TOPIC_NAME_LENGTH_MAX}"
         )
     elif not _LEGAL_NAME.fullmatch(name):
         reason = (
@@ -107,9 +106,7 @@ def plan_more_partitions(
     """The partitions to add so that the topic has `total_count`. Raises Refused."""
     topic = state.topics.get(name)
     if topic is None:
-        raise Refused(
-            ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist."
-        )
+        raise Refused(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
     existing = len(topic.partitions)
     if total_count <= existing:
         reason = (

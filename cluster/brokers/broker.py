@@ -1,0 +1,320 @@
+"""The wiring of one broker process: makes the parts, connects them, runs the loop, shuts down.
+
+Decides nothing about records, roles or requests itself.
+"""
+
+import logging
+import signal
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from cluster.brokers import options
+from cluster.brokers.control_requests import ControlRequests
+from cluster.brokers.handlers import HANDLERS
+from cluster.brokers.handlers.request import Services
+from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.log_flusher import LogFlusher
+from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.network.channel import Channel
+from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.network.socket_server import Listener, SocketServer
+from cluster.brokers.pipeline import Pipeline
+from cluster.brokers.producer_ids import ProducerIds
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.replication.replica_roles import ReplicaRoles
+from cluster.brokers.replication.replication_link import ReplicationLink
+from cluster.config import broker as keys
+from cluster.config.settings import Settings, topic_settings
+from cluster.config.topic import UNCLEAN_LEADER_ELECTION_ENABLE
+from cluster.coordinator.controller import registry_store
+from cluster.coordinator.controller.control_link import ControlLink
+from cluster.coordinator.controller.controller_driver import ControllerDriver
+from cluster.coordinator.controller.topic_plans import TopicRules
+from cluster.coordinator.registry.kazoo_session import KazooSession
+from cluster.model.cluster import BrokerRegistration
+from cluster.model.errors import StorageFailed
+from cluster.model.ids import BrokerEpoch, BrokerId
+from cluster.protocol.api_versions import ApiVersionsAnswers
+from cluster.runtime.clock import SystemClock
+from cluster.runtime.loop import EventLoop
+from cluster.runtime.zmq_link import ZmqContext
+
+log = logging.getLogger(__name__)
+
+_CLOSE_TIMEOUT_MS: Final = 3_000
+_REGISTER_RETRY_MS: Final = 500
+
+
+def run_broker(
+    settings: Settings, run_dir: Path, on_ready: Callable[[dict[str, Any]], None]
+) -> None:
+    """Run one broker until SIGTERM or SIGINT; `on_ready` is called when it serves clients.
+
+    Raises UserError or StorageFailed, in one line for a person, when it cannot start.
+    """
+    broker = Broker(settings, run_dir)
+    try:
+        broker.start()
+        on_ready({"ports": broker.ports, "cluster_id": broker.cluster_id})
+        broker.run()
+    finally:
+        broker.close()
+
+
+class Broker:
+    """Lifecycle: start (blocking), run (the loop), close. One per process."""
+
+    def __init__(self, settings: Settings, run_dir: Path) -> None:
+        self._settings = settings
+        self._id = BrokerId(settings[keys.BROKER_ID])
+        self._clock = SystemClock()
+        self._loop = EventLoop(self._clock)
+        self._zmq = ZmqContext()
+        self._random = Random()
+        self._machine = socket.gethostname()
+        self.ports: dict[str, int] = {}
+        self.cluster_id = ""
+        self._is_stopping = False
+        self._directories: list[LogDirectory] = []
+        self._registry = KazooSession(
+            settings[keys.ZOOKEEPER_CONNECT],
+            settings[keys.ZOOKEEPER_SESSION_TIMEOUT_MS],
+            run_dir / f"broker-{self._id}.session",
+            self._loop.call_from_thread,
+        )
+        self._server = SocketServer(self._loop, options.network_options(settings), self._on_frame)
+
+    # -- start -----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Connect, open the logs, register, accept. Raises UserError or StorageFailed."""
+        settings = self._settings
+        for listener in settings[keys.LISTENERS]:
+            self.ports[listener.name] = self._server.bind(
+                Listener(listener.name, listener.host, listener.port)
+            )
+        self._registry.connect(settings[keys.ZOOKEEPER_CONNECTION_TIMEOUT_MS])
+        self._registry.call(registry_store.prepare_paths)
+        self.cluster_id = self._registry.call(registry_store.cluster_id)
+        self._directories = [
+            LogDirectory.open(Path(path), self.cluster_id, self._id)
+            for path in settings[keys.LOG_DIRS]
+        ]
+        self._table = PartitionTable(
+            self._directories,
+            self._id,
+            lambda overrides: options.log_options(settings, overrides),
+        )
+        self._table.load(self._clock.wall_ms())
+        self._connect_parts()
+        self._register_at_start()
+        self._registry.on_session_lost = self._on_session_lost
+        self._registry.on_session_begun = self._register_again
+        self._controller.campaign()
+        self._start_timers()
+        self._server.start_accepting()
+
+    def _connect_parts(self) -> None:
+        settings = self._settings
+        host = settings[keys.CONTROL_HOST]
+        self._metadata = MetadataCache(self.cluster_id)
+        self._purgatory = Purgatory(self._loop.call_at)
+        self._roles = ReplicaRoles(
+            self._id,
+            self._table,
+            settings[keys.REPLICA_LAG_TIME_MAX_MS],
+            self._loop.defer,
+            self._purgatory.check,
+            lambda partition, proposal: self._control.propose_isr(partition, proposal),
+        )
+        self._control = ControlRequests(
+            self._id, self._loop, self._metadata, self._roles, lambda: self._controller
+        )
+        self._control_link = ControlLink(
+            self._zmq, self._loop, host, self._control.on_request, settings[keys.CONTROL_PORT]
+        )
+        self._control.use_link(self._control_link)
+        self._replication = ReplicationLink(
+            self._zmq,
+            self._loop,
+            self._clock,
+            host,
+            options.fetch_options(settings, self._machine),
+            settings[keys.REPLICA_FETCH_MAX_BYTES],
+            self._roles,
+            self._random,
+            self._roles.on_high_watermark_moved,
+            settings[keys.REPLICATION_PORT],
+        )
+        self._roles.use_link(self._replication)
+        self._flusher = LogFlusher(self._table, self._loop.call_from_thread)
+        self._controller = ControllerDriver(
+            self._id,
+            self._registry,
+            self._control_link,
+            self._loop,
+            self._clock,
+            TopicRules(
+                settings[keys.NUM_PARTITIONS],
+                settings[keys.DEFAULT_REPLICATION_FACTOR],
+                lambda overrides: _ignore(topic_settings(settings, overrides)),
+            ),
+            lambda overrides: topic_settings(settings, overrides)[UNCLEAN_LEADER_ELECTION_ENABLE],
+            self._random,
+        )
+        self._pipeline = Pipeline(HANDLERS, self._services())
+
+    def _services(self) -> Services:
+        settings = self._settings
+        return Services(
+            broker_id=self._id,
+            settings=settings,
+            clock=self._clock,
+            loop=self._loop,
+            metadata=self._metadata,
+            partitions=self._table,
+            roles=self._roles,
+            purgatory=self._purgatory,
+            controller=self._controller,
+            request_topic_creation=self._control.request_topic_creation,
+            producer_ids=ProducerIds(
+                lambda on_done, on_failed: self._registry.submit(
+                    lambda client: registry_store.next_producer_ids(client, self._id),
+                    on_done,
+                    on_failed,
+                )
+            ),
+            topic_settings=lambda overrides: topic_settings(settings, overrides),
+            fetch_max_bytes=settings[keys.FETCH_MAX_BYTES],
+            api_versions=ApiVersionsAnswers(handler.api for handler in HANDLERS),
+        )
+
+    def _start_timers(self) -> None:
+        settings = self._settings
+        every = self._loop.call_every
+        lag_ms = settings[keys.REPLICA_LAG_TIME_MAX_MS]
+        every(max(50, lag_ms // 2), lambda: self._roles.on_tick(self._loop.now_ms))
+        every(
+            settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS],
+            self._write_checkpoints,
+        )
+        every(
+            min(1_000, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]),
+            lambda: self._flusher.on_tick(self._clock.wall_ms()),
+        )
+
+    def _write_checkpoints(self) -> None:
+        try:
+            self._table.write_checkpoints()
+        except StorageFailed as failure:
+            log.error("%s", failure)  # noqa: TRY400 - one line; the next interval tries again
+
+    # -- registration ----------------------------------------------------------------------------
+
+    def _registration(self) -> BrokerRegistration:
+        return BrokerRegistration(
+            self._id,
+            BrokerEpoch(-1),
+            options.advertised_endpoints(self._settings, self.ports),
+            self._settings[keys.BROKER_RACK],
+            self._control_link.endpoint,
+            self._replication.endpoint,
+            self._machine,
+        )
+
+    def _register_at_start(self) -> None:
+        registration = self._registration()
+        wall_ms = self._clock.wall_ms()
+        self._control.broker_epoch = self._registry.call(
+            lambda client: registry_store.register_broker(client, registration, wall_ms)
+        )
+
+    def _on_session_lost(self) -> None:
+        """Others may have taken over: lead nothing and serve no reads until registered again."""
+        log.warning("session with the registry is lost")
+        self._control.broker_epoch = BrokerEpoch(-1)
+        self._controller.resign()
+        self._metadata.forget_controller()
+        self._roles.resign_all()
+
+    def _register_again(self) -> None:
+        if self._is_stopping:
+            return
+        registration = self._registration()
+        wall_ms = self._clock.wall_ms()
+
+        def on_registered(epoch: BrokerEpoch) -> None:
+            log.info("registered again with epoch %d", epoch)
+            self._control.broker_epoch = epoch
+            self._controller.campaign()
+
+        def on_failed(error: Exception) -> None:
+            log.warning("cannot register: %s", error)
+            self._loop.call_after(_REGISTER_RETRY_MS, self._register_again)
+
+        self._registry.submit(
+            lambda client: registry_store.register_broker(client, registration, wall_ms),
+            on_registered,
+            on_failed,
+        )
+
+    # -- run and stop ----------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Serve until a signal asks to stop."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._on_signal)
+        log.info("broker %d of cluster %s serves %s", self._id, self.cluster_id, self.ports)
+        self._loop.run()
+
+    def _on_signal(self, _number: int, _frame: object) -> None:
+        # Only a flag and a wake-up here: the handler interrupts the loop anywhere.
+        self._loop.call_from_thread(self._begin_shutdown)
+
+    def _begin_shutdown(self) -> None:
+        if self._is_stopping:
+            return
+        self._is_stopping = True
+        if not self._settings[keys.CONTROLLED_SHUTDOWN_ENABLE]:
+            self._loop.stop()
+            return
+        log.info("controlled shutdown")
+        self._control.ask_controlled_shutdown(self._on_leaderships_moved, _CLOSE_TIMEOUT_MS)
+
+    def _on_leaderships_moved(self, is_done: bool) -> None:
+        if not is_done:
+            log.info("stopping without having moved leaderships away")
+        self._loop.stop()
+
+    def close(self) -> None:
+        """Close everything that was opened, clients first, logs before the session."""
+        self._is_stopping = True
+        self._server.close()
+        if hasattr(self, "_controller"):
+            self._controller.stop()
+            self._replication.close()
+            self._control_link.close()
+            self._flusher.close()
+        if hasattr(self, "_table"):
+            self._close_logs()
+        for directory in self._directories:
+            directory.close()
+        self._registry.close(_CLOSE_TIMEOUT_MS)
+        self._zmq.close()
+        log.info("stopped")
+
+    def _close_logs(self) -> None:
+        try:
+            self._table.close()
+        except StorageFailed as failure:
+            log.error("the next start will run recovery: %s", failure)  # noqa: TRY400
+
+    def _on_frame(self, channel: Channel, frame: memoryview) -> None:
+        self._pipeline.on_frame(channel, frame)
+
+
+def _ignore(_value: object) -> None:
+    return

@@ -1,0 +1,168 @@
+"""What brokers ask of each other over the control link: the controller's updates, and requests to it."""
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.replication.leader_replica import IsrProposal
+from cluster.brokers.replication.replica_roles import ReplicaRoles
+from cluster.coordinator.controller.control_link import ControlLink, Message, Reply
+from cluster.coordinator.controller.controller_driver import ControllerDriver
+from cluster.coordinator.controller.topic_plans import NewTopic
+from cluster.coordinator.controller.update import decode_update
+from cluster.model.cluster import PartitionState
+from cluster.model.errors import ErrorCode, PeerError
+from cluster.model.ids import BrokerEpoch, BrokerId, PartitionEpoch, TopicPartition
+from cluster.runtime.loop import EventLoop
+
+log = logging.getLogger(__name__)
+
+_ASK_TIMEOUT_MS = 3_000
+_AUTO_CREATE_TIMEOUT_MS = 10_000
+
+
+class ControlRequests:
+    """Both directions for one broker. Owned by the broker's thread."""
+
+    def __init__(
+        self,
+        local_id: BrokerId,
+        loop: EventLoop,
+        metadata: MetadataCache,
+        roles: ReplicaRoles,
+        controller: Callable[[], ControllerDriver],
+    ) -> None:
+        self._local_id = local_id
+        self._loop = loop
+        self._metadata = metadata
+        self._roles = roles
+        self._controller = controller
+        self._link: ControlLink | None = None
+        self.broker_epoch = BrokerEpoch(-1)
+        """Of our present registration; -1 before it."""
+        self._being_created: set[str] = set()
+
+    def use_link(self, link: ControlLink) -> None:
+        """The control link, once it exists (it needs `on_request`)."""
+        self._link = link
+
+    # -- asked of us -----------------------------------------------------------------------------
+
+    def on_request(self, kind: str, body: Message, reply: Reply) -> None:
+        """A peer's request. Malformed ones are logged and not answered."""
+        try:
+            match kind:
+                case "update_metadata":
+                    self._on_update(body, reply)
+                case "alter_partition":
+                    self._controller().on_isr_proposed(body, reply)
+                case "create_topics":
+                    self._on_create_topics(body, reply)
+                case "controlled_shutdown":
+                    self._controller().on_controlled_shutdown(
+                        BrokerId(body["broker"]), lambda is_done: reply({"done": is_done})
+                    )
+                case _:
+                    raise PeerError(f"unknown kind {kind!r}")
+        except (PeerError, KeyError, TypeError, ValueError) as error:
+            log.warning("ignored a control request %s: %r", kind, error)
+
+    def _on_update(self, body: Message, reply: Reply) -> None:
+        update = decode_update(body)
+        if update.controller_epoch < self._metadata.controller_epoch:
+            reply({"code": int(ErrorCode.stale_controller_epoch)})
+            return
+        if update.broker_epoch != self.broker_epoch:
+            reply({"code": int(ErrorCode.stale_broker_epoch)})
+            return
+        now_ms = self._loop.now_ms
+        gone = self._metadata.apply(update)
+        # Replicas take their roles before clients can learn of them from Metadata, which is answered
+        # on this same thread.
+        self._roles.remove_topics(gone)
+        self._roles.take_topics(update.topics, self._metadata.brokers, now_ms)
+        if update.is_full:
+            self._roles.remove_strays(self._metadata.topics)
+        self._roles.on_brokers_changed(self._metadata.brokers)
+        reply({"code": 0})
+
+    def _on_create_topics(self, body: Message, reply: Reply) -> None:
+        self._controller().create_topics(
+            [NewTopic(name) for name in body["names"]],
+            validate_only=False,
+            timeout_ms=_AUTO_CREATE_TIMEOUT_MS,
+            on_done=lambda outcomes, _planned: reply(
+                {name: int(outcome.code) for name, outcome in outcomes.items()}
+            ),
+        )
+
+    # -- asked by us -----------------------------------------------------------------------------
+
+    def propose_isr(self, partition: TopicPartition, proposal: IsrProposal) -> None:
+        """Ask the controller for another ISR; the answer goes to the replica's roles."""
+
+        def on_reply(answer: Message | None) -> None:
+            state = None
+            known = self._metadata.partition(partition)
+            if answer is not None and answer.get("code") == 0 and known is not None:
+                state = PartitionState(
+                    known.replicas,
+                    tuple(map(BrokerId, answer["isr"])),
+                    self._local_id,
+                    proposal.leader_epoch,
+                    PartitionEpoch(answer["partition_epoch"]),
+                )
+            elif answer is not None:
+                log.info("%s: ISR proposal refused (%s)", partition, answer.get("code"))
+            self._roles.on_isr_answered(partition, proposal.leader_epoch, state)
+
+        self._ask_controller(
+            "alter_partition",
+            {
+                "broker": self._local_id,
+                "topic": partition.topic,
+                "partition": partition.partition,
+                "isr": list(proposal.isr),
+                "leader_epoch": proposal.leader_epoch,
+                "partition_epoch": proposal.partition_epoch,
+            },
+            on_reply,
+        )
+
+    def request_topic_creation(self, names: list[str]) -> None:
+        """Have missing topics created with default settings; those already asked for are left out."""
+        names = [name for name in names if name not in self._being_created]
+        if not names:
+            return
+        self._being_created.update(names)
+
+        def on_reply(answer: Message | None) -> None:
+            self._being_created.difference_update(names)
+            for name, code in (answer or {}).items():
+                if code not in (0, ErrorCode.topic_already_exists):
+                    log.info("auto-creation of topic %s: %s", name, ErrorCode(code).name)
+
+        self._ask_controller("create_topics", {"names": names}, on_reply, _AUTO_CREATE_TIMEOUT_MS)
+
+    def ask_controlled_shutdown(self, on_done: Callable[[bool], None], timeout_ms: int) -> None:
+        """Have our leaderships moved away before we stop."""
+        self._ask_controller(
+            "controlled_shutdown",
+            {"broker": self._local_id},
+            lambda answer: on_done(bool(answer and answer.get("done"))),
+            timeout_ms,
+        )
+
+    def _ask_controller(
+        self,
+        kind: str,
+        body: dict[str, Any],
+        on_reply: Callable[[Message | None], None],
+        timeout_ms: int = _ASK_TIMEOUT_MS,
+    ) -> None:
+        endpoint = self._metadata.controller_endpoint()
+        if endpoint is None or self._link is None:
+            self._loop.defer(lambda: on_reply(None))
+        else:
+            self._link.ask(endpoint, kind, body, on_reply, timeout_ms)

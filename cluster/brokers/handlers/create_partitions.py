@@ -1,0 +1,55 @@
+"""CreatePartitions (API key 37), versions 0-3.
+
+Served by the controller. Answers when every live broker knows the new partitions, or at the timeout.
+v2 flexible; v3 as v2 (throttled mutations, KIP-599, are not done).
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
+from cluster.coordinator.controller.plan import Outcome
+from cluster.model.ids import BrokerId
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+    CreatePartitionsTopicResult,
+)
+
+API: Final = Api(ApiKey.CREATE_PARTITIONS, 0, 3)
+
+
+def handle(request: CreatePartitionsRequest, context: RequestContext, services: Services) -> NotYet:
+    """Hand the topics to the controller."""
+
+    def on_done(outcomes: dict[str, Outcome]) -> None:
+        context.answer(
+            CreatePartitionsResponse(
+                throttle_time=timedelta(0),
+                results=tuple(
+                    CreatePartitionsTopicResult(
+                        name=name, error_code=outcome.code, error_message=outcome.detail
+                    )
+                    for name, outcome in outcomes.items()
+                ),
+            )
+        )
+
+    services.controller.create_partitions(
+        [(topic.name, topic.count, _assignments(topic)) for topic in request.topics],
+        validate_only=request.validate_only,
+        timeout_ms=request.timeout // timedelta(milliseconds=1),
+        on_done=on_done,
+    )
+    return PARKED
+
+
+def _assignments(topic: CreatePartitionsTopic) -> list[tuple[BrokerId, ...]] | None:
+    if topic.assignments is None:
+        return None
+    return [tuple(map(BrokerId, assignment.broker_ids)) for assignment in topic.assignments]
+
+
+HANDLER: Final = adapted(API, handle)

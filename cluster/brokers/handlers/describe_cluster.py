@@ -1,0 +1,65 @@
+"""DescribeCluster (API key 60), versions 0-2.
+
+Answers at once from the broker's cache. v1 endpoint type (brokers only); v2 fenced brokers (none).
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from cluster.brokers.handlers.authorized_operations import CLUSTER_OPERATIONS, NOT_REQUESTED
+from cluster.brokers.handlers.request import RequestContext, Services, adapted
+from cluster.model.errors import ErrorCode
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    DescribeClusterBroker,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
+
+API: Final = Api(ApiKey.DESCRIBE_CLUSTER, 0, 2)
+
+_BROKERS: Final = 1
+_CONTROLLERS: Final = 2
+
+
+def handle(
+    request: DescribeClusterRequest, context: RequestContext, services: Services
+) -> DescribeClusterResponse:
+    """Cluster id, controller and the brokers of the client's listener."""
+    metadata = services.metadata
+    if request.endpoint_type != _BROKERS:
+        return DescribeClusterResponse(
+            throttle_time=timedelta(0),
+            error_code=(
+                ErrorCode.mismatched_endpoint_type
+                if request.endpoint_type == _CONTROLLERS
+                else ErrorCode.unsupported_endpoint_type
+            ),
+            error_message="The request was sent to a broker, which describes brokers only.",
+            endpoint_type=request.endpoint_type,
+            cluster_id="",
+            brokers=(),
+        )
+    return DescribeClusterResponse(
+        throttle_time=timedelta(0),
+        error_code=ErrorCode.none,
+        cluster_id=metadata.cluster_id,
+        controller_id=metadata.controller_id,
+        brokers=tuple(
+            DescribeClusterBroker(
+                broker_id=broker.id,
+                host=endpoint.host,
+                port=endpoint.port,
+                rack=broker.rack,
+                is_fenced=False,
+            )
+            for broker in metadata.brokers.values()
+            if (endpoint := broker.endpoint(context.listener)) is not None
+        ),
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
+        ),
+    )
+
+
+HANDLER: Final = adapted(API, handle)

@@ -1,0 +1,104 @@
+"""DescribeConfigs (API key 32), versions 1-4.
+
+Answers at once, for topics and for this broker ("" names the cluster-wide dynamic settings, of which
+there are none). Other resource types are INVALID_REQUEST.
+v1 synonyms; v3 documentation and types; v4 flexible.
+"""
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Final
+
+from cluster.brokers.handlers.request import RequestContext, Services, adapted
+from cluster.config.describe import Entry, describe
+from cluster.coordinator.controller.topic_plans import check_topic_name
+from cluster.model.errors import ErrorCode, Refused
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+
+API: Final = Api(ApiKey.DESCRIBE_CONFIGS, 1, 4)
+
+TOPIC: Final = 2
+BROKER: Final = 4
+
+
+def handle(
+    request: DescribeConfigsRequest, _context: RequestContext, services: Services
+) -> DescribeConfigsResponse:
+    """One result per asked resource."""
+    return DescribeConfigsResponse(
+        throttle_time=timedelta(0),
+        results=tuple(_describe(resource, request, services) for resource in request.resources),
+    )
+
+
+def _describe(
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, services: Services
+) -> DescribeConfigsResult:
+    code, detail = ErrorCode.none, None
+    entries: Iterable[Entry] = ()
+    try:
+        entries = _entries(resource, services)
+    except Refused as refused:
+        code, detail = refused.code, refused.detail
+    wanted = resource.configuration_keys
+    return DescribeConfigsResult(
+        error_code=code,
+        error_message=detail,
+        resource_type=resource.resource_type,
+        resource_name=resource.resource_name,
+        configs=tuple(
+            _result(entry, request) for entry in entries if not wanted or entry.name in wanted
+        ),
+    )
+
+
+def _entries(resource: DescribeConfigsResource, services: Services) -> list[Entry]:
+    name = resource.resource_name
+    if resource.resource_type == TOPIC:
+        check_topic_name(name)
+        topic = services.metadata.topics.get(name)
+        if topic is None:
+            raise Refused(
+                ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist."
+            )
+        return describe(services.topic_settings(topic.configs))
+    if resource.resource_type == BROKER:
+        if name == "":
+            return []
+        if name != str(services.broker_id):
+            raise Refused(
+                ErrorCode.invalid_request,
+                f"Unexpected broker id, expected {services.broker_id} or empty string,"
+                f" but received {name}",
+            )
+        return describe(services.settings)
+    raise Refused(ErrorCode.invalid_request, f"Unsupported resource type: {resource.resource_type}")
+
+
+def _result(entry: Entry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+    return DescribeConfigsResourceResult(
+        name=entry.name,
+        value=entry.value,
+        read_only=entry.read_only,
+        config_source=int(entry.source),
+        is_sensitive=entry.sensitive,
+        synonyms=tuple(
+            DescribeConfigsSynonym(name=s.name, value=s.value, source=int(s.source))
+            for s in entry.synonyms
+        )
+        if request.include_synonyms
+        else (),
+        config_type=int(entry.type),
+        documentation=entry.documentation if request.include_documentation else None,
+    )
+
+
+HANDLER: Final = adapted(API, handle)

@@ -1,0 +1,203 @@
+"""Fetch (API key 1), versions 4-17.
+
+Answers at once if there are enough bytes or any partition has an error; else it is parked until the
+bytes are there, the leader changes, or max wait is over. Records leave as file regions.
+Not done: fetch sessions (KIP-227; session id 0 declines them), reading from followers (KIP-392),
+aborted transactions (there are none, so read_committed reads to the high watermark).
+v9 leader epoch fencing (KIP-320); v12 flexible, diverging epochs; v13 topic ids; v16 leader hints.
+"""
+
+import uuid
+from typing import Final
+
+from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
+from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext, Services
+from cluster.brokers.network.channel import Outgoing
+from cluster.brokers.replication.partition import Partition
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.endpoints import NodeEndpoint
+from cluster.protocol.fetch_codec import (
+    FetchedPartition,
+    FetchedTopic,
+    FetchPartition,
+    FetchRequest,
+    pack_fetch_response,
+    scan_fetch_request,
+)
+
+API: Final = Api(ApiKey.FETCH, 4, 17)
+
+_HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
+_FIRST_LEADER_HINTS: Final = 16
+
+Answer = tuple[list[FetchedTopic], list[NodeEndpoint]]
+
+
+class _Result:
+    """One pass over all partitions of a request."""
+
+    __slots__ = ("endpoints", "has_error", "size_bytes", "topics")
+
+    def __init__(self) -> None:
+        self.topics: list[FetchedTopic] = []
+        self.size_bytes = 0
+        self.has_error = False
+        self.endpoints: dict[int, NodeEndpoint] = {}
+
+    def answer(self) -> Answer:
+        return self.topics, list(self.endpoints.values())
+
+
+class _DelayedFetch:
+    """A fetch in the purgatory."""
+
+    def __init__(self, request: FetchRequest, context: RequestContext, services: Services) -> None:
+        self._request = request
+        self._context = context
+        self._services = services
+
+    def try_complete(self) -> bool:
+        result = _read_all(self._request, self._context, self._services)
+        if not result.has_error and result.size_bytes < self._request.min_bytes:
+            return False
+        self._context.answer(result.answer())
+        return True
+
+    def expire(self) -> None:
+        self._context.answer(_read_all(self._request, self._context, self._services).answer())
+
+
+def handle(request: FetchRequest, context: RequestContext, services: Services) -> Answer | NotYet:
+    """Read what there is; wait for more if that is too little."""
+    result = _read_all(request, context, services)
+    if (
+        result.has_error
+        or result.size_bytes >= request.min_bytes
+        or request.max_wait_ms <= 0
+        or not request.topics
+    ):
+        return result.answer()
+    keys = [
+        TopicPartition(name, partition.index)
+        for topic in request.topics
+        if (name := _topic_name(topic.name, topic.topic_id, services)) is not None
+        for partition in topic.partitions
+    ]
+    parked = services.purgatory.park(
+        _DelayedFetch(request, context, services),
+        keys,
+        services.loop.now_ms + request.max_wait_ms,
+    )
+    context.channel.on_close = parked.drop
+    return PARKED
+
+
+def _read_all(request: FetchRequest, context: RequestContext, services: Services) -> _Result:
+    result = _Result()
+    budget = min(request.max_bytes, services.fetch_max_bytes)
+    for topic in request.topics:
+        name = _topic_name(topic.name, topic.topic_id, services)
+        fetched = []
+        for wanted in topic.partitions:
+            item = _read(name, topic.topic_id, wanted, budget, result, context, services)
+            budget -= item.records_size_bytes
+            result.size_bytes += item.records_size_bytes
+            if item.error_code != 0 or item.diverging_epoch is not None:
+                result.has_error = True
+            fetched.append(item)
+        result.topics.append((topic.name, topic.topic_id, fetched))
+    return result
+
+
+def _read(
+    name: str | None,
+    topic_id: uuid.UUID | None,
+    wanted: FetchPartition,
+    budget: int,
+    result: _Result,
+    context: RequestContext,
+    services: Services,
+) -> FetchedPartition:
+    partition = None
+    try:
+        partition = _find(name, topic_id, wanted.index, services)
+        leader = partition.check_leader(wanted.current_leader_epoch)
+        high_watermark = leader.high_watermark
+        diverging = _diverging_epoch(partition, wanted)
+        data = None
+        if diverging is None:
+            # The first batch is returned whole even when it is larger than every limit (KIP-74).
+            data = partition.read(
+                Offset(wanted.fetch_offset),
+                max(0, min(budget, wanted.max_bytes)),
+                upper_offset=high_watermark,
+                at_least_one_batch=result.size_bytes == 0,
+            )
+    except Refused as refused:
+        hint = None
+        if name is not None and refused.code in _HINTED:
+            hint = leader_hint(TopicPartition(name, wanted.index), services)
+            if hint is not None and context.version >= _FIRST_LEADER_HINTS:
+                result.endpoints.update(endpoints_of(hint[0], context, services))
+        return FetchedPartition(
+            wanted.index,
+            int(refused.code),
+            -1 if partition is None else partition.high_watermark,
+            -1,
+            -1 if partition is None else partition.log.log_start_offset,
+            current_leader=hint,
+        )
+    return FetchedPartition(
+        wanted.index,
+        0,
+        high_watermark,
+        high_watermark,
+        partition.log.log_start_offset,
+        diverging_epoch=diverging,
+        records_size_bytes=0 if data is None else data.size_bytes,
+        records=data if data is not None and data.size_bytes > 0 else None,
+    )
+
+
+def _topic_name(name: str | None, topic_id: uuid.UUID | None, services: Services) -> str | None:
+    return name if name is not None else services.metadata.topic_name(topic_id)
+
+
+def _find(
+    name: str | None, topic_id: uuid.UUID | None, index: int, services: Services
+) -> Partition:
+    if name is None:
+        raise Refused(ErrorCode.unknown_topic_id)
+    partition = services.partitions.find(TopicPartition(name, index))
+    if partition is None:
+        if services.metadata.partition(TopicPartition(name, index)) is not None:
+            raise Refused(ErrorCode.not_leader_or_follower)
+        raise Refused(ErrorCode.unknown_topic_or_partition)
+    if topic_id is not None and partition.topic_id != topic_id:
+        raise Refused(ErrorCode.inconsistent_topic_id)
+    return partition
+
+
+def _diverging_epoch(partition: Partition, wanted: FetchPartition) -> tuple[int, int] | None:
+    """Where the client's history parts from ours (KIP-595), or None if it does not."""
+    if wanted.last_fetched_epoch < 0:
+        return None
+    epoch, end_offset = partition.log.epoch_end_offset(LeaderEpoch(wanted.last_fetched_epoch))
+    if epoch < 0:
+        return None  # older than our history: the offset alone decides
+    if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
+        return int(epoch), int(end_offset)
+    return None
+
+
+def _encode(version: int, correlation_id: int, answer: Answer) -> "list[Outgoing]":
+    topics, endpoints = answer
+    packed: list[Outgoing] = pack_fetch_response(  # type: ignore[assignment]  # bytes and slices
+        version, correlation_id, topics, node_endpoints=endpoints
+    )
+    return packed
+
+
+HANDLER: Final = Handler(API, handle, scan_fetch_request, _encode)

@@ -1,0 +1,51 @@
+"""InitProducerId (API key 22), versions 0-4.
+
+Gives idempotent producers a new id with epoch 0; waits when a new block of ids has to be fetched
+from the registry. Not done: transactional ids (COORDINATOR_NOT_AVAILABLE).
+v2 flexible; v3 present id and epoch: without transactions a producer that bumps gets a new id too.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
+from cluster.model.errors import ErrorCode
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
+
+API: Final = Api(ApiKey.INIT_PRODUCER_ID, 0, 4)
+
+
+def handle(
+    request: InitProducerIdRequest, context: RequestContext, services: Services
+) -> InitProducerIdResponse | NotYet:
+    """A fresh producer id."""
+    if request.transactional_id is not None:
+        code = (
+            ErrorCode.coordinator_not_available
+            if request.transactional_id
+            else ErrorCode.invalid_request
+        )
+        return _refused(code)
+
+    def on_done(producer_id: int | None) -> None:
+        context.answer(
+            _refused(ErrorCode.coordinator_not_available)
+            if producer_id is None
+            else InitProducerIdResponse(
+                throttle_time=timedelta(0),
+                error_code=ErrorCode.none,
+                producer_id=producer_id,
+                producer_epoch=0,
+            )
+        )
+
+    services.producer_ids.next_id(on_done)
+    return PARKED
+
+
+def _refused(code: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(throttle_time=timedelta(0), error_code=code, producer_epoch=-1)
+
+
+HANDLER: Final = adapted(API, handle)

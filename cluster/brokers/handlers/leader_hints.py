@@ -1,0 +1,24 @@
+"""Who leads now, for clients that asked the wrong broker (KIP-951)."""
+
+from cluster.brokers.handlers.request import RequestContext, Services
+from cluster.model.ids import BrokerId, TopicPartition
+from cluster.protocol.endpoints import NodeEndpoint
+
+
+def leader_hint(partition: TopicPartition, services: Services) -> tuple[int, int] | None:
+    """Id and epoch of the partition's leader as far as this broker knows, or None."""
+    state = services.metadata.partition(partition)
+    if state is None or not state.has_leader:
+        return None
+    return state.leader, state.leader_epoch
+
+
+def endpoints_of(
+    broker: int, context: RequestContext, services: Services
+) -> dict[int, NodeEndpoint]:
+    """Where that broker listens for clients of the same listener, by id; empty while it is away."""
+    registration = services.metadata.brokers.get(BrokerId(broker))
+    endpoint = None if registration is None else registration.endpoint(context.listener)
+    if registration is None or endpoint is None:
+        return {}
+    return {broker: NodeEndpoint(broker, endpoint.host, endpoint.port, registration.rack)}

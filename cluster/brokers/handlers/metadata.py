@@ -1,0 +1,203 @@
+"""Metadata (API key 3), versions 0-13.
+
+Answers at once from the broker's cache; encoded answers are kept until the cluster changes, since
+load-test clients ask often. A missing topic that may be created is asked of the controller and
+answered LEADER_NOT_AVAILABLE, upon which clients ask again.
+v1 null: all topics; v4 allow_auto_topic_creation; v8 authorized operations; v9 flexible; v12 topics
+by id; v13 top-level error.
+"""
+
+import struct
+from datetime import timedelta
+from typing import Final
+
+from cluster.brokers.handlers.authorized_operations import (
+    CLUSTER_OPERATIONS,
+    NOT_REQUESTED,
+    TOPIC_OPERATIONS,
+)
+from cluster.brokers.handlers.request import Handler, RequestContext, Services
+from cluster.brokers.network.channel import Outgoing
+from cluster.config.broker import AUTO_CREATE_TOPICS_ENABLE
+from cluster.coordinator.controller.topic_plans import check_topic_name
+from cluster.model.cluster import PartitionState, TopicState
+from cluster.model.errors import ErrorCode, Refused
+from cluster.protocol.adapter import decode_request, encode_response
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+API: Final = Api(ApiKey.METADATA, 0, 13)
+INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
+
+_CORRELATION: Final = struct.Struct(">i")
+_REMEMBERED_MAX: Final = 256
+
+
+def handle(request: MetadataRequest, context: RequestContext, services: Services) -> bytes:
+    """The frame of the answer."""
+    remembered = services.metadata.encoded_answers
+    topics = request.topics
+    key = (
+        context.version,
+        context.listener,
+        request.allow_auto_topic_creation,
+        request.include_cluster_authorized_operations,
+        request.include_topic_authorized_operations,
+        None if topics is None else tuple((topic.name, topic.topic_id) for topic in topics),
+    )
+    frame = remembered.get(key)
+    if frame is None:
+        response = describe_cluster_topics(request, context, services)
+        frame = encode_response(ApiKey.METADATA, context.version, 0, response)
+        # An answer with errors had side effects, or will be another one soon.
+        if all(topic.error_code is ErrorCode.none for topic in response.topics):
+            if len(remembered) >= _REMEMBERED_MAX:
+                remembered.clear()
+            remembered[key] = frame
+    return frame[:4] + _CORRELATION.pack(context.correlation_id) + frame[8:]
+
+
+def describe_cluster_topics(
+    request: MetadataRequest, context: RequestContext, services: Services
+) -> MetadataResponse:
+    """Brokers of the client's listener, the controller, and the asked topics."""
+    metadata = services.metadata
+    topic_operations = (
+        TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
+    )
+    if request.topics is None:
+        topics = [
+            _known_topic(topic, context, services, topic_operations)
+            for topic in metadata.topics.values()
+        ]
+    else:
+        topics = [
+            _asked_topic(asked, request, context, services, topic_operations)
+            for asked in request.topics
+        ]
+        _create_missing(topics, request, services)
+    return MetadataResponse(
+        throttle_time=timedelta(0),
+        brokers=tuple(
+            MetadataResponseBroker(
+                node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
+            )
+            for broker in metadata.brokers.values()
+            if (endpoint := broker.endpoint(context.listener)) is not None
+        ),
+        cluster_id=metadata.cluster_id,
+        controller_id=metadata.controller_id,
+        topics=tuple(topics),
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
+        ),
+        error_code=ErrorCode.none,
+    )
+
+
+def _asked_topic(
+    asked: MetadataRequestTopic,
+    request: MetadataRequest,
+    context: RequestContext,
+    services: Services,
+    operations: int,
+) -> MetadataResponseTopic:
+    name = asked.name
+    if name is None:
+        name = services.metadata.topic_name(asked.topic_id)
+        if name is None:
+            return _missing(None, asked, ErrorCode.unknown_topic_id)
+    topic = services.metadata.topics.get(name)
+    if topic is not None:
+        return _known_topic(topic, context, services, operations)
+    try:
+        check_topic_name(name)
+    except Refused as refused:
+        return _missing(name, asked, refused.code)
+    may_create = request.allow_auto_topic_creation and services.settings[AUTO_CREATE_TOPICS_ENABLE]
+    return _missing(
+        name,
+        asked,
+        ErrorCode.leader_not_available if may_create else ErrorCode.unknown_topic_or_partition,
+    )
+
+
+def _create_missing(
+    topics: list[MetadataResponseTopic], request: MetadataRequest, services: Services
+) -> None:
+    missing = [
+        topic.name
+        for topic in topics
+        if topic.error_code is ErrorCode.leader_not_available
+        and topic.name is not None
+        and topic.name not in services.metadata.topics
+    ]
+    if missing and request.allow_auto_topic_creation:
+        services.request_topic_creation(missing)
+
+
+def _known_topic(
+    topic: TopicState, context: RequestContext, services: Services, operations: int
+) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=ErrorCode.none,
+        name=topic.name,
+        topic_id=topic.topic_id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        partitions=tuple(
+            _partition(number, state, context, services)
+            for number, state in sorted(topic.partitions.items())
+        ),
+        topic_authorized_operations=operations,
+    )
+
+
+def _partition(
+    number: int, state: PartitionState, context: RequestContext, services: Services
+) -> MetadataResponsePartition:
+    live = services.metadata.brokers
+    error = ErrorCode.none
+    if not state.has_leader or state.leader not in live:
+        error = ErrorCode.leader_not_available
+    elif services.metadata.endpoint(state.leader, context.listener) is None:
+        error = ErrorCode.listener_not_found
+    return MetadataResponsePartition(
+        error_code=error,
+        partition_index=number,
+        leader_id=state.leader if error is ErrorCode.none else -1,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=state.replicas,
+        isr_nodes=state.isr,
+        offline_replicas=tuple(broker for broker in state.replicas if broker not in live),
+    )
+
+
+def _missing(
+    name: str | None, asked: MetadataRequestTopic, code: ErrorCode
+) -> MetadataResponseTopic:
+    return MetadataResponseTopic(
+        error_code=code,
+        name=name,
+        topic_id=asked.topic_id,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=(),
+    )
+
+
+def _decode(version: int, frame: memoryview, position: int) -> MetadataRequest:
+    request: MetadataRequest = decode_request(ApiKey.METADATA, version, frame, position)
+    return request
+
+
+def _encode(_version: int, _correlation_id: int, frame: bytes) -> list[Outgoing]:
+    return [frame]
+
+
+HANDLER: Final = Handler(API, handle, _decode, _encode)

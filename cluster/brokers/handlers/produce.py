@@ -1,0 +1,216 @@
+"""Produce (API key 0), versions 3-13; advertised from 0 (KAFKA-18659).
+
+Answers at once for acks=1 and for errors; acks=all waits in the purgatory until the high watermark
+has passed the batch or the timeout; acks=0 has no answer, an error closes the connection.
+Not done: transactions (INVALID_TXN_STATE). Each partition takes exactly one batch of magic 2.
+v8 error messages; v9 flexible; v10 leader hints (KIP-951); v13 topic ids.
+"""
+
+import uuid
+from typing import Final
+
+from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
+from cluster.brokers.handlers.request import (
+    NO_ANSWER,
+    PARKED,
+    Handler,
+    NotYet,
+    RequestContext,
+    Services,
+)
+from cluster.brokers.network.channel import Outgoing
+from cluster.brokers.replication.partition import ACKS_ALL, Partition
+from cluster.model.errors import ErrorCode, PeerError, Refused, StorageFailed
+from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.endpoints import NodeEndpoint
+from cluster.protocol.produce_codec import (
+    ProducedPartition,
+    ProducedTopicResult,
+    ProduceRequest,
+    pack_produce_response,
+    scan_produce_request,
+)
+
+API: Final = Api(ApiKey.PRODUCE, 3, 13, advertised_min=0)
+
+_ATTRIBUTES_LOW_BYTE: Final = 22
+_TRANSACTIONAL_BIT: Final = 0x10
+_HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
+
+_TopicResult = tuple[str | None, uuid.UUID | None, list[ProducedPartition]]
+Answer = tuple[list[ProducedTopicResult], list[NodeEndpoint]]
+
+
+class _Waiting:
+    """One partition of an acks=all request whose batch is not committed yet."""
+
+    __slots__ = ("leader_epoch", "partition", "position", "required_offset", "results")
+
+    def __init__(
+        self,
+        partition: Partition,
+        required_offset: Offset,
+        results: list[ProducedPartition],
+        position: int,
+    ) -> None:
+        self.partition = partition
+        self.required_offset = required_offset
+        self.leader_epoch: LeaderEpoch = partition.leader_epoch
+        self.results = results
+        self.position = position
+
+    def settle(self) -> bool:
+        """Write the outcome into the results once it is known."""
+        code = self.partition.produce_outcome(self.required_offset, self.leader_epoch)
+        if code is None:
+            return False
+        if code is not ErrorCode.none:
+            self.fail(code)
+        return True
+
+    def fail(self, code: ErrorCode) -> None:
+        index = self.results[self.position].index
+        self.results[self.position] = ProducedPartition(index, int(code))
+
+
+class _DelayedProduce:
+    """An acks=all request in the purgatory."""
+
+    def __init__(
+        self, context: RequestContext, results: list[_TopicResult], waiting: list[_Waiting]
+    ) -> None:
+        self._context = context
+        self._results = results
+        self._waiting = waiting
+
+    def try_complete(self) -> bool:
+        self._waiting = [item for item in self._waiting if not item.settle()]
+        if self._waiting:
+            return False
+        self._context.answer((self._results, []))
+        return True
+
+    def expire(self) -> None:
+        for item in self._waiting:
+            if not item.settle():
+                item.fail(ErrorCode.request_timed_out)
+        self._context.answer((self._results, []))
+
+
+def handle(request: ProduceRequest, context: RequestContext, services: Services) -> Answer | NotYet:
+    """Append every partition's batch and answer as `acks` says."""
+    acks = request.acks
+    wall_ms = services.clock.wall_ms()
+    results: list[_TopicResult] = []
+    waiting: list[_Waiting] = []
+    endpoints: dict[int, NodeEndpoint] = {}
+    for name, topic_id, partitions in request.topics:
+        produced: list[ProducedPartition] = []
+        topic = name if name is not None else services.metadata.topic_name(topic_id)
+        results.append((name, topic_id, produced))
+        for index, records in partitions:
+            try:
+                partition = _find(topic, topic_id, index, services)
+                _check_request(request, records)
+                appended = partition.append(records, acks, wall_ms, services.loop.now_ms)  # type: ignore[arg-type]  # None was refused
+            except Refused as refused:
+                produced.append(_refusal(index, refused, topic, context, services, endpoints))
+                continue
+            except StorageFailed as failure:
+                produced.append(
+                    ProducedPartition(
+                        index, int(ErrorCode.kafka_storage_error), error_message=str(failure)
+                    )
+                )
+                continue
+            produced.append(
+                ProducedPartition(
+                    index,
+                    0,
+                    appended.base_offset,
+                    appended.log_append_time_ms,
+                    appended.log_start_offset,
+                )
+            )
+            if not appended.is_duplicate:
+                services.roles.on_appended(partition)
+            if acks == ACKS_ALL:
+                required = Offset(appended.last_offset + 1)
+                waiting.append(_Waiting(partition, required, produced, len(produced) - 1))
+    if acks == 0:
+        _close_on_error(results)
+        return NO_ANSWER
+    waiting = [item for item in waiting if not item.settle()]
+    if not waiting:
+        return results, list(endpoints.values())  # type: ignore[return-value]  # lists are sequences
+    parked = services.purgatory.park(
+        _DelayedProduce(context, results, waiting),
+        [item.partition.id for item in waiting],
+        services.loop.now_ms + max(0, request.timeout_ms),
+    )
+    context.channel.on_close = parked.drop
+    return PARKED
+
+
+def _find(
+    topic: str | None, topic_id: uuid.UUID | None, index: int, services: Services
+) -> Partition:
+    if topic is None:
+        raise Refused(ErrorCode.unknown_topic_id)
+    partition = services.partitions.find(TopicPartition(topic, index))
+    if partition is None:
+        if services.metadata.partition(TopicPartition(topic, index)) is not None:
+            raise Refused(ErrorCode.not_leader_or_follower)
+        raise Refused(ErrorCode.unknown_topic_or_partition)
+    if topic_id is not None and partition.topic_id != topic_id:
+        raise Refused(ErrorCode.unknown_topic_id)
+    return partition
+
+
+def _check_request(request: ProduceRequest, records: memoryview | None) -> None:
+    if not -1 <= request.acks <= 1:
+        raise Refused(ErrorCode.invalid_required_acks, f"acks={request.acks}")
+    if records is None or len(records) == 0:
+        raise Refused(ErrorCode.invalid_record, "there is no record batch")
+    if request.transactional_id is not None or (
+        len(records) > _ATTRIBUTES_LOW_BYTE and records[_ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL_BIT
+    ):
+        raise Refused(ErrorCode.invalid_txn_state, "transactions are not supported")
+
+
+def _refusal(
+    index: int,
+    refused: Refused,
+    topic: str | None,
+    context: RequestContext,
+    services: Services,
+    endpoints: dict[int, NodeEndpoint],
+) -> ProducedPartition:
+    hint = None
+    if refused.code in _HINTED and topic is not None:
+        hint = leader_hint(TopicPartition(topic, index), services)
+        if hint is not None:
+            endpoints.update(endpoints_of(hint[0], context, services))
+    return ProducedPartition(
+        index, int(refused.code), error_message=refused.detail or None, current_leader=hint
+    )
+
+
+def _close_on_error(results: list[_TopicResult]) -> None:
+    """With acks=0 there is no other way to tell the producer (as Kafka does)."""
+    for name, _, produced in results:
+        for partition in produced:
+            if partition.error_code != 0:
+                raise PeerError(
+                    f"produce with acks=0 to {name}-{partition.index} failed:"
+                    f" {ErrorCode(partition.error_code).name}"
+                )
+
+
+def _encode(version: int, correlation_id: int, answer: Answer) -> list[Outgoing]:
+    results, endpoints = answer
+    return [pack_produce_response(version, correlation_id, results, 0, endpoints)]
+
+
+HANDLER: Final = Handler(API, handle, scan_produce_request, _encode)

@@ -1,0 +1,56 @@
+"""Syncs logs to disk on a thread of its own, as `flush.messages` and `flush.ms` ask (LOG3).
+
+The broker's thread decides what is due and takes the result; the thread only waits for the disk.
+"""
+
+import logging
+import queue
+import threading
+from collections.abc import Callable
+
+from cluster.brokers.log.flushing import FlushTarget
+from cluster.brokers.replication.partition import Partition
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.model.errors import StorageFailed
+from cluster.model.ids import TopicPartition
+
+log = logging.getLogger(__name__)
+
+
+class LogFlusher:
+    """Invariant: at most one sync of a partition is under way."""
+
+    def __init__(self, table: PartitionTable, post: Callable[[Callable[[], None]], None]) -> None:
+        self._table = table
+        self._post = post
+        self._under_way: set[TopicPartition] = set()
+        self._jobs: queue.SimpleQueue[tuple[Partition, FlushTarget] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="log-flusher", daemon=True)
+        self._thread.start()
+
+    def on_tick(self, now_ms: int) -> None:
+        """Start a sync of every log that is due. `now_ms` is wall time, as for appends."""
+        for partition in self._table:
+            if partition.id not in self._under_way and partition.log.needs_flush(now_ms):
+                self._under_way.add(partition.id)
+                self._jobs.put((partition, partition.log.flush_target()))
+
+    def close(self) -> None:
+        """Finish what is under way."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def _work(self) -> None:
+        while (job := self._jobs.get()) is not None:
+            partition, target = job
+            try:
+                target.sync()
+            except StorageFailed as failure:
+                log.error("%s: %s", partition.id, failure)  # noqa: TRY400 - one line for a person
+                self._post(lambda p=partition: self._under_way.discard(p.id))  # type: ignore[misc]
+            else:
+                self._post(lambda p=partition, t=target: self._on_synced(p, t))  # type: ignore[misc]
+
+    def _on_synced(self, partition: Partition, target: FlushTarget) -> None:
+        self._under_way.discard(partition.id)
+        partition.log.flushed_to(target.offset)

@@ -1,0 +1,92 @@
+"""The broker's copy of the cluster's state: what Metadata answers from. Owned by the broker's thread."""
+
+import uuid
+
+from cluster.coordinator.controller.update import ClusterUpdate
+from cluster.model.cluster import (
+    BrokerRegistration,
+    ClusterState,
+    Endpoint,
+    PartitionState,
+    TopicState,
+)
+from cluster.model.ids import NO_BROKER, BrokerId, ControllerEpoch, TopicPartition
+
+
+class MetadataCache:
+    """Filled by the controller's updates only.
+
+    Invariant: `encoded_answers` is empty after every change of the state.
+    """
+
+    def __init__(self, cluster_id: str) -> None:
+        self.cluster_id = cluster_id
+        self.controller_id: BrokerId = NO_BROKER
+        self.controller_epoch = ControllerEpoch(0)
+        self.encoded_answers: dict[object, bytes] = {}
+        """Whatever the Metadata handler remembers of its answers to this state."""
+        self._state = ClusterState()
+
+    @property
+    def brokers(self) -> dict[BrokerId, BrokerRegistration]:
+        """Live brokers by id; not to be changed."""
+        return self._state.brokers
+
+    @property
+    def topics(self) -> dict[str, TopicState]:
+        """Topics by name; not to be changed."""
+        return self._state.topics
+
+    def topic_name(self, topic_id: uuid.UUID | None) -> str | None:
+        """The name of the topic with that id, or None."""
+        return None if topic_id is None else self._state.topic_name(topic_id)
+
+    def partition(self, partition: TopicPartition) -> PartitionState | None:
+        """State of one partition, or None."""
+        return self._state.partition(partition)
+
+    def endpoint(self, broker: BrokerId, listener: str) -> Endpoint | None:
+        """Where clients of a listener reach a broker, or None while it is away."""
+        registration = self._state.brokers.get(broker)
+        return None if registration is None else registration.endpoint(listener)
+
+    def controller_endpoint(self) -> str | None:
+        """The control endpoint of the controller, or None while there is none."""
+        registration = self._state.brokers.get(self.controller_id)
+        return None if registration is None else registration.control_endpoint
+
+    def apply(self, update: ClusterUpdate) -> list[str]:
+        """Take an update over; the names of topics that exist no more (or anew under another id).
+
+        The caller has checked the epochs.
+        """
+        self.encoded_answers.clear()
+        self.controller_id = update.controller
+        self.controller_epoch = update.controller_epoch
+        self._state.brokers.clear()
+        self._state.brokers.update({broker.id: broker for broker in update.brokers})
+        gone = list(update.deleted)
+        if update.is_full:
+            present = {topic.name for topic in update.topics}
+            gone += [name for name in self._state.topics if name not in present]
+        for topic in update.topics:
+            known = self._state.topics.get(topic.name)
+            if known is not None and known.topic_id != topic.topic_id:
+                gone.append(topic.name)
+        for name in gone:
+            self._state.remove_topic(name)
+        for topic in update.topics:
+            known = self._state.topics.get(topic.name)
+            if known is None or update.is_full:
+                self._state.put_topic(
+                    TopicState(topic.name, topic.topic_id, topic.configs, dict(topic.partitions))
+                )
+            else:
+                known.configs = topic.configs
+                known.partitions.update(topic.partitions)
+        return gone
+
+    def forget_controller(self) -> None:
+        """The registry says there is no controller now."""
+        self.encoded_answers.clear()
+        self.controller_id = NO_BROKER

@@ -1,0 +1,73 @@
+"""From settings to the small option objects that the broker's parts are given. Pure."""
+
+from collections.abc import Mapping
+
+from cluster.brokers.log.options import LogOptions
+from cluster.brokers.network.socket_server import NetworkOptions
+from cluster.brokers.replication.follower_fetcher import FetchOptions
+from cluster.config import broker, topic
+from cluster.config.settings import Settings, topic_settings
+from cluster.model.cluster import Endpoint
+from cluster.model.ids import BrokerId
+
+
+def network_options(settings: Settings) -> NetworkOptions:
+    """Limits of the client port."""
+    return NetworkOptions(
+        max_frame_bytes=settings[broker.SOCKET_REQUEST_MAX_BYTES],
+        max_connections=settings[broker.MAX_CONNECTIONS],
+        max_connections_per_ip=settings[broker.MAX_CONNECTIONS_PER_IP],
+        max_idle_ms=settings[broker.CONNECTIONS_MAX_IDLE_MS],
+        queued_max_request_bytes=settings[broker.QUEUED_MAX_REQUEST_BYTES],
+        send_buffer_bytes=settings[broker.SOCKET_SEND_BUFFER_BYTES],
+        receive_buffer_bytes=settings[broker.SOCKET_RECEIVE_BUFFER_BYTES],
+        listen_backlog=settings[broker.SOCKET_LISTEN_BACKLOG_SIZE],
+    )
+
+
+def fetch_options(settings: Settings, machine: str) -> FetchOptions:
+    """How this broker follows others."""
+    return FetchOptions(
+        local_id=BrokerId(settings[broker.BROKER_ID]),
+        machine=machine,
+        max_wait_ms=settings[broker.REPLICA_FETCH_WAIT_MAX_MS],
+        max_bytes=settings[broker.REPLICA_FETCH_RESPONSE_MAX_BYTES],
+        retry_ms=settings[broker.REPLICA_FETCH_BACKOFF_MS],
+        by_file=settings[broker.REPLICA_FETCH_SHARED_MEMORY],
+    )
+
+
+def log_options(settings: Settings, overrides: Mapping[str, str]) -> tuple[LogOptions, int]:
+    """A topic's log options and its min.insync.replicas. Raises Refused(invalid_config)."""
+    own = topic_settings(settings, overrides)
+    options = LogOptions(
+        segment_bytes=own[topic.SEGMENT_BYTES],
+        segment_ms=own[topic.SEGMENT_MS],
+        index_interval_bytes=own[topic.INDEX_INTERVAL_BYTES],
+        segment_index_bytes=own[topic.SEGMENT_INDEX_BYTES],
+        max_message_bytes=own[topic.MAX_MESSAGE_BYTES],
+        message_timestamp_type=own[topic.MESSAGE_TIMESTAMP_TYPE],
+        message_timestamp_before_max_ms=own[topic.MESSAGE_TIMESTAMP_BEFORE_MAX_MS],
+        message_timestamp_after_max_ms=own[topic.MESSAGE_TIMESTAMP_AFTER_MAX_MS],
+        flush_messages=own[topic.FLUSH_MESSAGES],
+        flush_ms=own[topic.FLUSH_MS],
+        preallocate_step_bytes=settings[broker.LOG_PREALLOCATE_STEP_BYTES],
+        retention_ms=own[topic.RETENTION_MS],
+        retention_bytes=own[topic.RETENTION_BYTES],
+        producer_id_expiration_ms=settings[broker.PRODUCER_ID_EXPIRATION_MS],
+        compression_type=own[topic.COMPRESSION_TYPE],
+    )
+    return options, own[topic.MIN_INSYNC_REPLICAS]
+
+
+def advertised_endpoints(
+    settings: Settings, bound_ports: Mapping[str, int]
+) -> tuple[Endpoint, ...]:
+    """What clients are told: the advertised listener, else the listener with the port it got."""
+    advertised = {listener.name: listener for listener in settings[broker.ADVERTISED_LISTENERS]}
+    endpoints = []
+    for listener in settings[broker.LISTENERS]:
+        told = advertised.get(listener.name, listener)
+        port = told.port or bound_ports[listener.name]
+        endpoints.append(Endpoint(listener.name, listener.name, told.host, port))
+    return tuple(endpoints)

@@ -1,0 +1,223 @@
+"""Gives replicas their roles as the controller decides, and tells whoever waits what has moved.
+
+Everything that happened to partitions during a turn of the loop is collected here and acted on once
+at its end: followers are answered, waiting requests are tried again.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from cluster.brokers.replication.leader_fetches import LeaderFetches
+from cluster.brokers.replication.leader_replica import IsrProposal
+from cluster.brokers.replication.partition import Partition
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.model.cluster import BrokerRegistration, PartitionState, TopicState
+from cluster.model.errors import StorageFailed
+from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
+
+log = logging.getLogger(__name__)
+
+
+class FollowerPorts(Protocol):
+    """What becomes of a follower: fetches begin and end."""
+
+    leader_side: LeaderFetches
+
+    def follow(self, partition: Partition, leader: BrokerId, endpoint: str) -> None:
+        """Replicate from that leader."""
+        ...
+
+    def unfollow(self, partition_id: TopicPartition) -> None:
+        """Replicate no more."""
+        ...
+
+
+class ReplicaRoles:
+    """Owned by the broker's thread; also what the leader's side of fetches asks of the broker."""
+
+    def __init__(
+        self,
+        local_id: BrokerId,
+        table: PartitionTable,
+        lag_time_max_ms: int,
+        defer: Callable[[Callable[[], None]], None],
+        check_waiting: Callable[[TopicPartition], None],
+        propose: Callable[[TopicPartition, IsrProposal], None],
+    ) -> None:
+        self._local_id = local_id
+        self._table = table
+        self._lag_time_max_ms = lag_time_max_ms
+        self._defer = defer
+        self._check_waiting = check_waiting
+        self._propose = propose
+        self._link: FollowerPorts | None = None
+        self._appended: dict[TopicPartition, None] = {}
+        self._moved: dict[TopicPartition, None] = {}
+        self._followed: dict[TopicPartition, str] = {}
+        """Replication endpoint of the leader, by partition that we follow."""
+        self._is_flush_deferred = False
+
+    def use_link(self, link: FollowerPorts) -> None:
+        """The replication link, once it exists (it needs this object as its ports)."""
+        self._link = link
+
+    # -- what the controller decides -------------------------------------------------------------
+
+    def take_topics(
+        self,
+        topics: Iterable[TopicState],
+        brokers: Mapping[BrokerId, BrokerRegistration],
+        now_ms: int,
+    ) -> None:
+        """Take the roles that these topics' partitions give this broker."""
+        for topic in topics:
+            for number, state in topic.partitions.items():
+                partition_id = TopicPartition(topic.name, number)
+                if self._local_id in state.replicas:
+                    self._take_role(partition_id, topic, state, brokers, now_ms)
+                elif self._table.find(partition_id) is not None:
+                    self._remove(partition_id)
+
+    def remove_topics(self, names: Iterable[str]) -> None:
+        """These topics are deleted: so are their replicas here."""
+        for partition in self._table.of_topics(names):
+            self._remove(partition.id)
+
+    def remove_strays(self, topics: Mapping[str, TopicState]) -> None:
+        """After a full update: replicas of topics that are gone, or that are no longer ours."""
+        for partition in self._table:
+            topic = topics.get(partition.id.topic)
+            state = None if topic is None else topic.partitions.get(partition.id.partition)
+            if state is None or self._local_id not in state.replicas:
+                self._remove(partition.id)
+
+    def on_brokers_changed(self, brokers: Mapping[BrokerId, BrokerRegistration]) -> None:
+        """A leader that restarted has another endpoint, also where it leads on in the same epoch."""
+        for partition_id in list(self._followed):
+            partition = self._table.find(partition_id)
+            if partition is not None:
+                self._follow(partition, brokers.get(partition.leader_id), changed=False)
+
+    def resign_all(self) -> None:
+        """Our session is lost: others may lead by now, so we neither lead nor follow."""
+        for partition in self._table:
+            self._unfollow(partition.id)
+            partition.resign()
+            self._notify_role(partition.id)
+
+    # -- what happens to partitions ----------------------------------------------------------------
+
+    def find_partition(self, partition: TopicPartition) -> Partition | None:
+        """The replica here, or None."""
+        return self._table.find(partition)
+
+    def on_appended(self, partition: Partition) -> None:
+        """A leader's log has grown."""
+        self._appended[partition.id] = None
+        self._moved[partition.id] = None
+        self._flush_later()
+
+    def on_high_watermark_moved(self, partition: Partition) -> None:
+        """More can be read, or more produce requests are committed."""
+        self._moved[partition.id] = None
+        self._flush_later()
+
+    def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
+        """Ask the controller to change an ISR."""
+        self._propose(partition.id, proposal)
+
+    def on_isr_answered(
+        self, partition_id: TopicPartition, leader_epoch: int, state: PartitionState | None
+    ) -> None:
+        """The controller's answer to a proposal; None when it refused or did not answer."""
+        partition = self._table.find(partition_id)
+        if partition is None or partition.leader is None:
+            return
+        if partition.leader.leader_epoch != leader_epoch:
+            return
+        if state is None:
+            partition.leader.on_proposal_failed()
+        elif partition.leader.on_isr_committed(state.isr, state.partition_epoch):
+            self.on_high_watermark_moved(partition)
+        # Fewer in-sync replicas may fail a waiting produce, more may complete it.
+        self._moved[partition_id] = None
+        self._flush_later()
+
+    def on_tick(self, now_ms: int) -> None:
+        """Find the followers that trail for too long."""
+        for partition in self._table:
+            if partition.leader is not None:
+                proposal = partition.leader.on_tick(now_ms, self._lag_time_max_ms)
+                if proposal is not None:
+                    log.info("%s: shrinking the ISR to %s", partition.id, list(proposal.isr))
+                    self._propose(partition.id, proposal)
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _take_role(
+        self,
+        partition_id: TopicPartition,
+        topic: TopicState,
+        state: PartitionState,
+        brokers: Mapping[BrokerId, BrokerRegistration],
+        now_ms: int,
+    ) -> None:
+        try:
+            partition = self._table.find_or_create(
+                partition_id, topic.topic_id, topic.configs, now_ms
+            )
+        except StorageFailed as failure:
+            log.error("%s: cannot have a replica here: %s", partition_id, failure)  # noqa: TRY400
+            return
+        changed = partition.become(state, now_ms)
+        if partition.leader is not None or partition.leader_id == NO_BROKER:
+            self._unfollow(partition_id)
+        else:
+            self._follow(partition, brokers.get(partition.leader_id), changed=changed)
+        if changed:
+            role = "leader" if partition.leader is not None else f"follower of {state.leader}"
+            log.info("%s: %s in epoch %d", partition_id, role, state.leader_epoch)
+            self._notify_role(partition_id)
+        self._moved[partition_id] = None
+        self._flush_later()
+
+    def _follow(
+        self, partition: Partition, leader: BrokerRegistration | None, *, changed: bool
+    ) -> None:
+        if self._link is None or leader is None:
+            return
+        endpoint = leader.replication_endpoint
+        if changed or self._followed.get(partition.id) != endpoint:
+            self._followed[partition.id] = endpoint
+            self._link.follow(partition, leader.id, endpoint)
+
+    def _unfollow(self, partition_id: TopicPartition) -> None:
+        if self._followed.pop(partition_id, None) is not None and self._link is not None:
+            self._link.unfollow(partition_id)
+
+    def _remove(self, partition_id: TopicPartition) -> None:
+        self._unfollow(partition_id)
+        if self._table.delete(partition_id) is not None:
+            log.info("%s: removed", partition_id)
+        self._notify_role(partition_id)
+
+    def _notify_role(self, partition_id: TopicPartition) -> None:
+        if self._link is not None:
+            self._link.leader_side.on_role_changed(partition_id)
+        self._check_waiting(partition_id)
+
+    def _flush_later(self) -> None:
+        if not self._is_flush_deferred:
+            self._is_flush_deferred = True
+            self._defer(self._flush)
+
+    def _flush(self) -> None:
+        self._is_flush_deferred = False
+        appended, self._appended = self._appended, {}
+        moved, self._moved = self._moved, {}
+        if self._link is not None:
+            for partition_id in appended:
+                self._link.leader_side.on_appended(partition_id)
+        for partition_id in moved:
+            self._check_waiting(partition_id)

@@ -1,0 +1,113 @@
+"""Requests between brokers that are not about records: msgpack maps with a kind and an id over ZeroMQ."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgpack
+
+from cluster.runtime.loop import EventLoop, Timer
+from cluster.runtime.zmq_link import Dealer, Router, ZmqContext
+
+log = logging.getLogger(__name__)
+
+Message: TypeAlias = dict[str, Any]
+Reply: TypeAlias = Callable[[Message], None]
+
+
+@dataclass(slots=True)
+class _Asked:
+    on_reply: Callable[[Message | None], None]
+    timer: Timer
+
+
+class ControlLink:
+    """One broker's control endpoint: serves requests of peers and asks theirs.
+
+    Invariant: every `ask` calls its `on_reply` exactly once, with None after the timeout.
+    Requests to one endpoint arrive in the order in which they were asked.
+    """
+
+    def __init__(
+        self,
+        context: ZmqContext,
+        loop: EventLoop,
+        host: str,
+        on_request: Callable[[str, Message, Reply], None],
+        port: int = 0,
+    ) -> None:
+        self._context = context
+        self._loop = loop
+        self._on_request = on_request
+        self._dealers: dict[str, Dealer] = {}
+        self._asked: dict[int, _Asked] = {}
+        self._last_id = 0
+        self._router = Router(context, loop, host, self._on_message, port)
+        self.endpoint = self._router.endpoint
+
+    def ask(
+        self,
+        endpoint: str,
+        kind: str,
+        body: Message,
+        on_reply: Callable[[Message | None], None],
+        timeout_ms: int,
+    ) -> None:
+        """Send a request; the reply, or None when it does not come in time."""
+        dealer = self._dealers.get(endpoint)
+        if dealer is None:
+            dealer = Dealer(self._context, self._loop, endpoint, self._on_reply_frames)
+            self._dealers[endpoint] = dealer
+        self._last_id += 1
+        request_id = self._last_id
+        timer = self._loop.call_after(timeout_ms, lambda: self._finish(request_id, None))
+        self._asked[request_id] = _Asked(on_reply, timer)
+        dealer.send([msgpack.packb({"kind": kind, "id": request_id, "body": body})])
+
+    def forget_all_but(self, endpoints: set[str]) -> None:
+        """Close connections to brokers that are gone; what was asked of them times out."""
+        for endpoint in [e for e in self._dealers if e not in endpoints]:
+            self._dealers.pop(endpoint).close()
+
+    def close(self) -> None:
+        """Close the sockets; nobody is called back any more."""
+        self._router.close()
+        for dealer in self._dealers.values():
+            dealer.close()
+        for asked in self._asked.values():
+            asked.timer.cancel()
+        self._asked.clear()
+
+    def _on_message(self, identity: bytes, frames: list[bytes]) -> None:
+        message = _unpack(frames)
+        if message is None or "kind" not in message:
+            log.warning("ignored a control message that is not a request")
+            return
+        request_id = message.get("id")
+
+        def reply(body: Message) -> None:
+            self._router.send(identity, [msgpack.packb({"id": request_id, "body": body})])
+
+        self._on_request(message["kind"], message.get("body") or {}, reply)
+
+    def _on_reply_frames(self, frames: list[bytes]) -> None:
+        message = _unpack(frames)
+        if message is None:
+            log.warning("ignored a control message that is not a reply")
+            return
+        self._finish(message.get("id", 0), message.get("body") or {})
+
+    def _finish(self, request_id: int, body: Message | None) -> None:
+        asked = self._asked.pop(request_id, None)
+        if asked is not None:
+            asked.timer.cancel()
+            asked.on_reply(body)
+
+
+def _unpack(frames: list[bytes]) -> Message | None:
+    try:
+        message = msgpack.unpackb(frames[0], strict_map_key=False)
+    except (ValueError, IndexError, msgpack.UnpackException):
+        return None
+    return message if isinstance(message, dict) else None

@@ -1,0 +1,115 @@
+"""What the controller tells a broker: one ordered message, LeaderAndIsr, StopReplica and UpdateMetadata in one.
+
+Kafka's ZooKeeper-mode controller sends three kinds of request that a broker must not see out of
+order; here a broker receives the changed part of the cluster's state and derives its own roles from
+it. Encoded as msgpack.
+"""
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.model.cluster import BrokerRegistration, Endpoint, PartitionState, TopicState
+from cluster.model.errors import PeerError
+from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, PartitionEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterUpdate:
+    """Changes of the cluster's state, or all of it when `is_full`.
+
+    `broker_epoch` is the receiver's: an update for its former life is refused (KIP-380).
+    `topics` hold only the partitions that changed, unless `is_full`.
+    """
+
+    controller: BrokerId
+    controller_epoch: ControllerEpoch
+    broker_epoch: BrokerEpoch
+    is_full: bool
+    brokers: tuple[BrokerRegistration, ...]
+    topics: tuple[TopicState, ...]
+    deleted: tuple[str, ...]
+
+
+def encode_update(update: ClusterUpdate) -> dict[str, Any]:
+    """A map that msgpack can pack."""
+    return {
+        "controller": update.controller,
+        "controller_epoch": update.controller_epoch,
+        "broker_epoch": update.broker_epoch,
+        "full": update.is_full,
+        "brokers": [
+            (
+                broker.id,
+                broker.epoch,
+                [tuple(endpoint) for endpoint in broker.endpoints],
+                broker.rack,
+                broker.control_endpoint,
+                broker.replication_endpoint,
+                broker.machine,
+            )
+            for broker in update.brokers
+        ],
+        "topics": [
+            (
+                topic.name,
+                topic.topic_id.bytes,
+                dict(topic.configs),
+                [
+                    (number, p.replicas, p.isr, p.leader, p.leader_epoch, p.partition_epoch)
+                    for number, p in topic.partitions.items()
+                ],
+            )
+            for topic in update.topics
+        ],
+        "deleted": list(update.deleted),
+    }
+
+
+def decode_update(message: Mapping[str, Any]) -> ClusterUpdate:
+    """The update of a received map. Raises PeerError when it is not one."""
+    try:
+        return ClusterUpdate(
+            BrokerId(message["controller"]),
+            ControllerEpoch(message["controller_epoch"]),
+            BrokerEpoch(message["broker_epoch"]),
+            bool(message["full"]),
+            tuple(_broker(fields) for fields in message["brokers"]),
+            tuple(_topic(fields) for fields in message["topics"]),
+            tuple(message["deleted"]),
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise PeerError(f"malformed cluster update: {error!r}") from error
+
+
+def _broker(fields: Any) -> BrokerRegistration:
+    broker_id, epoch, endpoints, rack, control, replication, machine = fields
+    return BrokerRegistration(
+        BrokerId(broker_id),
+        BrokerEpoch(epoch),
+        tuple(Endpoint(*endpoint) for endpoint in endpoints),
+        rack,
+        control,
+        replication,
+        machine,
+    )
+
+
+def _topic(fields: Any) -> TopicState:
+    name, topic_id, configs, partitions = fields
+    return TopicState(
+        name,
+        uuid.UUID(bytes=topic_id),
+        configs,
+        {
+            number: PartitionState(
+                tuple(map(BrokerId, replicas)),
+                tuple(map(BrokerId, isr)),
+                BrokerId(leader),
+                LeaderEpoch(leader_epoch),
+                PartitionEpoch(partition_epoch),
+            )
+            for number, replicas, isr, leader, leader_epoch, partition_epoch in partitions
+        },
+    )

@@ -1,0 +1,140 @@
+"""How a broker reaches the registry: kazoo on a thread of its own, results handed back to the loop.
+
+Calls run one after another on the registry thread with a plain blocking client, so a sequence of
+reads and writes is ordinary code; nothing blocks the broker's loop. Works the same against the
+built-in registry and a ZooKeeper ensemble.
+"""
+
+import json
+import logging
+import os
+import queue
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from kazoo.client import KazooClient
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KazooState, WatchedEvent
+
+from cluster.model.errors import UserError
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+Call = Callable[[KazooClient], T]
+
+
+class KazooSession:
+    """One session with the registry, for the life of a broker process.
+
+    `post` runs a callable on the broker's loop; every callback given here is run through it.
+    """
+
+    def __init__(
+        self,
+        hosts: str,
+        session_timeout_ms: int,
+        session_file: Path,
+        post: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self._hosts = hosts
+        self._session_file = session_file
+        self._post = post
+        self._client = KazooClient(hosts=hosts, timeout=session_timeout_ms / 1000)
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="registry", daemon=True)
+        self.on_session_lost: Callable[[], None] = _ignore
+        self.on_session_begun: Callable[[], None] = _ignore
+        """A new session replaces one that expired: ephemeral nodes are to be made again."""
+        self._session_id: int | None = None
+
+    def connect(self, timeout_ms: int) -> None:
+        """Blocking: begin the session. Raises UserError when the registry does not answer in time."""
+        self._client.add_listener(self._on_state)
+        try:
+            self._client.start(timeout=timeout_ms / 1000)
+        except KazooTimeoutError as error:
+            raise UserError(
+                f"no answer from the registry at {self._hosts} within {timeout_ms} ms"
+                " (zookeeper.connect)"
+            ) from error
+        self._remember_session()
+        self._thread.start()
+
+    @property
+    def session_id(self) -> int:
+        """The id of the present session; the owner of our ephemeral nodes."""
+        return self._session_id or 0
+
+    def call(self, call: Call[T]) -> T:
+        """Blocking, for start-up only: run `call(client)` on the caller's thread."""
+        return call(self._client)
+
+    def submit(
+        self,
+        call: Call[T],
+        on_done: Callable[[T], None],
+        on_failed: Callable[[Exception], None],
+    ) -> None:
+        """Run `call(client)` on the registry thread, then one of the callbacks on the loop."""
+
+        def run() -> None:
+            try:
+                result = call(self._client)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the caller decides
+                failure = error
+                self._post(lambda: on_failed(failure))
+            else:
+                self._post(lambda: on_done(result))
+
+        self._calls.put(run)
+
+    def watcher(self, callback: Callable[[], None]) -> Callable[[WatchedEvent], None]:
+        """A one-shot watch function for kazoo calls that runs `callback` on the loop."""
+
+        def on_event(event: WatchedEvent) -> None:
+            # State changes arrive here too; `on_session_lost` deals with those.
+            if event.type != "NONE":
+                self._post(callback)
+
+        return on_event
+
+    def close(self, timeout_ms: int) -> None:
+        """Blocking: end the session, which removes its ephemeral nodes, and stop the threads."""
+        self._calls.put(None)
+        self._thread.join(timeout_ms / 1000)
+        self._client.remove_listener(self._on_state)
+        self._client.stop()
+        self._client.close()
+        self._session_file.unlink(missing_ok=True)
+
+    def _work(self) -> None:
+        while (run := self._calls.get()) is not None:
+            run()
+
+    def _on_state(self, state: str) -> None:
+        """On kazoo's connection thread: must not block and must not call the registry."""
+        if state == KazooState.LOST:
+            self._post(lambda: self.on_session_lost())
+        elif state == KazooState.CONNECTED and self._session_id is not None:
+            client_id = self._client.client_id
+            if client_id is not None and client_id[0] != self._session_id:
+                self._remember_session()
+                self._post(lambda: self.on_session_begun())
+
+    def _remember_session(self) -> None:
+        """Leave id and password where the supervisor finds them if we die (mode 0600)."""
+        session_id, password = self._client.client_id
+        self._session_id = session_id
+        content = json.dumps({"session_id": session_id, "password": password.hex()})
+        temporary = self._session_file.with_suffix(".tmp")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(content)
+        temporary.replace(self._session_file)
+
+
+def _ignore(*_arguments: Any) -> None:
+    return
