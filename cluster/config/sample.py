@@ -1,5 +1,6 @@
 """Writes the text of etc/server.properties: every broker setting with its meaning and default."""
 
+import sys
 from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any, Final
@@ -35,3 +36,7 @@ def _lines(setting: Setting[Any]) -> Iterator[str]:
         yield f"# Also: {', '.join(alias.name for alias in setting.aliases)}"
     yield f"#{setting.name}={setting.render(setting.default) or ''}"
     yield ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(sample_properties())

@@ -1,0 +1,201 @@
+"""A real supervisor with real processes that do nothing: forks, deaths, signals, order."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from cluster.model.errors import UserError
+from cluster.supervisor.control_socket import NotRunning, ask_supervisor
+from cluster.supervisor.lock_file import is_locked
+from cluster.supervisor.plan import DataDir
+
+ROOT = Path(__file__).parents[2]
+DEADLINE_S = 20.0
+
+
+class DummyCluster:
+    """A supervisor process, and what can be seen of it from outside."""
+
+    def __init__(self, path: Path) -> None:
+        self.files = DataDir(path)
+        self.files.path.mkdir()
+        self.process: subprocess.Popen[str] | None = None
+
+    def start(self) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, ROOT / "tests/support/dummy_cluster.py", self.files.path, "2"],
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def start_and_wait(self) -> None:
+        self.start()
+        until(lambda: self.state()["state"] == "up")
+
+    def send(self, number: int) -> None:
+        assert self.process is not None
+        self.process.send_signal(number)
+
+    def output(self) -> str:
+        """Everything it printed, once it has ended."""
+        assert self.process is not None
+        return self.process.communicate(timeout=DEADLINE_S)[0]
+
+    def ask(self, command: str, **more: Any) -> dict[str, Any]:
+        return ask_supervisor(self.files.control_socket, {"command": command, **more})
+
+    def state(self) -> dict[str, Any]:
+        try:
+            return self.ask("status")
+        except NotRunning:
+            return {"state": "not running"}
+
+    def broker(self, number: int) -> dict[str, Any]:
+        broker: dict[str, Any] = self.state()["brokers"][number]
+        return broker
+
+    def pids(self) -> list[int]:
+        state = self.state()
+        return [state["registry_process"]["pid"], *(each["pid"] for each in state["brokers"])]
+
+    def events(self) -> list[tuple[str, str]]:
+        """(child, what happened), in order."""
+        lines = (self.files.path / "events").read_text().splitlines()
+        return [(name, " ".join(words)) for name, *words, _pid in map(str.split, lines)]
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + DEADLINE_S
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        os.sched_yield()
+
+
+@pytest.fixture
+def cluster(tmp_path) -> Iterator[DummyCluster]:
+    dummies = DummyCluster(tmp_path / "data")
+    yield dummies
+    process = dummies.process
+    if process is not None:
+        process.kill()
+        process.communicate(timeout=DEADLINE_S)
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
+def test_registry_first_then_brokers_then_it_says_so(cluster):
+    cluster.start_and_wait()
+    assert cluster.events()[0] == ("registry", "started")
+    assert sorted(cluster.events()[1:]) == [("broker-0", "started"), ("broker-1", "started")]
+    written = json.loads(cluster.files.state_file.read_text())
+    assert written["bootstrap"] == "127.0.0.1:1,127.0.0.1:1"
+    assert written["cluster_id"] == "dummies"
+    cluster.send(signal.SIGINT)
+    lines = cluster.output().splitlines()
+    assert any(line.startswith("Cluster ready in ") for line in lines)
+    assert "BOOTSTRAP=127.0.0.1:1,127.0.0.1:1" in lines
+
+
+def test_interrupt_stops_brokers_one_by_one_and_then_the_registry(cluster):
+    cluster.start_and_wait()
+    cluster.send(signal.SIGINT)
+    assert "Cluster stopped in " in cluster.output()
+    assert cluster.process.returncode == 0
+    assert cluster.events()[3:] == [
+        ("broker-0", "told to stop"),
+        ("broker-1", "told to stop"),
+        ("registry", "told to stop"),
+    ]
+    assert not is_locked(cluster.files.lock_file)
+    assert not cluster.files.control_socket.exists()
+    assert json.loads(cluster.files.state_file.read_text())["state"] == "stopped"
+
+
+def test_a_second_interrupt_kills_who_does_not_stop(cluster):
+    (cluster.files.path / "stubborn").write_text("0")
+    cluster.start_and_wait()
+    cluster.send(signal.SIGINT)
+    until(lambda: ("broker-0", "told to stop") in cluster.events())
+    cluster.send(signal.SIGINT)
+    assert "Killing" in cluster.output()
+
+
+def test_a_dead_broker_is_started_again_after_a_pause(cluster):
+    cluster.start_and_wait()
+    pid = cluster.broker(1)["pid"]
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: cluster.broker(1)["state"] == "backing off")
+    until(lambda: cluster.broker(1)["state"] == "running")
+    assert cluster.broker(1)["pid"] != pid
+    assert cluster.broker(1)["restarts"] == 1
+
+
+def test_a_dead_registry_is_started_again_while_brokers_stay(cluster):
+    cluster.start_and_wait()
+    registry, *brokers = cluster.pids()
+    cluster.ask("kill", id="registry", signal=int(signal.SIGKILL))
+    until(lambda: cluster.state()["registry_process"]["state"] == "running")
+    until(lambda: cluster.state()["registry_process"]["pid"] not in (registry, None))
+    assert cluster.pids()[1:] == brokers
+
+
+def test_children_do_not_outlive_a_killed_supervisor(cluster):
+    cluster.start_and_wait()
+    pids = cluster.pids()
+    cluster.send(signal.SIGKILL)
+    until(lambda: all(map(is_gone, pids)))
+    assert not is_locked(cluster.files.lock_file)
+    assert cluster.state() == {"state": "not running"}
+
+
+def test_a_broker_can_be_held_down_and_brought_back(cluster):
+    cluster.start_and_wait()
+    cluster.ask("kill", id=0, signal=int(signal.SIGKILL), stay_down=True)
+    until(lambda: cluster.broker(0)["state"] == "held down")
+    with pytest.raises(UserError, match="broker 0 is held down"):
+        cluster.ask("kill", id=0, signal=int(signal.SIGKILL))
+    cluster.ask("restart", id=0)
+    until(lambda: cluster.broker(0)["state"] == "running")
+
+
+def test_a_paused_broker_is_restarted_cleanly(cluster):
+    cluster.start_and_wait()
+    pid = cluster.broker(1)["pid"]
+    cluster.ask("kill", id=1, signal=int(signal.SIGSTOP))
+    until(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED)
+    assert cluster.broker(1)["state"] == "paused"
+    cluster.ask("restart", id=1)
+    until(lambda: cluster.broker(1)["state"] == "running" and cluster.broker(1)["pid"] != pid)
+    assert ("broker-1", "told to stop") in cluster.events()
+
+
+def test_an_unknown_broker_is_refused(cluster):
+    cluster.start_and_wait()
+    with pytest.raises(UserError, match="there is no broker 7: choose one of registry, 0, 1"):
+        cluster.ask("kill", id=7, signal=9)
+
+
+def test_a_child_that_cannot_start_stops_everything_and_its_reason_is_told(cluster):
+    (cluster.files.path / "broken").write_text("1")
+    cluster.start()
+    lines = cluster.output().splitlines()
+    assert "Cannot start: broker 1: the disk is somebody else's" in lines
+    assert any("ERROR" in line and "the disk is somebody else's" in line for line in lines)
+    assert cluster.process.returncode == 1
+    assert not is_locked(cluster.files.lock_file)

@@ -1,0 +1,71 @@
+"""Runs a real supervisor over children that only wait: `dummy_cluster.py DATA_DIR BROKERS`.
+
+Each child notes in `events` when it starts and when it is told to stop. A broker whose number is in
+the file `stubborn` ignores SIGTERM; one whose number is in `broken` cannot start.
+"""
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from cluster.model.errors import StorageFailed
+from cluster.supervisor.child import RestartPolicy
+from cluster.supervisor.lock_file import hold_lock
+from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir
+from cluster.supervisor.readiness import View
+from cluster.supervisor.supervise import supervise
+
+
+def is_listed(files: DataDir, name: str, broker_id: int | None) -> bool:
+    path = files.path / name
+    return path.exists() and str(broker_id) in path.read_text().split()
+
+
+def child(files: DataDir, name: str, broker_id: int | None) -> ChildSpec:
+    def note(event: str) -> None:
+        with (files.path / "events").open("a") as events:
+            events.write(f"{name} {event} {os.getpid()}\n")
+
+    def run(ready: Callable[[dict[str, Any]], None]) -> None:
+        if is_listed(files, "broken", broker_id):
+            raise StorageFailed("the disk is somebody else's")
+        reader, writer = socket.socketpair()
+
+        def on_term(*_: object) -> None:
+            note("told to stop")
+            if not is_listed(files, "stubborn", broker_id):
+                writer.send(b"x")
+
+        signal.signal(signal.SIGTERM, on_term)
+        note("started")
+        ready({})
+        reader.recv(1)
+
+    return ChildSpec(name, name.replace("-", " "), "127.0.0.1", 1, run, broker_id)
+
+
+def main(data_dir: Path, broker_count: int) -> int:
+    files = DataDir(data_dir)
+    files.run.mkdir(parents=True)
+    files.logs.mkdir()
+    lock = hold_lock(files.lock_file)
+    assert lock is not None
+    brokers = tuple(child(files, f"broker-{number}", number) for number in range(broker_count))
+    plan = ClusterPlan(data_dir, child(files, "registry", None), "127.0.0.1:1", brokers)
+    view = View("dummies", 0, frozenset(range(broker_count)))
+    return supervise(
+        plan,
+        lock,
+        time.monotonic_ns() // 1_000_000,
+        policy=RestartPolicy(backoff_ms=100, stop_timeout_ms=60_000),
+        look=lambda _spec: view,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), int(sys.argv[2])))

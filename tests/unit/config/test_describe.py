@@ -1,0 +1,69 @@
+from cluster.config.describe import Synonym, describe
+from cluster.config.settings import broker_settings, reconfigured_broker, topic_settings
+from cluster.config.snapshot import Source
+from cluster.config.value_type import TypeCode
+
+BROKER = broker_settings({"log.retention.hours": "2"})
+
+
+def entry(settings, name):
+    (found,) = [entry for entry in describe(settings) if entry.name == name]
+    return found
+
+
+def test_a_topic_value_from_its_broker_is_a_default_with_its_origin():
+    retention = entry(topic_settings(BROKER, {}), "retention.ms")
+    assert retention.value == "7200000"
+    assert (retention.source, retention.is_default) == (Source.STATIC_BROKER, True)
+    assert retention.type is TypeCode.LONG
+    assert retention.synonyms == (
+        Synonym("log.retention.hours", "2", Source.STATIC_BROKER),
+        Synonym("log.retention.ms", "604800000", Source.DEFAULT),
+    )
+
+
+def test_a_topics_own_value_comes_first():
+    retention = entry(topic_settings(BROKER, {"retention.ms": "5"}), "retention.ms")
+    assert (retention.value, retention.source, retention.is_default) == (
+        "5",
+        Source.DYNAMIC_TOPIC,
+        False,
+    )
+    assert [synonym.source for synonym in retention.synonyms] == [
+        Source.DYNAMIC_TOPIC,
+        Source.STATIC_BROKER,
+        Source.DEFAULT,
+    ]
+
+
+def test_a_broker_shows_a_setting_under_each_of_its_names():
+    assert entry(BROKER, "log.retention.ms").value == "7200000"
+    assert entry(BROKER, "log.retention.minutes").value == "120"
+    assert entry(BROKER, "log.retention.hours").value == "2"
+    odd = broker_settings({"log.retention.ms": "1"})
+    assert entry(odd, "log.retention.hours").value is None
+
+
+def test_what_may_change_and_what_may_not():
+    assert entry(BROKER, "broker.id").read_only
+    assert not entry(BROKER, "message.max.bytes").read_only
+    dynamic = reconfigured_broker(BROKER, {"message.max.bytes": "9"}, {})
+    assert entry(dynamic, "message.max.bytes").source is Source.DYNAMIC_DEFAULT_BROKER
+
+
+def test_tools_learn_that_quotas_and_topic_deletion_work():
+    assert entry(BROKER, "inter.broker.protocol.version").value == "3.9"
+    assert entry(BROKER, "delete.topic.enable").value == "true"
+
+
+def test_absent_values_are_null():
+    rack = entry(BROKER, "broker.rack")
+    assert (rack.value, rack.synonyms) == (None, ())
+    throttled = entry(topic_settings(BROKER, {}), "leader.replication.throttled.replicas")
+    assert throttled.value == ""
+
+
+def test_entries_are_sorted_and_documented():
+    names = [entry.name for entry in describe(BROKER)]
+    assert names == sorted(names)
+    assert all(entry.documentation.endswith(".") for entry in describe(BROKER))

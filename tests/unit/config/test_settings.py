@@ -1,0 +1,99 @@
+import pytest
+
+from cluster.config import broker, topic
+from cluster.config.settings import (
+    broker_settings,
+    parse_override,
+    parse_properties,
+    reconfigured_broker,
+    topic_settings,
+    unused_keys,
+)
+from cluster.model.errors import ErrorCode, Refused, UserError
+
+HOUR_MS = 3_600_000
+
+
+def test_without_any_text_every_value_is_its_default():
+    settings = broker_settings({})
+    assert settings[broker.LOG_SEGMENT_BYTES] == 1 << 30
+    assert settings[broker.BROKER_RACK] is None
+    assert [str(listener) for listener in settings[broker.LISTENERS]] == [
+        "PLAINTEXT://127.0.0.1:9092"
+    ]
+
+
+def test_an_alias_is_converted_to_the_settings_own_unit():
+    assert broker_settings({"log.retention.hours": "2"})[broker.LOG_RETENTION_MS] == 2 * HOUR_MS
+    assert broker_settings({"log.retention.hours": "-1"})[broker.LOG_RETENTION_MS] == -1
+
+
+def test_the_finest_unit_wins_whatever_the_order():
+    settings = broker_settings({"log.retention.hours": "2", "log.retention.minutes": "1"})
+    assert settings[broker.LOG_RETENTION_MS] == 60_000
+
+
+def test_a_hidden_value_must_be_valid_too():
+    with pytest.raises(UserError, match=r"log\.retention\.hours=soon"):
+        broker_settings({"log.retention.hours": "soon", "log.retention.ms": "1"})
+
+
+def test_a_topic_follows_its_broker_unless_it_has_its_own_value():
+    settings = broker_settings({"log.retention.hours": "2", "log.segment.bytes": "1000"})
+    own = topic_settings(settings, {"segment.bytes": "500"})
+    assert own[topic.RETENTION_MS] == 2 * HOUR_MS
+    assert own[topic.SEGMENT_BYTES] == 500
+
+
+def test_an_unknown_key_is_answered_with_the_closest_one():
+    with pytest.raises(UserError, match=r"log\.segmnt\.bytes; did you mean log\.segment\.bytes\?"):
+        broker_settings({"log.segmnt.bytes": "1"})
+    with pytest.raises(Refused, match=r"retention\.mss; did you mean retention\.ms") as refused:
+        topic_settings(broker_settings({}), {"retention.mss": "1"})
+    assert refused.value.code is ErrorCode.invalid_config
+
+
+def test_a_refusal_names_key_value_and_range():
+    with pytest.raises(Refused) as refused:
+        topic_settings(broker_settings({}), {"cleanup.policy": "shred"})
+    assert refused.value.detail == (
+        "cleanup.policy=shred is not valid: it must be a comma-separated list of delete or compact"
+    )
+
+
+def test_keys_of_a_stock_kafka_file_are_accepted_and_named():
+    texts = {"num.network.threads": "3", "broker.id": "1"}
+    assert broker_settings(texts)[broker.BROKER_ID] == 1
+    assert unused_keys(texts) == ["num.network.threads"]
+
+
+def test_dynamic_values_stand_over_static_ones():
+    started = broker_settings({"log.retention.ms": "1", "message.max.bytes": "10"})
+    settings = reconfigured_broker(
+        started, {"log.retention.ms": "2", "message.max.bytes": "20"}, {"log.retention.ms": "3"}
+    )
+    assert settings[broker.LOG_RETENTION_MS] == 3
+    assert settings[broker.MESSAGE_MAX_BYTES] == 20
+    back = reconfigured_broker(settings, {}, {})
+    assert back[broker.LOG_RETENTION_MS] == 1
+
+
+def test_a_read_only_setting_cannot_become_dynamic():
+    with pytest.raises(Refused, match=r"broker\.id cannot be changed this way: it is read-only"):
+        reconfigured_broker(broker_settings({}), {}, {"broker.id": "7"})
+
+
+def test_properties_files_have_comments_continuations_and_two_separators():
+    text = "# a\n! b\n\na=1\n b : two words \nc=x,\\\n   y\na=3\nd=\n"
+    assert parse_properties(text) == {"a": "3", "b": "two words", "c": "x,y", "d": ""}
+
+
+def test_a_line_that_is_no_property_is_shown():
+    with pytest.raises(UserError, match="'just words'"):
+        parse_properties("a=1\njust words\n")
+
+
+def test_an_override_is_key_and_value():
+    assert parse_override("a=b=c") == ("a", "b=c")
+    with pytest.raises(UserError, match="key=value"):
+        parse_override("a")

@@ -1,0 +1,50 @@
+import json
+
+import pytest
+
+from cluster.supervisor import dead_sessions
+from cluster.supervisor.dead_sessions import close_dead_session, registry_hosts
+
+
+@pytest.fixture
+def session_file(tmp_path):
+    path = tmp_path / "broker-0.session"
+    path.write_text(json.dumps({"session_id": 77, "password": "00ff"}))
+    return path
+
+
+def test_the_first_registry_that_answers_closes_the_session(monkeypatch, session_file):
+    asked = []
+
+    def close(host, port, session_id, password, timeout_ms):
+        asked.append((host, port, session_id, password))
+        if host == "gone":
+            raise ConnectionRefusedError
+        return True
+
+    monkeypatch.setattr(dead_sessions, "close_session", close)
+    assert close_dead_session(session_file, "gone:1,there:2,other:3/chroot")
+    assert asked == [("gone", 1, 77, b"\x00\xff"), ("there", 2, 77, b"\x00\xff")]
+    assert not session_file.exists()
+
+
+def test_the_file_stays_while_no_registry_answers(monkeypatch, session_file):
+    def close(*_):
+        raise TimeoutError
+
+    monkeypatch.setattr(dead_sessions, "close_session", close)
+    assert not close_dead_session(session_file, "gone:1")
+    assert session_file.exists()
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"session_id": 1, "password": "x"}'])
+def test_an_unreadable_file_is_no_session(tmp_path, text):
+    path = tmp_path / "broker-0.session"
+    path.write_text(text)
+    assert not close_dead_session(path, "gone:1")
+    assert not close_dead_session(tmp_path / "none", "gone:1")
+
+
+def test_registry_addresses():
+    assert registry_hosts("a:1,b:2/x/y") == [("a", 1), ("b", 2)]
+    assert registry_hosts("a") == [("a", 2181)]
