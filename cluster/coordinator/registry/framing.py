@@ -14,40 +14,46 @@ FOUR_LETTER_WORDS: Final = frozenset(
 class FrameReader:
     """The receiving half of one connection.
 
-    Invariant: it holds less than one record of at most `max_record_bytes`, whatever the client
-    sends. Nothing follows a four-letter word: `word` is set and further bytes are dropped.
+    Whoever feeds it asks for records until there is none before feeding it again. Invariant: then
+    it holds less than one record of at most `max_record_bytes`, whatever the client sends. Nothing
+    follows a four-letter word: `word` is set and further bytes are dropped.
     """
 
-    __slots__ = ("_buffer", "_is_first", "_max_record_bytes", "word")
+    __slots__ = ("_buffer", "_is_first", "_max_record_bytes", "_position", "word")
 
     def __init__(self, max_record_bytes: int) -> None:
         self._buffer = bytearray()
+        self._position = 0
         self._is_first = True
         self._max_record_bytes = max_record_bytes
         self.word: bytes | None = None
 
-    def receive(self, received: bytes) -> list[bytes]:
-        """The records that are complete now. Raises PeerError for a length that cannot be."""
-        if self.word is not None:
-            return []
+    def receive(self, received: bytes) -> None:
+        """Take what arrived."""
         buffer = self._buffer
+        del buffer[: self._position]
+        self._position = 0
         buffer += received
-        records: list[bytes] = []
-        position, end = 0, len(buffer)
-        while end - position >= 4:
-            if self._is_first and bytes(buffer[:4]) in FOUR_LETTER_WORDS:
-                self.word = bytes(buffer[:4])
-                buffer.clear()
-                return []
+        if self._is_first and len(buffer) >= 4:
             self._is_first = False
-            (length,) = INT.unpack_from(buffer, position)
-            if not 0 <= length <= self._max_record_bytes:
-                raise PeerError(
-                    f"a frame of {length} bytes, at most {self._max_record_bytes} are allowed"
-                )
-            if end - position - 4 < length:
-                break
-            records.append(bytes(buffer[position + 4 : position + 4 + length]))
-            position += 4 + length
-        del buffer[:position]
-        return records
+            word = bytes(buffer[:4])
+            if word in FOUR_LETTER_WORDS:
+                self.word = word
+        if self.word is not None:
+            buffer.clear()
+
+    def next_record(self) -> bytes | None:
+        """The next record, None before it is complete. Raises PeerError for a wrong length."""
+        buffer, start = self._buffer, self._position + 4
+        if len(buffer) < start:
+            return None
+        (length,) = INT.unpack_from(buffer, self._position)
+        if not 0 <= length <= self._max_record_bytes:
+            raise PeerError(
+                f"a frame of {length} bytes, at most {self._max_record_bytes} are allowed"
+            )
+        end = start + length
+        if len(buffer) < end:
+            return None
+        self._position = end
+        return bytes(buffer[start:end])

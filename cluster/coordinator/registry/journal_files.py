@@ -58,21 +58,16 @@ class JournalFiles:
         try:
             directory.mkdir(parents=True, exist_ok=True)
             lock = _take_lock(directory)
-            for leftover in directory.glob("*.tmp"):
-                leftover.unlink()
-            state, snapshot_zxid = _load_snapshot(directory, tick_time_ms, now_ms)
-            newest = _replay(directory, state, now_ms)
-            if state.last_zxid < snapshot_zxid:
-                raise StorageFailed(
-                    f"{directory}: the newest snapshot is damaged, and the journal ends at zxid "
-                    f"{state.last_zxid:#x} before it: restore it from a copy"
-                )
-            journal = _open_journal(newest or _journal_path(directory, state.last_zxid + 1))
+            try:
+                journal, state = _recover(directory, tick_time_ms, now_ms)
+            except BaseException:
+                os.close(lock)
+                raise
+            files = cls(directory, lock, journal, fsync=fsync)
+            files.unsnapshotted_count = state.last_zxid - _newest_snapshot_zxid(directory)
+            files._sync_directory()
         except OSError as error:
             raise StorageFailed(f"registry directory {directory}: {error}") from error
-        files = cls(directory, lock, journal, fsync=fsync)
-        files.unsnapshotted_count = state.last_zxid - _newest_snapshot_zxid(directory)
-        files._sync_directory()
         return files, state
 
     def append(self, payloads: Iterable[bytes]) -> None:
@@ -147,6 +142,20 @@ def _take_lock(directory: Path) -> int:
         os.close(lock)
         raise StorageFailed(f"registry directory {directory} is used by another process") from error
     return lock
+
+
+def _recover(directory: Path, tick_time_ms: int, now_ms: int) -> tuple[int, RegistryState]:
+    """The newest journal file, open to append, and the state that the files hold."""
+    for leftover in directory.glob("*.tmp"):
+        leftover.unlink()
+    state, snapshot_zxid = _load_snapshot(directory, tick_time_ms, now_ms)
+    newest = _replay(directory, state, now_ms)
+    if state.last_zxid < snapshot_zxid:
+        raise StorageFailed(
+            f"{directory}: the newest snapshot is damaged, and the journal ends at zxid "
+            f"{state.last_zxid:#x} before it: restore it from a copy"
+        )
+    return _open_journal(newest or _journal_path(directory, state.last_zxid + 1)), state
 
 
 def _load_snapshot(directory: Path, tick_time_ms: int, now_ms: int) -> tuple[RegistryState, int]:

@@ -74,11 +74,12 @@ class Moment(NamedTuple):
 class Outbox:
     """What is to be done, in this order: journal all transactions; send all frames; close."""
 
-    __slots__ = ("closings", "frames", "transactions")
+    __slots__ = ("closings", "frame_bytes", "frames", "transactions")
 
     def __init__(self) -> None:
         self.transactions: list[bytes] = []
         self.frames: list[tuple[ConnectionId, bytes]] = []
+        self.frame_bytes = 0
         self.closings: list[ConnectionId] = []
 
     def __bool__(self) -> bool:
@@ -127,6 +128,11 @@ class RegistryServer:
         self._outbox = Outbox()
         self._last_tick_ms: int | None = None
         self._next_container_check_ms: int | None = None
+
+    @property
+    def ordered_bytes(self) -> int:
+        """Size of the frames ordered since the last `take_outbox`."""
+        return self._outbox.frame_bytes
 
     def take_outbox(self) -> Outbox:
         """Everything ordered since the last call."""
@@ -356,6 +362,7 @@ class RegistryServer:
         connection.sent_count += 1
         self.sent_count += 1
         self._outbox.frames.append((connection.connection_id, frame))
+        self._outbox.frame_bytes += len(frame)
 
     def _close(self, connection_id: ConnectionId) -> None:
         """Close it once the outbox so far is sent; nothing is heard from it or sent to it again."""

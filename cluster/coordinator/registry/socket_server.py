@@ -33,6 +33,10 @@ _logger = logging.getLogger(__name__)
 LISTEN_BACKLOG: Final = 128
 PAUSE_READING_BYTES: Final = 4 << 20
 """A client with so much unsent is not read until it has taken its replies."""
+ROUND_REPLY_BYTES: Final = 4 << 20
+"""What one client's requests may bring forth before the others have their turn: a few bytes of
+request can ask for a megabyte.
+"""
 MAX_UNSENT_BYTES: Final = 64 << 20
 """A client that does not take its replies and notifications is cut off."""
 GREETING_TIMEOUT_MS: Final = 10_000
@@ -89,6 +93,7 @@ class SocketServer:
         self._clock = clock
         self._core = RegistryServer(state, options.tick_time_ms, _new_password)
         self._connections: dict[int, SocketConnection] = {}
+        self._backlog: dict[int, SocketConnection] = {}
         self._next_connection_id = 1
         self._latency = Latency()
         self._started_ms = clock.monotonic_ms()
@@ -107,14 +112,16 @@ class SocketServer:
         """Loop until stopped. Raises StorageFailed."""
         self._core.state.sessions.touch_all(self._clock.monotonic_ms())
         while not self._is_stopping:
-            timeout_ms = max(0, self._next_tick_ms - self._clock.monotonic_ms())
-            ready = self._selector.select(timeout_ms / 1000)
+            ready = self._selector.select(self._patience_seconds())
             now = Moment(self._clock.monotonic_ms(), self._clock.wall_ms())
             for key, events in ready:
                 if isinstance(key.data, SocketConnection):
                     self._on_connection_ready(key.data, events, now)
                 else:
                     key.data(now)
+            for connection in list(self._backlog.values()):
+                if not connection.is_reading_paused:
+                    self._process(connection, now)
             if now.monotonic_ms >= self._next_tick_ms:
                 self._tick(now)
             self._perform_outbox(now)
@@ -130,6 +137,12 @@ class SocketServer:
         if self._is_stopping and self._files.unsnapshotted_count:
             self._files.write_snapshot(self._core.state)
         self._files.close()
+
+    def _patience_seconds(self) -> float:
+        """How long the next round may wait for something to happen."""
+        if any(not connection.is_reading_paused for connection in self._backlog.values()):
+            return 0.0
+        return max(0, self._next_tick_ms - self._clock.monotonic_ms()) / 1000
 
     def _on_stop(self, _now: Moment) -> None:
         self._is_stopping = True
@@ -179,7 +192,8 @@ class SocketServer:
             return
         if events & selectors.EVENT_WRITE and not self._send(connection, b""):
             return
-        if events & selectors.EVENT_READ and not connection.is_closing:
+        has_turn_already = connection.connection_id in self._backlog
+        if events & selectors.EVENT_READ and not connection.is_closing and not has_turn_already:
             self._read(connection, now)
 
     def _read(self, connection: SocketConnection, now: Moment) -> None:
@@ -187,17 +201,28 @@ class SocketServer:
         if received is None:
             self._drop(connection)
             return
+        connection.frames.receive(received)
+        if connection.frames.word is not None:
+            text = answer(connection.frames.word, self._figures(now))
+            self._close_after_sending(connection, text.encode("utf-8"))
+            return
+        self._process(connection, now)
+
+    def _process(self, connection: SocketConnection, now: Moment) -> None:
+        """Hand over what has been received, as much as fits into one round; the rest is backlog."""
+        self._backlog[connection.connection_id] = connection
+        end_bytes = self._core.ordered_bytes + ROUND_REPLY_BYTES
         try:
-            for record in connection.frames.receive(received):
+            while self._core.ordered_bytes < end_bytes:
+                record = connection.frames.next_record()
+                if record is None:
+                    del self._backlog[connection.connection_id]
+                    return
                 connection.is_greeted = True
                 self._core.on_record(connection.connection_id, record, now)
         except PeerError as error:
             _logger.warning("closing %s: %s", connection.peer, error)
             self._close_after_sending(connection)
-            return
-        if connection.frames.word is not None:
-            text = answer(connection.frames.word, self._figures(now))
-            self._close_after_sending(connection, text.encode("utf-8"))
 
     def _tick(self, now: Moment) -> None:
         tick_time_ms = self._options.tick_time_ms
@@ -264,11 +289,13 @@ class SocketServer:
 
     def _close_after_sending(self, connection: SocketConnection, content: bytes = b"") -> None:
         self._core.on_disconnected(connection.connection_id)
+        self._backlog.pop(connection.connection_id, None)
         connection.is_closing = True
         self._send(connection, content)
 
     def _drop(self, connection: SocketConnection) -> None:
         del self._connections[connection.connection_id]
+        self._backlog.pop(connection.connection_id, None)
         self._selector.unregister(connection.socket)
         connection.socket.close()
         self._core.on_disconnected(connection.connection_id)

@@ -1,0 +1,125 @@
+"""A registry in a process of its own, for tests: started on a port the kernel chooses, killable."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from time import monotonic
+from types import TracebackType
+from typing import Self
+
+from kazoo.client import KazooClient
+
+_SCRIPT = """
+import logging, sys
+from pathlib import Path
+from cluster.coordinator.registry.options import RegistryOptions
+from cluster.coordinator.registry.socket_server import run_registry
+
+logging.basicConfig(level=logging.WARNING, format="%(message)s")
+directory, port, tick_time_ms, snapshot_every, max_connections = sys.argv[1:]
+run_registry(
+    RegistryOptions(
+        data_dir=Path(directory),
+        port=int(port),
+        tick_time_ms=int(tick_time_ms),
+        snapshot_every_transactions=int(snapshot_every),
+        max_client_connections=int(max_connections),
+    ),
+    lambda port: print(port, flush=True),
+)
+"""
+DEADLINE_SECONDS = 10.0
+
+
+def wait_until(condition: Callable[[], object], what: str) -> None:
+    """Ask again and again until the condition holds; fail after the deadline."""
+    deadline = monotonic() + DEADLINE_SECONDS
+    while not condition():
+        assert monotonic() < deadline, f"waited {DEADLINE_SECONDS} s for {what}"
+
+
+class RegistryProcess:
+    """One data directory; processes serve it one after the other, always on the same port."""
+
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        tick_time_ms: int = 200,
+        snapshot_every: int = 20_000,
+        max_connections: int = 0,
+    ) -> None:
+        self._arguments = [tick_time_ms, snapshot_every, max_connections]
+        self.directory = directory
+        self.port = 0
+        self.clients: list[KazooClient] = []
+        self._process: subprocess.Popen[str] | None = None
+        self.log_path = directory.with_suffix(".log")
+
+    def start(self) -> Self:
+        """Returns when clients can connect."""
+        numbers = [str(one) for one in (self.port, *self._arguments)]
+        with self.log_path.open("a") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _SCRIPT, str(self.directory), *numbers],
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self._end(signal.SIGTERM)
+            raise AssertionError(self.log())
+        self.port = int(line)
+        return self
+
+    def log(self) -> str:
+        """What all processes so far have logged."""
+        return self.log_path.read_text()
+
+    def kill(self) -> None:
+        """SIGKILL, and gone."""
+        self._end(signal.SIGKILL)
+
+    def stop(self) -> int:
+        """SIGTERM; the exit status."""
+        return self._end(signal.SIGTERM)
+
+    def _end(self, signal_number: int) -> int:
+        process, self._process = self._process, None
+        assert process is not None
+        assert process.stdout is not None
+        process.send_signal(signal_number)  # does nothing to a process that has ended
+        status = process.wait(DEADLINE_SECONDS)
+        process.stdout.close()
+        return status
+
+    def client(self, timeout: float = 3.0, auth: str | None = None) -> KazooClient:
+        """A connected kazoo client, stopped with this registry."""
+        client = KazooClient(
+            f"127.0.0.1:{self.port}",
+            timeout=timeout,
+            connection_retry={"max_tries": -1, "delay": 0.02, "backoff": 1, "max_jitter": 0.0},
+            auth_data=[("digest", auth)] if auth else None,
+        )
+        self.clients.append(client)
+        client.start(timeout=DEADLINE_SECONDS)
+        return client
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for client in self.clients:
+            client.stop()
+            client.close()
+        if self._process is not None:
+            self.kill()
