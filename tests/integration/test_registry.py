@@ -180,10 +180,10 @@ def test_kill_9_loses_no_acknowledged_write(tmp_path: Path) -> None:
         for round_number in range(5):
             client = registry.client()
             client.ensure_path(f"/r{round_number}")
-            pending = [
-                client.create_async(f"/r{round_number}/n{number}", b"x" * 200)
-                for number in range(600)
-            ]
+            pending = []
+            for number in range(600):
+                pending.append(client.create_async(f"/r{round_number}/n{number}", b"x" * 200))
+                client.set_async(f"/r{round_number}", str(number).encode())
             pending[50 + 90 * round_number].get(DEADLINE_SECONDS)
             registry.kill()
             client.stop()
