@@ -158,13 +158,20 @@ class Supervisor:
         if self._phase != "starting":
             return
         expected = frozenset(int(member.spec.broker_id or 0) for member in self._brokers)
-        view = agreed_view(map(self._outside.look, self._plan.brokers), expected)
+        views = [self._outside.look(spec) for spec in self._plan.brokers]
+        view = agreed_view(views, expected)
         if view is not None:
             self._come_up(view)
         elif self._clock.monotonic_ms() < deadline_ms:
             self._loop.call_after(_VIEW_PERIOD_MS, lambda: self._look(deadline_ms))
         else:
-            self._give_up("the brokers run, but do not agree on one controller and each other")
+            self._give_up(
+                "the brokers run, but do not agree on each other and one controller: "
+                + "; ".join(
+                    f"{spec.label} {_seen(view)}"
+                    for spec, view in zip(self._plan.brokers, views, strict=True)
+                )
+            )
 
     def _come_up(self, view: View) -> None:
         self._cluster_id = view.cluster_id
@@ -188,7 +195,7 @@ class Supervisor:
             for line in last_lines(log_file, culprit.log_begin_bytes):
                 self._console.complain(f"  {line}")
         self._phase = "stopping"
-        for member in self._alive():
+        for member in self._brokers:  # the registry stays until their sessions are closed
             self.perform(member, member.child.on_stop_ordered(self._clock.monotonic_ms()))
             self._signal(member, signal.SIGKILL)
         self._stop_next()
@@ -298,3 +305,10 @@ class Supervisor:
 
     def _write_state(self) -> None:
         write_state(self._files.state_file, self.describe())
+
+
+def _seen(view: View | None) -> str:
+    if view is None:
+        return "does not answer"
+    brokers = ", ".join(map(str, sorted(view.brokers))) or "none"
+    return f"sees brokers {brokers} and controller {view.controller}"
