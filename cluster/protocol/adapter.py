@@ -1,6 +1,7 @@
-"""Between frames and version-free messages: a handler never learns which version its client speaks, unless it asks.
+"""Between frames and version-free messages: handlers need not know what version a client speaks.
 
-Field layouts come from the message classes; what changed its *meaning* between versions is in the two tables here.
+Field layouts come from the message classes; what changed its *meaning* between versions is in the
+two tables here.
 Never does IO. Requests of Produce and Fetch come from the scanners of their own codecs, which
 also pack the responses.
 """
@@ -26,9 +27,10 @@ _SIZE: Final = struct.Struct(">i")
 
 
 def decode_request(api_key: int, version: int, frame: memoryview | bytes, position: int) -> Any:
-    """The version-free request whose body begins at `position` of the frame; bytes left over are ignored.
+    """The version-free request whose body begins at `position`; bytes left over are ignored.
 
-    The caller has checked that the API and version are served. Raises PeerError with a one-line reason.
+    The caller has checked that the API and version are served. Raises PeerError with a one-line
+    reason.
     """
     if (scan := _SCANNERS.get(api_key)) is not None:
         return scan(version, frame, position)
@@ -79,6 +81,12 @@ def _metadata_request(request: messages.MetadataRequest, version: int) -> messag
     # Version 0 has no null, and means all topics by an empty list.
     if version == 0 and not request.topics:
         request.topics = None
+    # Versions 10 and 11 have the fields for it, but Kafka asks by id from version 12 on.
+    if 10 <= version < 12:
+        for topic in request.topics or ():
+            if topic.name is None:
+                raise PeerError(f"malformed MetadataRequest v{version}: a topic without a name")
+            topic.topic_id = None
     return request
 
 

@@ -1,4 +1,4 @@
-"""Names and versions of Kafka's APIs. Says nothing about who serves them: each handler declares its `Api`.
+"""Names and versions of Kafka's APIs. Who serves them is not said here: handlers declare an `Api`.
 
 Kafka protocol guide, "Protocol API Keys"; flexible versions as in KIP-482.
 """
@@ -110,8 +110,8 @@ class ApiKey(IntEnum):
 class Api:
     """The versions of one API that a handler serves, both ends included.
 
-    `advertised_min` is the lower end that ApiVersions tells, where clients need a lie (KAFKA-18659: old librdkafka
-    switches compression off unless Produce begins at 0).
+    `advertised_min` is the lower end that ApiVersions tells, where clients need a lie (KAFKA-18659:
+    old librdkafka switches compression off unless Produce begins at 0).
     """
 
     key: ApiKey
@@ -178,7 +178,7 @@ FIRST_FLEXIBLE: Final[dict[int, int]] = {
     ApiKey.BEGIN_QUORUM_EPOCH: 1,
     ApiKey.END_QUORUM_EPOCH: 1,
 }
-"""First flexible version of each key; the keys from 45 on that are not named here were born flexible."""
+"""First flexible version of each key; those from 45 on that are not named were born flexible."""
 
 
 def is_flexible(api_key: int, version: int) -> bool:

@@ -1,7 +1,7 @@
-"""ApiVersions responses (API key 18), versions 0-4, packed once and patched with the correlation id.
+"""ApiVersions responses (API key 18), versions 0-4: packed once, patched with the correlation id.
 
-Kept out of the adapter because a client asks before anything is agreed on: the response header never has tags, and a
-version above ours is answered in the layout of version 0 (KIP-511).
+Kept out of the adapter because a client asks before anything is agreed on: the response header
+never has tags, and a version above ours is answered in the layout of version 0 (KIP-511).
 """
 
 import struct
@@ -21,7 +21,7 @@ _TAGGED_ENTRY: Final = struct.Struct(">hhhx")
 
 
 class ApiVersionsAnswers:
-    """Every answer that a listener can give, ready to send. Never changes: another set of APIs is another object."""
+    """Every answer that a listener can give, ready to send; another set is another object."""
 
     def __init__(self, apis: Iterable[Api]) -> None:
         entries = sorted(
@@ -39,7 +39,7 @@ class ApiVersionsAnswers:
         compact = struct.pack(">h", ErrorCode.none) + varint(len(entries) + 1)
         compact += b"".join(tagged(*entry) for entry in entries)
         no_throttle = bytes(4)
-        # Since version 3 the body may tell features by tags; none are supported, so its tag section is empty.
+        # Since version 3 tags may tell features: we have none, so the tag section is empty.
         bodies = (listed, *[listed + no_throttle] * 2, *[compact + no_throttle + b"\0"] * 2)
         self._frames = [_frame(body) for body in bodies]
         own = [entry for entry in entries if entry[0] == ApiKey.API_VERSIONS]
@@ -49,7 +49,7 @@ class ApiVersionsAnswers:
         )
 
     def answer(self, version: int, correlation_id: int) -> bytes:
-        """The frame that answers an ApiVersions request; a version we do not know gets error 35 as version 0."""
+        """The frame that answers a request; a version unknown to us gets error 35 as version 0."""
         known = 0 <= version < len(self._frames)
         frame = self._frames[version] if known else self._refusal
         return frame[:4] + _CORRELATION.pack(correlation_id) + frame[8:]

@@ -1,4 +1,4 @@
-"""Where the leaders named by hints listen: tag 0 of Produce v10+ and Fetch v16+ responses (KIP-951)."""
+"""Where leaders named by hints listen: tag 0 of Produce v10+ and Fetch v16+ responses (KIP-951)."""
 
 import struct
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Fetch (API key 1), versions 4-17: responses packed around record slices; requests from fetch_request.
+"""Fetch (API key 1), versions 4-17: responses around record slices; requests: see fetch_request.
 
     v4  throttle_time_ms
         [topic [partition error high_watermark last_stable_offset aborted records]]
@@ -152,7 +152,19 @@ def _pack_compact(
             out += name
         out += varint(len(partitions) + 1)
         for each in partitions:
-            index, error, high, stable, start, aborted, preferred, *hints, size, records = each
+            (
+                index,
+                error,
+                high,
+                stable,
+                start,
+                aborted,
+                preferred,
+                diverging,
+                leader,
+                size,
+                records,
+            ) = each
             out += _partition_head(index, error, high, stable, start)
             if aborted is None:
                 out += b"\0"
@@ -166,7 +178,10 @@ def _pack_compact(
                 total += len(out) + size
                 items += (bytes(out), records)
                 out.clear()
-            out += _hint_tags(*hints)
+            if diverging is None and leader is None:
+                out += b"\0"
+            else:
+                out += _hint_tags(diverging, leader)
         out += b"\0"
     if node_endpoints and version >= _ENDPOINTS:
         out += b"\1"
@@ -178,8 +193,6 @@ def _pack_compact(
 
 def _hint_tags(diverging: tuple[int, int] | None, leader: tuple[int, int] | None) -> bytes:
     """The tag section of one partition."""
-    if diverging is None and leader is None:
-        return b"\0"
     tags = []
     if diverging is not None and diverging != _UNKNOWN:
         tags.append(_diverging_tag(0, 13, *diverging))

@@ -172,7 +172,8 @@ def _plain_string(frame: memoryview | bytes, position: int) -> tuple[str, int]:
 
 
 _compact_head: Final = struct.Struct(">iiibii")
-_partition_v12: Final = struct.Struct(">iiqiqiB")
+_partition_v12: Final = struct.Struct(">iiqiqi").unpack_from
+_new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 
 
 def _scan_compact(version: int, frame: memoryview | bytes, position: int) -> FetchRequest:
@@ -192,11 +193,10 @@ def _scan_compact(version: int, frame: memoryview | bytes, position: int) -> Fet
         partition_count, position = _compact_count(frame, position)
         partitions = []
         for _ in range(partition_count):
-            *partition, tag_count = _partition_v12.unpack_from(frame, position)
+            partitions.append(_new(FetchPartition, _partition_v12(frame, position)))
             position += 33
-            if tag_count:
+            if frame[position - 1]:
                 position = skip_tags(frame, position - 1, end)
-            partitions.append(FetchPartition._make(partition))
         position = skip_tags(frame, position, end) if frame[position] else position + 1
         topics.append(FetchTopic(name, topic_id, partitions))
     topic_count, position = _compact_count(frame, position)
@@ -208,13 +208,11 @@ def _scan_compact(version: int, frame: memoryview | bytes, position: int) -> Fet
         position = skip_tags(frame, position + 4 * partition_count, end)
         forgotten.append(ForgottenTopic(name, topic_id, indexes))
     rack_id, position = _compact_string(frame, position)
-    if frame[position] and version >= _REPLICA_STATE:
-        spans, position = tag_spans(frame, position, end)
-        if _REPLICA_STATE_TAG in spans:
+    if frame[position]:
+        spans, _ = tag_spans(frame, position, end)
+        if version >= _REPLICA_STATE and _REPLICA_STATE_TAG in spans:
             start, stop = spans[_REPLICA_STATE_TAG]
             (replica_id,) = _i32(frame[start:stop], 0)
-    else:
-        skip_tags(frame, position, end)
     return FetchRequest(
         max_wait_ms,
         min_bytes,
@@ -230,14 +228,20 @@ def _scan_compact(version: int, frame: memoryview | bytes, position: int) -> Fet
 
 
 def _compact_count(frame: memoryview | bytes, position: int) -> tuple[int, int]:
-    size, position = read_varint(frame, position)
+    size = frame[position]
+    position += 1
+    if size > 127:
+        size, position = read_varint(frame, position - 1)
     if not 0 < size <= len(frame) - position + 1:
         raise PeerError(f"array of {size - 1} elements")
     return size - 1, position
 
 
 def _compact_string(frame: memoryview | bytes, position: int) -> tuple[str, int]:
-    size, start = read_varint(frame, position)
+    size = frame[position]
+    start = position + 1
+    if size > 127:
+        size, start = read_varint(frame, position)
     position = start + size - 1
     if not size or position > len(frame):
         raise PeerError(f"string of {size - 1} bytes")

@@ -1,6 +1,6 @@
 """The header in front of every request body. Pure: a frame in, numbers and a client id out.
 
-v1  api_key int16 | api_version int16 | correlation_id int32 | client_id nullable string (int16 length)
+v1  api_key int16 | api_version int16 | correlation_id int32 | client_id int16 length (-1 null)
 v2  the same, then tagged fields (KIP-482)
 """
 
@@ -27,7 +27,7 @@ class RequestHeader(NamedTuple):
 
 
 def parse_request_header(frame: memoryview | bytes) -> RequestHeader:
-    """The header of a frame (without its 4-byte size). Raises PeerError when it is cut short or malformed."""
+    """The header of a frame (without its 4-byte size). Raises PeerError when it is malformed."""
     try:
         api_key, api_version, correlation_id, size = _unpack(frame, 0)
     except struct.error:

@@ -1,7 +1,8 @@
 """How a message class describes its own wire layout, and how one version of it is looked up.
 
-A message is one dataclass for all versions; each field carries `wire(...)` metadata with its Kafka type and the
-versions that have it, just as in Kafka's message definitions. Knows nothing about bytes: see reader and writer.
+A message is one dataclass for all versions; each field carries `wire(...)` metadata with its Kafka
+type and the versions that have it, just as in Kafka's message definitions. Knows nothing about
+bytes: see reader and writer.
 """
 
 import types
@@ -33,7 +34,7 @@ NEUTRAL: Final[Mapping[str, object]] = {
     "bytes": b"",
     "records": b"",
 }
-"""What a field without a declared default holds when its version does not carry it; structs: None."""
+"""What a field without a default holds when its version does not carry it; structs: None."""
 
 
 class Wire(NamedTuple):
@@ -56,7 +57,7 @@ def wire(
     nullable_until: int = NEWEST,
     tag: int | None = None,
 ) -> dict[str, Wire]:
-    """Dataclass metadata of a field that versions `since` to `until` carry, nullable in its own range."""
+    """Dataclass metadata of a field that versions `since` to `until` carry; both ends count."""
     return {"wire": Wire(kafka_type, since, until, nullable_since, nullable_until, tag)}
 
 

@@ -1,4 +1,4 @@
-"""Produce (API key 0), versions 3-13: requests scanned without copying a record, responses packed by hand.
+"""Produce (API key 0), versions 3-13: requests scanned without copying a record, responses packed.
 
 request   v3  transactional_id acks timeout_ms [topic [partition records]]
           v9  compact lengths and tags; v13 topic ids in place of names
@@ -44,6 +44,7 @@ _i16: Final = struct.Struct(">h").unpack_from
 _i32: Final = struct.Struct(">i").unpack_from
 _i32_pair: Final = struct.Struct(">ii").unpack_from
 _acks_timeout_count: Final = struct.Struct(">hii").unpack_from
+_index_and_size: Final = struct.Struct(">iB").unpack_from
 _acks_timeout: Final = struct.Struct(">hi").unpack_from
 
 
@@ -53,12 +54,12 @@ class ProducedTopic(NamedTuple):
     name: str | None
     topic_id: UUID | None
     partitions: "list[tuple[int, memoryview | None]]"
-    """Partition index and its record bytes, a view on the frame; None where the client sent null."""
+    """Partition index and its record bytes, a view on the frame; None where they were null."""
 
 
 @dataclass(slots=True)
 class ProduceRequest:
-    """A produce request whose records are still in the frame: use them before the buffer is used again."""
+    """A produce request; its records are still in the frame, so use them before it is reused."""
 
     transactional_id: str | None
     acks: int
@@ -83,7 +84,7 @@ ProducedTopicResult = tuple[str | None, UUID | None, Sequence[ProducedPartition]
 
 
 def scan_produce_request(version: int, frame: memoryview, position: int) -> ProduceRequest:
-    """The request whose body begins at `position`; bytes left over are ignored. Raises PeerError."""
+    """The request whose body begins at `position`; leftovers are ignored. Raises PeerError."""
     try:
         if version < _FLEXIBLE:
             return _scan_plain(frame, position)
@@ -139,12 +140,13 @@ def _scan_plain(frame: memoryview, position: int) -> ProduceRequest:
 
 def _scan_compact(frame: memoryview, position: int, *, by_id: bool) -> ProduceRequest:
     end = len(frame)
-    size, position = read_varint(frame, position)
     transactional_id = None
-    if size:
-        start = position
-        position += size - 1
+    if frame[position]:
+        size, start = read_varint(frame, position)
+        position = start + size - 1
         transactional_id = str(frame[start:position], "utf-8")
+    else:
+        position += 1
     acks, timeout_ms = _acks_timeout(frame, position)
     count, position = read_varint(frame, position + 6)
     if not count:
@@ -165,13 +167,18 @@ def _scan_compact(frame: memoryview, position: int, *, by_id: bool) -> ProduceRe
                 raise PeerError("topic name is null")
             position = start + size - 1
             name = str(frame[start:position], "utf-8")
-        count, position = read_varint(frame, position)
+        count = frame[position]
+        position += 1
+        if count > 127:
+            count, position = read_varint(frame, position - 1)
         if not count:
             raise PeerError("partitions are null")
         partitions: list[tuple[int, memoryview | None]] = []
         for _ in range(count - 1):
-            (index,) = _i32(frame, position)
-            size, start = read_varint(frame, position + 4)
+            index, size = _index_and_size(frame, position)
+            start = position + 5
+            if size > 127:
+                size, start = read_varint(frame, position + 4)
             if size:
                 position = start + size - 1
                 if position >= end:
@@ -183,7 +190,8 @@ def _scan_compact(frame: memoryview, position: int, *, by_id: bool) -> ProduceRe
             position = skip_tags(frame, position, end) if frame[position] else position + 1
         position = skip_tags(frame, position, end) if frame[position] else position + 1
         topics.append(ProducedTopic(name, topic_id, partitions))
-    skip_tags(frame, position, end)
+    if frame[position]:
+        skip_tags(frame, position, end)
     return ProduceRequest(transactional_id, acks, timeout_ms, topics)
 
 
@@ -194,7 +202,7 @@ _compact_head: Final = struct.Struct(">iixBB").pack
 _id_head: Final = struct.Struct(">iixB16s").pack
 _prefix: Final = struct.Struct(">ii").pack
 
-# One partition (count in front) up to the throttle time, which in the plain layouts ends the message.
+# One partition (count in front) up to the throttle time, which ends the plain layouts.
 _TAIL_FORMATS: Final = {
     3: ">iihqqi",
     5: ">iihqqqi",
@@ -245,7 +253,7 @@ def _pack_one(
     partition: ProducedPartition,
     throttle_time_ms: int,
 ) -> bytes | None:
-    """The common frame of one partition without message or hint; None where it does not fit the fixed layout."""
+    """The common frame: one partition, no message, no hint. None where that does not fit."""
     index, error, base, time_ms, log_start, message, leader = partition
     if message is not None or leader is not None:
         return None

@@ -1,19 +1,19 @@
 """Compiles a decoder for one version of a message class, from the layout that its fields carry.
 
-Written for input that nobody vouches for: every length is held against what is left of the buffer before anything is
-made of it, and unknown tagged fields are skipped (KIP-482). Raises PeerError, or one of MALFORMED, on broken input.
-
-Shape of a compiled decoder: `read(buffer: bytes, position: int, end: int) -> (message, position after it)`.
+Written for input that nobody vouches for: every length is held against what is left of the buffer
+before anything is made of it, and unknown tagged fields are skipped (KIP-482). kio's native reader
+does neither: a count of 2^31 aborts the process. A compiled decoder is
+`read(buffer: bytes, position: int, end: int) -> (message, position after it)`.
 """
 
 import struct
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import UUID
 
-from cluster.model.errors import ErrorCode, PeerError
+from cluster.model.errors import ErrorCode, PeerError, ensure
 from cluster.protocol.layout import STRUCT, WireField, fields_at
 
 Decoder = Callable[[bytes, int, int], tuple[Any, int]]
@@ -24,7 +24,7 @@ MALFORMED: Final = (
     ValueError,
     OverflowError,
 )
-"""What a compiled decoder may raise on broken input, besides PeerError (UnicodeDecodeError is a ValueError)."""
+"""What a decoder may raise on broken input besides PeerError (bad UTF-8 is a ValueError)."""
 
 FORMATS: Final = {
     "bool": "?",
@@ -57,7 +57,10 @@ def truncated() -> PeerError:
 
 
 def read_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
-    """An unsigned varint of at most five bytes and the position after it. Raises PeerError, IndexError."""
+    """An unsigned varint of at most five bytes, and the position after it.
+
+    Raises PeerError, IndexError.
+    """
     value = buffer[position]
     position += 1
     if value < 0x80:
@@ -75,7 +78,7 @@ def read_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
 def tag_spans(
     buffer: bytes | memoryview, position: int, end: int
 ) -> tuple[dict[int, tuple[int, int]], int]:
-    """Tagged fields at `position`: tag to (start, end) of its value, and the position after all of them."""
+    """Tagged fields at `position`, as tag to (start, end) of its value, and where they end."""
     count, position = read_varint(buffer, position)
     if count > end - position:
         raise truncated()
@@ -119,7 +122,7 @@ def decoder_of(message: type[Any], version: int, *, flexible: bool) -> Decoder:
 
 
 class _ReaderCompiler:
-    """Writes the text of one decoder; nested structs become decoders of their own, called by name."""
+    """Writes the text of one decoder; nested structs become decoders of their own."""
 
     def __init__(self, *, flexible: bool) -> None:
         self.flexible = flexible
@@ -249,13 +252,16 @@ class _ReaderCompiler:
 
     def _nested(self, field: WireField, version: int) -> str:
         name = f"read_{field.name}"
-        self.names[name] = decoder_of(field.struct, version, flexible=self.flexible)  # type: ignore[arg-type]  # a struct field always has its class
+        ensure(field.struct is not None, f"{field.name} has a struct type and no class")
+        self.names[name] = decoder_of(
+            cast(type[Any], field.struct), version, flexible=self.flexible
+        )
         return name
 
     def _array(self, field: WireField, version: int, depth: int) -> None:
         self._length("i", depth)
         self._null(field, depth)
-        # Each element takes a byte at least, so a count beyond the rest of the frame is a lie that costs nothing.
+        # Each element takes a byte at least: a count beyond the rest of the frame is a lie.
         self._emit("elif size > end - position:", depth)
         self._emit("raise truncated()", depth + 1)
         self._emit("else:", depth)

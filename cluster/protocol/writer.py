@@ -1,15 +1,16 @@
 """Compiles an encoder for one version of a message class, from the layout that its fields carry.
 
-A None where the version has no null becomes that version's neutral value, since only newer versions could say it.
-Shape of a compiled encoder: `write(message, out: bytearray) -> None`, which appends.
+A None where the version has no null becomes that version's neutral value, since only newer versions
+could say it. A compiled encoder is `write(message, out: bytearray) -> None`, which appends.
 """
 
 import struct
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, cast
 from uuid import UUID
 
+from cluster.model.errors import ensure
 from cluster.protocol.layout import STRUCT, WireField, fields_at
 from cluster.protocol.reader import FORMATS, NO_UUID
 
@@ -64,7 +65,7 @@ def encoder_of(message: type[Any], version: int, *, flexible: bool) -> Encoder:
 
 
 class _WriterCompiler:
-    """Writes the text of one encoder; nested structs become encoders of their own, called by name."""
+    """Writes the text of one encoder; nested structs become encoders of their own."""
 
     def __init__(self, *, flexible: bool) -> None:
         self.flexible = flexible
@@ -163,7 +164,10 @@ class _WriterCompiler:
 
     def _nested(self, field: WireField, version: int) -> str:
         name = f"write_{field.name}"
-        self.names[name] = encoder_of(field.struct, version, flexible=self.flexible)  # type: ignore[arg-type]  # a struct field always has its class
+        ensure(field.struct is not None, f"{field.name} has a struct type and no class")
+        self.names[name] = encoder_of(
+            cast(type[Any], field.struct), version, flexible=self.flexible
+        )
         return name
 
     def _array(self, field: WireField, version: int, depth: int) -> None:

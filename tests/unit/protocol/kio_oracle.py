@@ -1,4 +1,4 @@
-"""kio as the oracle: its generated messages, its bytes, and the same message as one of our classes."""
+"""kio as the oracle: its messages, its bytes, and the same message as one of our classes."""
 
 import io
 from dataclasses import fields, is_dataclass
@@ -69,7 +69,7 @@ def response_of(key: int, theirs: Any) -> Any:
 
 
 def converted(ours: type[Any], theirs: Any) -> Any:
-    """Our class with the fields of kio's message; those that its version lacks take the neutral value."""
+    """Our class with the fields of kio's message; those that its version lacks are neutral."""
     layout = {each.name: each for each in fields_at(ours, int(type(theirs).__version__))}
     names = {each.name for each in fields(theirs)}
     assert names == {name for name, each in layout.items() if each.is_carried}

@@ -39,7 +39,7 @@ PARTITIONS = st.builds(
     log_start_offset=I64,
     aborted_transactions=st.none() | st.lists(st.tuples(I64, I64), max_size=2),
     preferred_read_replica=I32,
-    diverging_epoch=st.none() | st.tuples(I32, I64),
+    diverging_epoch=st.none() | st.tuples(I32, I64) | st.just((-1, -1)),
     current_leader=st.none() | st.tuples(I32, I32) | st.just((-1, -1)),
 )
 TOPICS = st.lists(

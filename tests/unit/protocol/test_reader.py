@@ -1,4 +1,4 @@
-"""What the adapter's tests cannot reach: unknown tags, bombs, and shapes that no served message has yet."""
+"""What the adapter's tests cannot reach: unknown tags, bombs, shapes that no message has yet."""
 
 import struct
 from dataclasses import dataclass, field
