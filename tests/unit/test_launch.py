@@ -1,0 +1,115 @@
+import pytest
+
+from cluster import launch
+from cluster.config import broker as keys
+from cluster.launch import StartOptions, make_plan
+from cluster.model.errors import UserError
+from cluster.supervisor.plan import DataDir
+from cluster.supervisor.state_file import write_state
+
+NO_NOTE = pytest.fail
+
+
+@pytest.fixture
+def settings_of_brokers(monkeypatch):
+    """What `run_broker` would be given, by broker."""
+    seen = []
+    monkeypatch.setattr(
+        launch, "run_broker", lambda settings, run_dir, ready: seen.append((settings, run_dir))
+    )
+
+    def collect(plan):
+        for spec in plan.brokers:
+            spec.run(lambda facts: None)
+        return [settings for settings, _ in seen]
+
+    return collect
+
+
+def options(path, **chosen) -> StartOptions:
+    return StartOptions(**{"data_dir": path, "port": 0, "registry_port": 0, **chosen})
+
+
+def test_three_brokers_and_a_registry_unless_told_otherwise(tmp_path):
+    plan = make_plan(options(tmp_path), NO_NOTE)
+    assert [spec.name for spec in plan.children] == ["registry", "broker-0", "broker-1", "broker-2"]
+    assert plan.registry_address == plan.registry.address
+    assert len(set(plan.bootstrap.split(","))) == 3
+
+
+def test_each_broker_has_its_own_values_and_all_share_the_rest(tmp_path, settings_of_brokers):
+    config = tmp_path / "server.properties"
+    config.write_text("log.segment.bytes=1000\nnum.partitions=4\n")
+    plan = make_plan(
+        options(tmp_path, brokers=2, config=config, overrides=("num.partitions=5",)), NO_NOTE
+    )
+    brokers = settings_of_brokers(plan)
+    assert [settings[keys.BROKER_ID] for settings in brokers] == [0, 1]
+    for spec, settings in zip(plan.brokers, brokers, strict=True):
+        assert settings[keys.LISTENERS][0].port == spec.port
+        assert settings[keys.ADVERTISED_LISTENERS][0].port == spec.port
+        assert settings[keys.LOG_DIRS] == (str(tmp_path / spec.name),)
+        assert settings[keys.ZOOKEEPER_CONNECT] == plan.registry_address
+        assert settings[keys.LOG_SEGMENT_BYTES] == 1000
+        assert settings[keys.NUM_PARTITIONS] == 5
+        assert settings[keys.DEFAULT_REPLICATION_FACTOR] == 2
+
+
+def test_somebody_elses_registry_is_used_and_none_is_started(tmp_path, settings_of_brokers):
+    plan = make_plan(options(tmp_path, overrides=("zookeeper.connect=zk:2181/milena",)), NO_NOTE)
+    assert plan.registry is None
+    assert plan.registry_address == "zk:2181/milena"
+    assert settings_of_brokers(plan)[0][keys.ZOOKEEPER_CONNECT] == "zk:2181/milena"
+
+
+def test_a_stock_kafka_file_works_and_what_is_replaced_is_said(tmp_path):
+    config = tmp_path / "server.properties"
+    config.write_text("broker.id=0\nnum.io.threads=8\nlog.dirs=/tmp/kafka-logs\n")
+    notes = []
+    make_plan(options(tmp_path, config=config), notes.append)
+    assert notes == [
+        f"From {config}, `start` sets itself: broker.id, log.dirs.",
+        "Without effect here: num.io.threads.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("chosen", "message"),
+    [
+        ({"overrides": ("listeners=PLAINTEXT://:1",)}, "use --host, --port"),
+        ({"overrides": ("advertised.listeners=PLAINTEXT://a:1",)}, "--advertised-host"),
+        ({"overrides": ("log.segmnt.bytes=1",)}, "did you mean log.segment.bytes"),
+        ({"overrides": ("num.partitions",)}, "key=value"),
+        ({"port": 65_535}, r"65536 \(broker 1\) is too high"),
+    ],
+)
+def test_mistakes_are_refused_before_anything_starts(tmp_path, chosen, message):
+    with pytest.raises(UserError, match=message):
+        make_plan(options(tmp_path, **chosen), NO_NOTE)
+
+
+def test_brokers_on_every_address_are_advertised_where_clients_reach_them(
+    tmp_path, settings_of_brokers
+):
+    plan = make_plan(options(tmp_path, brokers=1, host="0.0.0.0"), NO_NOTE)
+    assert settings_of_brokers(plan)[0][keys.ADVERTISED_LISTENERS][0].host == "127.0.0.1"
+    named = make_plan(
+        options(tmp_path, brokers=1, host="0.0.0.0", advertised_host="me.example"), NO_NOTE
+    )
+    (_, settings) = settings_of_brokers(named)
+    assert settings[keys.ADVERTISED_LISTENERS][0].host == "me.example"
+
+
+def test_the_number_of_brokers_is_remembered_and_never_falls(tmp_path):
+    write_state(DataDir(tmp_path).state_file, {"brokers": [{}, {}]})
+    assert len(make_plan(options(tmp_path), NO_NOTE).brokers) == 2
+    assert len(make_plan(options(tmp_path, brokers=4), NO_NOTE).brokers) == 4
+    with pytest.raises(UserError, match="holds the data of 2 brokers"):
+        make_plan(options(tmp_path, brokers=1), NO_NOTE)
+
+
+def test_a_directory_with_other_files_is_not_taken(tmp_path):
+    (tmp_path / "thesis.txt").write_text("irreplaceable")
+    with pytest.raises(UserError, match="not Milena's"):
+        launch.start(options(tmp_path), 0, NO_NOTE)
+    assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
