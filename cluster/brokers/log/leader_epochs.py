@@ -1,6 +1,6 @@
 """Which leader epoch began at which offset; the `leader-epoch-checkpoint` file (KIP-101)."""
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from pathlib import Path
 from typing import Final
 
@@ -56,8 +56,9 @@ class LeaderEpochs:
             self.write()
 
     def note(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """As `begin`, for recovery: the caller writes the file when it is through."""
-        self._add(epoch, start_offset)
+        """A batch of the log says so; for recovery, which writes the file when it is through."""
+        if epoch > self.latest:
+            self._add(epoch, start_offset)
 
     def _add(self, epoch: LeaderEpoch, start_offset: Offset) -> bool:
         if epoch < 0 or (epoch == self.latest and start_offset >= self._start_offsets[-1]):
@@ -94,14 +95,17 @@ class LeaderEpochs:
 
     def truncate_from_end(self, end_offset: Offset) -> None:
         """Forget epochs that begin at or after the new log end."""
-        changed = False
-        while self._start_offsets and self._start_offsets[-1] >= end_offset:
-            self._epochs.pop()
-            self._start_offsets.pop()
-            changed = True
-        if changed:
-            self.latest = self._epochs[-1] if self._epochs else NO_EPOCH
+        if self.forget_from(end_offset):
             self.write()
+
+    def forget_from(self, offset: Offset) -> bool:
+        """Forget epochs that begin at or after an offset, in memory; True when there were any."""
+        kept = bisect_left(self._start_offsets, offset)
+        if kept == len(self._epochs):
+            return False
+        del self._epochs[kept:], self._start_offsets[kept:]
+        self.latest = self._epochs[-1] if self._epochs else NO_EPOCH
+        return True
 
     def truncate_from_start(self, start_offset: Offset) -> None:
         """Forget epochs that end before the new log start; the one at the start begins there."""

@@ -125,6 +125,8 @@ def _load_segments(
     """Trust segments before `first_scanned`, scan the others; returns what is left and its end."""
     log_end = Offset(segments[0].base_offset)
     last = len(segments) - 1
+    if first_scanned <= last:
+        epochs.forget_from(Offset(segments[first_scanned].base_offset))
     for slot, segment in enumerate(segments):
         active = slot == last
         if segment.base_offset < log_end:
@@ -169,7 +171,7 @@ def _trust(segment: Segment, *, active: bool) -> bool:
 
 
 def scan_segment(segment: Segment, epochs: LeaderEpochs) -> Scan:
-    """Check every batch of a segment, rebuild its indexes, take its epochs into account."""
+    """Check every batch of a segment, rebuild its indexes and what it says of epochs."""
     segment.start_indexing()
     size = segment.file.size_bytes
     position, next_offset = 0, segment.base_offset

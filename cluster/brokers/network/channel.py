@@ -3,7 +3,8 @@
 The channel never looks inside a frame (protocol guide: 4-byte size, then the request). Bytes are
 received into one buffer that all channels of a server share; only a frame that has not arrived
 whole is moved into a buffer of its own, so a small request costs no copy and a large one is
-received straight into the memory it is processed from.
+received straight into the memory it is processed from. Whoever processes a frame must not keep views
+of it: both kinds of buffer are used again.
 
     mute reason        set by                              cleared by
     RESPONSE_PENDING   a request was handed over           its response is written to the socket
@@ -86,12 +87,12 @@ class ChannelOwner(Protocol):
         """The channel is gone; `reason` is None when the peer closed it between two requests."""
         ...
 
-    def reserve_memory(self, channel: "Channel", size_bytes: int) -> bool:
-        """Whether a frame of this size may be buffered now; False mutes the channel."""
+    def take_buffer(self, channel: "Channel", size_bytes: int) -> bytearray | None:
+        """A buffer of at least that size for one frame; None mutes the channel until there is one."""
         ...
 
-    def release_memory(self, size_bytes: int) -> None:
-        """A buffered frame has been processed or dropped."""
+    def give_back(self, buffer: bytearray, size_bytes: int) -> None:
+        """The frame in that buffer has been processed or dropped."""
         ...
 
 
@@ -110,6 +111,7 @@ class Channel:
         "_out",
         "_owner",
         "_partial",
+        "_partial_size",
         "_socket",
         "attachment",
         "last_active_ms",
@@ -134,6 +136,7 @@ class Channel:
         """Whatever the request layer remembers about this connection."""
         self._backlog = b""
         self._partial: bytearray | None = None
+        self._partial_size = 0
         self._fill = 0
         self._out: deque[Outgoing] = deque()
         self._is_processing = False
@@ -157,8 +160,13 @@ class Channel:
                 self._receive()
         except PeerError as error:
             self.close(str(error))
-        except (ConnectionError, TimeoutError, OSError) as error:
-            self.close(f"connection lost: {error.strerror or error}")
+        except OSError as error:
+            self._on_lost(error)
+
+    def _on_lost(self, error: OSError) -> None:
+        # A reset between two requests is how many clients leave.
+        in_request = self._partial is not None or self._backlog or self.mute_reasons
+        self.close(f"connection lost: {error.strerror or error}" if in_request else None)
 
     def _receive(self) -> None:
         self.last_active_ms = self._owner.loop.now_ms
@@ -180,17 +188,19 @@ class Channel:
 
     def _receive_into_partial(self, partial: bytearray) -> None:
         try:
-            received = self._socket.recv_into(memoryview(partial)[self._fill :])
+            received = self._socket.recv_into(memoryview(partial)[self._fill : self._partial_size])
         except (BlockingIOError, InterruptedError):
             return
         if received == 0:
             self.close("closed in the middle of a request")
             return
         self._fill += received
-        if self._fill == len(partial):
+        if self._fill == self._partial_size:
             self._partial = None
-            self._owner.release_memory(len(partial))
-            self._hand_over(memoryview(partial).toreadonly())
+            try:
+                self._hand_over(memoryview(partial)[: self._partial_size].toreadonly())
+            finally:
+                self._owner.give_back(partial, self._partial_size)
             self._after_processing()
 
     def _process(self, received: memoryview) -> None:
@@ -206,12 +216,13 @@ class Channel:
                 )
             frame_end = position + 4 + size
             if frame_end > end:
-                if not self._owner.reserve_memory(self, size):
+                partial = self._owner.take_buffer(self, size)
+                if partial is None:
                     break
-                partial = bytearray(size)
                 self._fill = end - position - 4
-                partial[: self._fill] = received[position + 4 :]
+                partial[: self._fill] = received[position + 4 : end]
                 self._partial = partial
+                self._partial_size = size
                 position = end
                 break
             self._hand_over(received[position + 4 : frame_end])
@@ -255,8 +266,8 @@ class Channel:
                 self._resume()
             except PeerError as error:
                 self.close(str(error))
-            except (ConnectionError, TimeoutError, OSError) as error:
-                self.close(f"connection lost: {error.strerror or error}")
+            except OSError as error:
+                self._on_lost(error)
 
     def mute(self, reason: MuteReason) -> None:
         """Stop reading for this reason too."""
@@ -272,8 +283,8 @@ class Channel:
                 self._resume()
             except PeerError as error:
                 self.close(str(error))
-            except (ConnectionError, TimeoutError, OSError) as error:
-                self.close(f"connection lost: {error.strerror or error}")
+            except OSError as error:
+                self._on_lost(error)
 
     def _resume(self) -> None:
         if self._out:
@@ -367,7 +378,7 @@ class Channel:
         self._socket.close()
         self._out.clear()
         if self._partial is not None:
-            self._owner.release_memory(len(self._partial))
+            self._owner.give_back(self._partial, self._partial_size)
             self._partial = None
         if self.on_close is not None:
             self.on_close()

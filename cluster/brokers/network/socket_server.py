@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
+from cluster.brokers.network.buffer_pool import BufferPool
 from cluster.brokers.network.channel import Channel, MuteReason
 from cluster.model.errors import UserError
 from cluster.runtime.loop import READABLE, EventLoop
@@ -66,6 +67,7 @@ class SocketServer:
         self._channels: dict[Channel, str] = {}
         self._per_ip: Counter[str] = Counter()
         self._queued_bytes = 0
+        self._buffers = BufferPool()
         self._waiting_for_memory: deque[Channel] = deque()
         loop.call_every(max(100, min(options.max_idle_ms // 4, 10_000)), self._close_idle)
 
@@ -141,8 +143,8 @@ class SocketServer:
         if not self._accepting and self._listening and not self._is_full():
             self.start_accepting()
 
-    def reserve_memory(self, channel: Channel, size_bytes: int) -> bool:
-        """Count a frame that is being received; mute the channel when that is too much.
+    def take_buffer(self, channel: Channel, size_bytes: int) -> bytearray | None:
+        """A buffer for a frame that is being received; mute the channel when too much is held.
 
         A single frame is always admitted when nothing else is held, so none can starve.
         """
@@ -150,13 +152,14 @@ class SocketServer:
         if limit > 0 and self._queued_bytes > 0 and self._queued_bytes + size_bytes > limit:
             channel.mute_reasons |= MuteReason.MEMORY
             self._waiting_for_memory.append(channel)
-            return False
+            return None
         self._queued_bytes += size_bytes
-        return True
+        return self._buffers.take(size_bytes)
 
-    def release_memory(self, size_bytes: int) -> None:
-        """Give bytes back; the channels that wait for them go on after this turn."""
+    def give_back(self, buffer: bytearray, size_bytes: int) -> None:
+        """Keep the buffer for another frame; the channels that wait for memory go on after this turn."""
         self._queued_bytes -= size_bytes
+        self._buffers.give_back(buffer)
         if self._waiting_for_memory:
             self.loop.defer(self._admit_waiting)
 
