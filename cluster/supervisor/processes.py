@@ -129,7 +129,7 @@ def _run(spec: ChildSpec, report_fd: int) -> int:
     try:
         spec.run(lambda facts: report({"ready": facts}))
     except (UserError, StorageFailed) as problem:
-        log.error("%s", problem)
+        log.error("%s", problem)  # noqa: TRY400 - a person's mistake, not a bug of ours
         report({"failed": str(problem)})
         return 1
     except (Exception, InvariantViolated) as problem:
