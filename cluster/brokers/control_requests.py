@@ -13,13 +13,14 @@ from cluster.coordinator.controller.topic_plans import NewTopic
 from cluster.coordinator.controller.update import decode_update
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode, PeerError
-from cluster.model.ids import BrokerEpoch, BrokerId, PartitionEpoch, TopicPartition
+from cluster.model.ids import NO_BROKER, BrokerEpoch, BrokerId, PartitionEpoch, TopicPartition
 from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
 
 _ASK_TIMEOUT_MS = 3_000
 _AUTO_CREATE_TIMEOUT_MS = 10_000
+_LOOK_FOR_CONTROLLER_MS = 20
 
 
 class ControlRequests:
@@ -146,13 +147,45 @@ class ControlRequests:
         self._ask_controller("create_topics", {"names": names}, on_reply, _AUTO_CREATE_TIMEOUT_MS)
 
     def ask_controlled_shutdown(self, on_done: Callable[[bool], None], timeout_ms: int) -> None:
-        """Have our leaderships moved away before we stop."""
-        self._ask_controller(
-            "controlled_shutdown",
-            {"broker": self._local_id},
-            lambda answer: on_done(bool(answer and answer.get("done"))),
-            timeout_ms,
-        )
+        """Have our leaderships moved away before we stop; calls back once, within the timeout.
+
+        Whoever becomes the controller meanwhile is asked again: when a whole cluster stops, the
+        controller that we know may be the broker that has just stopped.
+        """
+        deadline_ms = self._loop.now_ms + timeout_ms
+        asked = NO_BROKER
+        is_over = False
+
+        def finish(is_done: bool) -> None:
+            nonlocal is_over
+            if not is_over:
+                is_over = True
+                on_done(is_done)
+
+        def on_reply(answer: Message | None) -> None:
+            nonlocal asked
+            if answer and answer.get("done"):
+                finish(True)
+            elif answer:
+                asked = NO_BROKER  # it is the controller no more
+
+        def look() -> None:
+            nonlocal asked
+            remaining_ms = deadline_ms - self._loop.now_ms
+            if is_over:
+                return
+            if remaining_ms <= 0:
+                finish(False)
+                return
+            controller = self._metadata.controller_id
+            if controller not in (asked, NO_BROKER):
+                asked = controller
+                self._ask_controller(
+                    "controlled_shutdown", {"broker": self._local_id}, on_reply, remaining_ms
+                )
+            self._loop.call_after(_LOOK_FOR_CONTROLLER_MS, look)
+
+        look()
 
     def _ask_controller(
         self,
