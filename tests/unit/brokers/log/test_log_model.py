@@ -169,9 +169,12 @@ class LogAgainstList(RuleBasedStateMachine):
     def crash_that_loses_a_tail(self, data: st.DataObject) -> None:
         path = self._crash()
         size = data.draw(st.integers(0, self.real_size))
-        content = path.read_bytes()[:size]
-        path.write_bytes(content + bytes(data.draw(st.sampled_from([0, 10, 5000]))))
-        self._lose_from(path, size)
+        before = path.read_bytes()[: self.real_size]
+        after = before[:size] + bytes(data.draw(st.sampled_from([0, 10, 5000])))
+        path.write_bytes(after)
+        # Lost bytes that were zero and come back as zeros are not lost.
+        same = (at for at, byte in enumerate(before) if after[at : at + 1] != bytes([byte]))
+        self._lose_from(path, next(same, self.real_size))
         self._recover()
 
     @rule(data=st.data())
@@ -253,4 +256,4 @@ class LogAgainstList(RuleBasedStateMachine):
 
 
 TestLogAgainstList = LogAgainstList.TestCase
-TestLogAgainstList.settings = settings(max_examples=600, stateful_step_count=40, deadline=None)
+TestLogAgainstList.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
