@@ -6,6 +6,7 @@ loop and answered once at its end.
 """
 
 import logging
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Protocol
@@ -219,7 +220,8 @@ class LeaderFetches:
         if data.size_bytes == 0:
             return None
         if session.by_file:
-            return FileSource(str(data.path), data.position, data.size_bytes)
+            inode = os.fstat(data.fileno()).st_ino
+            return FileSource(str(data.path), inode, data.position, data.size_bytes)
         return data.view()
 
     def _diverges(self, partition: Partition, position: FetchPosition) -> tuple[int, int] | None:

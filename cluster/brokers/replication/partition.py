@@ -165,4 +165,3 @@ class Partition:
         """Drop everything: the leader's log begins after the end of ours."""
         self.log.truncate_fully_and_start_at(offset)
         self._high_watermark = offset
-

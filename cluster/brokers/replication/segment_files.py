@@ -14,17 +14,21 @@ _OPEN_FILES_MAX: Final = 256
 
 
 class SegmentFiles:
-    """A small cache of the leaders' open segment files, least recently used first out."""
+    """A small cache of the leaders' open segment files, least recently used first out.
+
+    Invariant: no inode is in use again while we hold its file, so path and inode name one file.
+    """
 
     def __init__(self) -> None:
-        self._descriptors: OrderedDict[str, int] = OrderedDict()
+        self._open_files: OrderedDict[str, tuple[int, int]] = OrderedDict()
+        """Descriptor and inode by path."""
 
     def read_into(self, source: FileSource, target: memoryview) -> bool:
         """Fill `target` from the file; False when it cannot be had whole."""
         try:
-            descriptor = self._open(source.path)
+            descriptor = self._open(source.path, source.inode)
             filled = 0
-            while filled < source.size_bytes:
+            while descriptor is not None and filled < source.size_bytes:
                 count = os.preadv(descriptor, [target[filled:]], source.position + filled)
                 if count == 0:
                     break
@@ -38,21 +42,23 @@ class SegmentFiles:
 
     def close(self) -> None:
         """Close every file."""
-        for path in list(self._descriptors):
+        for path in list(self._open_files):
             self._forget(path)
 
-    def _open(self, path: str) -> int:
-        descriptor = self._descriptors.get(path)
-        if descriptor is not None:
-            self._descriptors.move_to_end(path)
-            return descriptor
+    def _open(self, path: str, inode: int) -> int | None:
+        """The file that the leader means; None when that path is another file by now."""
+        known = self._open_files.get(path)
+        if known is not None and known[1] == inode:
+            self._open_files.move_to_end(path)
+            return known[0]
+        self._forget(path)
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._descriptors[path] = descriptor
-        if len(self._descriptors) > _OPEN_FILES_MAX:
-            os.close(self._descriptors.popitem(last=False)[1])
-        return descriptor
+        self._open_files[path] = descriptor, os.fstat(descriptor).st_ino
+        if len(self._open_files) > _OPEN_FILES_MAX:
+            os.close(self._open_files.popitem(last=False)[1][0])
+        return descriptor if self._open_files[path][1] == inode else None
 
     def _forget(self, path: str) -> None:
-        descriptor = self._descriptors.pop(path, None)
-        if descriptor is not None:
-            os.close(descriptor)
+        known = self._open_files.pop(path, None)
+        if known is not None:
+            os.close(known[0])

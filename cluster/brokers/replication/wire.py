@@ -7,7 +7,7 @@
              partitions: [topic, partition, leader_epoch, error, high_watermark, log_start_offset,
                           diverging, source]
              diverging: null, or [epoch, end_offset] (KIP-595)
-             source:    null, [path, position, size_bytes] (same machine), or size_bytes (next frame)
+             source:    null, [path, inode, position, size_bytes] (same machine), or size_bytes (next frame)
 
 A session is the leader's memory of what one follower wants, so that a request names only what
 changed since the last one (as KIP-227 does for clients). Session 0, or a sequence that does not
@@ -50,9 +50,14 @@ class FollowerFetch:
 
 @dataclass(frozen=True, slots=True)
 class FileSource:
-    """Record bytes that the follower reads from the leader's segment file itself (REP5)."""
+    """Record bytes that the follower reads from the leader's segment file itself (REP5).
+
+    The inode tells a file from another one that got the same path later: of a topic that was
+    deleted and created anew, or of a compacted segment.
+    """
 
     path: str
+    inode: int
     position: int
     size_bytes: int
 
@@ -130,7 +135,12 @@ def encode_answer(answer: FetchAnswer) -> list[bytes | memoryview]:
     for p in answer.partitions:
         source: object = None
         if isinstance(p.records, FileSource):
-            source = (p.records.path, p.records.position, p.records.size_bytes)
+            source = (
+                p.records.path,
+                p.records.inode,
+                p.records.position,
+                p.records.size_bytes,
+            )
         elif p.records is not None:
             source = len(p.records)
             frames.append(p.records)
