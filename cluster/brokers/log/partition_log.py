@@ -127,6 +127,7 @@ class PartitionLog:
         self._limits = options.limits
         self._codec = options.codec
         self._files.active.options = options
+        self.producers.expiration_ms = options.producer_id_expiration_ms
 
     # Append
 
@@ -165,6 +166,8 @@ class PartitionLog:
         active = self._files.active
         if active.must_roll(size, last_offset, timestamp_ms, now_ms):
             active = self._roll(base_offset, now_ms)
+        if leader_epoch != self.epochs.latest:
+            self.epochs.begin(leader_epoch, base_offset)  # may fail, so before the batch is there
         file = active.file
         position = file.append(records)
         mapping = file.writable()
@@ -173,8 +176,6 @@ class PartitionLog:
             with memoryview(mapping) as whole, whole[position : position + size] as batch:
                 stamp_log_append_time(batch, header.attributes, append_time_ms)
         active.note_batch(base_offset, last_offset, timestamp_ms, position, size)
-        if leader_epoch != self.epochs.latest:
-            self.epochs.begin(leader_epoch, base_offset)
         if has_producer:
             self.producers.record(header, base_offset, timestamp_ms)
         self._ended_at(last_offset, now_ms)
@@ -204,6 +205,7 @@ class PartitionLog:
             except Refused:
                 active.file.erase(position, position + size_bytes)
                 raise
+            self._begin_replicated_epochs(headers)
             if headers and not active.can_hold(headers[-1].last_offset):
                 copied = bytes(written)
                 active.file.erase(position, position + size_bytes)
@@ -224,6 +226,13 @@ class PartitionLog:
             space[:] = records
         self.commit_reserved(len(records), now_ms)
 
+    def _begin_replicated_epochs(self, headers: list[BatchHeader]) -> None:
+        latest = self.epochs.latest
+        for header in headers:
+            if header.partition_leader_epoch > latest:
+                latest = LeaderEpoch(header.partition_leader_epoch)
+                self.epochs.begin(latest, Offset(header.base_offset))
+
     def _note_replicated(self, active: Segment, header: BatchHeader, position: int) -> None:
         active.note_batch(
             header.base_offset,
@@ -232,9 +241,6 @@ class PartitionLog:
             position,
             header.size_bytes,
         )
-        epoch = LeaderEpoch(header.partition_leader_epoch)
-        if epoch > self.epochs.latest:
-            self.epochs.begin(epoch, Offset(header.base_offset))
         if header.producer_id >= 0:
             self.producers.replay(header, active.file.view(position, header.size_bytes))
 

@@ -72,10 +72,10 @@ class ProducerEntry:
 class ProducerState:
     """All producer ids of one partition."""
 
-    __slots__ = ("_expiration_ms", "entries")
+    __slots__ = ("entries", "expiration_ms")
 
     def __init__(self, expiration_ms: int) -> None:
-        self._expiration_ms = expiration_ms
+        self.expiration_ms = expiration_ms
         self.entries: dict[int, ProducerEntry] = {}
 
     def check(self, header: BatchHeader) -> AppendedBatch | None:
@@ -169,7 +169,7 @@ class ProducerState:
             producer_id
             for producer_id, entry in self.entries.items()
             if entry.transaction_offset < 0
-            and now_ms - entry.last_timestamp_ms >= self._expiration_ms
+            and now_ms - entry.last_timestamp_ms >= self.expiration_ms
         ]
         for producer_id in idle:
             del self.entries[producer_id]

@@ -1,0 +1,153 @@
+"""A log directory: whose it is, its lock, its marker and its checkpoints."""
+
+from pathlib import Path
+
+import pytest
+
+from cluster.brokers.log.checkpoints import (
+    DamagedCheckpoint,
+    read_offsets,
+    read_properties,
+    read_topic_id,
+    replace_file,
+    write_topic_id,
+)
+from cluster.brokers.log.directories import deleted_name, parse_directory_name
+from cluster.brokers.log.log_directory import LogDirectory
+from cluster.model.errors import StorageFailed
+from cluster.model.ids import Offset, TopicPartition
+
+ORDERS = TopicPartition("orders", 0)
+DASHED = TopicPartition("a-b.c_d", 12)
+TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+def opened(path: Path, cluster_id: str = "abc", broker_id: int = 1) -> LogDirectory:
+    return LogDirectory.open(path / "broker-1", cluster_id, broker_id)
+
+
+def test_claims_a_new_directory(tmp_path: Path) -> None:
+    opened(tmp_path).close()
+    properties = read_properties(tmp_path / "broker-1" / "meta.properties")
+    assert properties == {"version": "0", "broker.id": "1", "cluster.id": "abc"}
+    opened(tmp_path).close()
+
+
+@pytest.mark.parametrize(("cluster_id", "broker_id"), [("xyz", 1), ("abc", 2), ("xyz", 2)])
+def test_refuses_a_strangers_directory(tmp_path: Path, cluster_id: str, broker_id: int) -> None:
+    opened(tmp_path).close()
+    with pytest.raises(StorageFailed) as raised:
+        opened(tmp_path, cluster_id, broker_id)
+    message = str(raised.value)
+    assert "belongs to broker 1 of cluster abc" in message
+    assert f"not to broker {broker_id} of cluster {cluster_id}" in message
+    opened(tmp_path).close()
+
+
+def test_one_opener_at_a_time(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    with pytest.raises(StorageFailed, match="in use by another process"):
+        opened(tmp_path)
+    first.close()
+    first.close()
+    opened(tmp_path).close()
+
+
+def test_the_clean_shutdown_marker_counts_once(tmp_path: Path) -> None:
+    first = opened(tmp_path)
+    assert not first.was_clean_shutdown
+    first.mark_clean_shutdown()
+    first.close()
+    second = opened(tmp_path)
+    assert second.was_clean_shutdown
+    second.close()
+    third = opened(tmp_path)
+    assert not third.was_clean_shutdown
+    third.close()
+
+
+def test_partitions_are_listed_and_leftovers_removed(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    for partition in (ORDERS, DASHED):
+        directory.create_partition(partition, TOPIC_ID)
+    doomed = directory.path / deleted_name("gone-3")
+    doomed.mkdir()
+    (doomed / "file").write_bytes(b"x")
+    (directory.path / "not a partition").mkdir()
+    directory.close()
+    again = opened(tmp_path)
+    assert again.partition_directories() == {
+        partition: again.path / str(partition) for partition in (ORDERS, DASHED)
+    }
+    assert not doomed.exists()
+    assert read_topic_id(again.partition_path(DASHED)) == TOPIC_ID
+    again.close()
+
+
+def test_checkpoints_are_kafkas(tmp_path: Path) -> None:
+    directory = opened(tmp_path)
+    offsets = {ORDERS: Offset(5), DASHED: Offset(2**40)}
+    for read, write, name in (
+        (directory.read_high_watermarks, directory.write_high_watermarks, "replication"),
+        (directory.read_recovery_points, directory.write_recovery_points, "recovery-point"),
+        (directory.read_log_start_offsets, directory.write_log_start_offsets, "log-start"),
+    ):
+        assert read() == {}
+        write(offsets)
+        assert read() == offsets
+        text = (directory.path / f"{name}-offset-checkpoint").read_text()
+        assert text == f"0\n2\na-b.c_d 12 {2**40}\norders 0 5\n"
+    directory.close()
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"1\n0\n", b"0\n2\norders 0 5\n", b"0\n1\norders 0\n", b"0\nx\n", b"\xff"]
+)
+def test_damaged_checkpoints_count_as_absent(tmp_path: Path, content: bytes) -> None:
+    directory = opened(tmp_path)
+    path = directory.path / "replication-offset-checkpoint"
+    path.write_bytes(content)
+    with pytest.raises(DamagedCheckpoint):
+        read_offsets(path)
+    assert directory.read_high_watermarks() == {}
+    directory.close()
+
+
+def test_partition_metadata_is_kafkas(tmp_path: Path) -> None:
+    write_topic_id(tmp_path, TOPIC_ID)
+    assert (tmp_path / "partition.metadata").read_text() == f"version: 0\ntopic_id: {TOPIC_ID}"
+    assert read_topic_id(tmp_path / "absent") is None
+
+
+def test_properties_with_comments_and_spaces(tmp_path: Path) -> None:
+    path = tmp_path / "meta.properties"
+    path.write_text("#\n#Mon Jan 01 00:00:00 UTC 2024\ncluster.id = x=y\nversion=0\n\n")
+    assert read_properties(path) == {"cluster.id": "x=y", "version": "0"}
+
+
+def test_a_file_that_cannot_be_written_is_a_storage_failure(tmp_path: Path) -> None:
+    with pytest.raises(StorageFailed, match="cannot write"):
+        replace_file(tmp_path / "absent" / "file", b"", sync=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "partition"),
+    [
+        ("orders-0", ORDERS),
+        ("a-b.c_d-12", DASHED),
+        ("orders", None),
+        ("-0", None),
+        ("orders-", None),
+        ("orders-x", None),
+        ("orders--1", TopicPartition("orders-", 1)),
+        ("orders-0.0123abcd-delete", None),
+    ],
+)
+def test_directory_names(name: str, partition: TopicPartition | None) -> None:
+    assert parse_directory_name(name) == partition
+
+
+def test_names_of_deleted_directories_fit_the_file_system() -> None:
+    name = deleted_name("t" * 249 + "-12345")
+    assert len(name) == 255
+    assert name.endswith("-delete")
