@@ -32,6 +32,7 @@ from cluster.config.topic import UNCLEAN_LEADER_ELECTION_ENABLE
 from cluster.coordinator.controller import registry_store
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller_driver import ControllerDriver
+from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.registry.kazoo_session import KazooSession
 from cluster.model.cluster import BrokerRegistration
@@ -131,7 +132,7 @@ class Broker:
             lambda partition, proposal: self._control.propose_isr(partition, proposal),
         )
         self._control = ControlRequests(
-            self._id, self._loop, self._metadata, self._roles, lambda: self._controller
+            self._id, self._loop, self._metadata, self._roles, lambda: self._controller_requests
         )
         self._control_link = ControlLink(
             self._zmq, self._loop, host, self._control.on_request, settings[keys.CONTROL_PORT]
@@ -165,6 +166,7 @@ class Broker:
             lambda overrides: topic_settings(settings, overrides)[UNCLEAN_LEADER_ELECTION_ENABLE],
             self._random,
         )
+        self._controller_requests = ControllerRequests(self._controller)
         self._pipeline = Pipeline(HANDLERS, self._services())
 
     def _services(self) -> Services:
@@ -178,7 +180,7 @@ class Broker:
             partitions=self._table,
             roles=self._roles,
             purgatory=self._purgatory,
-            controller=self._controller,
+            controller=self._controller_requests,
             request_topic_creation=self._control.request_topic_creation,
             producer_ids=ProducerIds(
                 lambda on_done, on_failed: self._registry.submit(

@@ -1,4 +1,4 @@
-"""What brokers ask of each other over the control link: the controller's updates, and requests to it."""
+"""What brokers ask of each other over the control link: updates, and requests to the controller."""
 
 import logging
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.coordinator.controller.control_link import ControlLink, Message, Reply
-from cluster.coordinator.controller.controller_driver import ControllerDriver
+from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.coordinator.controller.topic_plans import NewTopic
 from cluster.coordinator.controller.update import decode_update
 from cluster.model.cluster import PartitionState
@@ -32,7 +32,7 @@ class ControlRequests:
         loop: EventLoop,
         metadata: MetadataCache,
         roles: ReplicaRoles,
-        controller: Callable[[], ControllerDriver],
+        controller: Callable[[], ControllerRequests],
     ) -> None:
         self._local_id = local_id
         self._loop = loop
@@ -79,8 +79,7 @@ class ControlRequests:
             return
         now_ms = self._loop.now_ms
         gone = self._metadata.apply(update)
-        # Replicas take their roles before clients can learn of them from Metadata, which is answered
-        # on this same thread.
+        # Roles are taken before clients can learn of them: Metadata is answered on this thread.
         self._roles.remove_topics(gone)
         self._roles.take_topics(update.topics, self._metadata.brokers, now_ms)
         if update.is_full:
@@ -132,7 +131,7 @@ class ControlRequests:
         )
 
     def request_topic_creation(self, names: list[str]) -> None:
-        """Have missing topics created with default settings; those already asked for are left out."""
+        """Have missing topics created with default settings, unless that is under way."""
         names = [name for name in names if name not in self._being_created]
         if not names:
             return

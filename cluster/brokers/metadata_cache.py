@@ -1,4 +1,4 @@
-"""The broker's copy of the cluster's state: what Metadata answers from. Owned by the broker's thread."""
+"""The broker's copy of the cluster's state, on the broker's thread: Metadata answers from it."""
 
 import uuid
 

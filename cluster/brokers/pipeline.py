@@ -1,7 +1,7 @@
 """From a frame to an answer: header, dispatch, decode, handle, encode, send.
 
-The one place where a domain error becomes a fate: what a peer did wrong closes its connection, a bug
-of ours is logged with its trace and closes the connection too, since no correct answer is known.
+The one place where a domain error becomes a fate: what a peer did wrong closes its connection, a
+bug of ours is logged with its trace and closes it too, since no correct answer is known.
 """
 
 import logging

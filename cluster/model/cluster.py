@@ -1,4 +1,4 @@
-"""The cluster as its controller decides it and every broker caches it: brokers, topics, partitions."""
+"""The cluster as its controller decides it and brokers cache it: brokers, topics, partitions."""
 
 import uuid
 from collections.abc import Iterator, Mapping

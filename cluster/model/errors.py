@@ -1,4 +1,4 @@
-"""The four kinds of error and their fates (style: answer, peer broke the protocol, world failed, our bug)."""
+"""The kinds of error and their fates: an answer, a closed connection, a failed world, our bug."""
 
 from kio.schema.errors import ErrorCode
 
@@ -31,11 +31,11 @@ class StorageFailed(Exception):
 
 
 class UserError(Exception):
-    """A person's mistake on the command line or in a file: printed as one line, exit status 1."""
+    """A person's mistake, on the command line or in a file."""
 
 
 class InvariantViolated(BaseException):
-    """A bug of ours: the process must not continue. Not an Exception, so no blanket except keeps it."""
+    """A bug of ours: the process must not go on. Not an Exception, so no blanket except keeps it."""
 
 
 def ensure(condition: object, what: str) -> None:

@@ -1,4 +1,4 @@
-"""One thread's readiness loop: file descriptors, timers, end-of-turn calls, a wake-up from other threads.
+"""One thread's readiness loop: descriptors, timers, end-of-turn calls, wake-ups from other threads.
 
 A turn is: wait for readiness, run the callbacks of ready descriptors, due timers, calls posted by
 other threads, then the calls that were deferred during the turn. Deferred calls are how work is

@@ -1,4 +1,4 @@
-"""One module per API; `HANDLERS` is the only list of them: dispatch and ApiVersions come from it."""
+"""One module per API; dispatch and ApiVersions come from `HANDLERS`, the only list of them."""
 
 from typing import Final
 

@@ -1,7 +1,7 @@
 """DescribeConfigs (API key 32), versions 1-4.
 
-Answers at once, for topics and for this broker ("" names the cluster-wide dynamic settings, of which
-there are none). Other resource types are INVALID_REQUEST.
+Answers at once, for topics and for this broker ("" names the cluster-wide dynamic settings, of
+which there are none). Other resource types are INVALID_REQUEST.
 v1 synonyms; v3 documentation and types; v4 flexible.
 """
 

@@ -1,4 +1,4 @@
-"""What handlers are given and give back: the request's context, the broker's services, the answers."""
+"""What handlers are given and give back: a request's context, the broker's services, answers."""
 
 import enum
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.config.settings import Settings
-from cluster.coordinator.controller.controller_driver import ControllerDriver
+from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.model.ids import BrokerId
 from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import Api
@@ -72,7 +72,7 @@ class Services:
     partitions: PartitionTable
     roles: ReplicaRoles
     purgatory: Purgatory
-    controller: ControllerDriver
+    controller: ControllerRequests
     request_topic_creation: Callable[[list[str]], None]
     """Has missing topics created with default settings, by whoever is the controller."""
     producer_ids: ProducerIdPort

@@ -1,1 +1,1 @@
-"""Acceptor, channels, mute reasons, purgatory: bytes in, frames out, in order. No Kafka semantics."""
+"""Acceptor, channels, mute reasons, purgatory: bytes in, frames out, in order. No semantics."""

@@ -3,8 +3,8 @@
 The channel never looks inside a frame (protocol guide: 4-byte size, then the request). Bytes are
 received into one buffer that all channels of a server share; only a frame that has not arrived
 whole is moved into a buffer of its own, so a small request costs no copy and a large one is
-received straight into the memory it is processed from. Whoever processes a frame must not keep views
-of it: both kinds of buffer are used again.
+received straight into the memory it is processed from. Whoever processes a frame must not keep
+views of it: both kinds of buffer are used again.
 
     mute reason        set by                              cleared by
     RESPONSE_PENDING   a request was handed over           its response is written to the socket
@@ -88,7 +88,7 @@ class ChannelOwner(Protocol):
         ...
 
     def take_buffer(self, channel: "Channel", size_bytes: int) -> bytearray | None:
-        """A buffer of at least that size for one frame; None mutes the channel until there is one."""
+        """A buffer of at least that size for one frame; None mutes the channel for now."""
         ...
 
     def give_back(self, buffer: bytearray, size_bytes: int) -> None:

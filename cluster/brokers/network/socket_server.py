@@ -157,7 +157,7 @@ class SocketServer:
         return self._buffers.take(size_bytes)
 
     def give_back(self, buffer: bytearray, size_bytes: int) -> None:
-        """Keep the buffer for another frame; the channels that wait for memory go on after this turn."""
+        """Keep the buffer for another frame; channels that wait for memory go on soon."""
         self._queued_bytes -= size_bytes
         self._buffers.give_back(buffer)
         if self._waiting_for_memory:

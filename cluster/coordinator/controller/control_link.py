@@ -1,4 +1,4 @@
-"""Requests between brokers that are not about records: msgpack maps with a kind and an id over ZeroMQ."""
+"""Requests between brokers that are not about records: msgpack maps with a kind, over ZeroMQ."""
 
 import logging
 from collections.abc import Callable

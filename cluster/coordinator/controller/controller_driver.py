@@ -5,24 +5,21 @@ tell the brokers. Everything else waits in a queue.
 """
 
 import logging
-import uuid
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import partial
 from random import Random
 from typing import Any
 
 from cluster.coordinator.controller import registry_store
-from cluster.coordinator.controller.control_link import ControlLink, Message
+from cluster.coordinator.controller.broker_updates import BrokerUpdates
+from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller import Controller
-from cluster.coordinator.controller.plan import Outcome, Plan
-from cluster.coordinator.controller.registry_store import Deposed, Election, OutOfStep
-from cluster.coordinator.controller.topic_plans import NewTopic, TopicRules
-from cluster.coordinator.controller.update import ClusterUpdate, encode_update
+from cluster.coordinator.controller.plan import Plan
+from cluster.coordinator.controller.registry_store import Deposed, Election
+from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.registry.kazoo_session import KazooSession
-from cluster.model.cluster import BrokerRegistration, ClusterState, TopicState
-from cluster.model.errors import ErrorCode
-from cluster.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicPartition
+from cluster.model.cluster import BrokerRegistration, ClusterState
+from cluster.model.ids import BrokerId
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
 
@@ -67,6 +64,13 @@ class ControllerDriver:
         self._is_busy = False
         self._is_campaigning = False
         self._is_stopping = False
+        self._have_brokers_changed = False
+        self.updates = BrokerUpdates(
+            local_id,
+            link,
+            lambda: self._controller,
+            lambda: self._on_lost_registry(Deposed()),
+        )
 
     @property
     def is_active(self) -> bool:
@@ -125,6 +129,7 @@ class ControllerDriver:
         self.campaign()
 
     def _take_over(self, election: Election) -> None:
+        self._have_brokers_changed = False
         watch = self._registry.watcher(self._on_brokers_changed)
         self._registry.submit(
             lambda client: (
@@ -138,7 +143,7 @@ class ControllerDriver:
     def _on_loaded(
         self, election: Election, state: ClusterState, brokers: list[BrokerRegistration]
     ) -> None:
-        if election.epoch is None:
+        if election.epoch is None or self._is_stopping:
             return
         log.info(
             "controller in epoch %d with %d brokers, %d topics",
@@ -158,16 +163,20 @@ class ControllerDriver:
 
             def on_done(is_done: bool) -> None:
                 if is_done:
-                    self._tell_everyone(plan, full_to=everyone, done=_nothing)
+                    self.updates.tell_everyone(plan, full_to=everyone)
 
             return plan, on_done
 
-        self._enqueue(operation, _nothing)
+        self.enqueue(operation, _nothing)
+        if self._have_brokers_changed:
+            self._on_brokers_changed()
 
     # -- brokers -----------------------------------------------------------------------------
 
     def _on_brokers_changed(self) -> None:
         if self._controller is None:
+            # The watch is spent: if we are loading the state now, look again afterwards.
+            self._have_brokers_changed = True
             return
         watch = self._registry.watcher(self._on_brokers_changed)
         self._registry.submit(
@@ -187,153 +196,16 @@ class ControllerDriver:
 
             def on_done(is_done: bool) -> None:
                 if is_done:
-                    self._tell_everyone(plan, full_to=set(joined), done=_nothing)
+                    self.updates.tell_everyone(plan, full_to=set(joined))
 
             return plan, on_done
 
-        self._enqueue(operation, _nothing)
-
-    def on_controlled_shutdown(self, broker: BrokerId, on_done: Callable[[bool], None]) -> None:
-        """Move leaderships away from a broker that is about to stop, then call back."""
-
-        def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
-            plan = controller.on_controlled_shutdown(broker)
-
-            def finish(is_done: bool) -> None:
-                if is_done:
-                    self._tell_everyone(plan, full_to=set(), done=lambda: on_done(True))
-                else:
-                    on_done(False)
-
-            return plan, finish
-
-        self._enqueue(operation, lambda: on_done(False))
-
-    # -- in-sync replicas --------------------------------------------------------------------
-
-    def on_isr_proposed(self, message: Message, reply: Callable[[Message], None]) -> None:
-        """A leader's proposal, as a control message; the reply holds a code and the new state."""
-        partition = TopicPartition(message["topic"], message["partition"])
-
-        def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
-            plan, outcome = controller.on_isr_proposed(
-                BrokerId(message["broker"]),
-                partition,
-                tuple(map(BrokerId, message["isr"])),
-                LeaderEpoch(message["leader_epoch"]),
-                PartitionEpoch(message["partition_epoch"]),
-            )
-
-            def finish(is_done: bool) -> None:
-                if outcome.code is not ErrorCode.none or not is_done:
-                    code = outcome.code if is_done else ErrorCode.not_controller
-                    reply({"code": int(code)})
-                    return
-                state = plan.changed[partition]
-                log.info("%s: ISR is %s", partition, list(state.isr))
-                reply(
-                    {
-                        "code": 0,
-                        "isr": list(state.isr),
-                        "partition_epoch": state.partition_epoch,
-                    }
-                )
-                self._tell_everyone(plan, full_to=set(), done=_nothing)
-
-            return plan, finish
-
-        self._enqueue(operation, lambda: reply({"code": int(ErrorCode.not_controller)}))
-
-    # -- topics ------------------------------------------------------------------------------
-
-    def create_topics(
-        self,
-        topics: list[NewTopic],
-        *,
-        validate_only: bool,
-        timeout_ms: int,
-        on_done: Callable[[dict[str, Outcome], dict[str, TopicState]], None],
-    ) -> None:
-        """Create topics; calls back when every live broker knows them, or at the timeout."""
-
-        def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
-            plan, outcomes, planned = controller.create_topics(topics)
-            if validate_only:
-                plan = Plan()
-
-            def finish(is_done: bool) -> None:
-                if not is_done:
-                    on_done(_all_not_controller(topic.name for topic in topics), {})
-                    return
-                for topic in plan.created:
-                    log.info("created topic %s (%d partitions)", topic.name, len(topic.partitions))
-                self._tell_everyone(
-                    plan, set(), lambda: on_done(outcomes, planned), timeout_ms=timeout_ms
-                )
-
-            return plan, finish
-
-        self._enqueue(
-            operation, lambda: on_done(_all_not_controller(topic.name for topic in topics), {})
-        )
-
-    def delete_topics(
-        self,
-        topics: list[tuple[str | None, uuid.UUID | None]],
-        timeout_ms: int,
-        on_done: Callable[[list[tuple[str | None, uuid.UUID | None, Outcome]]], None],
-    ) -> None:
-        """Delete topics; calls back when every live broker has dropped them, or at the timeout."""
-
-        def refuse() -> None:
-            on_done([(name, topic_id, _NOT_CONTROLLER) for name, topic_id in topics])
-
-        def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
-            plan, outcomes = controller.delete_topics(topics)
-
-            def finish(is_done: bool) -> None:
-                if not is_done:
-                    refuse()
-                    return
-                for name in plan.deleted:
-                    log.info("deleted topic %s", name)
-                self._tell_everyone(plan, set(), lambda: on_done(outcomes), timeout_ms=timeout_ms)
-
-            return plan, finish
-
-        self._enqueue(operation, refuse)
-
-    def create_partitions(
-        self,
-        topics: list[tuple[str, int, list[tuple[BrokerId, ...]] | None]],
-        *,
-        validate_only: bool,
-        timeout_ms: int,
-        on_done: Callable[[dict[str, Outcome]], None],
-    ) -> None:
-        """Enlarge topics; calls back when every live broker knows, or at the timeout."""
-
-        def refuse() -> None:
-            on_done(_all_not_controller(name for name, _, _ in topics))
-
-        def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
-            plan, outcomes = controller.create_partitions(topics)
-            if validate_only:
-                plan = Plan()
-
-            def finish(is_done: bool) -> None:
-                if not is_done:
-                    refuse()
-                    return
-                self._tell_everyone(plan, set(), lambda: on_done(outcomes), timeout_ms=timeout_ms)
-
-            return plan, finish
-
-        self._enqueue(operation, refuse)
+        self.enqueue(operation, _nothing)
 
     # -- one operation at a time ----------------------------------------------------------------
 
-    def _enqueue(self, operation: Operation, refuse: Callable[[], None]) -> None:
+    def enqueue(self, operation: Operation, refuse: Callable[[], None]) -> None:
+        """Carry an operation out when those before it are done; `refuse` if it never will be."""
         if self._controller is None:
             refuse()
             return
@@ -344,7 +216,7 @@ class ControllerDriver:
         controller = self._controller
         if controller is None or self._is_busy or not self._queue:
             return
-        operation, refuse = self._queue.popleft()
+        operation, _ = self._queue.popleft()
         self._is_busy = True
         plan, finish = operation(controller)
         if plan.is_empty:
@@ -388,97 +260,6 @@ class ControllerDriver:
     def _reload(self, election: Election) -> None:
         if self._controller is None and not self._is_stopping:
             self._take_over(election)
-
-    # -- telling the brokers -----------------------------------------------------------------
-
-    def _tell_everyone(
-        self,
-        plan: Plan,
-        full_to: set[BrokerId],
-        done: Callable[[], None],
-        timeout_ms: int = _UPDATE_TIMEOUT_MS,
-    ) -> None:
-        """Send what changed to every live broker; `done` once all have acknowledged, or timed out."""
-        controller = self._controller
-        if controller is None:
-            done()
-            return
-        receivers = [b for b in controller.state.brokers.values() if b.control_endpoint]
-        waiting = {broker.id for broker in receivers}
-
-        def on_acknowledged(broker: BrokerId) -> None:
-            if broker in waiting:
-                waiting.discard(broker)
-                if not waiting:
-                    done()
-
-        if not receivers:
-            done()
-        for broker in receivers:
-            self._send(
-                controller,
-                broker,
-                plan,
-                is_full=broker.id in full_to,
-                timeout_ms=max(1, min(timeout_ms, _UPDATE_TIMEOUT_MS)),
-                on_settled=partial(on_acknowledged, broker.id),
-            )
-
-    def _send(
-        self,
-        controller: Controller,
-        broker: BrokerRegistration,
-        plan: Plan,
-        *,
-        is_full: bool,
-        timeout_ms: int,
-        on_settled: Callable[[], None],
-    ) -> None:
-        state = controller.state
-        update = ClusterUpdate(
-            self._local_id,
-            controller.epoch,
-            broker.epoch,
-            is_full,
-            tuple(state.brokers.values()),
-            tuple(state.topics.values()) if is_full else tuple(plan.touched_topics(state)),
-            () if is_full else tuple(plan.deleted),
-        )
-
-        def on_reply(reply: Message | None) -> None:
-            on_settled()
-            if self._controller is not controller:
-                return
-            current = state.brokers.get(broker.id)
-            if current is None or current.epoch != broker.epoch:
-                return
-            if reply is None:
-                log.warning("broker %d did not acknowledge an update; resending all", broker.id)
-                self._send(
-                    controller,
-                    broker,
-                    plan,
-                    is_full=True,
-                    timeout_ms=_UPDATE_TIMEOUT_MS,
-                    on_settled=_nothing,
-                )
-            elif reply.get("code") == ErrorCode.stale_controller_epoch:
-                self._on_lost_registry(Deposed())
-
-        self._link.ask(
-            broker.control_endpoint,
-            "update_metadata",
-            encode_update(update),
-            on_reply,
-            timeout_ms,
-        )
-
-
-_NOT_CONTROLLER = Outcome(ErrorCode.not_controller, "This is not the correct controller.")
-
-
-def _all_not_controller(names: Any) -> dict[str, Outcome]:
-    return dict.fromkeys(names, _NOT_CONTROLLER)
 
 
 def _commit(client: Any, plan: Plan, controller: Controller, epoch_version: int) -> None:

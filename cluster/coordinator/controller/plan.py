@@ -1,4 +1,4 @@
-"""What the controller wants changed: first in the registry, then in its state, then on the brokers."""
+"""What the controller wants changed: in the registry, then in its state, then on the brokers."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple

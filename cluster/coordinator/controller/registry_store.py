@@ -5,6 +5,7 @@ Every write of the controller goes in a transaction that also checks the version
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 
@@ -72,12 +73,10 @@ def prepare_paths(client: KazooClient) -> None:
 
 def cluster_id(client: KazooClient) -> str:
     """The cluster's id; the first broker ever makes it."""
-    try:
+    with suppress(NodeExistsError):
         client.create(
             paths.CLUSTER_ID, znodes.encode_cluster_id(encode_uuid(new_uuid())), makepath=True
         )
-    except NodeExistsError:
-        pass
     document, _ = client.get(paths.CLUSTER_ID)
     return znodes.decode_cluster_id(document)
 
@@ -125,12 +124,10 @@ def campaign(client: KazooClient, broker: BrokerId, wall_ms: int) -> Election:
             client.delete(paths.CONTROLLER)
         except NoNodeError:
             pass
-        try:
+        with suppress(NodeExistsError):
             client.create(
                 paths.CONTROLLER_EPOCH, znodes.encode_controller_epoch(ControllerEpoch(0))
             )
-        except NodeExistsError:
-            pass
         document, stat = client.get(paths.CONTROLLER_EPOCH)
         epoch = ControllerEpoch(znodes.decode_controller_epoch(document) + 1)
         transaction = client.transaction()

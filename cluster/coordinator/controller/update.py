@@ -1,4 +1,4 @@
-"""What the controller tells a broker: one ordered message, LeaderAndIsr, StopReplica and UpdateMetadata in one.
+"""What the controller tells a broker: LeaderAndIsr, StopReplica and UpdateMetadata in one message.
 
 Kafka's ZooKeeper-mode controller sends three kinds of request that a broker must not see out of
 order; here a broker receives the changed part of the cluster's state and derives its own roles from

@@ -51,7 +51,7 @@ class KazooSession:
         self._session_id: int | None = None
 
     def connect(self, timeout_ms: int) -> None:
-        """Blocking: begin the session. Raises UserError when the registry does not answer in time."""
+        """Blocking: begin the session. Raises UserError when no registry answers in time."""
         self._client.add_listener(self._on_state)
         try:
             self._client.start(timeout=timeout_ms / 1000)

@@ -1,0 +1,124 @@
+"""Tells every live broker what the controller has changed, and goes on until it has heard."""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Final
+
+from cluster.coordinator.controller.control_link import ControlLink, Message
+from cluster.coordinator.controller.controller import Controller
+from cluster.coordinator.controller.plan import Plan
+from cluster.coordinator.controller.update import ClusterUpdate, encode_update
+from cluster.model.cluster import BrokerRegistration
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import BrokerId
+
+log = logging.getLogger(__name__)
+
+_UPDATE_TIMEOUT_MS: Final = 5_000
+"""A live broker that does not acknowledge an update in this time is sent the full state again."""
+
+
+def _nothing() -> None:
+    return
+
+
+class BrokerUpdates:
+    """The messages of one controller, for as long as `controller` is the active one.
+
+    `active` gives the controller in office; `on_deposed` is called when a broker knows a newer one.
+    """
+
+    def __init__(
+        self,
+        local_id: BrokerId,
+        link: ControlLink,
+        active: Callable[[], Controller | None],
+        on_deposed: Callable[[], None],
+    ) -> None:
+        self._local_id = local_id
+        self._link = link
+        self._active = active
+        self._on_deposed = on_deposed
+
+    def tell_everyone(
+        self,
+        plan: Plan,
+        full_to: set[BrokerId],
+        done: Callable[[], None] = _nothing,
+        timeout_ms: int = _UPDATE_TIMEOUT_MS,
+    ) -> None:
+        """Send what changed to every live broker; `done` when all have answered or timed out."""
+        controller = self._active()
+        if controller is None:
+            done()
+            return
+        receivers = [b for b in controller.state.brokers.values() if b.control_endpoint]
+        waiting = {broker.id for broker in receivers}
+
+        def on_acknowledged(broker: BrokerId) -> None:
+            if broker in waiting:
+                waiting.discard(broker)
+                if not waiting:
+                    done()
+
+        if not receivers:
+            done()
+        for broker in receivers:
+            self._send(
+                controller,
+                broker,
+                plan,
+                is_full=broker.id in full_to,
+                timeout_ms=max(1, min(timeout_ms, _UPDATE_TIMEOUT_MS)),
+                on_settled=partial(on_acknowledged, broker.id),
+            )
+
+    def _send(
+        self,
+        controller: Controller,
+        broker: BrokerRegistration,
+        plan: Plan,
+        *,
+        is_full: bool,
+        timeout_ms: int,
+        on_settled: Callable[[], None],
+    ) -> None:
+        state = controller.state
+        update = ClusterUpdate(
+            self._local_id,
+            controller.epoch,
+            broker.epoch,
+            is_full,
+            tuple(state.brokers.values()),
+            tuple(state.topics.values()) if is_full else tuple(plan.touched_topics(state)),
+            () if is_full else tuple(plan.deleted),
+        )
+
+        def on_reply(reply: Message | None) -> None:
+            on_settled()
+            if self._active() is not controller:
+                return
+            current = state.brokers.get(broker.id)
+            if current is None or current.epoch != broker.epoch:
+                return
+            if reply is None:
+                log.warning("broker %d did not acknowledge an update; resending all", broker.id)
+                self._send(
+                    controller,
+                    broker,
+                    plan,
+                    is_full=True,
+                    timeout_ms=_UPDATE_TIMEOUT_MS,
+                    on_settled=_nothing,
+                )
+            elif reply.get("code") == ErrorCode.stale_controller_epoch:
+                self._on_deposed()
+
+        self._link.ask(
+            broker.control_endpoint,
+            "update_metadata",
+            encode_update(update),
+            on_reply,
+            timeout_ms,
+        )

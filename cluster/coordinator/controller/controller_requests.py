@@ -1,0 +1,182 @@
+"""What brokers and clients ask of the controller, each as one operation of its driver.
+
+An answer is given when the registry has the change and, for topics, every live broker knows it.
+"""
+
+import logging
+import uuid
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from cluster.coordinator.controller.control_link import Message
+from cluster.coordinator.controller.controller import Controller
+from cluster.coordinator.controller.controller_driver import ControllerDriver
+from cluster.coordinator.controller.plan import Outcome, Plan
+from cluster.coordinator.controller.topic_plans import NewTopic
+from cluster.model.cluster import TopicState
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicPartition
+
+log = logging.getLogger(__name__)
+
+_NOT_CONTROLLER: Final = Outcome(
+    ErrorCode.not_controller, "This is not the correct controller for this cluster."
+)
+
+
+class ControllerRequests:
+    """Every `on_done` and `reply` is called exactly once, on the broker's thread.
+
+    Where this broker is not the controller, or stops being it, the outcomes are `not_controller`.
+    """
+
+    def __init__(self, driver: ControllerDriver) -> None:
+        self._driver = driver
+
+    def on_controlled_shutdown(self, broker: BrokerId, on_done: Callable[[bool], None]) -> None:
+        """Move leaderships away from a broker that is about to stop, then call back."""
+
+        def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
+            plan = controller.on_controlled_shutdown(broker)
+
+            def finish(is_done: bool) -> None:
+                if is_done:
+                    self._driver.updates.tell_everyone(
+                        plan, full_to=set(), done=lambda: on_done(True)
+                    )
+                else:
+                    on_done(False)
+
+            return plan, finish
+
+        self._driver.enqueue(operation, lambda: on_done(False))
+
+    # -- in-sync replicas --------------------------------------------------------------------
+
+    def on_isr_proposed(self, message: Message, reply: Callable[[Message], None]) -> None:
+        """A leader's proposal, as a control message; the reply holds a code and the new state."""
+        partition = TopicPartition(message["topic"], message["partition"])
+
+        def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
+            plan, outcome = controller.on_isr_proposed(
+                BrokerId(message["broker"]),
+                partition,
+                tuple(map(BrokerId, message["isr"])),
+                LeaderEpoch(message["leader_epoch"]),
+                PartitionEpoch(message["partition_epoch"]),
+            )
+
+            def finish(is_done: bool) -> None:
+                if outcome.code is not ErrorCode.none or not is_done:
+                    code = outcome.code if is_done else ErrorCode.not_controller
+                    reply({"code": int(code)})
+                    return
+                state = plan.changed[partition]
+                log.info("%s: ISR is %s", partition, list(state.isr))
+                reply(
+                    {
+                        "code": 0,
+                        "isr": list(state.isr),
+                        "partition_epoch": state.partition_epoch,
+                    }
+                )
+                self._driver.updates.tell_everyone(plan, full_to=set())
+
+            return plan, finish
+
+        self._driver.enqueue(operation, lambda: reply({"code": int(ErrorCode.not_controller)}))
+
+    # -- topics ------------------------------------------------------------------------------
+
+    def create_topics(
+        self,
+        topics: list[NewTopic],
+        *,
+        validate_only: bool,
+        timeout_ms: int,
+        on_done: Callable[[dict[str, Outcome], dict[str, TopicState]], None],
+    ) -> None:
+        """Create topics; calls back when every live broker knows them, or at the timeout."""
+
+        def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
+            plan, outcomes, planned = controller.create_topics(topics)
+            if validate_only:
+                plan = Plan()
+
+            def finish(is_done: bool) -> None:
+                if not is_done:
+                    on_done(_all_not_controller(topic.name for topic in topics), {})
+                    return
+                for topic in plan.created:
+                    log.info("created topic %s (%d partitions)", topic.name, len(topic.partitions))
+                self._driver.updates.tell_everyone(
+                    plan, set(), lambda: on_done(outcomes, planned), timeout_ms=timeout_ms
+                )
+
+            return plan, finish
+
+        self._driver.enqueue(
+            operation, lambda: on_done(_all_not_controller(topic.name for topic in topics), {})
+        )
+
+    def delete_topics(
+        self,
+        topics: list[tuple[str | None, uuid.UUID | None]],
+        timeout_ms: int,
+        on_done: Callable[[list[tuple[str | None, uuid.UUID | None, Outcome]]], None],
+    ) -> None:
+        """Delete topics; calls back when every live broker has dropped them, or at the timeout."""
+
+        def refuse() -> None:
+            on_done([(name, topic_id, _NOT_CONTROLLER) for name, topic_id in topics])
+
+        def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
+            plan, outcomes = controller.delete_topics(topics)
+
+            def finish(is_done: bool) -> None:
+                if not is_done:
+                    refuse()
+                    return
+                for name in plan.deleted:
+                    log.info("deleted topic %s", name)
+                self._driver.updates.tell_everyone(
+                    plan, set(), lambda: on_done(outcomes), timeout_ms=timeout_ms
+                )
+
+            return plan, finish
+
+        self._driver.enqueue(operation, refuse)
+
+    def create_partitions(
+        self,
+        topics: list[tuple[str, int, list[tuple[BrokerId, ...]] | None]],
+        *,
+        validate_only: bool,
+        timeout_ms: int,
+        on_done: Callable[[dict[str, Outcome]], None],
+    ) -> None:
+        """Enlarge topics; calls back when every live broker knows, or at the timeout."""
+
+        def refuse() -> None:
+            on_done(_all_not_controller(name for name, _, _ in topics))
+
+        def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
+            plan, outcomes = controller.create_partitions(topics)
+            if validate_only:
+                plan = Plan()
+
+            def finish(is_done: bool) -> None:
+                if not is_done:
+                    refuse()
+                    return
+                self._driver.updates.tell_everyone(
+                    plan, set(), lambda: on_done(outcomes), timeout_ms=timeout_ms
+                )
+
+            return plan, finish
+
+        self._driver.enqueue(operation, refuse)
+
+
+def _all_not_controller(names: Iterable[str]) -> dict[str, Outcome]:
+    return dict.fromkeys(names, _NOT_CONTROLLER)
