@@ -35,10 +35,10 @@ class UserError(Exception):
 
 
 class InvariantViolated(BaseException):
-    """A bug of ours: the process must not go on. Not an Exception, so no blanket except keeps it."""
+    """A bug of ours: the process must end. Not an Exception, so no blanket except keeps it."""
 
 
 def ensure(condition: object, what: str) -> None:
-    """Raise InvariantViolated(what) unless the condition holds; never for a claim made by a peer."""
+    """Raise InvariantViolated(what) unless it holds; never for a claim made by a peer."""
     if not condition:
         raise InvariantViolated(what)
