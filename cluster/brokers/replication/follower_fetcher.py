@@ -1,7 +1,8 @@
 """The follower's side: what to ask one leader next, and what to do with its answer. No sockets.
 
 One request per leader is in flight. Its answer is appended, and the next request is at the same
-time the acknowledgement of what was appended (REP1).
+time the acknowledgement of what was appended (REP1). Only news that the leader must not wait for,
+such as another partition to follow, is told by a request that takes the place of the parked one.
 """
 
 import logging
@@ -78,6 +79,7 @@ class FollowerFetcher:
         self._session = 0
         self._sequence = -1
         self._asked_at_ms: int | None = None
+        self._has_news = False
         self._resume_at_ms = 0
 
     @property
@@ -91,8 +93,11 @@ class FollowerFetcher:
 
     def follow(self, partition: Partition) -> None:
         """Start, or start again in a new leader epoch."""
+        if partition.id in self._forgotten:
+            self._sequence = -1  # an answer for its earlier life may be on its way
         self._partitions[partition.id] = partition
         self._changed[partition.id] = None
+        self._has_news = True
         self._delayed.pop(partition.id, None)
 
     def unfollow(self, partition_id: TopicPartition) -> None:
@@ -108,10 +113,9 @@ class FollowerFetcher:
             if until_ms <= now_ms:
                 del self._delayed[partition_id]
                 self._changed[partition_id] = None
-        if self._asked_at_ms is not None:
-            overdue_ms = self._options.max_wait_ms + _ANSWER_GRACE_MS
-            if now_ms - self._asked_at_ms <= overdue_ms:
-                return
+                self._has_news = True
+        overdue_ms = self._options.max_wait_ms + _ANSWER_GRACE_MS
+        if self._asked_at_ms is not None and now_ms - self._asked_at_ms > overdue_ms:
             log.warning("no answer from leader %d for %d ms; asking again", self.leader, overdue_ms)
             self._asked_at_ms = None
             self._sequence = -1
@@ -119,8 +123,8 @@ class FollowerFetcher:
             self.ask(now_ms)
 
     def ask(self, now_ms: int) -> None:
-        """Send the next request, unless one is in flight or there is nothing to follow."""
-        if self._asked_at_ms is not None or not self._partitions:
+        """Send the next request, unless there is nothing to follow or to add to one in flight."""
+        if not self._partitions or (self._asked_at_ms is not None and not self._has_news):
             return
         if self._sequence < 0:
             self._begin_session()
@@ -147,6 +151,7 @@ class FollowerFetcher:
         )
         self._changed.clear()
         self._forgotten.clear()
+        self._has_news = False
         if sent:
             self._asked_at_ms = now_ms
         else:
@@ -155,13 +160,17 @@ class FollowerFetcher:
 
     def on_answer(self, answer: FetchAnswer, now_ms: int, wall_ms: int) -> None:
         """Append what came, and ask for more."""
-        if answer.session != self._session or answer.sequence != self._sequence:
+        if answer.session != self._session or answer.sequence > self._sequence:
             return  # the answer to a request we have given up
-        self._asked_at_ms = None
         if answer.error != 0:
+            self._asked_at_ms = None
             self._sequence = -1
             self._resume_at_ms = now_ms + self._options.retry_ms
             return
+        if answer.sequence == self._sequence:
+            self._asked_at_ms = None
+        elif answer.partitions:
+            self._has_news = True  # it crossed our next request, which knew nothing of it
         self._by_bytes.clear()
         for fetched in answer.partitions:
             self._on_partition(fetched, now_ms, wall_ms)

@@ -55,6 +55,8 @@ class _Session:
     positions: dict[TopicPartition, FetchPosition] = field(default_factory=dict)
     ready: dict[TopicPartition, None] = field(default_factory=dict)
     """Partitions with something to tell: data beyond the follower's position, or an error."""
+    told: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose position is out of date: answered, and not reported since."""
     parked_until_ms: int | None = None
     max_bytes: int = 0
     by_file: bool = False
@@ -82,7 +84,10 @@ class LeaderFetches:
         self._watchers: dict[TopicPartition, set[BrokerId]] = {}
 
     def on_fetch(self, identity: bytes, fetch: FollowerFetch, now_ms: int) -> None:
-        """A follower's request: take its positions over, answer now or park it."""
+        """A follower's request: take its positions over, answer now or park it.
+
+        It takes the place of a parked one, which then gets no answer of its own.
+        """
         session = self._session_of(identity, fetch)
         if session is None:
             error = int(ErrorCode.fetch_session_id_not_found)
@@ -102,6 +107,8 @@ class LeaderFetches:
         """New data for this partition: at the end of a turn, once per partition."""
         for follower in self._watchers.get(partition, ()):
             session = self._sessions[follower]
+            if partition in session.told:
+                continue  # the position that is about to come decides
             session.ready[partition] = None
             if session.parked_until_ms is not None:
                 self._answer(session)
@@ -138,6 +145,7 @@ class LeaderFetches:
     def _take_position(self, session: _Session, position: FetchPosition, now_ms: int) -> None:
         partition_id = TopicPartition(position.topic, position.partition)
         session.positions[partition_id] = position
+        session.told.discard(partition_id)
         session.ready.pop(partition_id, None)
         self._watchers.setdefault(partition_id, set()).add(session.follower)
         partition = self._ports.find_partition(partition_id)
@@ -169,6 +177,7 @@ class LeaderFetches:
             if budget <= 0:
                 break  # what did not fit stays ready and goes first next time
             del session.ready[partition_id]
+            session.told.add(partition_id)
             answer = self._answer_partition(session, session.positions[partition_id], budget)
             if answer.records is not None:
                 records = answer.records
@@ -236,6 +245,7 @@ class LeaderFetches:
     def _forget(self, session: _Session, partition_id: TopicPartition) -> None:
         session.positions.pop(partition_id, None)
         session.ready.pop(partition_id, None)
+        session.told.discard(partition_id)
         watchers = self._watchers.get(partition_id)
         if watchers is not None:
             watchers.discard(session.follower)

@@ -1,0 +1,206 @@
+"""One leader and one follower talking, message by message, in whatever order they arrive."""
+
+import uuid
+from collections import deque
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cluster.brokers.log.options import LogOptions
+from cluster.brokers.log.partition_log import PartitionLog
+from cluster.brokers.replication.follower_fetcher import FetchOptions, FollowerFetcher
+from cluster.brokers.replication.leader_fetches import LeaderFetches
+from cluster.brokers.replication.leader_replica import IsrProposal
+from cluster.brokers.replication.partition import Partition
+from cluster.brokers.replication.segment_files import SegmentFiles
+from cluster.brokers.replication.wire import FetchAnswer, FollowerFetch
+from cluster.model.cluster import PartitionState
+from cluster.model.ids import (
+    BrokerId,
+    LeaderEpoch,
+    Offset,
+    PartitionEpoch,
+    TopicPartition,
+)
+from cluster.records.builder import NewRecord, build_batch
+
+LEADER, FOLLOWER = BrokerId(1), BrokerId(2)
+MAX_WAIT_MS = 500
+RETRY_MS = 100
+OPTIONS = LogOptions(segment_bytes=4000, preallocate_step_bytes=4096)
+
+
+def a_partition(directory: Path, number: int, owner: BrokerId, now_ms: int = 0) -> Partition:
+    partition_id = TopicPartition("orders", number)
+    log = PartitionLog.open(
+        directory / str(owner) / str(partition_id),
+        partition_id,
+        OPTIONS,
+        now_ms,
+        clean_shutdown=True,
+        recovery_point=Offset(0),
+        log_start_offset=Offset(0),
+    )
+    partition = Partition(partition_id, uuid.UUID(int=number + 1), log, Offset(0), owner, 1)
+    partition.become(state_in(LeaderEpoch(0)), now_ms)
+    return partition
+
+
+def state_in(epoch: LeaderEpoch) -> PartitionState:
+    both = (LEADER, FOLLOWER)
+    return PartitionState(both, both, LEADER, epoch, PartitionEpoch(int(epoch)))
+
+
+class Dialogue:
+    """Both sides and the messages between them; a message arrives when it is told to."""
+
+    def __init__(self, directory: Path, *, by_file: bool) -> None:
+        self.directory = directory
+        self.now_ms = 0
+        self.leading: dict[TopicPartition, Partition] = {}
+        self.following: dict[TopicPartition, Partition] = {}
+        self.to_leader: deque[FollowerFetch] = deque()
+        self.to_follower: deque[FetchAnswer] = deque()
+        self.files = SegmentFiles()
+        self.leader_side = LeaderFetches(
+            self, "here", 1000, lambda _, answer: self.to_follower.append(answer)
+        )
+        self.fetcher = FollowerFetcher(
+            LEADER,
+            FetchOptions(FOLLOWER, "here", MAX_WAIT_MS, 3000, RETRY_MS, by_file),
+            self._send,
+            self.files,
+            Random(1),
+            lambda _: None,
+        )
+
+    # what the leader's side needs of its broker
+
+    def find_partition(self, partition: TopicPartition) -> Partition | None:
+        return self.leading.get(partition)
+
+    def on_high_watermark_moved(self, partition: Partition) -> None:
+        pass
+
+    def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
+        pass
+
+    # what happens
+
+    def lead(self, number: int) -> None:
+        partition = a_partition(self.directory, number, LEADER, self.now_ms)
+        self.leading[partition.id] = partition
+        self.leader_side.on_role_changed(partition.id)
+
+    def follow(self, number: int) -> None:
+        partition = a_partition(self.directory, number, FOLLOWER, self.now_ms)
+        partition.become(state_in(self.leading[partition.id].leader_epoch), self.now_ms)
+        self.following[partition.id] = partition
+        self.fetcher.follow(partition)
+        self.fetcher.ask(self.now_ms)
+
+    def append(self, number: int, value: bytes = b"value") -> None:
+        partition = self.leading[TopicPartition("orders", number)]
+        partition.append(memoryview(build_batch([NewRecord(value)])), -1, 0, self.now_ms)
+        self.leader_side.on_appended(partition.id)
+
+    def begin_epoch(self, number: int) -> None:
+        """The same leader in a new epoch; both sides hear of it."""
+        partition_id = TopicPartition("orders", number)
+        epoch = LeaderEpoch(self.leading[partition_id].leader_epoch + 1)
+        self.leading[partition_id].become(state_in(epoch), self.now_ms)
+        self.leader_side.on_role_changed(partition_id)
+        if partition_id in self.following:
+            self.following[partition_id].become(state_in(epoch), self.now_ms)
+            self.fetcher.follow(self.following[partition_id])
+            self.fetcher.ask(self.now_ms)
+
+    def leader_receives(self) -> None:
+        if self.to_leader:
+            self.leader_side.on_fetch(b"follower", self.to_leader.popleft(), self.now_ms)
+
+    def follower_receives(self) -> None:
+        if self.to_follower:
+            self.fetcher.on_answer(self.to_follower.popleft(), self.now_ms, self.now_ms)
+
+    def pass_time(self, duration_ms: int) -> None:
+        self.now_ms += duration_ms
+        self.leader_side.on_tick(self.now_ms)
+        self.fetcher.on_tick(self.now_ms)
+
+    def run_until_quiet(self) -> None:
+        while self.to_leader or self.to_follower:
+            self.leader_receives()
+            self.follower_receives()
+
+    def close(self) -> None:
+        self.files.close()
+        for partition in [*self.leading.values(), *self.following.values()]:
+            partition.log.close(flush=False)
+
+    def _send(self, fetch: FollowerFetch) -> bool:
+        self.to_leader.append(fetch)
+        return True
+
+
+def contents(partition: Partition) -> list[bytes]:
+    return [bytes(one.file.view(0, one.file.size_bytes)) for one in partition.log.segments]
+
+
+def test_partition_that_is_followed_later_does_not_wait_for_the_parked_request(
+    tmp_path: Path,
+) -> None:
+    talk = Dialogue(tmp_path, by_file=False)
+    talk.lead(0)
+    talk.follow(0)
+    talk.run_until_quiet()
+
+    talk.lead(1)
+    talk.follow(1)
+    talk.append(1)
+    talk.run_until_quiet()
+
+    assert talk.now_ms == 0
+    (leading, following) = (
+        side[TopicPartition("orders", 1)] for side in (talk.leading, talk.following)
+    )
+    assert following.log.log_end_offset == 1
+    assert leading.high_watermark == 1
+    talk.close()
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("append"), st.integers(0, 2)),
+        st.tuples(st.just("follow"), st.integers(0, 2)),
+        st.tuples(st.just("begin_epoch"), st.integers(0, 2)),
+        st.tuples(st.sampled_from(["leader_receives", "follower_receives"])),
+        st.tuples(st.just("pass_time"), st.sampled_from([10, RETRY_MS, MAX_WAIT_MS])),
+    ),
+    max_size=60,
+)
+
+
+@settings(deadline=None, max_examples=60)
+@given(steps=STEPS, by_file=st.booleans())
+def test_replicas_are_equal_at_the_end_whatever_the_order(
+    steps: list[tuple[str, int]], by_file: bool
+) -> None:
+    with TemporaryDirectory() as directory:
+        talk = Dialogue(Path(directory), by_file=by_file)
+        for number in range(3):
+            talk.lead(number)
+        for name, *arguments in steps:
+            if name == "follow" and TopicPartition("orders", arguments[0]) in talk.following:
+                continue
+            getattr(talk, name)(*arguments)
+        talk.run_until_quiet()
+        # Without a pause: nothing was refused on the way, and nothing waits for a timeout.
+        for partition_id, following in talk.following.items():
+            leading = talk.leading[partition_id]
+            assert contents(following) == contents(leading)
+            assert leading.high_watermark == leading.log.log_end_offset
+        talk.close()
