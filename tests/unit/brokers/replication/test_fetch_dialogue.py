@@ -6,7 +6,7 @@ from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from cluster.brokers.log.options import LogOptions
@@ -184,7 +184,18 @@ STEPS = st.lists(
 )
 
 
+ANSWER_CROSSES_REQUEST = [
+    ("follow", 0),
+    ("leader_receives",),
+    ("append", 0),
+    ("follow", 1),
+    ("append", 0),
+    ("leader_receives",),
+]
+
+
 @settings(deadline=None, max_examples=60)
+@example(steps=ANSWER_CROSSES_REQUEST, by_file=False)
 @given(steps=STEPS, by_file=st.booleans())
 def test_replicas_are_equal_at_the_end_whatever_the_order(
     steps: list[tuple[str, int]], by_file: bool
