@@ -2,6 +2,7 @@
 
 import logging
 import zlib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -176,3 +177,43 @@ def test_reopening_continues_in_the_same_segment(tmp_path: Path) -> None:
     assert len(log.segments) == 1
     part = log.read(Offset(0), 1000, upper_offset=Offset(4), at_least_one_batch=True)
     assert part.next_offset == 4
+
+
+def test_truncation_leaves_the_indexes_a_rebuild_would(tmp_path: Path) -> None:
+    log = open_log(tmp_path, replace(SMALL, segment_bytes=20_000))
+    for step in range(120):
+        append(log, a_batch(1, timestamp_ms=1000 + step))
+    log.truncate_to(Offset(50))
+    for step in range(60):
+        append(log, a_batch(2, timestamp_ms=900 + 2 * step))
+    segment = log.segments[0]
+    assert (segment.max_timestamp_ms, segment.max_timestamp_offset) == (1049, 49)
+    assert segment.locate(50) == 50 * len(a_batch(1))
+    log.close(flush=False)
+    before = index_files(log.directory)
+    offsets = before[f"{0:020d}.index"]
+    entries = [
+        (
+            int.from_bytes(offsets[at : at + 4], "big"),
+            int.from_bytes(offsets[at + 4 : at + 8], "big"),
+        )
+        for at in range(0, len(offsets), 8)
+    ]
+    assert len(entries) > 50
+    assert entries == sorted(entries)
+    for last_offset, position in entries:
+        assert (
+            segment.base_offset_at(position) <= last_offset < segment.base_offset_at(position) + 2
+        )
+    for found in (log, open_log(tmp_path)):
+        for wanted in range(1000, 1050):
+            at = found.offset_for_timestamp(wanted, upper_offset=Offset(170))
+            assert at == (wanted, wanted - 1000)
+        assert found.offset_for_timestamp(1050, upper_offset=Offset(170)) is None
+
+
+def test_epochs_that_the_batches_deny_go_at_an_unclean_start(tmp_path: Path) -> None:
+    directory, _ = a_closed_log(tmp_path)
+    (directory / "leader-epoch-checkpoint").write_text("0\n4\n0 0\n1 40\n5 70\n9 90\n")
+    log = open_log(tmp_path, clean=False)
+    assert log.epochs.entries == [(0, 0), (1, 40), (2, 80)]
