@@ -125,6 +125,7 @@ class Dialogue:
     def follower_receives(self) -> None:
         if self.to_follower:
             self.fetcher.on_answer(self.to_follower.popleft(), self.now_ms, self.now_ms)
+            assert not self.fetcher._delayed  # nothing that comes is refused
 
     def pass_time(self, duration_ms: int) -> None:
         self.now_ms += duration_ms
