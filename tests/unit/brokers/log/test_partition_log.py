@@ -348,6 +348,16 @@ def test_truncation_within_and_across_segments(tmp_path: Path) -> None:
     assert read_all(log)[0].value == b"new"
 
 
+def test_positions_of_truncated_batches_are_forgotten(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for _ in range(10):
+        append(log, a_batch(1))
+    log.truncate_to(Offset(5))
+    append(log, a_batch(4))
+    part = log.read(Offset(7), 1000, upper_offset=Offset(9), at_least_one_batch=True)
+    assert [record.offset for record in read_records(part.view())] == [5, 6, 7, 8]
+
+
 def test_truncation_above_the_end_does_nothing(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log, a_batch(2))
