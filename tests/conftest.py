@@ -1,0 +1,46 @@
+"""Fixtures of the tests that run whole clusters."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.running_cluster import Cluster
+
+_running: list[Cluster] = []
+
+
+@pytest.fixture(scope="session")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Three brokers with default settings, for tests that leave them as they were."""
+    with Cluster(tmp_path_factory.mktemp("shared")) as shared:
+        _running.append(shared)
+        yield shared
+        _running.remove(shared)
+
+
+@pytest.fixture
+def new_cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
+    """Makes clusters (arguments of `Cluster`) that are a test's own; not yet started."""
+    made: list[Cluster] = []
+
+    def make(**options: object) -> Cluster:
+        one = Cluster(tmp_path / f"cluster{len(made)}", **options)  # type: ignore[arg-type]  # as given
+        made.append(one)
+        _running.append(one)
+        return one
+
+    yield make
+    for one in made:
+        one.close()
+        _running.remove(one)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[object]:
+    """A failed test shows the end of every log of the clusters that run."""
+    report = yield
+    if isinstance(report, pytest.TestReport) and report.failed:
+        for one in _running:
+            report.sections.extend(one.log_tails())
+    return report

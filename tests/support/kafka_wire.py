@@ -1,0 +1,259 @@
+"""A Kafka client of nothing but a socket, for what no well-behaved client would send.
+
+Messages are kio's, built from plain dicts: an encoder and decoder that the broker does not share.
+"""
+
+import contextlib
+import dataclasses
+import io
+import socket
+import struct
+import typing
+from collections import deque
+from datetime import timedelta
+from typing import Any, Self
+
+from kio.index import load_request_schema, load_response_schema
+from kio.serial import entity_reader, entity_writer
+
+from cluster.protocol.api import ApiKey
+from tests.support.running_cluster import Address
+
+TIMEOUT_S = 10.0
+_SIZE = struct.Struct(">i")
+_CLOSED = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
+
+
+class ClosedByPeer(Exception):
+    """The broker has closed the connection."""
+
+
+def request(api_key: int, version: int, **fields: Any) -> Any:
+    """A request of kio; nested structures are dicts, durations are milliseconds."""
+    return _build(load_request_schema(api_key, version), fields)
+
+
+def frame_of(message: Any, correlation_id: int, client_id: str | None = "wire") -> bytes:
+    """The bytes of a request, its size in front."""
+    out = io.BytesIO()
+    header = type(message).__header_schema__
+    entity_writer(header)(
+        out,
+        header(
+            request_api_key=type(message).__api_key__,
+            request_api_version=type(message).__version__,
+            correlation_id=correlation_id,
+            client_id=client_id,
+        ),
+    )
+    entity_writer(type(message))(out, message)
+    return sized(out.getvalue())
+
+
+def sized(body: bytes) -> bytes:
+    """A body with its size in front."""
+    return _SIZE.pack(len(body)) + body
+
+
+def header_of(
+    api_key: int, version: int, correlation_id: int = 1, client_id: bytes | None = b"wire"
+) -> bytes:
+    """A request header v1 of any key and version."""
+    size = -1 if client_id is None else len(client_id)
+    return struct.pack(">hhih", api_key, version, correlation_id, size) + (client_id or b"")
+
+
+class WireClient:
+    """One connection. Answers are read in the order of the requests."""
+
+    def __init__(
+        self, address: Address, *, timeout_s: float = TIMEOUT_S, receive_buffer: int | None = None
+    ) -> None:
+        self._socket = socket.socket()
+        if receive_buffer is not None:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+        self._socket.settimeout(timeout_s)
+        self._socket.connect(address)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._correlation_id = 0
+        self._expected: deque[tuple[int, Any]] = deque()
+
+    @property
+    def name(self) -> str:
+        """How the broker's log calls this connection."""
+        host, port = self._socket.getsockname()
+        return f"{host}:{port}"
+
+    def send_bytes(self, data: bytes) -> None:
+        """Anything. Raises ClosedByPeer."""
+        try:
+            self._socket.sendall(data)
+        except _CLOSED as error:
+            raise ClosedByPeer from error
+
+    def frame(self, message: Any) -> bytes:
+        """A request's bytes; its answer is expected next."""
+        self._correlation_id += 1
+        self._expected.append((self._correlation_id, message))
+        return frame_of(message, self._correlation_id)
+
+    def send(self, message: Any) -> None:
+        """Send a request, without waiting for its answer. Raises ClosedByPeer."""
+        self.send_bytes(self.frame(message))
+
+    def receive(self) -> Any:
+        """The answer to the oldest request that has none. Raises ClosedByPeer."""
+        correlation_id, asked = self._expected.popleft()
+        schema = load_response_schema(type(asked).__api_key__, type(asked).__version__)
+        return self.parse(self.receive_frame(), schema, correlation_id)
+
+    def call(self, message: Any) -> Any:
+        """Send a request and return its answer. Raises ClosedByPeer."""
+        self.send(message)
+        return self.receive()
+
+    def receive_frame(self) -> bytes:
+        """One frame, without its size. Raises ClosedByPeer."""
+        (size,) = _SIZE.unpack(self.receive_bytes(_SIZE.size))
+        return self.receive_bytes(size)
+
+    def receive_bytes(self, size: int) -> bytes:
+        """Exactly so many bytes. Raises ClosedByPeer."""
+        data = bytearray(size)
+        filled = 0
+        while filled < size:
+            try:
+                received = self._socket.recv_into(memoryview(data)[filled:])
+            except _CLOSED as error:
+                raise ClosedByPeer from error
+            if received == 0:
+                raise ClosedByPeer
+            filled += received
+        return bytes(data)
+
+    @staticmethod
+    def parse(frame: bytes, schema: Any, correlation_id: int) -> Any:
+        """An answer of that schema; nothing may be left over."""
+        header, position = entity_reader(schema.__header_schema__)(frame, 0)
+        assert header.correlation_id == correlation_id
+        answer, size = entity_reader(schema)(frame, position)
+        assert position + size == len(frame)
+        return answer
+
+    def wait_for_close(self) -> bytes:
+        """Everything that comes until the broker closes the connection."""
+        received = bytearray()
+        with contextlib.suppress(*_CLOSED):
+            while data := self._socket.recv(65536):
+                received += data
+        return bytes(received)
+
+    def close(self) -> None:
+        """Close at once."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def produce_request(
+    topic: str,
+    records: bytes | None,
+    *,
+    partition: int = 0,
+    acks: int = -1,
+    version: int = 9,
+    timeout_ms: int = 10_000,
+) -> Any:
+    """Produce one partition's records."""
+    return request(
+        ApiKey.PRODUCE,
+        version,
+        transactional_id=None,
+        acks=acks,
+        timeout=timeout_ms,
+        topic_data=[
+            {"name": topic, "partition_data": [{"index": partition, "records": records}]},
+        ],
+    )
+
+
+def fetch_request(
+    topic: str,
+    offset: int,
+    *,
+    partition: int = 0,
+    max_bytes: int = 1 << 20,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    leader_epoch: int = -1,
+    last_fetched_epoch: int = -1,
+    version: int = 12,
+) -> Any:
+    """Fetch one partition, by the name of its topic (versions 12 and below)."""
+    return request(
+        ApiKey.FETCH,
+        version,
+        replica_id=-1,
+        max_wait=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=[
+            {
+                "topic": topic,
+                "partitions": [
+                    {
+                        "partition": partition,
+                        "current_leader_epoch": leader_epoch,
+                        "fetch_offset": offset,
+                        "last_fetched_epoch": last_fetched_epoch,
+                        "log_start_offset": -1,
+                        "partition_max_bytes": max_bytes,
+                    }
+                ],
+            }
+        ],
+        forgotten_topics_data=[],
+        rack_id="",
+    )
+
+
+def metadata_request(*topics: str, auto_create: bool = False, version: int = 12) -> Any:
+    """Metadata of these topics; of none: brokers only."""
+    return request(
+        ApiKey.METADATA,
+        version,
+        topics=[{"topic_id": None, "name": topic} for topic in topics],
+        allow_auto_topic_creation=auto_create,
+        include_topic_authorized_operations=False,
+    )
+
+
+def _build(schema: Any, fields: dict[str, Any]) -> Any:
+    hints = typing.get_type_hints(schema)
+    types = {field.name: field for field in dataclasses.fields(schema)}
+    values = {}
+    for name, value in fields.items():
+        kafka_type = types[name].metadata.get("kafka_type", "")
+        if kafka_type.startswith("timedelta") and isinstance(value, int):
+            values[name] = timedelta(milliseconds=value)
+        elif isinstance(value, list):
+            item = _item_type(hints[name])
+            values[name] = tuple(_build(item, v) if isinstance(v, dict) else v for v in value)
+        else:
+            values[name] = value
+    return schema(**values)
+
+
+def _item_type(hint: Any) -> Any:
+    """X of tuple[X, ...], also where None is allowed."""
+    for choice in (hint, *typing.get_args(hint)):
+        if typing.get_origin(choice) is tuple:
+            return typing.get_args(choice)[0]
+    raise TypeError(f"{hint} is no array")

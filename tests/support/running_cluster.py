@@ -1,0 +1,194 @@
+"""A whole cluster as people run it: started, killed and stopped through its command line.
+
+The ports are chosen once per cluster and kept over restarts, so that clients live through them.
+They lie below the range that the kernel takes for outgoing connections: in it, a client that tries
+again and again to reach a dead broker may be given that very port as its own.
+"""
+
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from random import SystemRandom
+from typing import Any, Self
+
+import psutil
+
+from cluster.supervisor.control_socket import ask_supervisor
+from cluster.supervisor.plan import DataDir
+from tests.support.waiting import wait_until
+
+Address = tuple[str, int]
+
+HOST = "127.0.0.1"
+_ROOT = Path(__file__).parents[2]
+_PORTS = range(15_000, 32_000)
+_COMMAND_TIMEOUT_S = 60.0
+_DEFAULT_OVERRIDES = {
+    # Tests make many small partitions: 16 MiB each on every broker would fill the disk.
+    "milena.log.preallocate.step.bytes": "262144",
+}
+
+
+class CommandFailed(AssertionError):
+    """A command of the launcher ended with another exit status than 0; says what it wrote."""
+
+
+class Cluster:
+    """One data directory and what runs on it; a context manager that stops it."""
+
+    def __init__(
+        self, data_dir: Path, *, brokers: int = 3, overrides: Mapping[str, str] | None = None
+    ) -> None:
+        self.data_dir = data_dir
+        self.size = brokers
+        self._files = DataDir(data_dir)
+        self._overrides = {**_DEFAULT_OVERRIDES, **(overrides or {})}
+        self._port = _free_ports(brokers + 1)
+
+    # -- life ------------------------------------------------------------------------------------
+
+    def start(self) -> Self:
+        """Start it, also after a stop or a crash; returns when it is ready."""
+        options = [f"--override={key}={value}" for key, value in self._overrides.items()]
+        self.command(
+            "start",
+            "--detach",
+            f"--brokers={self.size}",
+            f"--port={self._port}",
+            f"--registry-port={self._port + self.size}",
+            *options,
+        )
+        return self
+
+    def stop(self) -> None:
+        """Stop it cleanly; the data stay."""
+        self.command("stop")
+
+    def kill_everything(self) -> None:
+        """SIGKILL to the supervisor, the registry and every broker, and wait until they are gone."""
+        state = self.state()
+        pids = [state["supervisor_pid"], state["registry_process"]["pid"]]
+        pids += [broker["pid"] for broker in state["brokers"]]
+        processes = [psutil.Process(pid) for pid in pids]
+        for process in processes:  # the supervisor first: it would start the others again
+            process.kill()
+        wait_until(lambda: not any(map(_is_alive, processes)), "every process to be gone")
+
+    def close(self) -> None:
+        """Stop what runs and remove the data; the logs stay for whoever looks into a failure."""
+        with contextlib.suppress(CommandFailed):
+            self.stop()
+        for path in [self.data_dir / "registry", *map(self.log_dir, range(self.size))]:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- brokers ---------------------------------------------------------------------------------
+
+    def kill(self, broker: int, signal_name: str = "KILL", *, stay_down: bool = False) -> None:
+        """Send a signal to one broker."""
+        stay = ["--stay-down"] if stay_down else []
+        self.command("kill", str(broker), "--signal", signal_name, *stay)
+
+    def restart(self, broker: int) -> None:
+        """Stop one broker cleanly if it runs, and start it; returns when it serves."""
+        self.command("restart", str(broker))
+
+    def pid(self, broker: int) -> int | None:
+        """The broker's process, if it has one."""
+        pid: int | None = self.state()["brokers"][broker]["pid"]
+        return pid
+
+    # -- facts -----------------------------------------------------------------------------------
+
+    @property
+    def bootstrap(self) -> str:
+        """Every broker, as clients are told."""
+        return ",".join(f"{host}:{port}" for host, port in self.addresses)
+
+    @property
+    def addresses(self) -> list[Address]:
+        """Where each broker listens, by its id."""
+        return [(HOST, self._port + broker) for broker in range(self.size)]
+
+    def state(self) -> dict[str, Any]:
+        """What the supervisor says, without the controller."""
+        return ask_supervisor(self._files.control_socket, {"command": "status"})
+
+    def status(self) -> dict[str, Any]:
+        """`status --json`."""
+        state: dict[str, Any] = json.loads(self.command("status", "--json").stdout)
+        return state
+
+    def log_dir(self, broker: int) -> Path:
+        """Where a broker's partitions are."""
+        return self._files.broker(broker)
+
+    def log_text(self, name: str) -> str:
+        """What a process (`broker-0`, `registry`, `supervisor`) has logged so far."""
+        path = self._files.log(name)
+        return path.read_text() if path.exists() else ""
+
+    def log_lines(self, broker: int, part: str) -> list[str]:
+        """The lines of a broker's log that contain a text."""
+        return [line for line in self.log_text(f"broker-{broker}").splitlines() if part in line]
+
+    def log_tails(self, lines: int = 40) -> Iterable[tuple[str, str]]:
+        """Name and end of every log."""
+        for path in sorted(self._files.logs.glob("*.log")):
+            yield path.name, "\n".join(path.read_text().splitlines()[-lines:])
+
+    def command(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """Run one command of the launcher on this cluster. Raises CommandFailed."""
+        done = subprocess.run(
+            [sys.executable, "-m", "cluster", *arguments, "--data-dir", str(self.data_dir)],
+            cwd=_ROOT,
+            env={**os.environ, "PYTHONPATH": str(_ROOT)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_COMMAND_TIMEOUT_S,
+            check=False,
+        )
+        if check and done.returncode != 0:
+            raise CommandFailed(f"{arguments}: {done.returncode}\n{done.stdout}{done.stderr}")
+        return done
+
+
+def send_signal(pid: int, number: signal.Signals) -> None:
+    """To a process behind the supervisor's back."""
+    os.kill(pid, number)
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return bool(process.status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _free_ports(count: int) -> int:
+    """The first of `count` consecutive ports that nobody has at this moment."""
+    dice = SystemRandom()
+    for _ in range(100):
+        first = dice.choice(_PORTS[: -count or None])
+        with contextlib.ExitStack() as held, contextlib.suppress(OSError):
+            for port in itertools.islice(itertools.count(first), count):
+                probe = held.enter_context(socket.socket())
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind((HOST, port))
+                probe.listen(1)
+            return first
+    raise AssertionError(f"no {count} free ports in a row in {_PORTS}")
