@@ -40,6 +40,7 @@ from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerEpoch, BrokerId
 from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.runtime.clock import SystemClock
+from cluster.runtime.limits import raise_descriptor_limit
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.zmq_link import ZmqContext
 
@@ -56,6 +57,7 @@ def run_broker(
 
     Raises UserError or StorageFailed, in one line for a person, when it cannot start.
     """
+    raise_descriptor_limit()
     broker = Broker(settings, run_dir)
     try:
         broker.start()

@@ -1,4 +1,1 @@
-"""Settings tables: every setting stated once; parsing, checks and descriptions derived from them.
-
-Handles live in `broker` and `topic`, snapshots are made in `settings`.
-"""
+"""Settings tables: each setting stated once; parsing, checks, descriptions derived from it."""

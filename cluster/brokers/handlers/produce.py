@@ -36,6 +36,9 @@ API: Final = Api(ApiKey.PRODUCE, 3, 13, advertised_min=0)
 
 _ATTRIBUTES_LOW_BYTE: Final = 22
 _TRANSACTIONAL_BIT: Final = 0x10
+_CODEC_BITS: Final = 0x07
+_ZSTD: Final = 4
+_FIRST_WITH_ZSTD: Final = 7
 _HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 
 _TopicResult = tuple[str | None, uuid.UUID | None, list[ProducedPartition]]
@@ -112,7 +115,7 @@ def handle(request: ProduceRequest, context: RequestContext, services: Services)
         for index, records in partitions:
             try:
                 partition = _find(topic, topic_id, index, services)
-                _check_request(request, records)
+                _check_request(request, records, context.version)
                 appended = partition.append(records, acks, wall_ms, services.loop.now_ms)  # type: ignore[arg-type]  # None was refused
             except Refused as refused:
                 produced.append(_refusal(index, refused, topic, context, services, endpoints))
@@ -168,15 +171,20 @@ def _find(
     return partition
 
 
-def _check_request(request: ProduceRequest, records: memoryview | None) -> None:
+def _check_request(request: ProduceRequest, records: memoryview | None, version: int) -> None:
     if not -1 <= request.acks <= 1:
         raise Refused(ErrorCode.invalid_required_acks, f"acks={request.acks}")
     if records is None or len(records) == 0:
         raise Refused(ErrorCode.invalid_record, "there is no record batch")
-    if request.transactional_id is not None or (
-        len(records) > _ATTRIBUTES_LOW_BYTE and records[_ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL_BIT
-    ):
+    attributes = records[_ATTRIBUTES_LOW_BYTE] if len(records) > _ATTRIBUTES_LOW_BYTE else 0
+    if request.transactional_id is not None or attributes & _TRANSACTIONAL_BIT:
         raise Refused(ErrorCode.invalid_txn_state, "transactions are not supported")
+    if version < _FIRST_WITH_ZSTD and attributes & _CODEC_BITS == _ZSTD:
+        # A client this old cannot know zstd, and others like it could not read it (KIP-110).
+        raise Refused(
+            ErrorCode.unsupported_compression_type,
+            "Produce requests with version < 7 are not allowed to use ZStandard compression",
+        )
 
 
 def _refusal(

@@ -190,9 +190,6 @@ class MmapSegment:
         # A new mapping each time: the old one lives on under the views handed out of it.
         try:
             self._mapping = mmap.mmap(self.fileno(), size_bytes, access=access)
-            if access == mmap.ACCESS_WRITE and hasattr(mmap, "MADV_RANDOM"):
-                # Read-ahead would fetch, that is zero, pages that appends are about to overwrite.
-                self._mapping.madvise(mmap.MADV_RANDOM)
         except (OSError, ValueError) as error:
             raise StorageFailed(f"cannot map {self.path}: {error}") from error
 
