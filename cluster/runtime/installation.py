@@ -10,9 +10,12 @@ _ROOT: Final = Path(__file__).parents[2]
 _IS_CHECKOUT: Final = (_ROOT / "bin" / "cluster").exists()
 
 
-def launcher() -> str:
-    """What a person types here to run a command."""
-    return shown(_ROOT / "bin" / "cluster") if _IS_CHECKOUT else "milena"
+def launcher(data_dir: Path | None = None) -> str:
+    """What a person types here to run a command, on the cluster of that directory."""
+    command = shown(_ROOT / "bin" / "cluster") if _IS_CHECKOUT else "milena"
+    if data_dir is None or data_dir == default_data_dir():
+        return command
+    return f"{command} --data-dir {shown(data_dir)}"
 
 
 def default_data_dir() -> Path:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from cluster.runtime.installation import default_data_dir, launcher, shown
+from cluster.runtime.installation import launcher, shown
 from cluster.supervisor.plan import DataDir
 
 _LAST_LOG_LINES: Final = 8
@@ -68,7 +68,7 @@ def how_to_go_on(state: Mapping[str, Any], *, foreground: bool) -> str:
     """The table, the bootstrap line, what to try, where things are, how to stop."""
     data_dir = DataDir(Path(state["data_dir"]))
     replicas = min(3, len(state["brokers"]))
-    command = _command(data_dir.path)
+    command = launcher(data_dir.path)
     stop = f"`{command} stop`"
     if foreground:
         stop = f"Ctrl-C, or {stop} elsewhere"
@@ -85,12 +85,6 @@ Try it:
 Data is in {shown(data_dir.path)}, logs are in {shown(data_dir.logs)}. {_reach(state)}
 Stop with {stop}; data stays until `stop --purge`.
 """
-
-
-def _command(data_dir: Path) -> str:
-    if data_dir == default_data_dir():
-        return launcher()
-    return f"{launcher()} --data-dir {shown(data_dir)}"
 
 
 def last_lines(log_file: Path, begin_bytes: int) -> Iterable[str]:

@@ -58,7 +58,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"{name} has no process.", end=" ")
     else:
         print(f"{name} (pid {reply['pid']}) was sent {number.name}.", end=" ")
-    print(_what_next(args.id, number, reply, stay_down=args.stay_down))
+    command = launcher(data_dir(args).path)
+    print(_what_next(args.id, number, reply, command, stay_down=args.stay_down))
     return 0
 
 
@@ -68,14 +69,19 @@ def label(wanted: int | str) -> str:
 
 
 def _what_next(
-    wanted: int | str, number: signal.Signals, reply: dict[str, Any], *, stay_down: bool
+    wanted: int | str,
+    number: signal.Signals,
+    reply: dict[str, Any],
+    command: str,
+    *,
+    stay_down: bool,
 ) -> str:
     if stay_down:
-        return f"It stays down until `{launcher()} restart {wanted}`."
+        return f"It stays down until `{command} restart {wanted}`."
     if number == signal.SIGSTOP:
         return (
             "It is paused: the others notice when its session times out."
-            f" Resume it with `{launcher()} kill {wanted} --signal CONT`."
+            f" Resume it with `{command} kill {wanted} --signal CONT`."
         )
     if number == signal.SIGCONT:
         return f"It is {reply['state']}."
