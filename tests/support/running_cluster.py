@@ -73,7 +73,7 @@ class Cluster:
         self.command("stop")
 
     def kill_everything(self) -> None:
-        """SIGKILL to the supervisor, the registry and every broker, and wait until they are gone."""
+        """SIGKILL to the supervisor, the registry and every broker, and wait until all are gone."""
         state = self.state()
         pids = [state["supervisor_pid"], state["registry_process"]["pid"]]
         pids += [broker["pid"] for broker in state["brokers"]]
