@@ -1,6 +1,21 @@
-"""What the built-in registry and ZooKeeper are both asked, one function per subject."""
+"""What the built-in registry and ZooKeeper 3.8 are both asked, one function per subject.
+
+Left out, because the two differ there and are meant to:
+
+- deleteContainer from a client: 3.8.0 reads its path from the wrong bytes and refuses every one;
+  the registry does it for whoever may delete the node.
+- checkWatches and removeWatches of types 4 and 5, and several modes of watching one path at once:
+  3.8.0 keeps one mode per path, the registry keeps all of them, as ZooKeeper 3.9 does.
+- An ACL for an IPv6 address: 3.8.0 knows only IPv4.
+- Attaching to a session with a wrong password: ZooKeeper disconnects the owner, the registry only
+  refuses the stranger.
+- A null path in a create: MARSHALLINGERROR from a null pointer, BADARGUMENTS from the registry.
+- createSession (-10) from inside a session, and createTTL of a plain node with TTL -1, which ends
+  ZooKeeper's process: the registry refuses both.
+"""
 
 import base64
+import contextlib
 import hashlib
 import struct
 
@@ -47,7 +62,7 @@ def creating(stage: Stage) -> None:
 
 
 def deleting(stage: Stage) -> None:
-    """delete and deleteContainer, refused and done, and what the parent's Stat says of it."""
+    """delete, refused and done, and what the parent's Stat says of it."""
     r = stage.root
     for name in ("a", "b", "b/x"):
         stage.do(f"create {name}", z.CREATE, z.create(f"{r}/{name}"))
@@ -64,8 +79,8 @@ def deleting(stage: Stage) -> None:
     for path in ("/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config", ""):
         stage.do(f"special {path!r}", z.DELETE, z.delete(path))
         stage.do(f"special {path!r} as container", z.DELETE_CONTAINER, z.text(path))
-    for name in ("b/x", "c", "d", "t", "none", "none/x"):
-        stage.do(f"deleteContainer {name}", z.DELETE_CONTAINER, z.text(f"{r}/{name}"))
+    for name in ("b/x", "c", "d/x", "t"):
+        stage.do(f"{name}", z.DELETE, z.delete(f"{r}/{name}"))
     stage.do("root's stat", z.EXISTS, z.watchable(r))
     stage.do("b's stat", z.EXISTS, z.watchable(f"{r}/b"))
 
@@ -345,7 +360,7 @@ def persistent_watches(stage: Stage) -> None:
         stage.do("delete", z.DELETE, z.delete(f"{r}/{top}/x"))
         stage.do("delete", z.DELETE, z.delete(f"{r}/{top}"))
         stage.do("create again", z.CREATE, z.create(f"{r}/{top}"))
-    for name, kind in (("p", 1), ("p", 2), ("p", 3), ("r", 3), ("none", 3), ("r", 9)):
+    for name, kind in (("p", 3), ("r", 3), ("none", 3), ("r", 9), ("r", 0)):
         record = z.text(f"{r}/{name}") + z.integer(kind)
         stage.do(f"check {name} {kind}", z.CHECK_WATCHES, record)
     for name in ("p", "r", "none"):
@@ -449,9 +464,20 @@ def acls(stage: Stage) -> None:
             stage.do(f"set acl {name}", z.SET_ACL, wanted, by=client)
             stage.do(f"set acl at old version {name}", z.SET_ACL, wanted, by=client)
     stage.do("container", z.CREATE_CONTAINER, z.create(f"{r}/own/c", b"", z.CONTAINER), by=alice)
-    stage.do("delete container of another", z.DELETE_CONTAINER, z.text(f"{r}/own/c"), by=other)
     stage.do("watch of another", z.ADD_WATCH, z.text(f"{r}/own") + z.integer(1), by=other)
     stage.do("set", z.SET_DATA, z.set_data(f"{r}/own", b"3"), by=alice)
+    stage.do("delete", z.DELETE, z.delete(f"{r}/own/c"), by=alice)
+    stage.do("delete", z.DELETE, z.delete(f"{r}/own/x"), by=alice)
+    stage.do("is it told", z.PING, by=other)
+    stage.do("watch of another", z.ADD_WATCH, z.text(f"{r}/readable") + z.integer(0), by=other)
+    stage.do("child", z.CREATE, z.create(f"{r}/readable/x", b"", 0, own), by=alice)
+    stage.do("is it told", z.PING, by=other)
+    stage.do(
+        "multi",
+        z.MULTI,
+        z.multi((z.DELETE, z.delete(f"{r}/readable/x")), (z.DELETE, z.delete(f"{r}/readable"))),
+        by=alice,
+    )
     stage.do("is it told", z.PING, by=other)
     stage.do("read-only by ip", z.CREATE, z.create(f"{r}/ip", b"", 0, ((1, "ip", "127.0.0.1"),)))
     stage.do("get", z.GET_DATA, z.watchable(f"{r}/ip"))
@@ -477,7 +503,6 @@ def unusable_acls(stage: Stage) -> None:
             ((31, "ip", "1.2.3"),),
             ((31, "ip", "1.2.3.4/33"),),
             ((31, "ip", "1.2.3.4/8"),),
-            ((31, "ip", "::1"),),
             ((0, "world", "anyone"),),
             ((64, "world", "anyone"),),
             ((31, "world", "anyone"), (31, "world", "anyone")),
@@ -537,7 +562,6 @@ def sessions(stage: Stage) -> None:
             wrong.call(z.PING)
         except Closed:
             stage.note("closed")
-    stage.do("the owner is still there", z.PING, by=owner)
     moved = stage.bare_client()
     moved.connect(session_id=owner.session_id, password=owner.password, timeout_ms=2_000)
     stage.note("moved", stage.know(moved), moved.granted_timeout_ms)
@@ -595,12 +619,11 @@ def malformed(stage: Stage) -> None:
         (z.REMOVE_WATCHES, b""),
         (z.GET_EPHEMERALS, b""),
         (z.CREATE, z.integer(-2) + z.create(f"{r}/a")[4:]),
-        (z.CREATE, z.integer(-1) + z.create(r)[4 + len(r) :]),
         (z.CREATE, z.text(f"{r}/a") + z.integer(1 << 30)),
         (z.DELETE, z.delete(f"{r}/none") + b"more than needed"),
     ):
         stage.do(f"{operation} {record[:8]!r}", operation, record)
-    for operation in (0, 10, 23, 99, 108, -10, -2, 1_000):
+    for operation in (0, 10, 23, 99, 108, -2, 1_000):
         stage.do(f"operation {operation}", operation, z.text(r), by=stage.client())
     for sent in (
         z.integer(-1),
@@ -643,14 +666,11 @@ def after_the_end(stage: Stage) -> None:
     client.send(z.CREATE, z.create(f"{stage.root}/a"))
     client.send(z.CLOSE_SESSION)
     client.send(z.CREATE, z.create(f"{stage.root}/b"))
-    frames = 0
-    try:
-        while True:
+    with contextlib.suppress(Closed):
+        while True:  # ZooKeeper may or may not still answer the last one, with an error
             client.receive(z.CREATE)
-            frames += 1
-    except Closed:
-        stage.note("frames", frames)
-    stage.do("children", z.GET_CHILDREN2, z.watchable(stage.root))
+    reply = stage.main.call(z.GET_CHILDREN, z.watchable(stage.root))
+    stage.note("children", reply.fields)
 
 
 SCENARIOS = (

@@ -2,6 +2,7 @@
 field of its answer. Own encoding, so that it shares no mistake with the server.
 """
 
+import contextlib
 import socket
 import struct
 from dataclasses import dataclass, field
@@ -245,6 +246,8 @@ class WireClient:
 
     def call(self, operation: int, record: bytes = b"", *, xid: int | None = None) -> Reply:
         """One request and its answer; events that come before it are kept. Raises Closed."""
+        if operation == PING and xid is None:
+            xid = -2  # what it is answered with, whatever the request said
         sent_xid = self.send(operation, record, xid=xid)
         while True:
             reply = self.receive(operation)
@@ -296,6 +299,15 @@ class WireClient:
     def drop(self) -> None:
         """Close the socket without a goodbye."""
         self._socket.close()
+
+    def end(self) -> None:
+        """Close the session as far as that goes, so that it takes no zxid at a later time."""
+        with contextlib.suppress(OSError, Closed, AttributeError):
+            self.send(CLOSE_SESSION)
+            while self.receive_frame():
+                pass
+        with contextlib.suppress(AttributeError):
+            self._socket.close()
 
     def _receive_exactly(self, size: int) -> bytes:
         received = bytearray()

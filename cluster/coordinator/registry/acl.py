@@ -32,14 +32,13 @@ Acl = tuple[AclEntry, ...]
 
 ALL_PERMISSIONS: Final = 31
 OPEN_ACL: Final[Acl] = (AclEntry(ALL_PERMISSIONS, "world", "anyone"),)
+READ_ACL: Final[Acl] = (AclEntry(Permission.READ, "world", "anyone"),)
 _PROVABLE_SCHEMES: Final = frozenset({"digest"})
 
 
 def digest_identity(credentials: bytes) -> Identity:
-    """The identity that `user:password` proves. Raises OperationRefused(AUTH_FAILED)."""
-    user, colon, _ = credentials.partition(b":")
-    if not colon:
-        raise OperationRefused(RegistryError.AUTH_FAILED)
+    """The identity that `user:password` proves."""
+    user, _, _ = credentials.partition(b":")
     digest = base64.b64encode(hashlib.sha1(credentials, usedforsecurity=False).digest())
     return Identity("digest", f"{user.decode('utf-8', 'replace')}:{digest.decode('ascii')}")
 

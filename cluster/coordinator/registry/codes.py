@@ -24,6 +24,7 @@ class Operation(IntEnum):
     CHECK = 13
     MULTI = 14
     CREATE2 = 15
+    RECONFIG = 16
     CHECK_WATCHES = 17
     REMOVE_WATCHES = 18
     CREATE_CONTAINER = 19
@@ -39,6 +40,24 @@ class Operation(IntEnum):
     WHO_AM_I = 107
     CLOSE_SESSION = -11
     ERROR = -1
+
+
+WRITES: Final = frozenset(
+    {
+        Operation.CREATE,
+        Operation.DELETE,
+        Operation.SET_DATA,
+        Operation.SET_ACL,
+        Operation.CHECK,
+        Operation.MULTI,
+        Operation.CREATE2,
+        Operation.RECONFIG,
+        Operation.CREATE_CONTAINER,
+        Operation.DELETE_CONTAINER,
+        Operation.CREATE_TTL,
+    }
+)
+"""What takes a zxid, whether it is done or refused."""
 
 
 class RegistryError(IntEnum):
@@ -58,6 +77,7 @@ class RegistryError(IntEnum):
     INVALID_ACL = -114
     AUTH_FAILED = -115
     NO_WATCHER = -121
+    RECONFIG_DISABLED = -123
 
 
 class OperationRefused(Exception):

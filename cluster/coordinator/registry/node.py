@@ -85,7 +85,7 @@ class Node:
 
     def encode_stat(self) -> bytes:
         """jute `Stat`: czxid mzxid ctime mtime version cversion aversion ephemeralOwner
-        dataLength numChildren pzxid.
+        dataLength numChildren pzxid. Containers and TTL nodes show no owner.
         """
         return _STAT.pack(
             self.created_zxid,
@@ -95,7 +95,7 @@ class Node:
             self.version,
             self.cversion,
             self.acl_version,
-            self.ephemeral_owner,
+            owning_session(self.ephemeral_owner) or 0,
             len(self.data) if self.data else 0,
             self.child_count,
             self.children_zxid,

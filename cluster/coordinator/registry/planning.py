@@ -44,7 +44,10 @@ from cluster.coordinator.registry.znode_path import require_valid, split_path
 
 
 class Caller(NamedTuple):
-    """Who asks: the session, which owns what it creates as ephemeral, and the proved identities."""
+    """Who asks: the session, which owns what it creates as ephemeral, and the proved identities.
+
+    Session 0 is the registry itself, which removes containers and TTL nodes without asking.
+    """
 
     session_id: int
     identities: tuple[Identity, ...]
@@ -80,19 +83,19 @@ def plan_write(tree: ZnodeTree, request: WriteRequest, caller: Caller) -> TreeCh
             _require_version(node.version, version)
             return None
         case DeleteContainerRequest(path):
-            return _plan_delete_container(tree, path)
+            return _plan_delete_container(tree, path, caller)
 
 
 def _plan_create(tree: ZnodeTree, request: CreateRequest, caller: Caller) -> NodeCreated:
     flag = _require_flag(request)
-    sequential = flag in SEQUENTIAL_FLAGS
-    require_valid(request.path + "0" if sequential else request.path)
-    acl = resolve_acl(request.acl, caller.identities)
-    parent = tree.get(split_path(request.path)[0])
-    require_permission(parent.acl, Permission.CREATE, caller.identities)
     path = request.path
-    if sequential:
+    _require_parted(path)
+    acl = resolve_acl(request.acl, caller.identities)
+    parent = tree.get(split_path(path)[0])
+    require_permission(parent.acl, Permission.CREATE, caller.identities)
+    if flag in SEQUENTIAL_FLAGS:
         path += f"{parent.created_children:010d}"
+    require_valid(path)
     if tree.find(path) is not None:
         raise OperationRefused(RegistryError.NODE_EXISTS)
     if owning_session(parent.ephemeral_owner) is not None:
@@ -105,7 +108,10 @@ def _require_flag(request: CreateRequest) -> CreateFlag:
         flag = CreateFlag(request.flags)
     except ValueError:
         raise OperationRefused(RegistryError.BAD_ARGUMENTS) from None
-    if flag in TTL_FLAGS and not 0 < (request.ttl_ms or 0) <= MAX_TTL_MS:
+    if flag in TTL_FLAGS:
+        if not 0 < (request.ttl_ms or 0) <= MAX_TTL_MS:
+            raise OperationRefused(RegistryError.BAD_ARGUMENTS)
+    elif request.ttl_ms is not None:
         raise OperationRefused(RegistryError.BAD_ARGUMENTS)
     return flag
 
@@ -123,23 +129,33 @@ def _owner_of(flag: CreateFlag, ttl_ms: int | None, caller: Caller) -> int:
 def _plan_delete(tree: ZnodeTree, path: str, version: int, caller: Caller) -> NodeDeleted:
     if path in PERMANENT_PATHS:
         raise OperationRefused(RegistryError.BAD_ARGUMENTS)
-    require_valid(path)
+    _require_parted(path)
     parent = tree.get(split_path(path)[0])
-    node = tree.get(path)
     require_permission(parent.acl, Permission.DELETE, caller.identities)
+    node = tree.get(path)
     _require_version(node.version, version)
     _require_no_children(node)
-    return NodeDeleted(path)
+    return NodeDeleted(path, node.acl)
 
 
-def _plan_delete_container(tree: ZnodeTree, path: str) -> NodeDeleted:
+def _plan_delete_container(tree: ZnodeTree, path: str, caller: Caller) -> NodeDeleted:
     if path in PERMANENT_PATHS:
         raise OperationRefused(RegistryError.BAD_ARGUMENTS)
+    _require_parted(path)
+    if caller.session_id != 0:
+        parent = tree.get(split_path(path)[0])
+        require_permission(parent.acl, Permission.DELETE, caller.identities)
     node = tree.get(path)
     _require_no_children(node)
     if node.ephemeral_owner == 0 or owning_session(node.ephemeral_owner) is not None:
         raise OperationRefused(RegistryError.BAD_VERSION)
-    return NodeDeleted(path)
+    return NodeDeleted(path, node.acl)
+
+
+def _require_parted(path: str) -> None:
+    """What delete demands of a path, and create before it looks for the parent."""
+    if "/" not in path or "\0" in path:
+        raise OperationRefused(RegistryError.BAD_ARGUMENTS)
 
 
 def _require_version(version: int, expected: int) -> None:

@@ -42,9 +42,12 @@ class Reader:
 
         Only exists leaves its watch on a path that is not there.
         """
-        path = request.path
+        path = request.path or "/"
         is_children = operation in (Operation.GET_CHILDREN, Operation.GET_CHILDREN2)
-        if operation is not Operation.EXISTS:
+        if operation is Operation.EXISTS:
+            if "\0" in path:
+                raise OperationRefused(RegistryError.BAD_ARGUMENTS)
+        else:
             node = self._tree.get(path)
             require_permission(node.acl, Permission.READ, caller.identities)
         if request.watch:
@@ -66,7 +69,7 @@ class Reader:
         if operation is Operation.GET_EPHEMERALS:
             own = self._tree.ephemerals_of(caller.session_id)
             return encode_strings(owned for owned in own if owned.startswith(path))
-        node = self._tree.get(path)
+        node = self._tree.get(path or "/")
         if operation is Operation.GET_ACL:
             require_permission(node.acl, Permission.READ | Permission.ADMIN, caller.identities)
             return encode_acl(_shown_acl(node.acl, caller.identities)) + node.encode_stat()
@@ -76,13 +79,14 @@ class Reader:
     def read_multi(
         self, request: MultiRequest, caller: Caller, connection_id: ConnectionId
     ) -> list[StepResult]:
-        """multiRead: every step stands for itself, an error is only its own."""
+        """multiRead: an error is only its own step's, and no step leaves a watch."""
         results = []
         for operation, step in request.steps:
             if not isinstance(step, WatchableRequest):
                 continue
             try:
-                record = self.read_watchable(operation, step, caller, connection_id)
+                unwatched = step._replace(watch=False)
+                record = self.read_watchable(operation, unwatched, caller, connection_id)
                 results.append(StepResult(operation, RegistryError.OK, record))
             except OperationRefused as refused:
                 results.append(StepResult(Operation.ERROR, refused.code, b""))

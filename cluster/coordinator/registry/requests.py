@@ -131,7 +131,7 @@ class MultiRequest(NamedTuple):
 
 
 class EmptyRequest(NamedTuple):
-    """ping, closeSession, whoAmI: the header says it all."""
+    """ping, closeSession, whoAmI: the header says it all. reconfig: it is refused unread."""
 
 
 WriteRequest = (
@@ -315,5 +315,6 @@ _DECODERS: Final[dict[int, Callable[[RecordReader], Request]]] = {
     Operation.GET_EPHEMERALS: _read_path,
     Operation.GET_ALL_CHILDREN_NUMBER: _read_path,
     Operation.WHO_AM_I: _read_empty,
+    Operation.RECONFIG: _read_empty,
     Operation.CLOSE_SESSION: _read_empty,
 }

@@ -9,7 +9,14 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from cluster.coordinator.registry.acl import Identity, digest_identity
-from cluster.coordinator.registry.codes import Operation, OperationRefused, RegistryError
+from cluster.coordinator.registry.audience import notifications_of
+from cluster.coordinator.registry.codes import (
+    PING_XID,
+    WRITES,
+    Operation,
+    OperationRefused,
+    RegistryError,
+)
 from cluster.coordinator.registry.jute import MalformedRecord, RecordReader
 from cluster.coordinator.registry.planning import Caller
 from cluster.coordinator.registry.reads import Reader
@@ -41,8 +48,6 @@ from cluster.coordinator.registry.sessions import ConnectionId, Session
 from cluster.coordinator.registry.state import RegistryState
 from cluster.coordinator.registry.transactions import (
     Change,
-    DataChanged,
-    NodeCreated,
     NodeDeleted,
     SessionClosed,
     SessionOpened,
@@ -193,7 +198,8 @@ class RegistryServer:
         """Remove empty containers and TTL nodes whose time is over."""
         nobody = Caller(0, ())
         for path in self.state.tree.removable(now.wall_ms):
-            self._write(Operation.DELETE_CONTAINER, DeleteContainerRequest(path), nobody, now)
+            request = DeleteContainerRequest(path)
+            self._write(Operation.DELETE_CONTAINER, request, nobody, now)
 
     def _connect(self, connection: Connection, request: ConnectRequest, now: Moment) -> None:
         sessions = self.state.sessions
@@ -244,8 +250,15 @@ class RegistryServer:
             error = RegistryError.MARSHALLING_ERROR
         except OperationRefused as refused:
             error = refused.code
-        self._send(connection, encode_reply(xid, self.state.last_zxid, error, record))
-        is_over = operation == Operation.CLOSE_SESSION
+        if error is not RegistryError.OK and operation in WRITES:
+            self._commit([], now)  # a refused write has its place in the order too
+        if operation == Operation.PING:
+            xid = PING_XID
+        zxid = 0 if operation == Operation.AUTH else self.state.last_zxid
+        if error is RegistryError.UNIMPLEMENTED:
+            zxid = -1
+        self._send(connection, encode_reply(xid, zxid, error, record))
+        is_over = operation == Operation.CLOSE_SESSION or error is RegistryError.UNIMPLEMENTED
         if is_over or (operation == Operation.AUTH and error is not RegistryError.OK):
             self._close(connection.connection_id)
 
@@ -293,6 +306,8 @@ class RegistryServer:
             return encode_identities(connection.identities)
         if operation is Operation.CLOSE_SESSION:
             self._close_session(session, now)
+        elif operation is Operation.RECONFIG:
+            raise OperationRefused(RegistryError.RECONFIG_DISABLED)  # one server, as it is
         return b""
 
     @staticmethod
@@ -312,22 +327,21 @@ class RegistryServer:
         change, record = execute(
             self.state.tree, operation, request, caller, self.state.last_zxid + 1, now.wall_ms
         )
-        if change is not None:
-            self._commit([change], now)
+        self._commit([] if change is None else [change], now)
         return record
 
     def _write_all(self, request: MultiRequest, caller: Caller, now: Moment) -> bytes:
         changes, results = execute_all(
             self.state.tree, request.steps, caller, self.state.last_zxid + 1, now.wall_ms
         )
-        if changes:
-            self._commit(changes, now)
+        self._commit(changes, now)
         return encode_multi(results)
 
     def _close_session(self, session: Session, now: Moment) -> None:
         """One transaction: the session's ephemeral nodes and the session itself."""
         changes: list[Change] = [
-            NodeDeleted(path) for path in self.state.tree.ephemerals_of(session.session_id)
+            NodeDeleted(path, self.state.tree.get(path).acl)
+            for path in self.state.tree.ephemerals_of(session.session_id)
         ]
         changes.append(SessionClosed(session.session_id))
         self._commit(changes, now, apply=True)
@@ -340,19 +354,12 @@ class RegistryServer:
         self.state.last_zxid = transaction.zxid
         self._outbox.transactions.append(encode_transaction(transaction))
         if self.watches.count:
-            for change in changes:
-                self._notify(self._notifications_of(change))
+            self._notify(
+                notifications_of(changes, self.watches, self.state.tree, self._identities_of)
+            )
 
-    def _notifications_of(self, change: Change) -> list[Notification]:
-        match change:
-            case NodeCreated(path):
-                return self.watches.on_node_created(path)
-            case NodeDeleted(path):
-                return self.watches.on_node_deleted(path)
-            case DataChanged(path):
-                return self.watches.on_data_changed(path)
-            case _:
-                return []
+    def _identities_of(self, connection_id: ConnectionId) -> tuple[Identity, ...]:
+        return self.connections[connection_id].identities
 
     def _notify(self, notifications: Sequence[Notification]) -> None:
         for connection_id, event_type, path in notifications:

@@ -9,7 +9,7 @@ replaying them needs no checks and gives the same tree.
 
 from typing import Final, NamedTuple
 
-from cluster.coordinator.registry.acl import Acl, encode_acl, read_acl
+from cluster.coordinator.registry.acl import OPEN_ACL, Acl, encode_acl, read_acl
 from cluster.coordinator.registry.jute import (
     MalformedRecord,
     RecordReader,
@@ -30,9 +30,12 @@ class NodeCreated(NamedTuple):
 
 
 class NodeDeleted(NamedTuple):
-    """A znode without children is gone."""
+    """A znode without children is gone; `acl` said who could read it, which is not journaled:
+    only those who hear of the deletion at once are asked for it.
+    """
 
     path: str
+    acl: Acl = OPEN_ACL
 
 
 class DataChanged(NamedTuple):
@@ -116,7 +119,7 @@ def _encode_change(change: Change) -> bytes:
                 + encode_acl(acl)
                 + encode_long(owner)
             )
-        case NodeDeleted(path):
+        case NodeDeleted(path, _):
             return encode_int(_NODE_DELETED) + encode_string(path)
         case DataChanged(path, data):
             return encode_int(_DATA_CHANGED) + encode_string(path) + encode_buffer(data)

@@ -6,7 +6,7 @@ Whether a change is allowed is decided before, in `planning`; what clients hear 
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from cluster.coordinator.registry.acl import OPEN_ACL, Acl
+from cluster.coordinator.registry.acl import OPEN_ACL, READ_ACL, Acl
 from cluster.coordinator.registry.codes import OperationRefused, RegistryError
 from cluster.coordinator.registry.node import (
     CONTAINER_OWNER,
@@ -49,6 +49,8 @@ class ZnodeTree:
             self._nodes[path] = Node(b"", OPEN_ACL, 0, 0, 0)
             if path != "/":
                 self._link(path)
+        config = self._nodes["/zookeeper/config"]
+        config.acl, config.acl_version = READ_ACL, -1
 
     def __len__(self) -> int:
         return len(self._nodes)
@@ -100,7 +102,7 @@ class ZnodeTree:
         match change:
             case NodeCreated():
                 return self._create(change, zxid, wall_ms)
-            case NodeDeleted(path):
+            case NodeDeleted(path, _):
                 return self._delete(path, zxid)
             case DataChanged(path, data):
                 return self._set_data(self._nodes[path], data, zxid, wall_ms)

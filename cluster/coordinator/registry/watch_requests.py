@@ -8,6 +8,7 @@ from cluster.coordinator.registry.codes import (
     EventType,
     OperationRefused,
     RegistryError,
+    WatcherType,
 )
 from cluster.coordinator.registry.requests import (
     AddWatchRequest,
@@ -62,19 +63,20 @@ def restore_watches(
 
 
 def add_watch(watches: WatchTable, request: AddWatchRequest, connection_id: ConnectionId) -> None:
-    """Leave a watch that stays. Raises OperationRefused(BAD_ARGUMENTS) for an unknown mode."""
+    """Leave a watch that stays. Raises OperationRefused(MARSHALLING_ERROR) for an unknown mode."""
     if request.mode == AddWatchMode.PERSISTENT:
         watches.add(connection_id, WatchKind.PERSISTENT, request.path)
     elif request.mode == AddWatchMode.PERSISTENT_RECURSIVE:
         watches.add(connection_id, WatchKind.RECURSIVE, request.path)
     else:
-        raise OperationRefused(RegistryError.BAD_ARGUMENTS)
+        raise OperationRefused(RegistryError.MARSHALLING_ERROR)
 
 
 def check_watches(
     watches: WatchTable, request: WatchesRequest, connection_id: ConnectionId
 ) -> None:
     """Raise OperationRefused(NO_WATCHER) unless the client watches the path in that way."""
+    _require_type(request)
     if not watches.has(connection_id, request.path, request.watcher_type):
         raise OperationRefused(RegistryError.NO_WATCHER)
 
@@ -83,5 +85,11 @@ def remove_watches(
     watches: WatchTable, request: WatchesRequest, connection_id: ConnectionId
 ) -> None:
     """End the client's watches of that type. Raises OperationRefused(NO_WATCHER) if it has none."""
+    _require_type(request)
     if not watches.remove(connection_id, request.path, request.watcher_type):
         raise OperationRefused(RegistryError.NO_WATCHER)
+
+
+def _require_type(request: WatchesRequest) -> None:
+    if request.watcher_type not in frozenset(WatcherType):
+        raise OperationRefused(RegistryError.MARSHALLING_ERROR)

@@ -80,6 +80,8 @@ def _failure(failed_index: int, step_count: int, code: RegistryError) -> list[St
 
 
 def _result_of(tree: ZnodeTree, operation: Operation, change: TreeChange | None) -> StepResult:
+    if operation is Operation.CREATE2:
+        operation = Operation.CREATE  # inside a multi it is answered as create is
     record = _record_of(tree, operation, change)
     if operation in (Operation.CREATE_CONTAINER, Operation.CREATE_TTL):
         operation = Operation.CREATE2  # their answers inside a multi carry create2's number

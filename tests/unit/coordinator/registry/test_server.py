@@ -274,9 +274,9 @@ def test_write_replies_carry_their_zxid_and_reads_the_last(clients: Iterator[Cli
     client = next(clients)
     body = bytes(kazoo_records.Create("/a", b"", OPEN_ACL_UNSAFE, 0).serialize())
     assert client.ask(Operation.CREATE, body)[1] == 2
-    assert client.ask(Operation.CREATE, body)[1] == 2, "a refused write takes no zxid"
+    assert client.ask(Operation.CREATE, body)[1] == 3, "a refused write takes a zxid too"
     exists = bytes(kazoo_records.Exists("/a", False).serialize())
-    assert client.ask(Operation.EXISTS, exists)[1] == 2
+    assert client.ask(Operation.EXISTS, exists)[1] == 3
 
 
 def test_notifications_come_before_the_reply_that_shows_the_new_state(
@@ -353,7 +353,7 @@ def test_lasting_watches_are_added_checked_and_removed(clients: Iterator[Client]
     reply = client.ask(Operation.ADD_WATCH, encode_string("/a") + encode_int(1))
     assert reply[2:] == (0, encode_int(0)), "ErrorResponse"
     bad = client.ask(Operation.ADD_WATCH, encode_string("/a") + encode_int(2))
-    assert bad[2] == RegistryError.BAD_ARGUMENTS
+    assert bad[2] == RegistryError.MARSHALLING_ERROR
     writer.create("/a")
     writer.create("/a/b")
     assert client.events() == [(1, 3, "/a"), (1, 3, "/a/b")]
@@ -364,6 +364,38 @@ def test_lasting_watches_are_added_checked_and_removed(clients: Iterator[Client]
     assert client.ask(Operation.CHECK_WATCHES, any_watch)[2] == RegistryError.NO_WATCHER
     writer.create("/a/c")
     assert client.events() == []
+
+
+def test_a_watch_that_stays_tells_only_who_may_read(clients: Iterator[Client]) -> None:
+    """CVE-2024-23944."""
+    owner, other = next(clients), next(clients)
+    for client in (owner, other):
+        credentials = b"owner:x" if client is owner else b"other:x"
+        body = encode_int(0) + encode_string("digest") + encode_buffer(credentials)
+        assert client.ask(Operation.AUTH, body)[2] == 0
+        client.ask(Operation.ADD_WATCH, encode_string("/a") + encode_int(1))
+    acl = [make_digest_acl("owner", "x", all=True)]
+    for kind, request in (
+        (1, kazoo_records.Create("/a", b"", acl, 0)),
+        (3, kazoo_records.SetData("/a", b"1", -1)),
+        (2, kazoo_records.Delete("/a", -1)),
+    ):
+        owner.call(request)
+        assert owner.events() == [(kind, 3, "/a")]
+        assert other.events() == []
+
+
+def test_a_client_deletes_a_container_only_where_it_may_delete(clients: Iterator[Client]) -> None:
+    owner, other = next(clients), next(clients)
+    credentials = encode_int(0) + encode_string("digest") + encode_buffer(b"owner:x")
+    owner.ask(Operation.AUTH, credentials)
+    acl = [make_digest_acl("owner", "x", all=True)]
+    owner.call(kazoo_records.Create("/a", b"", acl, 0))
+    body = bytes(kazoo_records.Create("/a/c", b"", OPEN_ACL_UNSAFE, 4).serialize())
+    assert owner.ask(Operation.CREATE_CONTAINER, body)[2] == 0
+    path = encode_string("/a/c")
+    assert other.ask(Operation.DELETE_CONTAINER, path)[2] == RegistryError.NO_AUTH
+    assert owner.ask(Operation.DELETE_CONTAINER, path)[2] == 0
 
 
 def test_multi_as_kazoo_reads_it(registry: Registry, clients: Iterator[Client]) -> None:
@@ -388,7 +420,9 @@ def test_multi_as_kazoo_reads_it(registry: Registry, clients: Iterator[Client]) 
     results = kazoo_records.Transaction.deserialize(record, 0)
     assert error == 0
     assert [result.code for result in results] == [-110, -2, -2, -2]
-    assert len(registry.journal) == journaled + 1
+    assert len(registry.journal) == journaled + 2
+    refused = decode_transaction(registry.journal[-1])
+    assert refused.changes == ()
 
 
 def test_multi_read_answers_each_step_for_itself(clients: Iterator[Client]) -> None:
@@ -478,10 +512,11 @@ def test_a_failed_auth_is_answered_and_closed(
     assert registry.closed == [client.connection_id]
 
 
-def test_what_is_not_understood(clients: Iterator[Client]) -> None:
-    client = next(clients)
-    assert client.ask(16, b"")[2] == RegistryError.UNIMPLEMENTED
-    assert client.ask(4711, b"x")[2] == RegistryError.UNIMPLEMENTED
+def test_what_is_not_understood(registry: Registry, clients: Iterator[Client]) -> None:
+    client, other = next(clients), next(clients)
+    assert client.ask(Operation.RECONFIG, b"")[2] == RegistryError.RECONFIG_DISABLED
+    assert other.ask(4711, b"x")[1:3] == (-1, RegistryError.UNIMPLEMENTED)
+    assert registry.closed == [other.connection_id]
     assert client.ask(Operation.CREATE, b"\0\0")[2] == RegistryError.MARSHALLING_ERROR
     multi = encode_int(Operation.SET_ACL) + encode_bool(False) + encode_int(-1)
     assert client.ask(Operation.MULTI, multi)[2] == RegistryError.MARSHALLING_ERROR
