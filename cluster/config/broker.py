@@ -544,3 +544,24 @@ QUOTA_WINDOW_SIZE_SECONDS: Final = broker_setting(
     default=1,
     doc="Length of one such window.",
 )
+
+# ------------------------------------------------------------------- metrics
+
+METRICS_ENABLE: Final = broker_setting(
+    "milena.metrics.enable",
+    boolean(),
+    default=True,
+    doc="Whether the broker counts at all; switched off only to measure what counting costs.",
+)
+METRICS_TOPIC_ENABLE: Final = broker_setting(
+    "milena.metrics.topic.enable",
+    boolean(),
+    default=True,
+    doc="Whether the broker writes metric records into the topic __cluster_metrics.",
+)
+METRICS_INTERVAL_MS: Final = broker_setting(
+    "milena.metrics.interval.ms",
+    integer(at_least=250),
+    default=SECOND_MS,
+    doc="How often the broker writes metric records.",
+)

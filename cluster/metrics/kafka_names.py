@@ -1,0 +1,127 @@
+"""The table of a broker's metrics: our short key, Kafka's JMX name, kind, meaning. Nothing else.
+
+Kafka's names end in PerSec where its meters count and rate: here the counter itself is kept, and who
+reads twice has the rate. Names that begin with `milena.` have no counterpart in Kafka.
+"""
+
+from typing import Final, NamedTuple
+
+from cluster.metrics.stats_layout import MetricKind
+
+_COUNTER: Final = MetricKind.COUNTER
+_GAUGE: Final = MetricKind.GAUGE
+
+
+class Metric(NamedTuple):
+    """One row. `key` is also its key in the `values` of a broker's metric record."""
+
+    key: str
+    name: str
+    kind: MetricKind
+    doc: str
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether metric records give it per second instead of as it stands."""
+        return self.kind is MetricKind.COUNTER
+
+
+def _topics(key: str, doc: str) -> Metric:
+    return Metric(key, f"kafka.server:type=BrokerTopicMetrics,name={key}", _COUNTER, doc)
+
+
+def _replicas(key: str, kind: MetricKind, doc: str) -> Metric:
+    return Metric(key, f"kafka.server:type=ReplicaManager,name={key}", kind, doc)
+
+
+BROKER_METRICS: Final = (
+    _topics("BytesInPerSec", "bytes of record batches that clients produced"),
+    _topics("MessagesInPerSec", "records that clients produced"),
+    _topics("BytesOutPerSec", "bytes of record batches that clients fetched"),
+    _topics("ReplicationBytesInPerSec", "bytes fetched from leaders"),
+    _topics("ReplicationBytesOutPerSec", "bytes handed to followers"),
+    _topics("TotalProduceRequestsPerSec", "produce requests, per partition in them"),
+    _topics("FailedProduceRequestsPerSec", "partitions of produce requests that were refused"),
+    _topics("TotalFetchRequestsPerSec", "answers to fetch requests, per partition in them"),
+    _topics("FailedFetchRequestsPerSec", "partitions of fetch requests that were refused"),
+    Metric(
+        "RequestsPerSec",
+        "kafka.network:type=RequestMetrics,name=RequestsPerSec",
+        _COUNTER,
+        "requests of every API",
+    ),
+    Metric(
+        "ErrorsPerSec",
+        "kafka.network:type=RequestMetrics,name=ErrorsPerSec",
+        _COUNTER,
+        "requests that closed their connection: malformed, unknown, or failed within the broker",
+    ),
+    Metric(
+        "ThrottleTimeMs",
+        "kafka.network:type=RequestMetrics,name=ThrottleTimeMs",
+        _COUNTER,
+        "milliseconds of throttle time handed out",
+    ),
+    Metric(
+        "ThrottledRequestsPerSec",
+        "milena.server:type=Quotas,name=ThrottledRequestsPerSec",
+        _COUNTER,
+        "requests answered with a throttle time",
+    ),
+    Metric(
+        "ConnectionCount",
+        "kafka.server:type=socket-server-metrics,name=connection-count",
+        _GAUGE,
+        "open connections of clients",
+    ),
+    Metric(
+        "MutedChannels",
+        "milena.server:type=Quotas,name=MutedChannels",
+        _GAUGE,
+        "connections that are not read because of a quota",
+    ),
+    _replicas("PartitionCount", _GAUGE, "replicas on this broker"),
+    _replicas("LeaderCount", _GAUGE, "partitions that this broker leads"),
+    _replicas("UnderReplicatedPartitions", _GAUGE, "led partitions with a replica out of sync"),
+    _replicas("UnderMinIsrPartitionCount", _GAUGE, "led partitions below min.insync.replicas"),
+    _replicas("AtMinIsrPartitionCount", _GAUGE, "led partitions exactly at min.insync.replicas"),
+    _replicas("IsrShrinksPerSec", _COUNTER, "in-sync sets that lost a member"),
+    _replicas("IsrExpandsPerSec", _COUNTER, "in-sync sets that gained a member"),
+    Metric(
+        "PurgatorySize",
+        "kafka.server:type=DelayedOperationPurgatory,name=PurgatorySize",
+        _GAUGE,
+        "waiting requests, counted once for each partition that can complete them",
+    ),
+    Metric(
+        "ActiveControllerCount",
+        "kafka.controller:type=KafkaController,name=ActiveControllerCount",
+        _GAUGE,
+        "1 on the broker that is the controller, else 0",
+    ),
+    Metric(
+        "QuotaRowsDropped",
+        "milena.server:type=Metrics,name=QuotaRowsDropped",
+        _COUNTER,
+        "standings that found no row in the stats file, all being in use",
+    ),
+    Metric(
+        "MetricRecordsDropped",
+        "milena.server:type=Metrics,name=MetricRecordsDropped",
+        _COUNTER,
+        "metric records that could not be written to their topic",
+    ),
+)
+
+BY_KEY: Final = {metric.key: metric for metric in BROKER_METRICS}
+
+
+def requests_of(api_name: str) -> str:
+    """The counter of one API's requests."""
+    return f"kafka.network:type=RequestMetrics,name=RequestsPerSec,request={api_name}"
+
+
+def handling_time_of(api_name: str, below_us: int | None) -> str:
+    """One bucket of the time that a request took on the broker's thread; None: the last one."""
+    bound = "inf" if below_us is None else str(below_us)
+    return f"kafka.network:type=RequestMetrics,name=LocalTimeUs,request={api_name},below={bound}"

@@ -1,0 +1,150 @@
+"""Writes one process's stats file: shared memory that others read without asking the process.
+
+One thread writes. An update of a metric is a store into memory, without a system call; the file is
+written by the kernel alone and survives the process. Layout: see `stats_layout`.
+"""
+
+import mmap
+import os
+from pathlib import Path
+from typing import Final
+
+from cluster.metrics.stats_layout import (
+    COUNTER_64,
+    DEFAULT_ROWS,
+    DEFAULT_SLOTS,
+    HEADER_BYTES,
+    MAGIC,
+    MUTED_UNTIL_AT,
+    NAME_BYTES,
+    NAME_MAX,
+    ROW_AT,
+    ROW_BYTES,
+    SEQUENCE_AT,
+    SLOT_COUNT_AT,
+    TWO_TIMES,
+    WRITTEN_AT,
+    Header,
+    MetricKind,
+    QuotaRow,
+)
+from cluster.model.errors import StorageFailed, ensure
+
+_ZEROS: Final = bytes(1 << 16)
+_FREE: Final = bytes(ROW_BYTES - ROW_AT)
+
+
+class MmapStats:
+    """One file and its mapping; lives as long as the process.
+
+    Invariant: a name, once given a slot, keeps it.
+    Invariant: every row's sequence is even whenever no call of this object is in progress.
+    """
+
+    def __init__(self, memory: "mmap.mmap | bytearray", header: Header) -> None:
+        """For `create` and tests: takes zeroed memory of the header's size."""
+        self._memory = memory
+        self._header = header
+        memory[:HEADER_BYTES] = header.pack()
+        whole = memoryview(memory)
+        values = whole[header.values_at : header.rows_at]
+        self.counts = values.cast("q")
+        """Counters and gauges by slot: `counts[slot] += n` is the whole cost of counting."""
+        self.reals = values.cast("d")
+        """Gauges of kind REAL by slot."""
+        self._slots: dict[str, int] = {}
+
+    @classmethod
+    def create(
+        cls,
+        path: Path,
+        process: str,
+        started_wall_ms: int,
+        *,
+        slots: int = DEFAULT_SLOTS,
+        rows: int = DEFAULT_ROWS,
+    ) -> "MmapStats":
+        """A new file in place of an old one, which its readers keep. Raises StorageFailed.
+
+        All blocks are written here: a store into a hole of a full disk would kill the process.
+        """
+        header = Header(
+            MAGIC, os.getpid(), 0, started_wall_ms, 0, 0, slots, rows, 0, process.encode()[:64]
+        )
+        draft = path.with_name(path.name + ".new")
+        try:
+            with draft.open("w+b") as file:
+                for start in range(0, header.size_bytes, len(_ZEROS)):
+                    file.write(_ZEROS[: header.size_bytes - start])
+                file.flush()
+                memory = mmap.mmap(file.fileno(), header.size_bytes)
+            stats = cls(memory, header)
+            draft.replace(path)
+        except OSError as error:
+            draft.unlink(missing_ok=True)
+            raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
+        return stats
+
+    @classmethod
+    def in_memory(cls, *, slots: int = DEFAULT_SLOTS, rows: int = DEFAULT_ROWS) -> "MmapStats":
+        """The same without a file, for when there is no room for one."""
+        header = Header(MAGIC, os.getpid(), 0, 0, 0, 0, slots, rows, 0, b"")
+        return cls(bytearray(header.size_bytes), header)
+
+    @property
+    def row_capacity(self) -> int:
+        """How many quota rows there are."""
+        return self._header.row_capacity
+
+    @property
+    def memory(self) -> "mmap.mmap | bytearray":
+        """The bytes, as a reader finds them."""
+        return self._memory
+
+    def slot(self, name: str, kind: MetricKind) -> int:
+        """The slot of a metric, taken at the first call.
+
+        Names come from tables of ours, so running out of slots or length is our bug.
+        """
+        slot = self._slots.get(name)
+        if slot is None:
+            slot = len(self._slots)
+            encoded = name.encode("ascii")
+            ensure(slot < self._header.slot_capacity, f"no slot is left for {name}")
+            ensure(len(encoded) <= NAME_MAX, f"{name} is longer than {NAME_MAX} bytes")
+            self._slots[name] = slot
+            position = self._header.names_at + slot * NAME_BYTES
+            self._step(SEQUENCE_AT)
+            self._memory[position : position + 2 + len(encoded)] = (
+                bytes((kind, len(encoded))) + encoded
+            )
+            COUNTER_64.pack_into(self._memory, SLOT_COUNT_AT, len(self._slots))
+            self._step(SEQUENCE_AT)
+        return slot
+
+    def write_time(self, wall_ms: int, now_ms: int) -> None:
+        """The writer is alive at this time (wall and monotonic)."""
+        TWO_TIMES.pack_into(self._memory, WRITTEN_AT, wall_ms, now_ms)
+
+    def write_row(self, index: int, row: QuotaRow) -> None:
+        """Replace a quota row."""
+        self._write_row(index, row.pack())
+
+    def free_row(self, index: int) -> None:
+        """Empty a quota row."""
+        self._write_row(index, _FREE)
+
+    def write_muted_until(self, index: int, deadline_ms: int) -> None:
+        """Only the deadline of a row: eight bytes that need no sequence."""
+        position = self._header.rows_at + index * ROW_BYTES + MUTED_UNTIL_AT
+        COUNTER_64.pack_into(self._memory, position, deadline_ms)
+
+    def _write_row(self, index: int, packed: bytes) -> None:
+        position = self._header.rows_at + index * ROW_BYTES
+        self._step(position)
+        self._memory[position + ROW_AT : position + ROW_BYTES] = packed
+        self._step(position)
+
+    def _step(self, position: int) -> None:
+        sequence = COUNTER_64.unpack_from(self._memory, position)[0]
+        COUNTER_64.pack_into(self._memory, position, sequence + 1)

@@ -1,0 +1,232 @@
+"""The bytes of a stats file: header, metric names, metric values, quota rows. Pure; drawn here only.
+
+All numbers little-endian, all 8-byte numbers on 8-byte boundaries, so a store of one of them is seen
+whole or not at all. Sections follow one another in this order:
+
+    header            0  magic            8 bytes  b"MILSTAT1"
+                      8  pid              int64    of the writer
+                     16  sequence         int64    odd while the names change
+                     24  started_wall_ms  int64
+                     32  written_wall_ms  int64    the writer's last tick
+                     40  written_ms       int64    the same on the machine's monotonic clock
+                     48  slot_capacity    int32    then row_capacity  int32
+                     56  slot_count       int64    slots in use, from 0 on without a gap
+                     64  process          64 bytes, name of the writer, zero-padded
+    names           128  slot_capacity x 128 bytes: kind int8 (1 counter, 2 gauge, 3 real gauge),
+                         length int8, name in ASCII
+    values               slot_capacity x int64 (kinds 1 and 2) or float64 (kind 3)
+    quota rows           row_capacity x ROW_BYTES: see `_ROW`; quota 0 is a free row
+
+Metric values are updated in place, one by one. A quota row is written whole between two additions to
+its own sequence: it is odd while the row is being written, and a reader that finds it odd, or
+changed after copying the row, reads again.
+"""
+
+import math
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+MAGIC: Final = b"MILSTAT1"
+HEADER_BYTES: Final = 128
+NAME_BYTES: Final = 128
+NAME_MAX: Final = NAME_BYTES - 2
+
+DEFAULT_SLOTS: Final = 512
+DEFAULT_ROWS: Final = 2048
+
+HEADER: Final = struct.Struct("<8s5qiiq64s")
+COUNTER_64: Final = struct.Struct("<q")
+SEQUENCE_AT: Final = 16
+WRITTEN_AT: Final = 32
+SLOT_COUNT_AT: Final = 56
+TWO_TIMES: Final = struct.Struct("<qq")
+
+USER_MAX_BYTES: Final = 128
+CLIENT_ID_MAX_BYTES: Final = 192
+QUOTAS: Final = ("", "produce", "fetch", "request")
+"""Kinds of quota by the code that a row holds; 0 marks a free row."""
+RULES: Final = (
+    "user+client",
+    "user+default-client",
+    "user",
+    "default-user+client",
+    "default-user+default-client",
+    "default-user",
+    "client",
+    "default-client",
+)
+"""Most specific first; a row holds 1 + the index, 0 for none."""
+
+#   8 quota, rule, length of user, length of client id: 4 x int16
+#  16 limit, 8 limits by rule (NaN: not set), rate, window in seconds: 11 x float64
+# 104 present delay in ms, requests, throttled requests: 3 x int64
+# 128 usage, throttle ms, muted ms, each since the row began: 3 x float64
+# 152 muted until (monotonic ms), last active (monotonic ms), written (wall ms): 3 x int64
+# 176 user, client id, zero-padded UTF-8, cut when longer
+_ROW: Final = struct.Struct(f"<4h11d3q3d3q{USER_MAX_BYTES}s{CLIENT_ID_MAX_BYTES}s")
+ROW_AT: Final = 8
+"""Where the row begins after its sequence number."""
+ROW_BYTES: Final = 8 + _ROW.size
+MUTED_UNTIL_AT: Final = 152
+
+_NOT_SET: Final = math.nan
+NO_LIMITS: Final[tuple[float | None, ...]] = (None,) * len(RULES)
+
+
+class MetricKind(IntEnum):
+    """How a metric's eight bytes are read."""
+
+    COUNTER = 1
+    GAUGE = 2
+    REAL = 3
+
+
+class Header(NamedTuple):
+    """The beginning of a stats file; see the layout above."""
+
+    magic: bytes
+    pid: int
+    sequence: int
+    started_wall_ms: int
+    written_wall_ms: int
+    written_ms: int
+    slot_capacity: int
+    row_capacity: int
+    slot_count: int
+    process: bytes
+
+    def pack(self) -> bytes:
+        """As it stands in the file."""
+        return HEADER.pack(*self)
+
+    @property
+    def names_at(self) -> int:
+        """Where the names begin."""
+        return HEADER_BYTES
+
+    @property
+    def values_at(self) -> int:
+        """Where the values begin."""
+        return HEADER_BYTES + self.slot_capacity * NAME_BYTES
+
+    @property
+    def rows_at(self) -> int:
+        """Where the quota rows begin."""
+        return self.values_at + 8 * self.slot_capacity
+
+    @property
+    def size_bytes(self) -> int:
+        """How long the file is."""
+        return self.rows_at + self.row_capacity * ROW_BYTES
+
+
+def read_header(buffer: bytes | memoryview) -> Header:
+    """The header of a file. Raises ValueError when it is not a stats file of this layout."""
+    if len(buffer) < HEADER_BYTES:
+        raise ValueError("shorter than a header")
+    header = Header(*HEADER.unpack_from(buffer))
+    if header.magic != MAGIC:
+        raise ValueError(f"begins with {header.magic!r}")
+    if header.slot_capacity < 0 or header.row_capacity < 0 or header.size_bytes > len(buffer):
+        raise ValueError("shorter than its header says")
+    return header
+
+
+@dataclass(frozen=True, slots=True)
+class QuotaRow:
+    """How one client stands against one quota on one broker.
+
+    Totals count from the row's beginning, `rate` is the windowed rate that the quota compares with
+    its limit: bytes/s, or percent of one thread.
+    """
+
+    quota: str
+    user: str
+    client_id: str
+    rule: str | None = None
+    limit: float | None = None
+    limits: tuple[float | None, ...] = NO_LIMITS
+    """What each of `RULES` would say for this client; None where it is not configured."""
+    rate: float = 0.0
+    window_seconds: float = 0.0
+    delay_ms: int = 0
+    """What a request would have to wait now."""
+    requests: int = 0
+    throttled: int = 0
+    usage: float = 0.0
+    throttle_ms: float = 0.0
+    muted_ms: float = 0.0
+    muted_until_ms: int = 0
+    """Monotonic clock of the machine; in the past when nothing is muted."""
+    active_ms: int = 0
+    """Monotonic clock: when it was last active."""
+    written_wall_ms: int = 0
+
+    @property
+    def utilisation(self) -> float | None:
+        """Rate over limit; None without a limit, infinite where the limit is 0."""
+        if self.limit is None:
+            return None
+        if self.limit <= 0:
+            return math.inf if self.rate > 0 else 0.0
+        return self.rate / self.limit
+
+    def muted_left_ms(self, now_ms: int) -> int:
+        """For how much longer this client's channels are not read."""
+        return max(0, self.muted_until_ms - now_ms)
+
+    def pack(self) -> bytes:
+        """As it stands in the file, without the sequence number."""
+        user = cut(self.user, USER_MAX_BYTES)
+        client_id = cut(self.client_id, CLIENT_ID_MAX_BYTES)
+        return _ROW.pack(
+            QUOTAS.index(self.quota),
+            0 if self.rule is None else 1 + RULES.index(self.rule),
+            len(user),
+            len(client_id),
+            _NOT_SET if self.limit is None else self.limit,
+            *(_NOT_SET if limit is None else limit for limit in self.limits),
+            self.rate,
+            self.window_seconds,
+            self.delay_ms,
+            self.requests,
+            self.throttled,
+            self.usage,
+            self.throttle_ms,
+            self.muted_ms,
+            self.muted_until_ms,
+            self.active_ms,
+            self.written_wall_ms,
+            user,
+            client_id,
+        )
+
+
+def unpack_row(buffer: bytes | memoryview) -> QuotaRow | None:
+    """The row without its sequence number; None for a free one. Raises ValueError for garbage."""
+    quota, rule, user_size, client_size, *numbers = _ROW.unpack_from(buffer)
+    if quota == 0:
+        return None
+    if not (0 < quota < len(QUOTAS) and 0 <= rule <= len(RULES)):
+        raise ValueError(f"quota {quota}, rule {rule}")
+    limits = [None if math.isnan(limit) else limit for limit in numbers[:9]]
+    user, client_id = numbers[-2:]
+    return QuotaRow(
+        QUOTAS[quota],
+        user[:user_size].decode("utf-8", "replace"),
+        client_id[:client_size].decode("utf-8", "replace"),
+        None if rule == 0 else RULES[rule - 1],
+        limits[0],
+        tuple(limits[1:]),
+        *numbers[9:-2],
+    )
+
+
+def cut(text: str, size_bytes: int) -> bytes:
+    """At most so many bytes of UTF-8, whole characters only."""
+    encoded = text.encode("utf-8", "replace")
+    if len(encoded) <= size_bytes:
+        return encoded
+    return encoded[:size_bytes].decode("utf-8", "ignore").encode()

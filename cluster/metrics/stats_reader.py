@@ -1,0 +1,112 @@
+"""Reads stats files of other processes, alive, saturated or dead, without their knowing.
+
+Never waits for the writer: what stays torn after some tries is left out and counted.
+"""
+
+import mmap
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from cluster.metrics.stats_layout import (
+    COUNTER_64,
+    NAME_BYTES,
+    ROW_AT,
+    ROW_BYTES,
+    SEQUENCE_AT,
+    MetricKind,
+    QuotaRow,
+    read_header,
+    unpack_row,
+)
+
+_TRIES: Final = 1000
+"""A row is written in about a microsecond; a copy of it takes as long."""
+_PID_MAX: Final = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """One file at one time. `torn_count`: rows left out, since their writer stopped within them."""
+
+    process: str
+    pid: int
+    started_wall_ms: int
+    written_wall_ms: int
+    written_ms: int
+    """Monotonic clock of the machine."""
+    values: dict[str, float]
+    """By metric name; counters and gauges are ints."""
+    rows: list[QuotaRow]
+    torn_count: int = 0
+
+
+def read_stats(path: Path) -> Stats:
+    """Read a file. Raises FileNotFoundError, ValueError when it is not one of ours, OSError."""
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
+        view = memoryview(memory)
+        try:
+            return read_memory(view)
+        finally:
+            view.release()
+
+
+def read_memory(memory: memoryview) -> Stats:
+    """What the bytes of a file say now. Raises ValueError."""
+    header = read_header(memory)
+    values = _read_values(memory)
+    rows = []
+    torn_count = 0
+    end = header.rows_at + header.row_capacity * ROW_BYTES
+    for position in range(header.rows_at, end, ROW_BYTES):
+        if memory[position + ROW_AT] == 0:
+            continue
+        packed = _copy(memory, position, position + ROW_AT, position + ROW_BYTES)
+        if packed is None:
+            torn_count += 1
+            continue
+        row = unpack_row(packed)
+        if row is not None:
+            rows.append(row)
+    latest = read_header(memory)
+    return Stats(
+        header.process.rstrip(b"\0").decode("utf-8", "replace"),
+        header.pid if 0 < header.pid < _PID_MAX else 0,
+        header.started_wall_ms,
+        latest.written_wall_ms,
+        latest.written_ms,
+        values,
+        rows,
+        torn_count,
+    )
+
+
+def _read_values(memory: memoryview) -> dict[str, float]:
+    header = read_header(memory)
+    names = _copy(memory, SEQUENCE_AT, header.names_at, header.values_at)
+    if names is None:
+        return {}
+    count = min(read_header(memory).slot_count, header.slot_capacity)
+    section = memory[header.values_at : header.rows_at]
+    counts, reals = section.cast("q"), section.cast("d")
+    values: dict[str, float] = {}
+    for slot in range(count):
+        start = slot * NAME_BYTES
+        kind, length = names[start], names[start + 1]
+        if kind:
+            name = names[start + 2 : start + 2 + length].decode("ascii", "replace")
+            values[name] = reals[slot] if kind == MetricKind.REAL else counts[slot]
+    for view in (counts, reals, section):
+        view.release()
+    return values
+
+
+def _copy(memory: memoryview, sequence_at: int, start: int, end: int) -> bytes | None:
+    """Bytes that did not change under the sequence number; None when they never hold still."""
+    for _ in range(_TRIES):
+        before = COUNTER_64.unpack_from(memory, sequence_at)[0]
+        if before & 1 == 0:
+            copied = bytes(memory[start:end])
+            if COUNTER_64.unpack_from(memory, sequence_at)[0] == before:
+                return copied
+    return None
