@@ -66,7 +66,7 @@ class EventLoop:
         self._cancelled_count = 0
         self._deferred: deque[Callable[[], None]] = deque()
         self._posted: deque[Callable[[], None]] = deque()
-        self._running = False
+        self._is_stopping = False
         self._wake_reader, self._wake_writer = os.pipe()
         os.set_blocking(self._wake_reader, False)
         os.set_blocking(self._wake_writer, False)
@@ -122,24 +122,26 @@ class EventLoop:
             return  # the pipe is full of wake-ups already
 
     def stop(self) -> None:
-        """Thread- and signal-safe: `run` returns after the current turn."""
-        self._running = False
+        """Thread- and signal-safe: `run` returns after the current turn, or when it is called."""
+        self._is_stopping = True
         self.call_from_thread(_nothing)
 
     def run(self) -> None:
         """Turn until `stop`."""
-        self._running = True
-        while self._running:
+        while not self._is_stopping:
             self.run_once()
+        self._is_stopping = False
 
     def run_once(self, max_wait_ms: int | None = None) -> None:
         """One turn; waits for readiness no longer than the next timer or `max_wait_ms`."""
-        for key, events in self._selector.select(self._wait_seconds(max_wait_ms)):
-            key.data(events)
+        ready = self._selector.select(self._wait_seconds(max_wait_ms))
         self.now_ms = self._clock.monotonic_ms()
+        for key, events in ready:
+            key.data(events)
         if self._timers:
             self._run_timers()
-        while self._posted:
+        # What these post in their turn waits for the next one, or they could keep the loop here.
+        for _ in range(len(self._posted)):
             self._posted.popleft()()
         # Calls deferred by deferred calls run in this turn too, as they continue the same work.
         deferred = self._deferred

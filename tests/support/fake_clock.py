@@ -1,0 +1,18 @@
+"""A clock that a test sets."""
+
+
+class FakeClock:
+    """Both clocks stand still until `pass_time`."""
+
+    def __init__(self, now_ms: int = 1_000, wall_ms: int = 1_700_000_000_000) -> None:
+        self.now_ms = now_ms
+        self._wall_offset_ms = wall_ms - now_ms
+
+    def monotonic_ms(self) -> int:
+        return self.now_ms
+
+    def wall_ms(self) -> int:
+        return self.now_ms + self._wall_offset_ms
+
+    def pass_time(self, duration_ms: int) -> None:
+        self.now_ms += duration_ms
