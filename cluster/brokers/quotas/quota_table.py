@@ -1,0 +1,73 @@
+"""The limits that are set, and which one applies to a client: Kafka's eight levels of precedence.
+
+The level that matches also decides who shares a budget, as Kafka's metric tags do: a quota of a
+user is shared by all clients of that user, a quota of a client id by all users of that client id,
+a quota of a pair, or of a default within one, belongs to each pair alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from cluster.brokers.quotas.entities import DEFAULT, QuotaEntity, QuotaKind
+
+Limits = Mapping[QuotaKind, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What applies to one client for one kind of quota; `limit` None is no limit.
+
+    The tags name who shares the budget; None means that all share it.
+    """
+
+    rule: str | None
+    limit: float | None
+    user_tag: str | None
+    client_tag: str | None
+
+
+class QuotaTable:
+    """Limits by kind and entity. Bounded by what was set through the registry."""
+
+    def __init__(self) -> None:
+        self._limits: dict[QuotaKind, dict[QuotaEntity, float]] = {kind: {} for kind in QuotaKind}
+
+    def replace(self, quotas: Mapping[QuotaEntity, Limits]) -> None:
+        """Forget all limits and take these."""
+        for kind, limits in self._limits.items():
+            limits.clear()
+            limits.update((entity, own[kind]) for entity, own in quotas.items() if kind in own)
+
+    def set(self, entity: QuotaEntity, kind: QuotaKind, limit: float | None) -> None:
+        """Set one limit; None removes it."""
+        if limit is None:
+            self._limits[kind].pop(entity, None)
+        else:
+            self._limits[kind][entity] = limit
+
+    def snapshot(self) -> dict[QuotaEntity, dict[QuotaKind, float]]:
+        """All limits, by entity."""
+        quotas: dict[QuotaEntity, dict[QuotaKind, float]] = {}
+        for kind, limits in self._limits.items():
+            for entity, limit in limits.items():
+                quotas.setdefault(entity, {})[kind] = limit
+        return quotas
+
+    def resolve(self, kind: QuotaKind, user: str, client_id: str) -> Resolved:
+        """The most specific limit that is set for this user and client id."""
+        limits = self._limits[kind]
+        if limits:
+            for entity, user_tag, client_tag in (
+                (QuotaEntity(user, client_id), user, client_id),
+                (QuotaEntity(user, DEFAULT), user, client_id),
+                (QuotaEntity(user, None), user, None),
+                (QuotaEntity(DEFAULT, client_id), user, client_id),
+                (QuotaEntity(DEFAULT, DEFAULT), user, client_id),
+                (QuotaEntity(DEFAULT, None), user, None),
+                (QuotaEntity(None, client_id), None, client_id),
+                (QuotaEntity(None, DEFAULT), None, client_id),
+            ):
+                limit = limits.get(entity)
+                if limit is not None:
+                    return Resolved(entity.rule, limit, user_tag, client_tag)
+        return Resolved(None, None, None, client_id)
