@@ -58,13 +58,14 @@ class _LoopSocket:
     def _send(self, frames: Sequence[Any]) -> bool:
         if not self.is_open:
             return False
+        # Also a send that fails takes notice of what has come in, and uses its edge up.
+        self._drain_later()
         try:
             self._socket.send_multipart(frames, flags=zmq.NOBLOCK, copy=True)
         except zmq.ZMQError as error:
             if error.errno not in (zmq.EAGAIN, zmq.EHOSTUNREACH):
                 raise
             return False
-        self._drain_later()
         return True
 
     def _on_ready(self, _events: int) -> None:
@@ -115,6 +116,7 @@ class Router(_LoopSocket):
         try:
             socket.bind(f"tcp://{host}:{port or '*'}")
         except zmq.ZMQError as error:
+            socket.close()
             raise UserError(f"cannot listen on {host}:{port} for brokers: {error}") from error
         bound = bytes(socket.getsockopt(zmq.LAST_ENDPOINT)).rstrip(b"\0").decode("ascii")
         port = int(bound.rpartition(":")[2])

@@ -1,0 +1,142 @@
+"""A router and its dealers on one loop, over real ZeroMQ sockets."""
+
+import select
+import socket
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from cluster.model.errors import UserError
+from cluster.runtime import zmq_link
+from cluster.runtime.clock import SystemClock
+from cluster.runtime.loop import EventLoop
+from cluster.runtime.zmq_link import Dealer, Router, ZmqContext
+from tests.support.turning import DEADLINE_S, turn_until
+
+
+class Link:
+    """One context and loop; remembers what arrived."""
+
+    def __init__(self) -> None:
+        self.context = ZmqContext()
+        self.loop = EventLoop(SystemClock())
+        self.requests: list[tuple[bytes, list[bytes]]] = []
+        self.replies: list[list[bytes]] = []
+
+    def router(
+        self, on_message: Callable[[bytes, list[bytes]], None] | None = None, port: int = 0
+    ) -> Router:
+        def remember(identity: bytes, frames: list[bytes]) -> None:
+            self.requests.append((identity, frames))
+
+        return Router(self.context, self.loop, "127.0.0.1", on_message or remember, port)
+
+    def dealer(
+        self, endpoint: str, on_message: Callable[[list[bytes]], None] | None = None
+    ) -> Dealer:
+        return Dealer(self.context, self.loop, endpoint, on_message or self.replies.append)
+
+    def close(self) -> None:
+        self.context.close()
+        self.loop.close()
+
+
+@pytest.fixture
+def link() -> Iterator[Link]:
+    link = Link()
+    yield link
+    link.close()
+
+
+def test_requests_reach_the_router_in_order_and_answers_the_asker(link):
+    router = link.router(lambda identity, frames: router.send(identity, [b"re", *frames]))
+    dealer = link.dealer(router.endpoint)
+    other: list[list[bytes]] = []
+    link.dealer(router.endpoint, other.append)
+    for number in range(500):
+        assert dealer.send([b"%d" % number, memoryview(b"body")])
+    turn_until(link.loop, lambda: len(link.replies) == 500, "500 answers")
+    assert link.replies == [[b"re", b"%d" % number, b"body"] for number in range(500)]
+    assert other == []
+
+
+def test_messages_wait_for_a_router_that_is_not_there_yet(link):
+    with socket.create_server(("127.0.0.1", 0)) as placeholder:
+        port = placeholder.getsockname()[1]
+    dealer = link.dealer(f"tcp://127.0.0.1:{port}")
+    assert dealer.send([b"early"])
+    link.loop.run_once(max_wait_ms=0)
+    link.router(port=port)
+    turn_until(link.loop, lambda: link.requests, "the early message")
+    assert link.requests[0][1] == [b"early"]
+
+
+def test_sending_to_a_stranger_is_refused(link):
+    assert link.router().send(b"nobody", [b"x"]) is False
+
+
+def test_a_message_that_a_failed_send_has_noticed_is_still_delivered(link):
+    router = link.router()
+    dealer = link.dealer(router.endpoint)
+    dealer.send([b"first"])
+    turn_until(link.loop, lambda: link.requests, "the first message")
+    link.loop.run_once(max_wait_ms=0)
+    dealer.send([b"second"])
+    readable, _, _ = select.select([router._descriptor], [], [], DEADLINE_S)
+    assert readable
+    # The send sees what has come in, so the descriptor will not tell of it any more.
+    assert router.send(b"nobody", [b"x"]) is False
+    turn_until(link.loop, lambda: len(link.requests) == 2, "the second message")
+
+
+def test_a_turn_takes_a_bounded_number_of_messages_and_the_rest_follows(link, monkeypatch):
+    monkeypatch.setattr(zmq_link, "_MESSAGES_PER_DRAIN", 10)
+    router = link.router()
+    dealer = link.dealer(router.endpoint)
+    dealer.send([b"0"])
+    turn_until(link.loop, lambda: link.requests, "the connection")
+    for number in range(1, 100):
+        dealer.send([b"%d" % number])
+    per_turn: list[int] = []
+
+    def one_turn() -> bool:
+        before = len(link.requests)
+        link.loop.run_once(max_wait_ms=20)
+        per_turn.append(len(link.requests) - before)
+        return len(link.requests) == 100
+
+    turn_until(link.loop, one_turn, "100 messages")
+    # Readiness and a deferred drain may each take their share of one turn.
+    assert max(per_turn) <= 30
+    assert [frames[0] for _, frames in link.requests] == [b"%d" % n for n in range(100)]
+
+
+def test_a_full_queue_refuses_instead_of_growing(link, monkeypatch):
+    monkeypatch.setattr(zmq_link, "_HIGH_WATER_MESSAGES", 5)
+    dealer = link.dealer("tcp://127.0.0.1:1")
+    assert [dealer.send([b"x"]) for _ in range(7)] == [True] * 5 + [False] * 2
+
+
+def test_a_callback_may_close_its_own_socket(link):
+    dealers: list[Dealer] = []
+
+    def on_reply(frames: list[bytes]) -> None:
+        link.replies.append(frames)
+        dealers[0].close()
+
+    router = link.router(lambda identity, frames: router.send(identity, frames))
+    dealers.append(link.dealer(router.endpoint, on_reply))
+    for _ in range(3):
+        dealers[0].send([b"x"])
+    turn_until(link.loop, lambda: link.replies, "the first answer")
+    link.loop.run_once(max_wait_ms=20)
+    assert len(link.replies) == 1
+    assert dealers[0].send([b"y"]) is False
+    dealers[0].close()
+
+
+def test_a_port_that_is_taken_is_a_person_s_mistake(link):
+    router = link.router()
+    port = int(router.endpoint.rpartition(":")[2])
+    with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{port} for brokers"):
+        link.router(port=port)
