@@ -25,6 +25,8 @@ from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
 
 log = logging.getLogger(__name__)
 
+_WATERMARKS_PERIOD_MS: Final = 500
+"""As often as a Kafka follower hears of a high watermark without records: its fetch wait."""
 _SESSIONS_MAX: Final = 4096
 """Followers are brokers: far fewer than this; a leak shows here and not in memory."""
 
@@ -57,6 +59,9 @@ class _Session:
     """Partitions with something to tell: data beyond the follower's position, or an error."""
     told: set[TopicPartition] = field(default_factory=set)
     """Partitions whose position is out of date: answered, and not reported since."""
+    behind: set[TopicPartition] = field(default_factory=set)
+    """Partitions whose high watermark has moved since the follower was told."""
+    tell_watermarks_at_ms: int = 0
     parked_until_ms: int | None = None
     max_bytes: int = 0
     by_file: bool = False
@@ -113,14 +118,26 @@ class LeaderFetches:
             if session.parked_until_ms is not None:
                 self._answer(session)
 
+    def on_high_watermark_moved(self, partition: TopicPartition) -> None:
+        """Followers learn it with the next records, or after a while when none come.
+
+        One that never learnt it would begin as a leader with an old one.
+        """
+        for follower in self._watchers.get(partition, ()):
+            self._sessions[follower].behind.add(partition)
+
     def on_role_changed(self, partition: TopicPartition) -> None:
         """We lead it no more, or anew: its followers learn that at once."""
         self.on_appended(partition)
 
     def on_tick(self, now_ms: int) -> None:
-        """Answer the requests that have waited long enough."""
-        for session in list(self._sessions.values()):
-            if session.parked_until_ms is not None and session.parked_until_ms <= now_ms:
+        """Answer the requests that have waited long enough; tell high watermarks now and then."""
+        for session in self._sessions.values():
+            if session.behind and session.tell_watermarks_at_ms <= now_ms:
+                session.tell_watermarks_at_ms = now_ms + _WATERMARKS_PERIOD_MS
+                session.ready.update(dict.fromkeys(session.behind - session.told))
+            until_ms = session.parked_until_ms
+            if until_ms is not None and (session.ready or until_ms <= now_ms):
                 self._answer(session)
 
     def _session_of(self, identity: bytes, fetch: FollowerFetch) -> _Session | None:
@@ -178,6 +195,7 @@ class LeaderFetches:
                 break  # what did not fit stays ready and goes first next time
             del session.ready[partition_id]
             session.told.add(partition_id)
+            session.behind.discard(partition_id)
             answer = self._answer_partition(session, session.positions[partition_id], budget)
             if answer.records is not None:
                 records = answer.records
@@ -246,6 +264,7 @@ class LeaderFetches:
         session.positions.pop(partition_id, None)
         session.ready.pop(partition_id, None)
         session.told.discard(partition_id)
+        session.behind.discard(partition_id)
         watchers = self._watchers.get(partition_id)
         if watchers is not None:
             watchers.discard(session.follower)

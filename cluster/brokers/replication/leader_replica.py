@@ -69,7 +69,7 @@ class LeaderReplica:
         return self._followers
 
     def on_appended(self, log_end_offset: Offset, now_ms: int) -> bool:
-        """The log has grown; whether the high watermark moved (it does at once if alone in the ISR)."""
+        """The log has grown; whether the high watermark moved (at once, if alone in the ISR)."""
         before = self._log_end_offset
         self._log_end_offset = log_end_offset
         for progress in self._followers.values():
@@ -99,7 +99,7 @@ class LeaderReplica:
         return self._raise_high_watermark(), self._propose_expansion(follower, fetch_offset)
 
     def on_tick(self, now_ms: int, lag_time_max_ms: int) -> IsrProposal | None:
-        """The ISR without the followers that have trailed for longer than `replica.lag.time.max.ms`."""
+        """The ISR without followers that have trailed longer than `replica.lag.time.max.ms`."""
         if self.pending_isr is not None:
             return None
         kept = tuple(

@@ -120,7 +120,7 @@ class Partition:
     def produce_outcome(
         self, required_offset: Offset, leader_epoch: LeaderEpoch
     ) -> ErrorCode | None:
-        """How an acks=all produce that ends before `required_offset` stands; None: still waiting."""
+        """How an acks=all produce that ends at `required_offset` stands; None: still waiting."""
         leader = self.leader
         if leader is None or leader.leader_epoch != leader_epoch:
             return ErrorCode.not_leader_or_follower

@@ -93,7 +93,7 @@ class ReplicaRoles:
                 self._remove(partition.id)
 
     def on_brokers_changed(self, brokers: Mapping[BrokerId, BrokerRegistration]) -> None:
-        """A leader that restarted has another endpoint, also where it leads on in the same epoch."""
+        """A leader that restarted has another endpoint, even if it leads on in its epoch."""
         for partition_id in list(self._followed):
             partition = self._table.find(partition_id)
             if partition is not None:
@@ -120,6 +120,8 @@ class ReplicaRoles:
 
     def on_high_watermark_moved(self, partition: Partition) -> None:
         """More can be read, or more produce requests are committed."""
+        if partition.leader is not None and self._link is not None:
+            self._link.leader_side.on_high_watermark_moved(partition.id)
         self._moved[partition.id] = None
         self._flush_later()
 

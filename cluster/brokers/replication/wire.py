@@ -3,11 +3,12 @@
     fetch    {kind, broker, machine, session, sequence, partitions, forgotten, max_wait_ms,
               max_bytes, by_file}
              partitions: [topic, partition, leader_epoch, fetch_offset, last_fetched_epoch]
-    fetched  {kind, session, sequence, error, partitions} + one frame per partition with inline bytes
+    fetched  {kind, session, sequence, error, partitions} + a frame per partition with inline bytes
              partitions: [topic, partition, leader_epoch, error, high_watermark, log_start_offset,
                           diverging, source]
              diverging: null, or [epoch, end_offset] (KIP-595)
-             source:    null, [path, inode, position, size_bytes] (same machine), or size_bytes (next frame)
+             source:    null, [path, inode, position, size_bytes] (same machine), or size_bytes
+                        (next frame)
 
 A session is the leader's memory of what one follower wants, so that a request names only what
 changed since the last one (as KIP-227 does for clients). Session 0, or a sequence that does not

@@ -83,7 +83,7 @@ class Dialogue:
         return self.leading.get(partition)
 
     def on_high_watermark_moved(self, partition: Partition) -> None:
-        pass
+        self.leader_side.on_high_watermark_moved(partition.id)
 
     def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
         pass
@@ -215,4 +215,10 @@ def test_replicas_are_equal_at_the_end_whatever_the_order(
             leading = talk.leading[partition_id]
             assert contents(following) == contents(leading)
             assert leading.high_watermark == leading.log.log_end_offset
+        # The followers hear of that without further records.
+        for _ in range(2):
+            talk.pass_time(MAX_WAIT_MS)
+            talk.run_until_quiet()
+        for partition_id, following in talk.following.items():
+            assert following.high_watermark == talk.leading[partition_id].high_watermark
         talk.close()
