@@ -19,5 +19,11 @@ COMMANDS: Final = {
         Command("stop", "stop", "stop the cluster, brokers first; data stays"),
         Command("kill", "kill", "send a signal to one broker, and see it restarted"),
         Command("restart", "restart", "stop one broker cleanly and start it again"),
+        Command("topics", "topics", "create, list, describe, alter and delete topics"),
+        Command("configs", "configs", "show the settings of topics and brokers"),
+        Command("produce", "produce", "write lines of text to a topic"),
+        Command("consume", "consume", "print the records of a topic"),
+        Command("registry", "registry", "look at and change znodes, as zkCli does"),
+        Command("rollup", "rollup", "roll quota metrics up into time windows, with PySpark"),
     )
 }

@@ -1,25 +1,19 @@
 """Texts that answer the four-letter words, in the layout of ZooKeeper 3.8. Pure."""
 
+import os
+import platform
 from dataclasses import dataclass
-from typing import NamedTuple
 
 VERSION_TEXT = "3.8.0-milena"
 """The protocol level, which kazoo and monitoring read from it, and whose server this is."""
-
-
-class ClientFigures(NamedTuple):
-    """One connection, as `stat` lists it."""
-
-    address: str
-    received_count: int
-    sent_count: int
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryFigures:
     """Everything the words tell; latencies in ms from receipt of a request to its reply."""
 
-    clients: tuple[ClientFigures, ...]
+    clients: tuple[str, ...]
+    """One line for each connection."""
     latency_min_ms: int
     latency_average_ms: float
     latency_max_ms: int
@@ -30,12 +24,14 @@ class RegistryFigures:
     watch_count: int
     ephemeral_count: int
     data_bytes: int
+    files_bytes: int
     session_count: int
     uptime_ms: int
     client_port: int
     data_dir: str
     tick_time_ms: int
     max_client_connections: int
+    listen_backlog: int
 
 
 def answer(word: bytes, figures: RegistryFigures) -> str:
@@ -52,13 +48,21 @@ def answer(word: bytes, figures: RegistryFigures) -> str:
         case b"mntr":
             return _mntr(figures)
         case b"envi":
-            return f"Environment:\nzookeeper.version={VERSION_TEXT}\n"
+            return _envi()
+        case b"crst":
+            return "Connection stats reset.\n"
+        case b"srst":
+            return "Server stats reset.\n"
+        case b"dirs":
+            size = figures.files_bytes
+            return f"datadir_size: {size}\nlogdir_size: {size}\n"
         case _:
             return _conf(figures)
 
 
 def _summary(figures: RegistryFigures) -> list[str]:
-    latency = f"{figures.latency_min_ms}/{figures.latency_average_ms:.4g}/{figures.latency_max_ms}"
+    average = round(figures.latency_average_ms, 4)
+    latency = f"{figures.latency_min_ms}/{average}/{figures.latency_max_ms}"
     return [
         f"Latency min/avg/max: {latency}",
         f"Received: {figures.received_count}",
@@ -80,12 +84,23 @@ def _srvr(figures: RegistryFigures) -> str:
 
 
 def _stat(figures: RegistryFigures) -> str:
-    clients = [
-        f" /{client.address}[1](queued=0,recved={client.received_count},sent={client.sent_count})"
-        for client in figures.clients
-    ]
+    version = f"Zookeeper version: {VERSION_TEXT}"
+    return _lines([version, "Clients:", *figures.clients, "", *_summary(figures)])
+
+
+def _envi() -> str:
+    """This runtime under the names that tools look for."""
+    system = os.uname()
     return _lines(
-        [f"Zookeeper version: {VERSION_TEXT}", "Clients:", *clients, "", *_summary(figures)]
+        [
+            "Environment:",
+            f"zookeeper.version={VERSION_TEXT}",
+            f"host.name={system.nodename}",
+            f"python.version={platform.python_version()}",
+            f"os.name={system.sysname}",
+            f"os.arch={system.machine}",
+            f"os.version={system.release}",
+        ]
     )
 
 
@@ -93,19 +108,20 @@ def _mntr(figures: RegistryFigures) -> str:
     facts: dict[str, object] = {
         "version": VERSION_TEXT,
         "server_state": "standalone",
-        "avg_latency": f"{figures.latency_average_ms:.4g}",
-        "max_latency": figures.latency_max_ms,
-        "min_latency": figures.latency_min_ms,
-        "packets_received": figures.received_count,
-        "packets_sent": figures.sent_count,
+        "ephemerals_count": figures.ephemeral_count,
         "num_alive_connections": len(figures.clients),
+        "avg_latency": round(figures.latency_average_ms, 4),
         "outstanding_requests": 0,
         "znode_count": figures.node_count,
-        "watch_count": figures.watch_count,
-        "ephemerals_count": figures.ephemeral_count,
-        "approximate_data_size": figures.data_bytes,
         "global_sessions": figures.session_count,
+        "packets_sent": figures.sent_count,
+        "packets_received": figures.received_count,
+        "watch_count": figures.watch_count,
+        "min_latency": figures.latency_min_ms,
+        "approximate_data_size": figures.data_bytes,
+        "local_sessions": 0,
         "uptime": figures.uptime_ms,
+        "max_latency": figures.latency_max_ms,
     }
     return _lines([f"zk_{name}\t{value}" for name, value in facts.items()])
 
@@ -113,12 +129,16 @@ def _mntr(figures: RegistryFigures) -> str:
 def _conf(figures: RegistryFigures) -> str:
     facts: dict[str, object] = {
         "clientPort": figures.client_port,
+        "secureClientPort": -1,
         "dataDir": figures.data_dir,
+        "dataDirSize": figures.files_bytes,
         "dataLogDir": figures.data_dir,
+        "dataLogSize": figures.files_bytes,
         "tickTime": figures.tick_time_ms,
         "maxClientCnxns": figures.max_client_connections,
         "minSessionTimeout": 2 * figures.tick_time_ms,
         "maxSessionTimeout": 20 * figures.tick_time_ms,
-        "serverId": 1,
+        "clientPortListenBacklog": figures.listen_backlog,
+        "serverId": 0,
     }
     return _lines([f"{name}={value}" for name, value in facts.items()])

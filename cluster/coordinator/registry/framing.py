@@ -6,7 +6,10 @@ from cluster.coordinator.registry.jute import INT
 from cluster.model.errors import PeerError
 
 FOUR_LETTER_WORDS: Final = frozenset(
-    {b"conf", b"envi", b"isro", b"mntr", b"ruok", b"srvr", b"stat"}
+    {
+        *(b"conf", b"cons", b"crst", b"dirs", b"dump", b"envi", b"isro", b"mntr"),
+        *(b"ruok", b"srst", b"srvr", b"stat", b"wchc", b"wchp", b"wchs"),
+    }
 )
 """As lengths they would be above 1.6 GB, so that no frame can be mistaken for one."""
 

@@ -107,6 +107,14 @@ class JournalFiles:
             raise StorageFailed(f"registry snapshot in {self._directory}: {error}") from error
         self.unsnapshotted_count = 0
 
+    def size_bytes(self) -> int:
+        """What journal and snapshots take on disk."""
+        return sum(
+            path.stat().st_size
+            for kind in ("journal", "snapshot")
+            for _, path in _numbered(self._directory, kind)
+        )
+
     def close(self) -> None:
         """Let go of the files and the lock."""
         os.close(self._journal)

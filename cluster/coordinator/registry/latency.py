@@ -6,6 +6,7 @@ class Latency:
 
     def __init__(self) -> None:
         self.max_ms = 0
+        self.last_ms = 0
         self._min_ms: int | None = None
         self._sum_ms = 0
         self._count = 0
@@ -14,6 +15,7 @@ class Latency:
         """So many replies took so long each."""
         if count == 0:
             return
+        self.last_ms = latency_ms
         self.max_ms = max(self.max_ms, latency_ms)
         self._min_ms = latency_ms if self._min_ms is None else min(self._min_ms, latency_ms)
         self._sum_ms += latency_ms * count

@@ -1,5 +1,6 @@
 """One znode and its Stat; the arithmetic of ephemeral owners (`EphemeralType`)."""
 
+import copy
 import struct
 from typing import Final
 
@@ -72,6 +73,12 @@ class Node:
         self.acl_version = 0
         self.created_children = 0
         self.children: dict[str, None] | None = None
+
+    def showing(self, data: bytes) -> "Node":
+        """A copy with other data, to be shown and not to be kept."""
+        shown = copy.copy(self)
+        shown.data = data
+        return shown
 
     @property
     def child_count(self) -> int:

@@ -17,6 +17,7 @@ from cluster.coordinator.registry.codes import (
 )
 from cluster.coordinator.registry.jute import encode_buffer, encode_int, encode_string
 from cluster.coordinator.registry.planning import Caller
+from cluster.coordinator.registry.quota import usage_at
 from cluster.coordinator.registry.replies import StepResult, encode_strings
 from cluster.coordinator.registry.requests import MultiRequest, PathRequest, WatchableRequest
 from cluster.coordinator.registry.sessions import ConnectionId
@@ -54,6 +55,9 @@ class Reader:
             kind = WatchKind.CHILDREN if is_children else WatchKind.DATA
             self._watches.add(connection_id, kind, path)
         node = self._tree.get(path)
+        usage = usage_at(self._tree, path)
+        if usage is not None:
+            node = node.showing(usage)
         if operation is Operation.EXISTS:
             return node.encode_stat()
         if operation is Operation.GET_DATA:

@@ -18,6 +18,7 @@ from cluster.coordinator.registry.codes import (
     RegistryError,
 )
 from cluster.coordinator.registry.jute import MalformedRecord, RecordReader
+from cluster.coordinator.registry.latency import Latency
 from cluster.coordinator.registry.planning import Caller
 from cluster.coordinator.registry.reads import Reader
 from cluster.coordinator.registry.replies import (
@@ -96,18 +97,33 @@ class Connection:
 
     __slots__ = (
         "address",
+        "connected_ms",
+        "connected_wall_ms",
         "connection_id",
         "identities",
+        "last_operation",
+        "last_reply_ms",
+        "last_xid",
+        "last_zxid",
+        "latency",
         "received_count",
         "sent_count",
         "session",
     )
 
-    def __init__(self, connection_id: ConnectionId, host: str, port: int) -> None:
+    def __init__(self, connection_id: ConnectionId, host: str, port: int, now: Moment) -> None:
         self.connection_id = connection_id
         self.address = f"{host}:{port}"
         self.session: Session | None = None
         self.identities: tuple[Identity, ...] = (Identity("ip", host),)
+        self.connected_ms, self.connected_wall_ms = now
+        self.last_operation, self.last_xid, self.last_zxid = 0, 0, 0
+        self.forget_figures()
+
+    def forget_figures(self) -> None:
+        """Count from here on (`crst`)."""
+        self.latency = Latency()
+        self.last_reply_ms = 0
         self.received_count = 0
         self.sent_count = 0
 
@@ -144,9 +160,9 @@ class RegistryServer:
         outbox, self._outbox = self._outbox, Outbox()
         return outbox
 
-    def on_connected(self, connection_id: ConnectionId, host: str, port: int) -> None:
+    def on_connected(self, connection_id: ConnectionId, host: str, port: int, now: Moment) -> None:
         """A client's connection was accepted."""
-        self.connections[connection_id] = Connection(connection_id, host, port)
+        self.connections[connection_id] = Connection(connection_id, host, port, now)
 
     def on_disconnected(self, connection_id: ConnectionId) -> None:
         """A connection is gone; its session lives on until it expires."""
@@ -258,6 +274,7 @@ class RegistryServer:
         if error is RegistryError.UNIMPLEMENTED:
             zxid = -1
         self._send(connection, encode_reply(xid, zxid, error, record))
+        connection.last_operation, connection.last_xid, connection.last_zxid = operation, xid, zxid
         is_over = operation == Operation.CLOSE_SESSION or error is RegistryError.UNIMPLEMENTED
         if is_over or (operation == Operation.AUTH and error is not RegistryError.OK):
             self._close(connection.connection_id)

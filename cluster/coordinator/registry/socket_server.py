@@ -13,11 +13,8 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from cluster.coordinator.registry.four_letter_words import (
-    ClientFigures,
-    RegistryFigures,
-    answer,
-)
+from cluster.coordinator.registry.four_letter_listings import LISTINGS, brief
+from cluster.coordinator.registry.four_letter_words import RegistryFigures, answer
 from cluster.coordinator.registry.journal_files import JournalFiles
 from cluster.coordinator.registry.latency import Latency
 from cluster.coordinator.registry.options import RegistryOptions
@@ -185,7 +182,7 @@ class SocketServer:
         self._next_connection_id += 1
         self._connections[connection.connection_id] = connection
         self._selector.register(accepted, selectors.EVENT_READ, connection)
-        self._core.on_connected(connection.connection_id, *address)
+        self._core.on_connected(connection.connection_id, *address, now)
 
     def _on_connection_ready(self, connection: SocketConnection, events: int, now: Moment) -> None:
         if connection.connection_id not in self._connections:
@@ -203,10 +200,25 @@ class SocketServer:
             return
         connection.frames.receive(received)
         if connection.frames.word is not None:
-            text = answer(connection.frames.word, self._figures(now))
-            self._close_after_sending(connection, text.encode("utf-8"))
+            self._answer_word(connection, connection.frames.word, now)
             return
         self._process(connection, now)
+
+    def _answer_word(self, connection: SocketConnection, word: bytes, now: Moment) -> None:
+        self._core.received_count += 1
+        client = self._core.connections.get(connection.connection_id)
+        if client is not None:
+            client.received_count += 1
+        if word == b"crst":
+            for one in self._core.connections.values():
+                one.forget_figures()
+        elif word == b"srst":
+            self._core.received_count = self._core.sent_count = 0
+            self._latency = Latency()
+        listing = LISTINGS.get(word)
+        text = answer(word, self._figures(now)) if listing is None else listing(self._core, now)
+        self._core.sent_count += 1
+        self._close_after_sending(connection, text.encode("utf-8"))
 
     def _process(self, connection: SocketConnection, now: Moment) -> None:
         """Hand over what has been received, as much as fits into one round; the rest is backlog."""
@@ -247,11 +259,17 @@ class SocketServer:
             connection = self._connections.get(connection_id)
             if connection is not None:
                 self._send(connection, b"".join(frames))
+        done_ms = self._clock.monotonic_ms()
+        for connection_id, frames in by_connection.items():
+            client = self._core.connections.get(connection_id)
+            if client is not None:
+                client.latency.record(done_ms - now.monotonic_ms, len(frames))
+                client.last_reply_ms = done_ms
         for connection_id in outbox.closings:
             connection = self._connections.get(connection_id)
             if connection is not None:
                 self._close_after_sending(connection)
-        self._latency.record(self._clock.monotonic_ms() - now.monotonic_ms, len(outbox.frames))
+        self._latency.record(done_ms - now.monotonic_ms, len(outbox.frames))
         due = max(self._options.snapshot_every_transactions, len(self._core.state.tree))
         if self._files.unsnapshotted_count >= due:
             self._files.write_snapshot(self._core.state)
@@ -303,26 +321,25 @@ class SocketServer:
     def _figures(self, now: Moment) -> RegistryFigures:
         state, connections = self._core.state, self._core.connections.values()
         return RegistryFigures(
-            clients=tuple(
-                ClientFigures(client.address, client.received_count, client.sent_count)
-                for client in connections
-            ),
+            clients=tuple(map(brief, connections)),
             latency_min_ms=self._latency.min_ms,
             latency_average_ms=self._latency.average_ms,
             latency_max_ms=self._latency.max_ms,
             received_count=self._core.received_count,
             sent_count=self._core.sent_count,
             zxid=state.last_zxid,
-            node_count=len(state.tree),
+            node_count=len(state.tree) + 1,  # ZooKeeper counts the root twice
             watch_count=self._core.watches.count,
             ephemeral_count=state.tree.ephemeral_count,
-            data_bytes=state.tree.data_bytes,
+            data_bytes=state.tree.approximate_data_bytes(),
+            files_bytes=self._files.size_bytes(),
             session_count=len(state.sessions),
             uptime_ms=now.monotonic_ms - self._started_ms,
             client_port=self._listener.getsockname()[1],
             data_dir=str(self._options.data_dir),
             tick_time_ms=self._options.tick_time_ms,
             max_client_connections=self._options.max_client_connections,
+            listen_backlog=LISTEN_BACKLOG,
         )
 
 

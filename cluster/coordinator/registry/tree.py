@@ -81,6 +81,16 @@ class ZnodeTree:
         prefix = path + "/"
         return sum(1 for other in self._nodes if other.startswith(prefix))
 
+    def usage(self, path: str) -> tuple[int, int]:
+        """Number of znodes from a path downwards, and the bytes of their data."""
+        prefix = path + "/"
+        sizes = [
+            len(node.data or b"")
+            for other, node in self._nodes.items()
+            if other == path or other.startswith(prefix)
+        ]
+        return len(sizes), sum(sizes)
+
     def removable(self, wall_ms: int) -> list[str]:
         """Containers that had children and have none, and TTL nodes that outlived their time."""
         paths = []
@@ -94,6 +104,10 @@ class ZnodeTree:
             if ttl_ms is not None and not node.children and wall_ms - node.modified_ms > ttl_ms:
                 paths.append(path)
         return paths
+
+    def approximate_data_bytes(self) -> int:
+        """Data and paths, as ZooKeeper counts; looks at every path."""
+        return self.data_bytes + sum(map(len, self._nodes))
 
     def apply(self, change: TreeChange, zxid: int, wall_ms: int) -> Undo:
         """Make a change that is known to be possible; what is returned takes it back, if it is

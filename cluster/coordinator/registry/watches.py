@@ -54,6 +54,15 @@ class WatchTable:
         self._by_connection: dict[ConnectionId, dict[tuple[WatchKind, str], None]] = {}
         self.count = 0
 
+    def data_watchers(self) -> dict[str, list[ConnectionId]]:
+        """By path, who watches it in a way that hears of its data; for listings."""
+        watchers: dict[str, list[ConnectionId]] = {}
+        for kind in (WatchKind.DATA, WatchKind.PERSISTENT, WatchKind.RECURSIVE):
+            for path, ids in self._by_path[kind].items():
+                known = watchers.setdefault(path, [])
+                known.extend(one for one in ids if one not in known)
+        return watchers
+
     def add(self, connection_id: ConnectionId, kind: WatchKind, path: str) -> None:
         """Watch a path, whether or not it exists; watching twice is watching once."""
         watchers = self._by_path[kind].setdefault(path, {})

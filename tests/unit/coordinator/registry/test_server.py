@@ -62,7 +62,9 @@ class Client:
         self.registry = registry
         self.connection_id = connection_id
         self.xid = 0
-        registry.core.on_connected(connection_id, "127.0.0.1", 50_000 + connection_id)
+        registry.core.on_connected(
+            connection_id, "127.0.0.1", 50_000 + connection_id, registry.moment
+        )
 
     def send(self, record: bytes) -> None:
         self.registry.core.on_record(self.connection_id, record, self.registry.moment)

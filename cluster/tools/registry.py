@@ -1,0 +1,300 @@
+"""`registry`: look at and change the znodes of a registry or ZooKeeper; laid out as zkCli does."""
+
+import argparse
+import contextlib
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    AuthFailedError,
+    BadArgumentsError,
+    BadVersionError,
+    InvalidACLError,
+    KazooException,
+    NoAuthError,
+    NoChildrenForEphemeralsError,
+    NodeExistsError,
+    NoNodeError,
+    NotEmptyError,
+)
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import EventType, KazooState, WatchedEvent, ZnodeStat
+
+from cluster.model.errors import UserError
+from cluster.tools.arguments import add_command, running_state
+
+if TYPE_CHECKING:
+    from cluster.tools.arguments import Subparsers
+
+_CONNECT_TIMEOUT_S: Final = 5.0
+_SESSION_TIMEOUT_S: Final = 10.0
+_REFUSALS: Final[dict[type[KazooException], str]] = {
+    NoNodeError: "Node does not exist: {path}",
+    NodeExistsError: "Node already exists: {path}",
+    NotEmptyError: "Node not empty: {path}",
+    BadVersionError: "version No is not valid : {path}",
+    NoChildrenForEphemeralsError: "Ephemerals cannot have children: {path}",
+    NoAuthError: "Insufficient permission : {path}",
+    InvalidACLError: "Acl is not valid : {path}",
+    BadArgumentsError: "Arguments are not valid : {path}",
+}
+"""zkCli's words."""
+
+Act = Callable[[KazooClient, argparse.Namespace], None]
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Declare the options."""
+    parser = add_command(
+        subparsers,
+        "registry",
+        "registry ls /brokers/ids",
+        "registry get /controller",
+        "registry watch --recursive /brokers",
+        "registry --server 10.0.0.7:2181/kafka ls /",
+    )
+    parser.add_argument(
+        "--server",
+        metavar="HOST:PORT[/CHROOT]",
+        help="another registry or ZooKeeper than that of the running cluster",
+    )
+    parser.add_argument(
+        "--auth", metavar="SCHEME:AUTH", help="prove an identity first, e.g. digest:user:password"
+    )
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
+    for name, (summary, _) in _ACTIONS.items():
+        action = actions.add_parser(name, help=summary, description=f"{summary.capitalize()}.")
+        action.add_argument("path", metavar="PATH", type=_path)
+        _add_options(name, action)
+
+
+def _add_options(name: str, action: argparse.ArgumentParser) -> None:
+    if name in ("ls", "get", "set"):
+        action.add_argument("-s", "--stat", action="store_true", help="and the Stat")
+    if name in ("ls", "delete", "watch"):
+        action.add_argument("-R", "--recursive", action="store_true", help="and all below it")
+    if name == "create":
+        action.add_argument(
+            "-s", "--sequential", action="store_true", help="end the name in the next number"
+        )
+        action.add_argument("data", metavar="DATA", nargs="?", default="")
+    if name == "set":
+        action.add_argument("data", metavar="DATA")
+    if name in ("set", "delete"):
+        action.add_argument(
+            "-v", "--version", type=int, default=-1, metavar="N", help="only at this version"
+        )
+    if name == "watch":
+        action.add_argument(
+            "--count", type=int, metavar="N", help="end after N events (default: Ctrl-C ends it)"
+        )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Do one action and print what zkCli would."""
+    server = args.server or str(running_state(args)["registry"])
+    _, act = _ACTIONS[args.action]
+    with _connected(server, args.auth) as client:
+        try:
+            act(client, args)
+        except KazooException as refused:
+            wording = _REFUSALS.get(type(refused))
+            if wording is None:
+                raise UserError(f"{type(refused).__name__}: {args.path}") from None
+            raise UserError(wording.format(path=args.path)) from None
+    return 0
+
+
+@contextlib.contextmanager
+def _connected(server: str, auth: str | None) -> Iterator[KazooClient]:
+    scheme, _, credentials = (auth or "").partition(":")
+    client = KazooClient(
+        server,
+        timeout=_SESSION_TIMEOUT_S,
+        auth_data=[(scheme, credentials)] if auth else None,
+    )
+    try:
+        client.start(timeout=_CONNECT_TIMEOUT_S)
+    except KazooTimeoutError:
+        raise UserError(f"no registry answers at {server}") from None
+    except AuthFailedError:
+        raise UserError(f"{server} does not take this proof of identity (--auth)") from None
+    finally:
+        if not client.connected:
+            client.stop()
+            client.close()
+    try:
+        yield client
+    finally:
+        client.stop()
+        client.close()
+
+
+def _ls(client: KazooClient, args: argparse.Namespace) -> None:
+    if args.recursive:
+        for path in _below(client, args.path):
+            print(path)
+        return
+    names, stat = client.get_children(args.path, include_data=True)
+    print(f"[{', '.join(sorted(names))}]")
+    if args.stat:
+        print_stat(stat)
+
+
+def _below(client: KazooClient, path: str) -> Iterator[str]:
+    yield path
+    for name in sorted(client.get_children(path)):
+        yield from _below(client, f"{path.rstrip('/')}/{name}")
+
+
+def _get(client: KazooClient, args: argparse.Namespace) -> None:
+    data, stat = client.get(args.path)
+    print(data.decode("utf-8", "backslashreplace") if data is not None else "null")
+    if args.stat:
+        print_stat(stat)
+
+
+def _stat(client: KazooClient, args: argparse.Namespace) -> None:
+    stat = client.exists(args.path)
+    if stat is None:
+        raise NoNodeError
+    print_stat(stat)
+
+
+def _create(client: KazooClient, args: argparse.Namespace) -> None:
+    made = client.create(args.path, args.data.encode(), sequence=args.sequential)
+    print(f"Created {made}")
+
+
+def _set(client: KazooClient, args: argparse.Namespace) -> None:
+    stat = client.set(args.path, args.data.encode(), version=args.version)
+    if args.stat:
+        print_stat(stat)
+
+
+def _delete(client: KazooClient, args: argparse.Namespace) -> None:
+    if not args.recursive:
+        client.delete(args.path, version=args.version)
+        return
+    for path in reversed(list(_below(client, args.path))):
+        client.delete(path)
+
+
+def _watch(client: KazooClient, args: argparse.Namespace) -> None:
+    _Watch(client, args.path, recursive=args.recursive).run(args.count)
+
+
+class _Watch:
+    """Prints what happens at a path, or below it too, with watches that go off once and are left
+    again: they work on every version of ZooKeeper.
+
+    Invariant: each path in `_known` exists as far as has been heard, and is watched.
+    """
+
+    def __init__(self, client: KazooClient, path: str, *, recursive: bool) -> None:
+        self._client = client
+        self._path = path
+        self._recursive = recursive
+        self._events: queue.SimpleQueue[WatchedEvent] = queue.SimpleQueue()
+        self._known: set[str] = set()
+        self._printed = 0
+
+    def run(self, count: int | None) -> None:
+        """Until so many events are printed, or for ever. Raises UserError when the session ends."""
+        lost = threading.Event()
+        self._client.add_listener(lambda state: lost.set() if state == KazooState.LOST else None)
+        self._look_at(self._path)
+        while count is None or self._printed < count:
+            try:
+                event = self._events.get(timeout=1.0)
+            except queue.Empty:
+                if lost.is_set():
+                    raise UserError("the session with the registry has ended") from None
+            else:
+                self._on_event(event)
+
+    def _on_event(self, event: WatchedEvent) -> None:
+        path = event.path
+        if event.type == EventType.CREATED:
+            self._print("NodeCreated", path)
+            self._look_at(path)
+        elif event.type == EventType.CHANGED:
+            self._print("NodeDataChanged", path)
+            self._client.exists(path, watch=self._events.put)
+        elif event.type == EventType.DELETED and path in self._known:
+            self._known.discard(path)
+            self._print("NodeDeleted", path)
+            if path == self._path:
+                self._look_at(path)
+        elif event.type == EventType.CHILD and path in self._known:
+            if not self._recursive:
+                self._print("NodeChildrenChanged", path)
+            self._look_below(path, is_new=True)
+
+    def _look_at(self, path: str, *, is_new: bool = False) -> None:
+        if self._client.exists(path, watch=self._events.put) is not None:
+            self._known.add(path)
+            self._look_below(path, is_new=is_new)
+
+    def _look_below(self, path: str, *, is_new: bool) -> None:
+        with contextlib.suppress(NoNodeError):
+            names = self._client.get_children(path, watch=self._events.put)
+            for name in sorted(names) if self._recursive else ():
+                child = f"{path.rstrip('/')}/{name}"
+                if child not in self._known:
+                    if is_new:
+                        self._print("NodeCreated", child)
+                    self._look_at(child, is_new=is_new)
+
+    def _print(self, event: str, path: str) -> None:
+        self._printed += 1
+        print(
+            f"\nWATCHER::\n\nWatchedEvent state:SyncConnected type:{event} path:{path}", flush=True
+        )
+
+
+def print_stat(stat: ZnodeStat) -> None:
+    """A Stat, as zkCli prints it."""
+    owner = stat.ephemeralOwner & 0xFFFF_FFFF_FFFF_FFFF
+    print(
+        f"cZxid = {stat.czxid:#x}",
+        f"ctime = {_date(stat.ctime)}",
+        f"mZxid = {stat.mzxid:#x}",
+        f"mtime = {_date(stat.mtime)}",
+        f"pZxid = {stat.pzxid:#x}",
+        f"cversion = {stat.cversion}",
+        f"dataVersion = {stat.version}",
+        f"aclVersion = {stat.aversion}",
+        f"ephemeralOwner = {owner:#x}",
+        f"dataLength = {stat.dataLength}",
+        f"numChildren = {stat.numChildren}",
+        sep="\n",
+    )
+
+
+def _date(wall_ms: int) -> str:
+    """In this machine's time zone, as Java's Date shows itself."""
+    return datetime.fromtimestamp(wall_ms / 1000).astimezone().strftime("%a %b %d %H:%M:%S %Z %Y")
+
+
+def _path(text: str) -> str:
+    if not text.startswith("/"):
+        raise argparse.ArgumentTypeError("a path starts with /")
+    if text != "/" and text.endswith("/"):
+        raise argparse.ArgumentTypeError("a path does not end with /")
+    return text
+
+
+_ACTIONS: Final[dict[str, tuple[str, Act]]] = {
+    "ls": ("list the children of a znode", _ls),
+    "get": ("show the data of a znode", _get),
+    "stat": ("show the Stat of a znode", _stat),
+    "create": ("make a znode", _create),
+    "set": ("set the data of a znode", _set),
+    "delete": ("delete a znode", _delete),
+    "watch": ("print what happens at a path", _watch),
+}

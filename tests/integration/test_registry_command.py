@@ -1,0 +1,115 @@
+"""`bin/cluster registry`, as a person uses it."""
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kazoo.security import CREATOR_ALL_ACL
+
+from cluster.tools.main import main
+from tests.integration.registry_process import RegistryProcess
+from tests.support.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def registry(tmp_path: Path) -> Iterator[RegistryProcess]:
+    with RegistryProcess(tmp_path / "registry") as process:
+        yield process
+
+
+class Shell:
+    def __init__(self, port: int, capsys: pytest.CaptureFixture[str]) -> None:
+        self._server = f"127.0.0.1:{port}"
+        self._capsys = capsys
+
+    def __call__(self, *words: str, server: str = "", status: int = 0) -> str:
+        """What the command prints, on stderr if it fails."""
+        assert main(["registry", "--server", self._server + server, *words]) == status
+        out, err = self._capsys.readouterr()
+        return err if status else out
+
+
+@pytest.fixture
+def shell(registry: RegistryProcess, capsys: pytest.CaptureFixture[str]) -> Shell:
+    return Shell(registry.port, capsys)
+
+
+def test_znodes_are_made_shown_changed_and_deleted(shell: Shell) -> None:
+    assert shell("create", "/a", "one") == "Created /a\n"
+    assert shell("create", "-s", "/a/n-") == "Created /a/n-0000000000\n"
+    assert shell("ls", "/") == "[a, zookeeper]\n"
+    assert shell("ls", "-R", "/a") == "/a\n/a/n-0000000000\n"
+    assert shell("get", "/a") == "one\n"
+    assert shell("set", "/a", "two") == ""
+    assert shell("set", "-v", "7", "/a", "x", status=1) == "error: version No is not valid : /a\n"
+    shown = shell("get", "-s", "/a")
+    assert re.fullmatch(
+        r"two\ncZxid = 0x\w+\nctime = [^\n]+\nmZxid = 0x\w+\nmtime = [^\n]+\npZxid = 0x\w+\n"
+        r"cversion = 1\ndataVersion = 1\naclVersion = 0\nephemeralOwner = 0x0\n"
+        r"dataLength = 3\nnumChildren = 1\n",
+        shown,
+    )
+    assert shell("stat", "/a") == shown.partition("\n")[2]
+    assert shell("delete", "/a", status=1) == "error: Node not empty: /a\n"
+    assert shell("get", "/n-0000000000", server="/a") == "\n", "a chroot"
+    assert shell("delete", "-R", "/a") == ""
+    for words in (["get"], ["ls"], ["stat"], ["delete"]):
+        assert shell(*words, "/a", status=1) == "error: Node does not exist: /a\n"
+
+
+def test_an_identity_opens_what_is_closed(registry: RegistryProcess, shell: Shell) -> None:
+    owner = registry.client(auth="alice:secret")
+    acl = CREATOR_ALL_ACL
+    owner.create("/own", b"1", acl=acl)
+    assert shell("get", "/own", status=1) == "error: Insufficient permission : /own\n"
+    assert shell("--auth", "digest:alice:secret", "get", "/own") == "1\n"
+
+
+def test_without_a_registry_it_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("cluster.tools.registry._CONNECT_TIMEOUT_S", 0.2)
+    assert main(["registry", "--server", "127.0.0.1:1", "ls", "/"]) == 1
+    assert capsys.readouterr().err == "error: no registry answers at 127.0.0.1:1\n"
+    assert main(["registry", "--data-dir", str(tmp_path), "ls", "/"]) == 1
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("is_recursive", [False, True])
+def test_watch_prints_what_happens(registry: RegistryProcess, is_recursive: bool) -> None:
+    client = registry.client()
+    options = ["--recursive"] if is_recursive else []
+    command = [sys.executable, "-m", "cluster", "registry", "--server"]
+    command += [f"127.0.0.1:{registry.port}", "watch", "/a", *options, "--count", "4"]
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:
+        assert process.stdout is not None
+        wait_until(lambda: "zk_watch_count\t1" in client.command(b"mntr"), "the first watch")
+        client.create("/a", b"")
+        wait_until(lambda: "zk_watch_count\t2" in client.command(b"mntr"), "both watches")
+        client.create("/a/b", b"")
+        wanted = "zk_watch_count\t4" if is_recursive else "zk_watch_count\t2"
+        wait_until(lambda: wanted in client.command(b"mntr"), "the watches on the child")
+        client.set("/a/b" if is_recursive else "/a", b"1")
+        wait_until(lambda: wanted in client.command(b"mntr"), "the watch left again")
+        client.delete("/a", recursive=True)
+        assert process.wait(10) == 0
+        events = re.findall(r"type:(\w+) path:(\S+)", process.stdout.read())
+    if is_recursive:
+        expected = [("NodeCreated", "/a"), ("NodeCreated", "/a/b"), ("NodeDataChanged", "/a/b")]
+        expected += [("NodeDeleted", "/a/b")]
+    else:
+        expected = [("NodeCreated", "/a"), ("NodeChildrenChanged", "/a")]
+        expected += [("NodeDataChanged", "/a"), ("NodeChildrenChanged", "/a")]
+    assert events == expected
