@@ -43,10 +43,17 @@ class ControlRequests:
         self.broker_epoch = BrokerEpoch(-1)
         """Of our present registration; -1 before it."""
         self._being_created: set[str] = set()
+        self._served: dict[str, Callable[[Message, Reply], None]] = {}
+        self.on_isr_changed: Callable[[bool], None] | None = None
+        """Told when the controller has made an in-sync set larger (True) or smaller for us."""
 
     def use_link(self, link: ControlLink) -> None:
         """The control link, once it exists (it needs `on_request`)."""
         self._link = link
+
+    def serve(self, kind: str, handler: Callable[[Message, Reply], None]) -> None:
+        """Hand requests of another kind to `handler`."""
+        self._served[kind] = handler
 
     # -- asked of us -----------------------------------------------------------------------------
 
@@ -64,6 +71,8 @@ class ControlRequests:
                     self._controller().on_controlled_shutdown(
                         BrokerId(body["broker"]), lambda is_done: reply({"done": is_done})
                     )
+                case _ if kind in self._served:
+                    self._served[kind](body, reply)
                 case _:
                     raise PeerError(f"unknown kind {kind!r}")
         except (PeerError, KeyError, TypeError, ValueError) as error:
@@ -101,6 +110,7 @@ class ControlRequests:
 
     def propose_isr(self, partition: TopicPartition, proposal: IsrProposal) -> None:
         """Ask the controller for another ISR; the answer goes to the replica's roles."""
+        present = self._metadata.partition(partition)
 
         def on_reply(answer: Message | None) -> None:
             state = None
@@ -113,6 +123,8 @@ class ControlRequests:
                     proposal.leader_epoch,
                     PartitionEpoch(answer["partition_epoch"]),
                 )
+                if self.on_isr_changed is not None and present is not None:
+                    self.on_isr_changed(len(proposal.isr) > len(present.isr))
             elif answer is not None:
                 log.info("%s: ISR proposal refused (%s)", partition, answer.get("code"))
             self._roles.on_isr_answered(partition, proposal.leader_epoch, state)

@@ -1,7 +1,7 @@
 """The table of a broker's metrics: our short key, Kafka's JMX name, kind, meaning. Nothing else.
 
-Kafka's names end in PerSec where its meters count and rate: here the counter itself is kept, and who
-reads twice has the rate. Names that begin with `milena.` have no counterpart in Kafka.
+Kafka's names end in PerSec where its meters count and rate: here the counter itself is kept, and
+who reads twice has the rate. Names that begin with `milena.` have no counterpart in Kafka.
 """
 
 from typing import Final, NamedTuple
@@ -98,12 +98,6 @@ BROKER_METRICS: Final = (
         "kafka.controller:type=KafkaController,name=ActiveControllerCount",
         _GAUGE,
         "1 on the broker that is the controller, else 0",
-    ),
-    Metric(
-        "QuotaRowsDropped",
-        "milena.server:type=Metrics,name=QuotaRowsDropped",
-        _COUNTER,
-        "standings that found no row in the stats file, all being in use",
     ),
     Metric(
         "MetricRecordsDropped",

@@ -15,7 +15,6 @@ from cluster.metrics.stats_layout import (
     DEFAULT_SLOTS,
     HEADER_BYTES,
     MAGIC,
-    MUTED_UNTIL_AT,
     NAME_BYTES,
     NAME_MAX,
     ROW_AT,
@@ -133,11 +132,6 @@ class MmapStats:
     def free_row(self, index: int) -> None:
         """Empty a quota row."""
         self._write_row(index, _FREE)
-
-    def write_muted_until(self, index: int, deadline_ms: int) -> None:
-        """Only the deadline of a row: eight bytes that need no sequence."""
-        position = self._header.rows_at + index * ROW_BYTES + MUTED_UNTIL_AT
-        COUNTER_64.pack_into(self._memory, position, deadline_ms)
 
     def _write_row(self, index: int, packed: bytes) -> None:
         position = self._header.rows_at + index * ROW_BYTES

@@ -1,7 +1,7 @@
-"""The bytes of a stats file: header, metric names, metric values, quota rows. Pure; drawn here only.
+"""The bytes of a stats file: header, metric names, values, quota rows. Pure; drawn here only.
 
-All numbers little-endian, all 8-byte numbers on 8-byte boundaries, so a store of one of them is seen
-whole or not at all. Sections follow one another in this order:
+All numbers little-endian, all 8-byte numbers on 8-byte boundaries, so a store of one of them is
+seen whole or not at all. Sections follow one another in this order:
 
     header            0  magic            8 bytes  b"MILSTAT1"
                       8  pid              int64    of the writer
@@ -17,8 +17,8 @@ whole or not at all. Sections follow one another in this order:
     values               slot_capacity x int64 (kinds 1 and 2) or float64 (kind 3)
     quota rows           row_capacity x ROW_BYTES: see `_ROW`; quota 0 is a free row
 
-Metric values are updated in place, one by one. A quota row is written whole between two additions to
-its own sequence: it is odd while the row is being written, and a reader that finds it odd, or
+Metric values are updated in place, one by one. A quota row is written whole between two additions
+to its own sequence: it is odd while the row is being written, and a reader that finds it odd, or
 changed after copying the row, reads again.
 """
 
@@ -69,7 +69,6 @@ _ROW: Final = struct.Struct(f"<4h11d3q3d3q{USER_MAX_BYTES}s{CLIENT_ID_MAX_BYTES}
 ROW_AT: Final = 8
 """Where the row begins after its sequence number."""
 ROW_BYTES: Final = 8 + _ROW.size
-MUTED_UNTIL_AT: Final = 152
 
 _NOT_SET: Final = math.nan
 NO_LIMITS: Final[tuple[float | None, ...]] = (None,) * len(RULES)

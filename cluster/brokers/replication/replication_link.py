@@ -13,6 +13,7 @@ from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.segment_files import SegmentFiles
 from cluster.brokers.replication.wire import (
     FetchAnswer,
+    FileSource,
     FollowerFetch,
     decode_answer,
     decode_fetch,
@@ -56,6 +57,10 @@ class ReplicationLink:
         self._dealers: dict[BrokerId, Dealer] = {}
         self._fetchers: dict[BrokerId, FollowerFetcher] = {}
         self._following: dict[TopicPartition, BrokerId] = {}
+        self.sent_bytes = 0
+        """Record bytes handed to followers since the start."""
+        self.received_bytes = 0
+        """Record bytes taken from leaders since the start."""
         self._router = Router(context, loop, host, self._on_request, port)
         self.endpoint = self._router.endpoint
         self.leader_side = LeaderFetches(
@@ -134,6 +139,7 @@ class ReplicationLink:
         self.leader_side.on_fetch(identity, fetch, self._loop.now_ms)
 
     def _send_answer(self, identity: bytes, answer: FetchAnswer) -> None:
+        self.sent_bytes += _records_bytes(answer)
         self._router.send(identity, encode_answer(answer))
 
     def _on_answer(self, leader: BrokerId, frames: list[bytes]) -> None:
@@ -145,4 +151,14 @@ class ReplicationLink:
         except PeerError as error:
             log.warning("ignored an answer of leader %d: %s", leader, error)
             return
+        self.received_bytes += _records_bytes(answer)
         fetcher.on_answer(answer, self._loop.now_ms, self._clock.wall_ms())
+
+
+def _records_bytes(answer: FetchAnswer) -> int:
+    size_bytes = 0
+    for partition in answer.partitions:
+        records = partition.records
+        if records is not None:
+            size_bytes += records.size_bytes if isinstance(records, FileSource) else len(records)
+    return size_bytes

@@ -1,0 +1,158 @@
+"""Looks at the broker a few times a second: gauges and standings into the stats file; once per
+interval the metric records into their topic. Decides nothing and changes nothing of the broker.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.metric_counters import BrokerCounters
+from cluster.brokers.metric_records import broker_record, quota_record
+from cluster.brokers.metric_standings import QuotaStandings
+from cluster.brokers.metric_topic import MetricTopic
+from cluster.brokers.network.channel import MuteReason
+from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.network.socket_server import SocketServer
+from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.standing import QuotaStanding
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.replication.replication_link import ReplicationLink
+from cluster.metrics.kafka_names import BROKER_METRICS
+from cluster.model.ids import BrokerId
+
+TICK_MS: Final = 250
+_REFRESHED_PER_TICK: Final = 64
+"""Clients without requests whose falling rate is followed, so that a tick stays short."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What the publisher looks at."""
+
+    server: SocketServer
+    partitions: PartitionTable
+    purgatory: Purgatory
+    metadata: MetadataCache
+    replication: ReplicationLink
+    quotas: ClientQuotas
+
+
+class MetricPublisher:
+    """Owned by the broker's thread; `on_tick` is called every `TICK_MS`."""
+
+    def __init__(
+        self,
+        local_id: BrokerId,
+        counters: BrokerCounters,
+        watched: Watched,
+        topic: MetricTopic | None,
+        interval_ms: int,
+        now_ms: int,
+    ) -> None:
+        """`topic` None: no records are written. The first interval begins now."""
+        self._local_id = local_id
+        self._counters = counters
+        self._stats = counters.stats
+        self._watched = watched
+        self._topic = topic
+        self._interval_ms = interval_ms
+        self._standings = QuotaStandings(counters.stats)
+        self._published_ms = now_ms
+        self._published_counts: dict[str, int] = {}
+        self._count_changes()
+
+    def on_tick(self, now_ms: int, wall_ms: int) -> None:
+        """Write the stats file; when an interval is over, its records too."""
+        self._write_standings(now_ms, wall_ms)
+        self._stats.write_time(wall_ms, now_ms)
+        elapsed_ms = now_ms - self._published_ms
+        # Half a tick early rather than half a tick late: the mean is the interval.
+        if elapsed_ms >= self._interval_ms - TICK_MS // 2:
+            self._look_at_broker()
+            self._publish(elapsed_ms, wall_ms)
+            self._published_ms = now_ms
+            self._standings.forget_idle(now_ms)
+
+    # -- quotas ----------------------------------------------------------------------------------
+
+    def _write_standings(self, now_ms: int, wall_ms: int) -> None:
+        quotas = self._watched.quotas
+        self._standings.take_quotas(quotas.quotas())
+        drained = set()
+        for usage in quotas.drain_interval(now_ms):
+            drained.add((usage.kind, usage.user, usage.client_id))
+            standing = None
+            if usage.limit is not None and (usage.rate > usage.limit or usage.mute_left_ms):
+                standing = self._standing(usage.kind, usage.user, usage.client_id, now_ms)
+            self._standings.on_usage(usage, standing, now_ms, wall_ms)
+        for key in self._standings.unsettled(_REFRESHED_PER_TICK):
+            if key not in drained:
+                standing = self._standing(*key, now_ms)
+                if standing is not None:
+                    self._standings.on_standing(standing, now_ms, wall_ms)
+
+    def _standing(self, kind: str, user: str, client_id: str, now_ms: int) -> QuotaStanding | None:
+        for standing in self._watched.quotas.explain(user, client_id, now_ms):
+            if standing.kind == kind:
+                return standing
+        return None
+
+    # -- broker ----------------------------------------------------------------------------------
+
+    def _look_at_broker(self) -> None:
+        watched, counters = self._watched, self._counters
+        counters.set("ConnectionCount", watched.server.connection_count)
+        counters.set("MutedChannels", watched.server.muted_count(MuteReason.QUOTA))
+        counters.set("PurgatorySize", len(watched.purgatory))
+        is_controller = watched.metadata.controller_id == self._local_id
+        counters.set("ActiveControllerCount", int(is_controller))
+        counters.set("ReplicationBytesInPerSec", watched.replication.received_bytes)
+        counters.set("ReplicationBytesOutPerSec", watched.replication.sent_bytes)
+        counters.set("RequestsPerSec", counters.request_count())
+        if self._topic is not None:
+            counters.set("MetricRecordsDropped", self._topic.dropped_count)
+        led = under_replicated = under_min = at_min = 0
+        for partition in watched.partitions:
+            leader = partition.leader
+            if leader is None:
+                continue
+            led += 1
+            in_sync = len(leader.isr)
+            under_replicated += in_sync < len(leader.followers) + 1
+            under_min += in_sync < partition.min_insync_replicas
+            at_min += in_sync == partition.min_insync_replicas
+        counters.set("PartitionCount", len(watched.partitions))
+        counters.set("LeaderCount", led)
+        counters.set("UnderReplicatedPartitions", under_replicated)
+        counters.set("UnderMinIsrPartitionCount", under_min)
+        counters.set("AtMinIsrPartitionCount", at_min)
+
+    # -- records ---------------------------------------------------------------------------------
+
+    def _publish(self, elapsed_ms: int, wall_ms: int) -> None:
+        intervals = self._standings.take_intervals()
+        values = self._values(elapsed_ms)
+        if self._topic is None:
+            return
+        records = [broker_record(self._local_id, wall_ms, elapsed_ms, values)]
+        records += [
+            quota_record(self._local_id, wall_ms, elapsed_ms, interval) for interval in intervals
+        ]
+        self._topic.send(records, wall_ms)
+
+    def _values(self, elapsed_ms: int) -> dict[str, float]:
+        changes = self._count_changes()
+        counts, slots = self._stats.counts, self._counters.slots
+        return {
+            metric.key: round(changes[metric.key] * 1000 / elapsed_ms, 3)
+            if metric.is_rate
+            else counts[slots[metric.key]]
+            for metric in BROKER_METRICS
+        }
+
+    def _count_changes(self) -> dict[str, int]:
+        """By how much each counter grew since the last call."""
+        counts, slots = self._stats.counts, self._counters.slots
+        now = {m.key: counts[slots[m.key]] for m in BROKER_METRICS if m.is_rate}
+        before, self._published_counts = self._published_counts, now
+        return {key: count - before.get(key, 0) for key, count in now.items()}
