@@ -27,13 +27,35 @@ APIS: dict[ApiKey, tuple[int, int]] = {
     ApiKey.DELETE_TOPICS: (1, 6),
     ApiKey.INIT_PRODUCER_ID: (0, 5),
     ApiKey.DESCRIBE_CONFIGS: (1, 4),
+    ApiKey.ALTER_CONFIGS: (0, 2),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: (0, 1),
+    ApiKey.ALTER_CLIENT_QUOTAS: (0, 1),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
     ApiKey.CREATE_PARTITIONS: (0, 3),
     ApiKey.DESCRIBE_CLUSTER: (0, 2),
 }
 """First and last version that the classes describe. Produce and Fetch have codecs of their own."""
 
-RENAMED: dict[tuple[ApiKey, str], str] = {}
-"""Kafka's names of nested messages, where two APIs use the same one for different things."""
+RENAMED: dict[tuple[ApiKey, str], str] = {
+    (ApiKey.INCREMENTAL_ALTER_CONFIGS, "AlterConfigsResource"): "IncrementalAlterConfigsResource",
+    (ApiKey.INCREMENTAL_ALTER_CONFIGS, "AlterableConfig"): "IncrementalAlterableConfig",
+    (
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        "AlterConfigsResourceResponse",
+    ): "IncrementalAlterConfigsResourceResponse",
+    (ApiKey.ALTER_CLIENT_QUOTAS, "EntityData"): "AlteredEntity",
+    (ApiKey.ALTER_CLIENT_QUOTAS, "request EntryData"): "QuotaAlteration",
+    (ApiKey.ALTER_CLIENT_QUOTAS, "response EntryData"): "QuotaAlterationResult",
+    (ApiKey.ALTER_CLIENT_QUOTAS, "OpData"): "QuotaOperation",
+    (ApiKey.DESCRIBE_CLIENT_QUOTAS, "EntityData"): "DescribedEntity",
+    (ApiKey.DESCRIBE_CLIENT_QUOTAS, "EntryData"): "DescribedEntry",
+    (ApiKey.DESCRIBE_CLIENT_QUOTAS, "ValueData"): "DescribedQuota",
+    (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "CredentialInfo"): "ScramCredential",
+    (ApiKey.DESCRIBE_CLIENT_QUOTAS, "ComponentData"): "QuotaFilterComponent",
+}
+"""Kafka's names of nested messages, where two APIs, or the request and the response of one (then
+the name says of which), use the same one for different things."""
 
 PYTHON_TYPES = {
     "bool": "bool",
@@ -133,15 +155,19 @@ class ModuleWriter:
         self.first, self.last = APIS[key]
         self.title = "".join(part.capitalize() for part in key.name.split("_"))
         self.classes: dict[str, str] = {}
+        self.direction = "request"
 
     def add(self, direction: str) -> None:
         """Generate the request or the response with all that it contains."""
         span = range(self.first, self.last + 1)
+        self.direction = direction
         self._add({version: kio_class(self.key, version, direction) for version in span})
 
     def _add(self, versions: dict[int, type[Any]]) -> str:
         newest = versions[max(versions)]
-        name = RENAMED.get((self.key, newest.__name__), newest.__name__)
+        name = newest.__name__
+        for known_as in (name, f"{self.direction} {name}"):
+            name = RENAMED.get((self.key, known_as), name)
         lines = [
             "@dataclass(slots=True, kw_only=True)",
             f"class {name}:",

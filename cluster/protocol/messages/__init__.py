@@ -8,6 +8,21 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from cluster.protocol.api import ApiKey
+from cluster.protocol.messages.alter_client_quotas import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    AlteredEntity,
+    QuotaAlteration,
+    QuotaAlterationResult,
+    QuotaOperation,
+)
+from cluster.protocol.messages.alter_configs import (
+    AlterableConfig,
+    AlterConfigsRequest,
+    AlterConfigsResource,
+    AlterConfigsResourceResponse,
+    AlterConfigsResponse,
+)
 from cluster.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -37,6 +52,14 @@ from cluster.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from cluster.protocol.messages.describe_client_quotas import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    DescribedEntity,
+    DescribedEntry,
+    DescribedQuota,
+    QuotaFilterComponent,
+)
 from cluster.protocol.messages.describe_cluster import (
     DescribeClusterBroker,
     DescribeClusterRequest,
@@ -49,6 +72,20 @@ from cluster.protocol.messages.describe_configs import (
     DescribeConfigsResponse,
     DescribeConfigsResult,
     DescribeConfigsSynonym,
+)
+from cluster.protocol.messages.describe_user_scram_credentials import (
+    DescribeUserScramCredentialsRequest,
+    DescribeUserScramCredentialsResponse,
+    DescribeUserScramCredentialsResult,
+    ScramCredential,
+    UserName,
+)
+from cluster.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterableConfig,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResource,
+    IncrementalAlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
 )
 from cluster.protocol.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from cluster.protocol.messages.list_offsets import (
@@ -71,6 +108,14 @@ from cluster.protocol.messages.metadata import (
 __all__ = [
     "REQUESTS",
     "RESPONSES",
+    "AlterClientQuotasRequest",
+    "AlterClientQuotasResponse",
+    "AlterConfigsRequest",
+    "AlterConfigsResource",
+    "AlterConfigsResourceResponse",
+    "AlterConfigsResponse",
+    "AlterableConfig",
+    "AlteredEntity",
     "ApiVersion",
     "ApiVersionsRequest",
     "ApiVersionsResponse",
@@ -90,6 +135,8 @@ __all__ = [
     "DeleteTopicState",
     "DeleteTopicsRequest",
     "DeleteTopicsResponse",
+    "DescribeClientQuotasRequest",
+    "DescribeClientQuotasResponse",
     "DescribeClusterBroker",
     "DescribeClusterRequest",
     "DescribeClusterResponse",
@@ -99,7 +146,18 @@ __all__ = [
     "DescribeConfigsResponse",
     "DescribeConfigsResult",
     "DescribeConfigsSynonym",
+    "DescribeUserScramCredentialsRequest",
+    "DescribeUserScramCredentialsResponse",
+    "DescribeUserScramCredentialsResult",
+    "DescribedEntity",
+    "DescribedEntry",
+    "DescribedQuota",
     "FinalizedFeatureKey",
+    "IncrementalAlterConfigsRequest",
+    "IncrementalAlterConfigsResource",
+    "IncrementalAlterConfigsResourceResponse",
+    "IncrementalAlterConfigsResponse",
+    "IncrementalAlterableConfig",
     "InitProducerIdRequest",
     "InitProducerIdResponse",
     "ListOffsetsPartition",
@@ -114,7 +172,13 @@ __all__ = [
     "MetadataResponseBroker",
     "MetadataResponsePartition",
     "MetadataResponseTopic",
+    "QuotaAlteration",
+    "QuotaAlterationResult",
+    "QuotaFilterComponent",
+    "QuotaOperation",
+    "ScramCredential",
     "SupportedFeatureKey",
+    "UserName",
 ]
 REQUESTS: Final[Mapping[int, type[Any]]] = {
     ApiKey.LIST_OFFSETS: ListOffsetsRequest,
@@ -124,6 +188,11 @@ REQUESTS: Final[Mapping[int, type[Any]]] = {
     ApiKey.DELETE_TOPICS: DeleteTopicsRequest,
     ApiKey.INIT_PRODUCER_ID: InitProducerIdRequest,
     ApiKey.DESCRIBE_CONFIGS: DescribeConfigsRequest,
+    ApiKey.ALTER_CONFIGS: AlterConfigsRequest,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsRequest,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: DescribeClientQuotasRequest,
+    ApiKey.ALTER_CLIENT_QUOTAS: AlterClientQuotasRequest,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DescribeUserScramCredentialsRequest,
     ApiKey.CREATE_PARTITIONS: CreatePartitionsRequest,
     ApiKey.DESCRIBE_CLUSTER: DescribeClusterRequest,
 }
@@ -135,6 +204,11 @@ RESPONSES: Final[Mapping[int, type[Any]]] = {
     ApiKey.DELETE_TOPICS: DeleteTopicsResponse,
     ApiKey.INIT_PRODUCER_ID: InitProducerIdResponse,
     ApiKey.DESCRIBE_CONFIGS: DescribeConfigsResponse,
+    ApiKey.ALTER_CONFIGS: AlterConfigsResponse,
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: IncrementalAlterConfigsResponse,
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: DescribeClientQuotasResponse,
+    ApiKey.ALTER_CLIENT_QUOTAS: AlterClientQuotasResponse,
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DescribeUserScramCredentialsResponse,
     ApiKey.CREATE_PARTITIONS: CreatePartitionsResponse,
     ApiKey.DESCRIBE_CLUSTER: DescribeClusterResponse,
 }
