@@ -1,0 +1,161 @@
+"""Reads offset ranges of a topic with confluent-kafka: the driver their ends, workers the records.
+
+Never joins a group and never commits: a range is read by whoever was given it.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+
+from cluster.analytics.offset_ranges import OffsetRange
+
+BLOCK_RECORDS: Final = 25_000
+"""How many values are parsed at once: enough to make the parser's start-up cost vanish."""
+STALL_S: Final = 30.0
+"""A broker that says nothing for so long is given up; a new leader is found well within it."""
+
+_ANSWER_TIMEOUT_S: Final = 10.0
+_POLL_S: Final = 0.2
+_TRANSIENT: Final = frozenset(
+    {
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._TIMED_OUT,
+        KafkaError._RESOLVE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+    }
+)
+
+
+class ReadFailed(Exception):
+    """A range cannot be read; says which and why."""
+
+
+class RecordsLost(Exception):
+    """The topic's retention removed the start of a range before it was read."""
+
+
+def topic_ranges(connection: Mapping[str, str], topic: str) -> tuple[OffsetRange, ...]:
+    """What every partition holds now, by partition. Empty if there is no such topic.
+
+    Raises KafkaException.
+    """
+    with _consumer(connection) as consumer:
+        found = consumer.list_topics(timeout=_ANSWER_TIMEOUT_S).topics.get(topic)
+        if found is None or found.error is not None:
+            return ()
+        return tuple(
+            OffsetRange(partition, *_watermarks(consumer, topic, partition))
+            for partition in sorted(found.partitions)
+        )
+
+
+def read_range(
+    connection: Mapping[str, str], topic: str, wanted: OffsetRange, *, fail_on_data_loss: bool
+) -> Iterator[list[bytes | None] | int]:
+    """The values of a range in blocks; in between, as a number, how many records were lost.
+
+    Raises RecordsLost for these with `fail_on_data_loss`, ReadFailed after STALL_S without
+    progress, and KafkaException.
+    """
+    with _consumer(connection) as consumer:
+        position = wanted.start
+        while position < wanted.end:
+            try:
+                consumer.assign([TopicPartition(topic, wanted.partition, position)])
+                for values, reached in _blocks(consumer, wanted, position):
+                    position = reached
+                    yield values
+            except RecordsLost:
+                if fail_on_data_loss:
+                    raise
+                first, _ = _watermarks(consumer, topic, wanted.partition)
+                resumed = min(first, wanted.end)
+                if resumed <= position:
+                    raise ReadFailed(
+                        f"partition {wanted.partition} has no offset {position}: was the topic"
+                        " deleted and made again?"
+                    ) from None
+                yield resumed - position
+                position = resumed
+
+
+def _blocks(
+    consumer: Consumer, wanted: OffsetRange, position: int
+) -> Iterator[tuple[list[bytes | None], int]]:
+    """Values from a position to the range's end, and after each block the next position."""
+    values: list[bytes | None] = []
+    deadline = time.monotonic() + STALL_S
+    while position < wanted.end:
+        messages = consumer.consume(BLOCK_RECORDS - len(values), _POLL_S)
+        before = position
+        for message in messages:
+            position = _take(message, wanted, position, values)
+        if position > before:
+            deadline = time.monotonic() + STALL_S
+        elif time.monotonic() > deadline:
+            raise ReadFailed(
+                f"partition {wanted.partition} gave nothing for {STALL_S:g} s"
+                f" at offset {position} of {wanted.end}"
+            )
+        if len(values) >= BLOCK_RECORDS or (values and position >= wanted.end):
+            yield values, position
+            values = []
+
+
+def _take(message: Message, wanted: OffsetRange, position: int, values: list[bytes | None]) -> int:
+    """Put one message where it belongs; the next position."""
+    error = message.error()
+    offset = message.offset() or 0  # events without a place have none
+    if error is None:
+        if position <= offset < wanted.end:
+            values.append(message.value())
+        return max(position, min(offset + 1, wanted.end))
+    if error.code() == KafkaError._PARTITION_EOF:
+        # Markers or compaction may leave the end without a record of its own.
+        return wanted.end if offset >= wanted.end else position
+    if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+        raise RecordsLost(f"partition {wanted.partition} no longer has offset {position}")
+    if error.code() not in _TRANSIENT:
+        raise KafkaException(error)
+    return position
+
+
+def _watermarks(consumer: Consumer, topic: str, partition: int) -> tuple[int, int]:
+    where = TopicPartition(topic, partition, OFFSET_BEGINNING)
+    first, end = consumer.get_watermark_offsets(where, timeout=_ANSWER_TIMEOUT_S)
+    return first, end
+
+
+@contextmanager
+def _consumer(connection: Mapping[str, str]) -> Iterator[Consumer]:
+    consumer = Consumer(
+        {
+            "group.id": "milena-rollup",  # asked for by the library, never joined
+            "client.id": "milena-rollup",
+            "enable.auto.commit": False,
+            "enable.partition.eof": True,
+            "auto.offset.reset": "error",
+            "fetch.wait.max.ms": 20,  # the default 500 holds back the end of every range
+            "fetch.queue.backoff.ms": 5,
+            "log_level": 0,
+            **connection,
+        }
+    )
+    try:
+        yield consumer
+    finally:
+        consumer.close()

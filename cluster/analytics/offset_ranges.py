@@ -1,0 +1,50 @@
+"""Which records of a topic one rollup reads: offset ranges, fixed once, cut so that cores are used.
+
+Pure; the ranges travel to the data source as text.
+"""
+
+import itertools
+import json
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+
+class OffsetRange(NamedTuple):
+    """Records of one partition, `[start, end)`."""
+
+    partition: int
+    start: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        """How many offsets it spans: at least as many as there are records."""
+        return self.end - self.start
+
+
+def split(
+    ranges: Iterable[OffsetRange], parts: int, smallest: int = 50_000
+) -> tuple[OffsetRange, ...]:
+    """The same offsets in at least `parts` ranges where that leaves none below `smallest`.
+
+    Empty ranges are left out.
+    """
+    filled = [each for each in ranges if each.size > 0]
+    size = max(smallest, -(-sum(each.size for each in filled) // max(1, parts)))
+    return tuple(piece for each in filled for piece in _cut(each, size))
+
+
+def _cut(whole: OffsetRange, size: int) -> Iterable[OffsetRange]:
+    count = -(-whole.size // size)
+    edges = [whole.start + whole.size * number // count for number in range(count + 1)]
+    return (OffsetRange(whole.partition, start, end) for start, end in itertools.pairwise(edges))
+
+
+def to_text(ranges: Sequence[OffsetRange]) -> str:
+    """As an option of the data source: options are texts."""
+    return json.dumps(ranges)
+
+
+def from_text(text: str) -> tuple[OffsetRange, ...]:
+    """What `to_text` wrote."""
+    return tuple(OffsetRange(*each) for each in json.loads(text))

@@ -1,0 +1,174 @@
+"""Starts one Spark in this process, keeps its noise in a log file, and leaves no JVM behind.
+
+Spark's settings follow what a small machine needs; `--master` of another cluster keeps that one's.
+"""
+
+import contextlib
+import os
+import re
+import shutil
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import psutil
+
+from cluster.analytics.java_process import find_java
+from cluster.model.errors import UserError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL_MASTER: Final = "local[*]"
+
+_PACKAGE: Final = Path(__file__).parents[1]
+_SETTINGS: Final = {
+    "spark.driver.memory": "1g",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.log.level": "ERROR",
+}
+_LOCAL_SETTINGS: Final = {
+    "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:+UseSerialGC",
+}
+_STOP_TIMEOUT_S: Final = 5.0
+_REASON_LENGTH: Final = 300
+_REASONS: Final = (
+    r"^(?:cluster\.analytics\.\w+|cimpl)\.\w+: (.+)$",  # the last line of a worker's traceback
+    r"^(?:[a-z]+\.)+\w+(?:Exception|Error): (.+)$",  # the first of a Java one
+)
+
+
+@contextlib.contextmanager
+def spark_session(master: str, log: Path) -> Iterator["SparkSession"]:
+    """A session as long as the block runs; the JVM and its workers are gone after it.
+
+    What the JVM and the workers print is appended to `log`. Raises UserError (NoJava among them).
+    """
+    before = _children()
+    log.parent.mkdir(parents=True, exist_ok=True)
+    # All that Spark would leave in the working directory and in the system's temporary one.
+    scratch = Path(tempfile.mkdtemp(prefix="milena-spark-"))
+    try:
+        session = _start(master, log, scratch)
+        try:
+            yield session
+        finally:
+            with contextlib.suppress(Exception):  # a JVM that died cannot be stopped
+                session.stop()
+    finally:
+        _end([child for child in _children() if child not in before])
+        _forget_gateway()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _start(master: str, log: Path, scratch: Path) -> "SparkSession":
+    import pyspark
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+    from pyspark.sql import SparkSession
+
+    java = find_java(scratch / "java")
+    os.environ.pop("JAVA_HOME", None)
+    if java.home is not None:
+        os.environ["JAVA_HOME"] = str(java.home)
+    os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
+    # Workers would run the first python3 on PATH, without our packages.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    paths = [str(_PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    is_local = master.startswith("local")
+    builder = SparkSession.builder.appName("milena rollup").master(master)
+    for key, value in {**_SETTINGS, **(_LOCAL_SETTINGS if is_local else {})}.items():
+        builder = builder.config(key, value)
+    builder = builder.config("spark.local.dir", str(scratch)).config(
+        "spark.sql.warehouse.dir", str(scratch / "warehouse")
+    )
+    try:
+        with log.open("ab") as file, _output_to(file.fileno()):
+            session = builder.getOrCreate()
+    except (PySparkException, Py4JError, OSError, RuntimeError) as problem:
+        raise UserError(
+            f"Spark did not start with master {master}: {reason(problem)} (see {log})"
+        ) from None
+    if not is_local and not master.startswith("local-cluster"):
+        session.sparkContext.addPyFile(str(_packed(scratch)))
+    return session
+
+
+@contextlib.contextmanager
+def _output_to(descriptor: int) -> Iterator[None]:
+    """What this process and those it starts write, goes there; these keep it for life."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = [(number, os.dup(number)) for number in (1, 2)]
+    try:
+        for number, _ in saved:
+            os.dup2(descriptor, number)
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, original in saved:
+            os.dup2(original, number)
+            os.close(original)
+
+
+def reason(problem: BaseException) -> str:
+    """One line of what Spark says, which may be a Python traceback inside a Java one."""
+    text = str(problem)
+    java = getattr(problem, "java_exception", None)
+    if java is not None:
+        with contextlib.suppress(Exception):  # asking needs a JVM that lives
+            text = f"{text}\n{java.toString()}"
+    for pattern in _REASONS:
+        found = re.findall(pattern, text, re.MULTILINE)
+        if found:
+            return str(found[-1]).strip()[:_REASON_LENGTH]
+    lines = text.strip().splitlines()
+    return lines[0][:_REASON_LENGTH] if lines else type(problem).__name__
+
+
+def _packed(scratch: Path) -> Path:
+    """This package as a file that workers on other machines import from."""
+    archive = scratch / "milena.zip"
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
+        for path in sorted(_PACKAGE.rglob("*.py")):
+            packed.write(path, path.relative_to(_PACKAGE.parent))
+    return archive
+
+
+def _children() -> list[psutil.Process]:
+    found: list[psutil.Process] = psutil.Process().children(recursive=True)
+    return found
+
+
+def _end(processes: list[psutil.Process]) -> None:
+    """Wait a moment for each to go by itself, then make it go."""
+    for process in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.terminate()
+    _, alive = psutil.wait_procs(processes, timeout=_STOP_TIMEOUT_S)
+    for process in alive:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(alive, timeout=_STOP_TIMEOUT_S)
+
+
+def _forget_gateway() -> None:
+    """PySpark keeps the connection to its JVM in class attributes; a later session needs another."""
+    from pyspark import SparkContext
+
+    gateway = SparkContext._gateway
+    if gateway is not None:
+        with contextlib.suppress(Exception):  # its JVM is gone
+            gateway.shutdown()
+    SparkContext._gateway = None
+    SparkContext._jvm = None

@@ -1,0 +1,101 @@
+"""The Parquet files of the rollup: one folder per width, in it one file per day (UTC).
+
+Each file is replaced as a whole, after all of its width are written. Readers need no Spark.
+"""
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cluster.analytics.metric_rows import TIMESTAMP
+
+WINDOW_SCHEMA: Final = pa.schema(
+    [
+        ("window_start", TIMESTAMP),
+        ("broker", pa.int32()),
+        ("user", pa.string()),
+        ("client_id", pa.string()),
+        ("quota", pa.string()),
+        ("rule", pa.string()),
+        ("limit", pa.float64()),
+        ("usage_sum", pa.float64()),
+        ("rate_avg", pa.float64()),
+        ("rate_max", pa.float64()),
+        ("requests", pa.int64()),
+        ("throttled", pa.int64()),
+        ("throttle_ms_sum", pa.float64()),
+        ("throttle_ms_max", pa.float64()),
+        ("muted_ms_sum", pa.float64()),
+        ("seconds_over_limit", pa.int64()),
+        ("records", pa.int64()),
+    ]
+)
+"""Every row of every file."""
+
+_SORTED_BY: Final = [(name, "ascending") for name in WINDOW_SCHEMA.names[:7]]
+_SUFFIX: Final = ".parquet"
+_DAY: Final = timedelta(days=1)
+
+
+def folder(output: Path, width: str) -> Path:
+    """Where the windows of a width are; readers of Hive partitions see a column `width`."""
+    return output / f"width={width}"
+
+
+def read_windows(output: Path, width: str, days: Iterable[date] | None = None) -> pa.Table:
+    """The windows of some days, or of all, by time. Raises OSError and pa.ArrowInvalid."""
+    place = folder(output, width)
+    if days is None:
+        paths = sorted(place.glob(f"*{_SUFFIX}"))
+    else:
+        paths = [path for path in (_path(place, day) for day in sorted(days)) if path.exists()]
+    tables = [pq.read_table(path, schema=WINDOW_SCHEMA, partitioning=None) for path in paths]
+    return pa.concat_tables(tables) if tables else WINDOW_SCHEMA.empty_table()
+
+
+def replace_windows(output: Path, windows: Mapping[str, pa.Table]) -> None:
+    """Make the given windows, by width, the content of the days that they lie in.
+
+    The same windows give the same bytes. A crash leaves whole files, old or new. Raises OSError.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    drafts = output / ".drafts"
+    shutil.rmtree(drafts, ignore_errors=True)  # of a run that was killed
+    try:
+        moves = [
+            (draft, _path(folder(output, width), day))
+            for width, table in windows.items()
+            for draft, day in _write_drafts(folder(drafts, width), table)
+        ]
+        for _, final in moves:
+            final.parent.mkdir(exist_ok=True)
+        for draft, final in moves:
+            draft.replace(final)
+    finally:
+        shutil.rmtree(drafts, ignore_errors=True)
+
+
+def days_of(first: datetime, last: datetime) -> tuple[date, ...]:
+    """Every day that a span of time touches, both ends included."""
+    begin, end = first.astimezone(UTC).date(), last.astimezone(UTC).date()
+    return tuple(begin + _DAY * number for number in range((end - begin).days + 1))
+
+
+def _write_drafts(place: Path, table: pa.Table) -> Iterator[tuple[Path, date]]:
+    place.mkdir(parents=True)
+    ordered = table.select(WINDOW_SCHEMA.names).cast(WINDOW_SCHEMA).sort_by(_SORTED_BY)
+    dates = pc.cast(ordered["window_start"], pa.date32())
+    for day in pc.unique(dates).to_pylist():
+        draft = _path(place, day)
+        pq.write_table(ordered.filter(pc.equal(dates, day)), draft, compression="zstd")
+        yield draft, day
+
+
+def _path(place: Path, day: date) -> Path:
+    return place / f"{day.isoformat()}{_SUFFIX}"

