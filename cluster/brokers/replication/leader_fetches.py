@@ -161,6 +161,8 @@ class LeaderFetches:
 
     def _take_position(self, session: _Session, position: FetchPosition, now_ms: int) -> None:
         partition_id = TopicPartition(position.topic, position.partition)
+        if partition_id not in session.positions:
+            session.behind.add(partition_id)  # also when it has everything already
         session.positions[partition_id] = position
         session.told.discard(partition_id)
         session.ready.pop(partition_id, None)

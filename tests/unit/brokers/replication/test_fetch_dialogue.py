@@ -68,14 +68,8 @@ class Dialogue:
         self.leader_side = LeaderFetches(
             self, "here", 1000, lambda _, answer: self.to_follower.append(answer)
         )
-        self.fetcher = FollowerFetcher(
-            LEADER,
-            FetchOptions(FOLLOWER, "here", MAX_WAIT_MS, 3000, RETRY_MS, by_file),
-            self._send,
-            self.files,
-            Random(1),
-            lambda _: None,
-        )
+        self.by_file = by_file
+        self.restart_follower()
 
     # what the leader's side needs of its broker
 
@@ -89,6 +83,18 @@ class Dialogue:
         pass
 
     # what happens
+
+    def restart_follower(self) -> None:
+        """It begins with nothing but its files."""
+        self.following.clear()
+        self.fetcher = FollowerFetcher(
+            LEADER,
+            FetchOptions(FOLLOWER, "here", MAX_WAIT_MS, 3000, RETRY_MS, self.by_file),
+            self._send,
+            self.files,
+            Random(1),
+            lambda _: None,
+        )
 
     def lead(self, number: int) -> None:
         partition = a_partition(self.directory, number, LEADER, self.now_ms)
@@ -222,3 +228,24 @@ def test_replicas_are_equal_at_the_end_whatever_the_order(
         for partition_id, following in talk.following.items():
             assert following.high_watermark == talk.leading[partition_id].high_watermark
         talk.close()
+
+
+def test_restarted_follower_that_lacks_only_the_high_watermark_is_told(tmp_path: Path) -> None:
+    talk = Dialogue(tmp_path, by_file=False)
+    talk.lead(0)
+    talk.append(0)
+    talk.follow(0)
+    talk.run_until_quiet()
+    (before,) = talk.following.values()
+    before.log.close(flush=False)
+
+    talk.restart_follower()
+    talk.follow(0)
+    (following,) = talk.following.values()
+    assert (following.log.log_end_offset, following.high_watermark) == (1, 0)
+    talk.run_until_quiet()
+    talk.pass_time(10)
+    talk.run_until_quiet()
+
+    assert following.high_watermark == 1
+    talk.close()
