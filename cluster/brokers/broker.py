@@ -87,6 +87,8 @@ class Broker:
             settings[keys.ZOOKEEPER_SESSION_TIMEOUT_MS],
             run_dir / f"broker-{self._id}.session",
             self._loop.call_from_thread,
+            identity=settings[keys.REGISTRY_AUTH],
+            protects_znodes=settings[keys.ZOOKEEPER_SET_ACL],
         )
         self._server = SocketServer(self._loop, options.network_options(settings), self._on_frame)
 

@@ -18,6 +18,7 @@ from cluster.config.value_type import (
     long,
     matching,
     optional_string,
+    password,
     string_list,
 )
 
@@ -110,6 +111,20 @@ ZOOKEEPER_CONNECTION_TIMEOUT_MS: Final = broker_setting(
     integer(at_least=100),
     default=18 * SECOND_MS,
     doc="How long a starting broker waits for the registry.",
+)
+ZOOKEEPER_SET_ACL: Final = broker_setting(
+    "zookeeper.set.acl",
+    boolean(),
+    default=False,
+    scope=Scope.CLUSTER,
+    doc="Make znodes that only the identity of milena.registry.auth may read and change.",
+)
+REGISTRY_AUTH: Final = broker_setting(
+    "milena.registry.auth",
+    password(r"digest:[^:\s]+:\S+", "digest:user:password"),
+    default=None,
+    scope=Scope.CLUSTER,
+    doc="Who brokers are to the registry; best given in a file that others cannot read.",
 )
 INTER_BROKER_PROTOCOL_VERSION: Final = broker_setting(
     "inter.broker.protocol.version",

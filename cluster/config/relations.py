@@ -44,6 +44,8 @@ def _broker_problems(settings: Settings) -> Iterator[str]:
         )
     if not settings[broker.LOG_DIRS]:
         yield "log.dirs is empty: a broker needs at least one directory"
+    if settings[broker.ZOOKEEPER_SET_ACL] and settings[broker.REGISTRY_AUTH] is None:
+        yield "zookeeper.set.acl=true needs milena.registry.auth: nobody could use the znodes"
     wait, lag = settings[broker.REPLICA_FETCH_WAIT_MAX_MS], settings[broker.REPLICA_LAG_TIME_MAX_MS]
     if wait > lag:
         yield (

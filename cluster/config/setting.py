@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from cluster.config.value_type import ValueType
+from cluster.config.value_type import TypeCode, ValueType
 from cluster.model.errors import ensure
 
 T = TypeVar("T")
@@ -70,8 +70,9 @@ class Setting(Generic[T]):
         try:
             return self.type.parse(self._in_own_unit(name, text.strip()))
         except ValueError:
+            shown = "[hidden]" if self.type.code is TypeCode.PASSWORD else text
             raise SettingError(
-                f"{name}={text} is not valid: it must be {self._allowed(name)}"
+                f"{name}={shown} is not valid: it must be {self._allowed(name)}"
             ) from None
 
     def render(self, value: T) -> str | None:

@@ -112,6 +112,18 @@ def matching(pattern: str, allowed: str) -> ValueType[str]:
     return ValueType(TypeCode.STRING, allowed, parse, str)
 
 
+def password(pattern: str, allowed: str) -> ValueType[str | None]:
+    """A secret that matches `pattern` entirely, null when empty; neither shown nor logged."""
+    compiled = re.compile(pattern)
+
+    def parse(text: str) -> str | None:
+        if text and not compiled.fullmatch(text):
+            raise ValueError("not of the pattern")
+        return text or None
+
+    return ValueType(TypeCode.PASSWORD, allowed, parse, lambda value: value)
+
+
 def choice(*choices: str) -> ValueType[str]:
     """Exactly one of `choices`."""
 

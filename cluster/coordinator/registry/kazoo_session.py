@@ -15,8 +15,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import AuthFailedError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState, WatchedEvent
+from kazoo.security import CREATOR_ALL_ACL
 
 from cluster.model.errors import UserError
 
@@ -38,11 +40,22 @@ class KazooSession:
         session_timeout_ms: int,
         session_file: Path,
         post: Callable[[Callable[[], None]], None],
+        *,
+        identity: str | None = None,
+        protects_znodes: bool = False,
     ) -> None:
+        """`identity` (`digest:user:password`) is proved on every connection; `protects_znodes`:
+        what is created belongs to it alone.
+        """
         self._hosts = hosts
         self._session_file = session_file
         self._post = post
-        self._client = KazooClient(hosts=hosts, timeout=session_timeout_ms / 1000)
+        self._client = KazooClient(
+            hosts=hosts,
+            timeout=session_timeout_ms / 1000,
+            auth_data=[tuple(identity.split(":", 1))] if identity else None,
+            default_acl=CREATOR_ALL_ACL if protects_znodes else None,
+        )
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="registry", daemon=True)
         self.on_session_lost: Callable[[], None] = _ignore
@@ -60,8 +73,22 @@ class KazooSession:
                 f"no answer from the registry at {self._hosts} within {timeout_ms} ms"
                 " (zookeeper.connect)"
             ) from error
+        except AuthFailedError as error:
+            raise UserError(
+                f"the registry at {self._hosts} does not take milena.registry.auth"
+            ) from error
+        self._make_chroot()
         self._remember_session()
         self._thread.start()
+
+    def _make_chroot(self) -> None:
+        """The path at the end of `zookeeper.connect` is made by the first broker."""
+        chroot, self._client.chroot = self._client.chroot, ""
+        try:
+            if chroot and self._client.exists(chroot) is None:
+                self._client.ensure_path(chroot)
+        finally:
+            self._client.chroot = chroot
 
     @property
     def session_id(self) -> int:
