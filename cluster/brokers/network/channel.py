@@ -31,6 +31,8 @@ _SENDFILE_ABOVE_BYTES: Final = 64 * 1024
 """Below this, copying from the mapping into the socket beats a second system call."""
 _BUFFERS_PER_SEND: Final = 512
 """IOV_MAX is 1024 on Linux and macOS."""
+_BUFFERS_AHEAD_MAX: Final = 512
+"""Pipelined requests are handed over while fewer buffers than this wait to be written."""
 
 
 class FileRegion(Protocol):
@@ -155,7 +157,7 @@ class Channel:
             return  # closed earlier in this turn
         try:
             if events & WRITABLE:
-                self._flush()
+                self._advance()
             if events & READABLE and self._interest & READABLE:
                 self._receive()
         except PeerError as error:
@@ -185,6 +187,7 @@ class Channel:
             return
         self._backlog = b""
         self._process(scratch[: kept + received].toreadonly())
+        self._advance()
 
     def _receive_into_partial(self, partial: bytearray) -> None:
         try:
@@ -201,13 +204,13 @@ class Channel:
                 self._hand_over(memoryview(partial)[: self._partial_size].toreadonly())
             finally:
                 self._owner.give_back(partial, self._partial_size)
-            self._after_processing()
+            self._advance()
 
     def _process(self, received: memoryview) -> None:
-        """Hand over every whole frame of `received`; keep the rest for later."""
+        """Hand over whole frames of `received`; keep the rest for later."""
         position = 0
         end = len(received)
-        while end - position >= 4 and not self.mute_reasons:
+        while end - position >= 4 and not self.mute_reasons and len(self._out) < _BUFFERS_AHEAD_MAX:
             size = _SIZE.unpack_from(received, position)[0]
             if size < 0 or size > self._owner.max_frame_bytes:
                 raise PeerError(
@@ -231,7 +234,6 @@ class Channel:
                 return
         if position < end:
             self._backlog = bytes(received[position:])
-        self._after_processing()
 
     def _hand_over(self, frame: memoryview) -> None:
         self.mute_reasons |= MuteReason.RESPONSE_PENDING
@@ -241,12 +243,16 @@ class Channel:
         finally:
             self._is_processing = False
 
-    def _after_processing(self) -> None:
-        if self.is_open:
+    def _advance(self) -> None:
+        """Write, then go on with requests that were received, until either has to wait."""
+        while self.is_open:
             if self._out:
                 self._flush()
-            else:
-                self._update_interest()
+            if self._out or self.mute_reasons or len(self._backlog) < 4:
+                break
+            backlog, self._backlog = self._backlog, b""
+            self._process(memoryview(backlog))
+        self._update_interest()
 
     # -- send reply, bytes to write ------------------------------------------------------------
 
@@ -263,7 +269,7 @@ class Channel:
         self.mute_reasons &= ~MuteReason.RESPONSE_PENDING
         if not self._is_processing:
             try:
-                self._resume()
+                self._advance()
             except PeerError as error:
                 self.close(str(error))
             except OSError as error:
@@ -280,20 +286,11 @@ class Channel:
         if reason & self.mute_reasons and self.is_open:
             self.mute_reasons &= ~reason
             try:
-                self._resume()
+                self._advance()
             except PeerError as error:
                 self.close(str(error))
             except OSError as error:
                 self._on_lost(error)
-
-    def _resume(self) -> None:
-        if self._out:
-            self._flush()
-        if self.is_open and not self.mute_reasons and len(self._backlog) >= 4:
-            backlog, self._backlog = self._backlog, b""
-            self._process(memoryview(backlog))
-        else:
-            self._update_interest()
 
     def _flush(self) -> None:
         out = self._out
@@ -302,7 +299,6 @@ class Channel:
             if not sent_all:
                 break
         self.last_active_ms = self._owner.loop.now_ms
-        self._update_interest()
 
     def _send_buffers(self, out: "deque[Outgoing]") -> bool:
         buffers: list[bytes | bytearray | memoryview] = []

@@ -23,6 +23,8 @@ log = logging.getLogger(__name__)
 _SCRATCH_BYTES: Final = 256 * 1024
 """The shared receive buffer: what one channel may process in one turn, which keeps turns fair."""
 _ACCEPTS_PER_TURN: Final = 64
+_ACCEPT_RETRY_MS: Final = 1_000
+"""When the process is out of descriptors: they may be files, so no connection need ever close."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +38,7 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class NetworkOptions:
-    """Limits of the server; units in the names, -1 in `queued_max_request_bytes` is no limit."""
+    """Limits of the server; a negative idle time or number of queued bytes is no limit."""
 
     max_frame_bytes: int
     max_connections: int
@@ -69,7 +71,8 @@ class SocketServer:
         self._queued_bytes = 0
         self._buffers = BufferPool()
         self._waiting_for_memory: deque[Channel] = deque()
-        loop.call_every(max(100, min(options.max_idle_ms // 4, 10_000)), self._close_idle)
+        if options.max_idle_ms >= 0:
+            loop.call_every(max(100, min(options.max_idle_ms // 4, 10_000)), self._close_idle)
 
     def bind(self, listener: Listener) -> int:
         """Listen, without accepting yet; the port. Raises UserError when the address is taken."""
@@ -95,8 +98,8 @@ class SocketServer:
         return port
 
     def start_accepting(self) -> None:
-        """Serve what is in the listen queues, and from now on."""
-        if not self._accepting:
+        """Serve what is in the listen queues, and from now on; nothing once closed."""
+        if not self._accepting and self._listening:
             self._accepting = True
             for name, listening in self._listening.items():
                 self.loop.watch(listening, READABLE, partial(self._accept, name))
@@ -111,11 +114,11 @@ class SocketServer:
     def close(self) -> None:
         """Close every connection and listening socket."""
         self.stop_accepting()
-        for channel in list(self._channels):
-            channel.close(None)
         for listening in self._listening.values():
             listening.close()
-        self._listening.clear()
+        self._listening.clear()  # a channel that closes must not start the accepting again
+        for channel in list(self._channels):
+            channel.close(None)
 
     @property
     def connection_count(self) -> int:
@@ -140,7 +143,7 @@ class SocketServer:
             del self._per_ip[address]
         if reason is not None:
             log.warning("closed connection from %s: %s", channel.peer, reason)
-        if not self._accepting and self._listening and not self._is_full():
+        if not self._is_full():
             self.start_accepting()
 
     def take_buffer(self, channel: Channel, size_bytes: int) -> bytearray | None:
@@ -186,9 +189,10 @@ class SocketServer:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 return
             except OSError as error:
-                # Out of descriptors: serve those we have, try again when one is closed.
+                # Out of descriptors: serve those we have, and try again.
                 log.warning("cannot accept a connection: %s", error.strerror)
                 self.stop_accepting()
+                self.loop.call_after(_ACCEPT_RETRY_MS, self.start_accepting)
                 return
             self._admit(connection, address[0], address[1], listener_name)
 

@@ -1,0 +1,278 @@
+"""Accepting, limits, idle connections and the end of a server, over loopback sockets."""
+
+import errno
+import logging
+import socket
+import struct
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+
+from cluster.brokers.network import socket_server
+from cluster.brokers.network.channel import Channel
+from cluster.brokers.network.socket_server import Listener, NetworkOptions, SocketServer
+from cluster.model.errors import PeerError, UserError
+from cluster.runtime.loop import EventLoop
+from tests.support.fake_clock import FakeClock
+from tests.support.turning import turn_until
+
+MAX_IDLE_MS = 10_000
+
+
+def framed(payload: bytes) -> bytes:
+    return struct.pack(">i", len(payload)) + payload
+
+
+class Stage:
+    """An echo server and its clients, on one thread."""
+
+    def __init__(self, **limits: int) -> None:
+        self.clock = FakeClock()
+        self.loop = EventLoop(self.clock)
+        options = {
+            "max_frame_bytes": 10_000_000,
+            "max_connections": 100,
+            "max_connections_per_ip": 100,
+            "max_idle_ms": MAX_IDLE_MS,
+            "queued_max_request_bytes": -1,
+            "send_buffer_bytes": -1,
+            "receive_buffer_bytes": -1,
+            "listen_backlog": 50,
+        }
+        self.frames: list[tuple[Channel, bytes]] = []
+        self.server = SocketServer(self.loop, NetworkOptions(**options | limits), self._on_frame)
+        self.port = self.server.bind(Listener("PLAINTEXT", "127.0.0.1", 0))
+        self.clients: list[socket.socket] = []
+
+    def _on_frame(self, channel: Channel, frame: memoryview) -> None:
+        self.frames.append((channel, bytes(frame)))
+        if frame == b"bad":
+            raise PeerError("a bad request")
+        if frame != b"wait":
+            channel.respond([framed(bytes(frame))])
+
+    def connect(self) -> socket.socket:
+        client = socket.create_connection(("127.0.0.1", self.port), 10)
+        self.clients.append(client)
+        return client
+
+    def connected(self) -> socket.socket:
+        count = self.server.connection_count
+        client = self.connect()
+        self.until(lambda: self.server.connection_count == count + 1, "the connection")
+        return client
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        turn_until(self.loop, condition, what)
+
+    def is_closed(self, client: socket.socket) -> bool:
+        client.setblocking(False)
+        try:
+            return client.recv(1) == b""
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:
+            return True
+
+    def stop(self) -> None:
+        self.server.close()
+        for client in self.clients:
+            client.close()
+        self.loop.close()
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., Stage]]:
+    stages: list[Stage] = []
+
+    def make(*, accepting: bool = True, **limits: int) -> Stage:
+        stage = Stage(**limits)
+        stages.append(stage)
+        if accepting:
+            stage.server.start_accepting()
+        return stage
+
+    yield make
+    for stage in stages:
+        stage.stop()
+
+
+def test_clients_are_served_independently(start):
+    stage = start()
+    first, second = stage.connected(), stage.connected()
+    first.sendall(framed(b"wait") + framed(b"a"))
+    second.sendall(framed(b"b"))
+    stage.until(lambda: len(stage.frames) == 2, "both requests")
+    assert second.recv(100) == framed(b"b")
+    channel = next(channel for channel, frame in stage.frames if frame == b"wait")
+    channel.respond([framed(b"late")])
+    expected = framed(b"late") + framed(b"a")
+    assert first.recv(len(expected), socket.MSG_WAITALL) == expected
+
+
+def test_what_one_peer_does_wrong_is_one_log_line_and_harms_nobody_else(start, caplog):
+    stage = start()
+    good, bad = stage.connected(), stage.connected()
+    address = bad.getsockname()
+    with caplog.at_level(logging.INFO):
+        bad.sendall(framed(b"bad") + framed(b"more"))
+        stage.until(lambda: stage.server.connection_count == 1, "the end of the bad one")
+    assert [record.getMessage() for record in caplog.records] == [
+        f"closed connection from {address[0]}:{address[1]}: a bad request"
+    ]
+    good.sendall(framed(b"still here"))
+    stage.until(lambda: stage.frames[-1][1] == b"still here", "the good one's request")
+
+
+def test_connections_before_the_start_wait_in_the_listen_queue(start):
+    stage = start(accepting=False)
+    client = stage.connect()
+    client.sendall(framed(b"early"))
+    stage.loop.run_once(max_wait_ms=0)
+    assert stage.server.connection_count == 0
+    stage.server.start_accepting()
+    stage.until(lambda: stage.frames, "the early request")
+
+
+def test_more_connections_than_allowed_wait_until_one_closes(start, caplog):
+    stage = start(max_connections=2)
+    first, _ = stage.connected(), stage.connected()
+    third = stage.connect()
+    third.sendall(framed(b"third"))
+    for _ in range(5):
+        stage.loop.run_once(max_wait_ms=0)
+    assert stage.server.connection_count == 2
+    assert caplog.messages.count("holding new connections back: 2 are open (max.connections)") == 1
+    first.close()
+    stage.until(lambda: stage.frames, "the third client's request")
+    assert stage.server.connection_count == 2
+
+
+def test_more_connections_from_one_address_than_allowed_are_closed(start, caplog):
+    stage = start(max_connections_per_ip=2)
+    first, _ = stage.connected(), stage.connected()
+    third = stage.connect()
+    stage.until(lambda: stage.is_closed(third), "the refusal")
+    assert "max.connections.per.ip" in caplog.text
+    first.close()
+    stage.until(lambda: stage.server.connection_count == 1, "the first to go")
+    stage.connected()
+
+
+def test_a_silent_connection_is_closed_and_an_active_or_a_waiting_one_is_not(start):
+    stage = start()
+    silent, active, waiting = stage.connected(), stage.connected(), stage.connected()
+    waiting.sendall(framed(b"wait"))
+    stage.until(lambda: stage.frames, "the request that waits")
+    for _ in range(6):
+        stage.clock.pass_time(MAX_IDLE_MS // 4)
+        active.sendall(framed(b"x"))
+        count = len(stage.frames)
+        stage.until(lambda count=count: len(stage.frames) > count, "the active one's request")
+        stage.loop.run_once(max_wait_ms=0)
+    assert stage.server.connection_count == 2
+    assert stage.is_closed(silent)
+    assert not stage.is_closed(waiting)
+
+
+def test_without_an_idle_limit_nothing_is_closed(start):
+    stage = start(max_idle_ms=-1)
+    client = stage.connected()
+    for _ in range(3):
+        stage.clock.pass_time(10**9)
+        stage.loop.run_once(max_wait_ms=0)
+    assert not stage.is_closed(client)
+
+
+def test_large_requests_beyond_the_memory_limit_wait_for_each_other(start):
+    stage = start(queued_max_request_bytes=1_000_000)
+    first, second, small = stage.connected(), stage.connected(), stage.connected()
+    first.sendall(struct.pack(">i", 900_000) + b"1" * 400_000)
+    stage.until(lambda: stage.server._queued_bytes == 900_000, "the first request's buffer")
+    second.sendall(struct.pack(">i", 800_000) + b"2" * 300_000)
+    stage.until(lambda: stage.server._waiting_for_memory, "the second to wait")
+    small.sendall(framed(b"small"))
+    stage.until(lambda: stage.frames, "the small request, which needs no buffer")
+    rest = memoryview(b"1" * 500_000 + b"2" * 500_000)
+    _send_while_turning(stage, first, rest[:500_000])
+    _send_while_turning(stage, second, rest[500_000:])
+    stage.until(lambda: len(stage.frames) == 3, "both large requests")
+    assert [frame[:1] for _, frame in stage.frames] == [b"s", b"1", b"2"]
+    assert stage.server._queued_bytes == 0
+
+
+def test_a_request_larger_than_the_memory_limit_is_taken_alone(start):
+    stage = start(queued_max_request_bytes=1_000)
+    client = stage.connected()
+    _send_while_turning(stage, client, memoryview(framed(b"x" * 500_000)))
+    stage.until(lambda: stage.frames, "the large request")
+
+
+def test_the_memory_of_a_client_that_leaves_goes_to_those_who_wait(start):
+    stage = start(queued_max_request_bytes=1_000_000)
+    first, second = stage.connected(), stage.connected()
+    first.sendall(struct.pack(">i", 900_000) + b"1" * 400_000)
+    stage.until(lambda: stage.server._queued_bytes == 900_000, "the first request's buffer")
+    second.sendall(struct.pack(">i", 800_000) + b"2" * 10)
+    stage.until(lambda: stage.server._waiting_for_memory, "the second to wait")
+    first.close()
+    stage.until(lambda: stage.server._queued_bytes == 800_000, "the second's turn")
+
+
+def _send_while_turning(stage: Stage, client: socket.socket, content: memoryview) -> None:
+    client.setblocking(False)
+    sent = 0
+
+    def send_more() -> bool:
+        nonlocal sent
+        with suppress(BlockingIOError):
+            sent += client.send(content[sent:])
+        return sent == len(content)
+
+    stage.until(send_more, "everything to be sent")
+    client.setblocking(True)
+
+
+def test_a_port_that_is_taken_is_a_person_s_mistake(start):
+    stage = start()
+    with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{stage.port} for SECOND"):
+        stage.server.bind(Listener("SECOND", "127.0.0.1", stage.port))
+
+
+def test_out_of_descriptors_the_server_tries_again_even_if_nobody_leaves(start, monkeypatch):
+    stage = start()
+    real = stage.server._listening["PLAINTEXT"]
+
+    class OutOfDescriptors:
+        def accept(self) -> tuple[socket.socket, object]:
+            raise OSError(errno.EMFILE, "Too many open files")
+
+        def fileno(self) -> int:
+            return real.fileno()
+
+        def close(self) -> None:
+            real.close()
+
+    stage.server._listening["PLAINTEXT"] = OutOfDescriptors()  # type: ignore[assignment]
+    stage.connect()
+    stage.until(lambda: not stage.server._accepting, "the failure")
+    stage.server._listening["PLAINTEXT"] = real
+    stage.clock.pass_time(socket_server._ACCEPT_RETRY_MS)
+    stage.until(lambda: stage.server.connection_count == 1, "the connection")
+
+
+def test_a_closed_server_watches_nothing_and_frees_its_port(start):
+    stage = start(max_connections=1)
+    client = stage.connected()
+    waiting = stage.connect()
+    stage.loop.run_once(max_wait_ms=0)
+    stage.server.close()
+    assert stage.is_closed(client)
+    watched = {key.fd for key in stage.loop._selector.get_map().values()}
+    assert watched == {stage.loop._wake_reader}
+    stage.server.start_accepting()
+    stage.loop.run_once(max_wait_ms=0)
+    waiting.close()
+    with socket.create_server(("127.0.0.1", stage.port)):
+        pass
