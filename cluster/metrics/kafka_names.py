@@ -110,12 +110,20 @@ BROKER_METRICS: Final = (
 BY_KEY: Final = {metric.key: metric for metric in BROKER_METRICS}
 
 
-def requests_of(api_name: str) -> str:
+def kafka_api_name(key_name: str) -> str:
+    """`API_VERSIONS` as `ApiVersions`; fetches are of consumers, since followers use ZeroMQ."""
+    words = "".join(word.capitalize() for word in key_name.split("_"))
+    return "FetchConsumer" if words == "Fetch" else words
+
+
+def requests_of(key_name: str) -> str:
     """The counter of one API's requests."""
-    return f"kafka.network:type=RequestMetrics,name=RequestsPerSec,request={api_name}"
+    api = kafka_api_name(key_name)
+    return f"kafka.network:type=RequestMetrics,name=RequestsPerSec,request={api}"
 
 
-def handling_time_of(api_name: str, below_us: int | None) -> str:
+def handling_time_of(key_name: str, below_us: int | None) -> str:
     """One bucket of the time that a request took on the broker's thread; None: the last one."""
+    api = kafka_api_name(key_name)
     bound = "inf" if below_us is None else str(below_us)
-    return f"kafka.network:type=RequestMetrics,name=LocalTimeUs,request={api_name},below={bound}"
+    return f"kafka.network:type=RequestMetrics,name=LocalTimeUs,request={api},below={bound}"

@@ -1,0 +1,32 @@
+"""Buckets double, and quantiles lie in the bucket of the true one."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.metrics.histogram import BUCKETS, bound_us, bucket_of, observe, quantile_us
+
+
+@given(st.integers(0, 1 << 40))
+def test_a_duration_falls_between_the_bounds_of_its_bucket(duration_us):
+    bucket = bucket_of(duration_us)
+    bound = bound_us(bucket)
+    assert bound is None or duration_us < bound
+    assert bucket == 0 or duration_us >= bound_us(bucket - 1)
+
+
+@given(st.lists(st.integers(0, 400_000), min_size=1), st.sampled_from([0.5, 0.95, 0.99, 1.0]))
+def test_a_quantile_is_right_within_its_bucket(durations_us, fraction):
+    counts = [0] * (BUCKETS + 3)
+    for duration_us in durations_us:
+        observe(counts, 3, duration_us)
+    assert sum(counts[3:]) == len(durations_us)
+    estimate = quantile_us(counts[3:], fraction)
+    rank = max(1, -(-len(durations_us) * fraction // 1))
+    true = sorted(durations_us)[int(rank) - 1]
+    bucket = bucket_of(true)
+    assert estimate <= (bound_us(bucket) or estimate)
+    assert estimate >= (0 if bucket == 0 else bound_us(bucket - 1))
+
+
+def test_without_observations_it_is_zero():
+    assert quantile_us([0] * BUCKETS, 0.5) == 0

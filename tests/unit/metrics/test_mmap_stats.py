@@ -1,0 +1,149 @@
+"""A writer's file as others see it: while it writes, when it stopped halfway, when it is dead."""
+
+import signal
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.metrics.mmap_stats import MmapStats
+from cluster.metrics.stats_layout import COUNTER_64, ROW_BYTES, MetricKind, QuotaRow
+from cluster.metrics.stats_reader import read_memory, read_stats
+from cluster.model.errors import InvariantViolated, StorageFailed
+from tests.support.waiting import wait_until
+
+WRITER = """
+import sys
+from pathlib import Path
+from cluster.metrics.mmap_stats import MmapStats
+from cluster.metrics.stats_layout import QuotaRow, MetricKind
+stats = MmapStats.create(Path(sys.argv[1]), "writer", 5, slots=600, rows=4)
+beat = stats.slot("beat", MetricKind.COUNTER)
+number = 0
+while True:
+    number += 1
+    letter = "abcdefgh"[number % 8]
+    stats.write_row(number % 4, QuotaRow(
+        "produce", letter * 100, letter * 150, "client", number, (number,) * 8, number, number,
+        number, number, number, number, number, number, number, number, number))
+    stats.counts[beat] += 1
+    if number % 50 == 0 and number // 50 < 599:
+        stats.slot(f"name-{number // 50}", MetricKind.GAUGE)
+"""
+
+
+def view(stats):
+    return memoryview(stats.memory)
+
+
+def test_names_and_values_come_back(tmp_path):
+    stats = MmapStats.create(tmp_path / "s", "broker-7", 1234)
+    counter = stats.slot("c", MetricKind.COUNTER)
+    gauge = stats.slot("g", MetricKind.GAUGE)
+    real = stats.slot("r", MetricKind.REAL)
+    stats.counts[counter] += 41
+    stats.counts[counter] += 1
+    stats.counts[gauge] = -3
+    stats.reals[real] = 0.25
+    stats.write_time(99, 88)
+    read = read_stats(tmp_path / "s")
+    assert read.values == {"c": 42, "g": -3, "r": 0.25}
+    assert (read.process, read.started_wall_ms) == ("broker-7", 1234)
+    assert (read.written_wall_ms, read.written_ms) == (99, 88)
+    assert read.rows == []
+    assert stats.slot("c", MetricKind.COUNTER) == counter
+
+
+def test_a_new_writer_takes_the_place_of_the_old_file(tmp_path):
+    path = tmp_path / "s"
+    old = MmapStats.create(path, "old", 1)
+    old.counts[old.slot("x", MetricKind.COUNTER)] = 9
+    new = MmapStats.create(path, "new", 2)
+    old.counts[0] = 10
+    assert read_stats(path).process == "new"
+    assert read_stats(path).values == {}
+    assert new.memory[:8] == old.memory[:8]
+    assert [entry.name for entry in tmp_path.iterdir()] == ["s"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.none() | st.integers(0, 1 << 40)), max_size=30))
+def test_rows_are_what_was_written_last(orders):
+    stats = MmapStats.in_memory(slots=1, rows=5)
+    model = {}
+    for index, number in orders:
+        if number is None:
+            stats.free_row(index)
+            model.pop(index, None)
+        else:
+            model[index] = QuotaRow("fetch", "u", f"c{index}", requests=number)
+            stats.write_row(index, model[index])
+    read = read_memory(view(stats))
+    assert read.rows == [model[index] for index in sorted(model)]
+    assert read.torn_count == 0
+
+
+def test_a_row_whose_writer_stopped_halfway_is_left_out():
+    stats = MmapStats.in_memory(slots=1, rows=3)
+    for index in range(3):
+        stats.write_row(index, QuotaRow("fetch", "u", f"c{index}"))
+    position = len(stats.memory) - 2 * ROW_BYTES
+    COUNTER_64.pack_into(stats.memory, position, 3)
+    read = read_memory(view(stats))
+    assert [row.client_id for row in read.rows] == ["c0", "c2"]
+    assert read.torn_count == 1
+
+
+def test_too_many_or_too_long_names_are_a_bug():
+    stats = MmapStats.in_memory(slots=1, rows=0)
+    with pytest.raises(InvariantViolated, match="longer than"):
+        stats.slot("n" * 200, MetricKind.COUNTER)
+    stats = MmapStats.in_memory(slots=1, rows=0)
+    stats.slot("a", MetricKind.COUNTER)
+    with pytest.raises(InvariantViolated, match="no slot is left"):
+        stats.slot("b", MetricKind.COUNTER)
+
+
+def test_a_file_that_cannot_be_written_says_so(tmp_path):
+    with pytest.raises(StorageFailed, match="No such file"):
+        MmapStats.create(tmp_path / "absent" / "s", "x", 0)
+
+
+@pytest.mark.parametrize("content", [b"", b"x", b"MILSTAT1", bytes(5000)])
+def test_what_is_no_stats_file_is_a_value_error(tmp_path, content):
+    (tmp_path / "s").write_bytes(content)
+    with pytest.raises(ValueError, match=r".+"):
+        read_stats(tmp_path / "s")
+
+
+def test_readers_never_see_half_a_row_and_read_on_after_kill_9(tmp_path):
+    path = tmp_path / "s"
+    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)]) as writer:
+        wait_until(path.exists, "the file")
+        beats, names = [], []
+        for _ in range(3_000):
+            read = read_stats(path)
+            check(read)
+            beats.append(read.values.get("beat", 0))
+            names.append(len(read.values))
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+    assert beats == sorted(beats)
+    assert names == sorted(names)
+    assert beats[-1] > beats[0]
+    after = read_stats(path)
+    check(after)
+    assert after.pid == writer.pid
+    assert after.values["beat"] >= beats[-1]
+    assert len(after.rows) + after.torn_count == 4
+
+
+def check(read):
+    for row in read.rows:
+        number = row.requests
+        assert {row.rate, row.delay_ms, row.usage, row.limit, *row.limits} == {number}
+        assert (row.muted_until_ms, row.active_ms, row.written_wall_ms) == (number,) * 3
+        letter = "abcdefgh"[number % 8]
+        assert (row.user, row.client_id) == (letter * 100, letter * 150)
+    assert all(name == "beat" or name.startswith("name-") for name in read.values)

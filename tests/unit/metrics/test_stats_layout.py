@@ -1,0 +1,109 @@
+"""Rows and headers come back as they were packed; anything else is refused, not believed."""
+
+import math
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.metrics.stats_layout import (
+    CLIENT_ID_MAX_BYTES,
+    HEADER,
+    HEADER_BYTES,
+    MAGIC,
+    QUOTAS,
+    ROW_AT,
+    ROW_BYTES,
+    RULES,
+    USER_MAX_BYTES,
+    Header,
+    QuotaRow,
+    cut,
+    read_header,
+    unpack_row,
+)
+
+finite = st.floats(allow_nan=False, allow_infinity=False)
+longs = st.integers(-(2**63), 2**63 - 1)
+words = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+rows = st.builds(
+    QuotaRow,
+    quota=st.sampled_from(QUOTAS[1:]),
+    user=words,
+    client_id=words,
+    rule=st.none() | st.sampled_from(RULES),
+    limit=st.none() | finite,
+    limits=st.tuples(*[st.none() | finite] * 8),
+    rate=finite,
+    window_seconds=finite,
+    delay_ms=longs,
+    requests=longs,
+    throttled=longs,
+    usage=finite,
+    throttle_ms=finite,
+    muted_ms=finite,
+    muted_until_ms=longs,
+    active_ms=longs,
+    written_wall_ms=longs,
+)
+
+
+@given(rows)
+def test_a_row_comes_back(row):
+    packed = row.pack()
+    assert len(packed) == ROW_BYTES - ROW_AT
+    assert unpack_row(packed) == row
+
+
+@given(st.text(max_size=400), st.sampled_from([USER_MAX_BYTES, CLIENT_ID_MAX_BYTES]))
+def test_a_long_name_is_cut_between_characters(text, size_bytes):
+    kept = cut(text, size_bytes)
+    assert len(kept) <= size_bytes
+    decoded = kept.decode()
+    assert decoded == text.encode("utf-8", "replace").decode()[: len(decoded)]
+    assert len(kept) > size_bytes - 4 or len(kept) == len(text.encode("utf-8", "replace"))
+
+
+@given(st.binary(min_size=ROW_BYTES - ROW_AT, max_size=ROW_BYTES - ROW_AT))
+def test_garbage_is_a_row_or_a_value_error(packed):
+    try:
+        unpack_row(packed)
+    except ValueError as error:
+        assert "quota" in str(error)
+
+
+@given(st.binary(max_size=300))
+def test_garbage_is_no_header(data):
+    with pytest.raises(ValueError, match=r"begins with|shorter than"):
+        read_header(data)
+
+
+@given(st.binary(min_size=HEADER.size, max_size=HEADER.size))
+def test_a_header_that_promises_too_much_is_refused(data):
+    data = MAGIC + data[len(MAGIC) : 48] + struct.pack("<ii", 1 << 20, 1 << 20) + data[56:]
+    with pytest.raises(ValueError, match="shorter than its header says"):
+        read_header(data)
+
+
+def test_every_eight_bytes_are_aligned():
+    header = Header(MAGIC, 1, 0, 0, 0, 0, 7, 3, 0, b"x")
+    assert HEADER.size == HEADER_BYTES
+    assert ROW_BYTES % 8 == 0
+    assert header.values_at % 8 == 0
+    assert header.rows_at % 8 == 0
+    assert header.size_bytes == header.rows_at + 3 * ROW_BYTES
+
+
+@pytest.mark.parametrize(
+    ("limit", "rate", "expected"),
+    [(None, 5.0, None), (10.0, 5.0, 0.5), (0.0, 5.0, math.inf), (0.0, 0.0, 0.0)],
+)
+def test_utilisation(limit, rate, expected):
+    assert QuotaRow("fetch", "u", "c", limit=limit, rate=rate).utilisation == expected
+
+
+def test_the_mute_left_is_counted_from_the_deadline():
+    row = QuotaRow("fetch", "u", "c", muted_until_ms=1_500)
+    assert row.muted_left_ms(1_200) == 300
+    assert row.muted_left_ms(1_501) == 0
