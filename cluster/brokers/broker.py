@@ -18,11 +18,15 @@ from cluster.brokers.handlers.request import Services
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.log_flusher import LogFlusher
 from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.metric_counters import open_counters
+from cluster.brokers.metric_publisher import TICK_MS, MetricPublisher, Watched
+from cluster.brokers.metric_topic import REQUEST_KIND, MetricTopic
 from cluster.brokers.network.channel import Channel
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.network.socket_server import Listener, SocketServer
 from cluster.brokers.pipeline import Pipeline
 from cluster.brokers.producer_ids import ProducerIds
+from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.replication_link import ReplicationLink
@@ -72,6 +76,7 @@ class Broker:
 
     def __init__(self, settings: Settings, run_dir: Path) -> None:
         self._settings = settings
+        self._run_dir = run_dir
         self._id = BrokerId(settings[keys.BROKER_ID])
         self._clock = SystemClock()
         self._loop = EventLoop(self._clock)
@@ -171,6 +176,15 @@ class Broker:
             self._random,
         )
         self._controller_requests = ControllerRequests(self._controller)
+        self._quotas = ClientQuotas(options.quota_windows(settings))
+        self._counters = open_counters(
+            settings[keys.METRICS_ENABLE],
+            self._run_dir,
+            self._id,
+            self._clock.wall_ms(),
+            [handler.api.key for handler in HANDLERS],
+        )
+        self._control.counters = self._counters
         self._pipeline = Pipeline(HANDLERS, self._services())
 
     def _services(self) -> Services:
@@ -196,6 +210,7 @@ class Broker:
             topic_settings=lambda overrides: topic_settings(settings, overrides),
             fetch_max_bytes=settings[keys.FETCH_MAX_BYTES],
             api_versions=ApiVersionsAnswers(handler.api for handler in HANDLERS),
+            counters=self._counters,
         )
 
     def _start_timers(self) -> None:
@@ -211,6 +226,47 @@ class Broker:
             min(1_000, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]),
             lambda: self._flusher.on_tick(self._clock.wall_ms()),
         )
+        self._start_metrics()
+
+    def _start_metrics(self) -> None:
+        settings, loop = self._settings, self._loop
+        topic = MetricTopic(
+            self._id,
+            loop,
+            self._clock,
+            self._metadata,
+            self._table,
+            self._roles,
+            self._control_link,
+        )
+        # Also where it is switched off: peers may have records for a partition that we lead.
+        self._control.serve(REQUEST_KIND, topic.on_request)
+        if self._counters is None:
+            return
+        is_written = settings[keys.METRICS_TOPIC_ENABLE]
+        publisher = MetricPublisher(
+            self._id,
+            self._counters,
+            Watched(
+                self._server,
+                self._table,
+                self._purgatory,
+                self._metadata,
+                self._replication,
+                self._quotas,
+            ),
+            topic if is_written else None,
+            settings[keys.METRICS_INTERVAL_MS],
+            loop.now_ms,
+        )
+        replicas = settings[keys.DEFAULT_REPLICATION_FACTOR]
+
+        def tick() -> None:
+            publisher.on_tick(loop.now_ms, self._clock.wall_ms())
+            if is_written and self._controller.is_active:
+                topic.create_if_missing(self._controller_requests, replicas)
+
+        loop.call_every(TICK_MS, tick)
 
     def _write_checkpoints(self) -> None:
         try:

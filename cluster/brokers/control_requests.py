@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.metric_counters import BrokerCounters
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.coordinator.controller.control_link import ControlLink, Message, Reply
@@ -44,8 +45,8 @@ class ControlRequests:
         """Of our present registration; -1 before it."""
         self._being_created: set[str] = set()
         self._served: dict[str, Callable[[Message, Reply], None]] = {}
-        self.on_isr_changed: Callable[[bool], None] | None = None
-        """Told when the controller has made an in-sync set larger (True) or smaller for us."""
+        self.counters: BrokerCounters | None = None
+        """Counts changes of in-sync sets that were made for us."""
 
     def use_link(self, link: ControlLink) -> None:
         """The control link, once it exists (it needs `on_request`)."""
@@ -123,8 +124,9 @@ class ControlRequests:
                     proposal.leader_epoch,
                     PartitionEpoch(answer["partition_epoch"]),
                 )
-                if self.on_isr_changed is not None and present is not None:
-                    self.on_isr_changed(len(proposal.isr) > len(present.isr))
+                if self.counters is not None and present is not None:
+                    grew = len(proposal.isr) > len(present.isr)
+                    self.counters.add("IsrExpandsPerSec" if grew else "IsrShrinksPerSec", 1)
             elif answer is not None:
                 log.info("%s: ISR proposal refused (%s)", partition, answer.get("code"))
             self._roles.on_isr_answered(partition, proposal.leader_epoch, state)

@@ -3,14 +3,20 @@
 What is a state rather than an event (leaders, connections) is looked at by the publisher instead.
 """
 
+import logging
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from cluster.metrics.histogram import BUCKETS, bound_us, observe
 from cluster.metrics.kafka_names import BROKER_METRICS, handling_time_of, requests_of
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import MetricKind
+from cluster.model.errors import StorageFailed
+from cluster.model.ids import BrokerId
 from cluster.protocol.api import ApiKey
+
+log = logging.getLogger(__name__)
 
 _TIMED: Final = (ApiKey.PRODUCE, ApiKey.FETCH)
 """APIs whose time on the broker's thread is kept as a histogram."""
@@ -41,28 +47,32 @@ class BrokerCounters:
         ]
         return slots[0]
 
-    def on_request(self, api_key: int) -> None:
-        """A request of an API that is served was received."""
-        self._counts[self.request_slots[api_key]] += 1
-
     def on_handled(self, api_key: int, duration_us: int) -> None:
         """A request was answered or parked; how long that kept the broker's thread."""
+        counts = self._counts
+        counts[self.request_slots[api_key]] += 1
         first = self._time_slots.get(api_key)
         if first is not None:
-            observe(self._counts, first, duration_us)
+            observe(counts, first, duration_us)
 
-    def on_produced(self, size_bytes: int, record_count: int, partition_count: int) -> None:
-        """A produce request appended this much, to so many partitions."""
+    def on_produced(
+        self, size_bytes: int, record_count: int, partition_count: int, failed_count: int
+    ) -> None:
+        """A produce request appended this much to so many partitions, and was refused by others."""
         counts = self._counts
         counts[self._bytes_in] += size_bytes
         counts[self._messages_in] += record_count
-        counts[self._produces] += partition_count
+        counts[self._produces] += partition_count + failed_count
+        if failed_count:
+            self.add("FailedProduceRequestsPerSec", failed_count)
 
-    def on_fetched(self, size_bytes: int, partition_count: int) -> None:
-        """A fetch is answered with this many bytes of records."""
+    def on_fetched(self, size_bytes: int, partition_count: int, failed_count: int) -> None:
+        """A fetch is answered with this much from so many partitions, some of them refused."""
         counts = self._counts
         counts[self._bytes_out] += size_bytes
         counts[self._fetches] += partition_count
+        if failed_count:
+            self.add("FailedFetchRequestsPerSec", failed_count)
 
     def request_count(self) -> int:
         """Requests of all APIs since the start."""
@@ -80,3 +90,21 @@ class BrokerCounters:
     def set(self, key: str, value: int) -> None:
         """Set a gauge, by its key in `BROKER_METRICS`."""
         self._counts[self.slots[key]] = value
+
+
+def open_counters(
+    is_enabled: bool, run_dir: Path, broker: BrokerId, wall_ms: int, apis: Iterable[ApiKey]
+) -> BrokerCounters | None:
+    """Counters in `broker-<id>.stats` of the run directory; None when nothing is to be counted.
+
+    A disk without room for the file costs the view from outside, not the broker.
+    """
+    if not is_enabled:
+        return None
+    path = run_dir / f"broker-{broker}.stats"
+    try:
+        stats = MmapStats.create(path, f"broker-{broker}", wall_ms)
+    except StorageFailed as failure:
+        log.warning("metrics are kept in memory only: %s", failure)
+        stats = MmapStats.in_memory()
+    return BrokerCounters(stats, apis)

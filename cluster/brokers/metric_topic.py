@@ -14,6 +14,7 @@ from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.coordinator.controller.control_link import ControlLink, Message, Reply
 from cluster.coordinator.controller.controller_requests import ControllerRequests
+from cluster.coordinator.controller.plan import Outcome
 from cluster.coordinator.controller.topic_plans import NewTopic
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import BrokerId, TopicPartition
@@ -93,9 +94,11 @@ class MetricTopic:
             METRICS_TOPIC, assignment=assignment, configs={"retention.ms": str(_RETENTION_MS)}
         )
 
-        def on_done(outcomes: object, _planned: object) -> None:
+        def on_done(outcomes: dict[str, Outcome], _planned: object) -> None:
             self._is_creating = False
-            log.info("creation of %s: %s", METRICS_TOPIC, outcomes)
+            code = outcomes[METRICS_TOPIC].code
+            if code not in (ErrorCode.none, ErrorCode.topic_already_exists):
+                log.warning("cannot create %s: %s", METRICS_TOPIC, code.name)
 
         controller.create_topics(
             [topic], validate_only=False, timeout_ms=_CREATE_TIMEOUT_MS, on_done=on_done

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.network.socket_server import NetworkOptions
+from cluster.brokers.quotas.sampled_rate import WindowOptions
 from cluster.brokers.replication.follower_fetcher import FetchOptions
 from cluster.config import broker, topic
 from cluster.config.settings import Settings, topic_settings
@@ -34,6 +35,14 @@ def fetch_options(settings: Settings, machine: str) -> FetchOptions:
         max_bytes=settings[broker.REPLICA_FETCH_RESPONSE_MAX_BYTES],
         retry_ms=settings[broker.REPLICA_FETCH_BACKOFF_MS],
         by_file=settings[broker.REPLICA_FETCH_SHARED_MEMORY],
+    )
+
+
+def quota_windows(settings: Settings) -> WindowOptions:
+    """Over how much time clients' rates are measured."""
+    return WindowOptions(
+        window_count=settings[broker.QUOTA_WINDOW_NUM],
+        window_ms=settings[broker.QUOTA_WINDOW_SIZE_SECONDS] * 1_000,
     )
 
 

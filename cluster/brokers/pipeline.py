@@ -29,9 +29,20 @@ class Pipeline:
     def __init__(self, handlers: Iterable[Handler], services: Services) -> None:
         self._handlers = {int(handler.api.key): handler for handler in handlers}
         self._services = services
+        self._clock = services.clock
+        self._counters = services.counters
 
     def on_frame(self, channel: Channel, frame: memoryview) -> None:
         """Process one request. Raises PeerError, upon which the channel closes."""
+        try:
+            self._process(channel, frame)
+        except PeerError:
+            if self._counters is not None:
+                self._counters.add("ErrorsPerSec", 1)
+            raise
+
+    def _process(self, channel: Channel, frame: memoryview) -> None:
+        began_us = self._clock.monotonic_us()
         header = parse_request_header(frame)
         handler = self._handlers.get(header.api_key)
         if handler is None:
@@ -51,6 +62,8 @@ class Pipeline:
             response = handler.handle(request, context, self._services)
             if response is not PARKED:
                 self._send(context, response)
+            if self._counters is not None:
+                self._counters.on_handled(header.api_key, self._clock.monotonic_us() - began_us)
         except PeerError:
             raise
         except Exception as error:

@@ -1,7 +1,10 @@
 """The only place that reads the time. Pure code takes `now_ms` as an argument instead."""
 
 import time
-from typing import Protocol
+from typing import Final, Protocol
+
+busy_ns: Final = time.perf_counter_ns
+"""Nanoseconds of a clock that never jumps, for what a request costs; differences only."""
 
 
 class Clock(Protocol):
@@ -9,6 +12,10 @@ class Clock(Protocol):
 
     def monotonic_ms(self) -> int:
         """Milliseconds of a clock that never jumps; for durations and deadlines."""
+        ...
+
+    def monotonic_us(self) -> int:
+        """The same in microseconds; for how long a request keeps the thread."""
         ...
 
     def wall_ms(self) -> int:
@@ -22,6 +29,10 @@ class SystemClock:
     def monotonic_ms(self) -> int:
         """CLOCK_MONOTONIC in milliseconds."""
         return time.monotonic_ns() // 1_000_000
+
+    def monotonic_us(self) -> int:
+        """CLOCK_MONOTONIC in microseconds."""
+        return time.monotonic_ns() // 1_000
 
     def wall_ms(self) -> int:
         """CLOCK_REALTIME in milliseconds."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.metric_counters import BrokerCounters
 from cluster.brokers.network.channel import Channel, Outgoing
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.replication.partition_table import PartitionTable
@@ -80,6 +81,8 @@ class Services:
     """A topic's settings over the broker's; raises Refused(invalid_config)."""
     fetch_max_bytes: int
     api_versions: ApiVersionsAnswers
+    counters: BrokerCounters | None
+    """None where nothing is counted."""
 
 
 @dataclass(frozen=True, slots=True)

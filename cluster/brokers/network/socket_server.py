@@ -125,6 +125,10 @@ class SocketServer:
         """How many connections are open."""
         return len(self._channels)
 
+    def muted_count(self, reason: MuteReason) -> int:
+        """How many connections are not read for this reason."""
+        return sum(1 for channel in self._channels if reason & channel.mute_reasons)
+
     # -- what channels ask of their owner --------------------------------------------------------
 
     def scratch(self) -> memoryview:

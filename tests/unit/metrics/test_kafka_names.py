@@ -17,11 +17,10 @@ def test_keys_and_names_are_unique():
 def test_everything_fits_and_is_readable():
     stats = MmapStats.in_memory(rows=0)
     counters = BrokerCounters(stats, [handler.api.key for handler in HANDLERS])
-    counters.on_request(0)
-    counters.on_request(1)
     counters.on_handled(0, 700)
-    counters.on_produced(1000, 10, 2)
-    counters.on_fetched(500, 1)
+    counters.on_handled(18, 700)
+    counters.on_produced(1000, 10, 2, 1)
+    counters.on_fetched(500, 1, 0)
     counters.on_throttled(30)
     counters.set("LeaderCount", 4)
     values = read_memory(memoryview(stats.memory)).values

@@ -1,5 +1,6 @@
 """Rows and headers come back as they were packed; anything else is refused, not believed."""
 
+import contextlib
 import math
 import struct
 
@@ -67,10 +68,9 @@ def test_a_long_name_is_cut_between_characters(text, size_bytes):
 
 @given(st.binary(min_size=ROW_BYTES - ROW_AT, max_size=ROW_BYTES - ROW_AT))
 def test_garbage_is_a_row_or_a_value_error(packed):
-    try:
-        unpack_row(packed)
-    except ValueError as error:
-        assert "quota" in str(error)
+    with contextlib.suppress(ValueError):
+        row = unpack_row(packed)
+        assert row is None or row.quota in QUOTAS
 
 
 @given(st.binary(max_size=300))
