@@ -1,0 +1,92 @@
+"""What `configs --describe` prints, in the layout of Kafka's own tool. Pure."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+DYNAMIC_SOURCES: Final = {"topics": "DYNAMIC_TOPIC_CONFIG", "brokers": "DYNAMIC_BROKER_CONFIG"}
+"""Where the values come from that were set for one topic or one broker while it ran."""
+
+
+class Synonym(NamedTuple):
+    """One place that may give a value, e.g. `log.retention.ms` of the broker's file."""
+
+    source: str
+    name: str
+    value: str | None
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.name}={_shown(self.value)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigEntry:
+    """One setting; `synonyms` begin with the one in effect. A sensitive value is never told."""
+
+    name: str
+    value: str | None
+    source: str
+    is_sensitive: bool
+    is_read_only: bool
+    synonyms: tuple[Synonym, ...]
+
+    @property
+    def is_default(self) -> bool:
+        """Whether nobody has set it."""
+        return self.source == "DEFAULT_CONFIG"
+
+    def __str__(self) -> str:
+        synonyms = ", ".join(map(str, self.synonyms))
+        sensitive = "true" if self.is_sensitive else "false"
+        value = _shown(self.value)
+        return f"{self.name}={value} sensitive={sensitive} synonyms={{{synonyms}}}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The same facts for scripts."""
+        return {
+            "name": self.name,
+            "value": self.value,
+            "source": self.source,
+            "sensitive": self.is_sensitive,
+            "read_only": self.is_read_only,
+            "synonyms": [synonym._asdict() for synonym in self.synonyms],
+        }
+
+
+def selected(entity_type: str, entries: Iterable[ConfigEntry], *, every: bool) -> list[ConfigEntry]:
+    """By name: all of them, or those that were set for this topic or broker alone."""
+    dynamic = DYNAMIC_SOURCES[entity_type]
+    chosen = [entry for entry in entries if every or entry.source == dynamic]
+    return sorted(chosen, key=lambda entry: entry.name)
+
+
+def lines(
+    entity_type: str, name: str, entries: Iterable[ConfigEntry], *, every: bool
+) -> Iterator[str]:
+    """The header of one topic or broker, then its settings."""
+    which = "All" if every else "Dynamic"
+    yield f"{which} configs for {entity_type.removesuffix('s')} {name} are:"
+    for entry in entries:
+        yield f"  {entry}"
+
+
+def completed_synonyms(
+    source: str, name: str, value: str | None, told: Iterable[Synonym]
+) -> tuple[Synonym, ...]:
+    """The synonyms, in effect first, from those that confluent-kafka tells.
+
+    It keeps one synonym per name, the last, in the place of the first: where a file and the default
+    set the same name, the file's is lost. The first is known from the entry itself; one in the
+    middle is not, and stays out.
+    """
+    rest = list(told)
+    if rest and rest[0].source != source:
+        return (Synonym(source, rest[0].name, value), *rest)
+    if not rest and source != "DEFAULT_CONFIG":
+        return (Synonym(source, name, value),)
+    return tuple(rest)
+
+
+def _shown(value: str | None) -> str:
+    """As Java prints a missing value."""
+    return "null" if value is None else value

@@ -1,0 +1,191 @@
+"""`consume`: prints the records of a topic, with the flags of Kafka's console consumer.
+
+Takes partitions by itself, without a group; one that is added meanwhile is not noticed.
+"""
+
+import argparse
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING, BinaryIO, Final, cast
+
+from cluster.model.errors import UserError
+from cluster.runtime.installation import launcher
+from cluster.tools.arguments import UsageError, add_command
+from cluster.tools.kafka_connection import (
+    CONNECT_TIMEOUT_S,
+    add_connection,
+    connect,
+    explained,
+)
+from cluster.tools.options import at_least_one, key_value, not_negative
+from cluster.tools.record_printer import PROPERTIES, ConsumedRecord, Headers, RecordPrinter
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+
+    from cluster.tools.arguments import Subparsers
+
+_POLL_S: Final = 0.2
+_FETCH_WAIT_MAX_MS: Final = 100
+"""So long may a partition wait behind a fetch that went out before its offset was known."""
+_EARLIEST: Final = ("earliest", "smallest", "beginning")
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Declare the options."""
+    parser = add_command(
+        subparsers,
+        "consume",
+        "consume --topic orders --from-beginning",
+        "consume --topic orders --partition 0 --offset 42 --max-messages 10",
+        "consume --topic orders --property print.key=true --property print.timestamp=true",
+    )
+    parser.add_argument("--topic", metavar="T", required=True, help="whose records to print")
+    parser.add_argument("--partition", type=not_negative, metavar="N", help="only this one")
+    start = parser.add_mutually_exclusive_group()
+    start.add_argument(
+        "--offset",
+        type=_offset,
+        metavar="earliest|latest|N",
+        help="where to start (default: latest)",
+    )
+    start.add_argument("--from-beginning", action="store_true", help="short for --offset earliest")
+    parser.add_argument("--max-messages", type=at_least_one, metavar="N", help="stop after so many")
+    parser.add_argument(
+        "--timeout-ms", type=not_negative, metavar="N", help="stop when no record comes for so long"
+    )
+    parser.add_argument(
+        "--property",
+        "--formatter-property",
+        dest="properties",
+        action="append",
+        type=key_value,
+        default=[],
+        metavar="KEY=VALUE",
+        help=f"what to print of a record; may be repeated: {', '.join(PROPERTIES)}",
+    )
+    parser.add_argument(
+        "--isolation-level",
+        default="read_uncommitted",
+        choices=("read_uncommitted", "read_committed"),
+        help="whether to print records of transactions that are not committed (default: yes)",
+    )
+    add_connection(parser, "--consumer-property")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print records until there is a reason to stop, then how many there were."""
+    try:
+        printer = RecordPrinter.from_properties(args.properties)
+    except ValueError as problem:
+        raise UsageError(str(problem)) from None
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    from confluent_kafka import Consumer
+
+    settings = {
+        "group.id": "console-consumer",  # demanded by the client; no group is joined
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest" if args.from_beginning else "latest",
+        "isolation.level": args.isolation_level,
+        "fetch.wait.max.ms": _FETCH_WAIT_MAX_MS,
+    }
+    client = connect(Consumer, args, "console-consumer", settings)
+    assignment = _assignment(client, args)
+    consumer = ConsoleConsumer(client, printer, sys.stdout.buffer)
+    try:
+        client.assign(assignment)
+        consumer.print_records(args.max_messages, args.timeout_ms)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        print(f"Processed a total of {consumer.count} messages", file=sys.stderr)
+        client.close()
+    return 0
+
+
+def _assignment(client: "Consumer", args: argparse.Namespace) -> "list[TopicPartition]":
+    """What to read, and from where. Raises UserError for what there is not."""
+    from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, TopicPartition
+
+    topic = client.list_topics(args.topic, timeout=CONNECT_TIMEOUT_S).topics[args.topic]
+    if topic.error is not None:
+        if topic.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise UserError(f"cannot read topic {args.topic}: {explained(topic.error)}")
+        raise UserError(
+            f"there is no topic {args.topic}:"
+            f" create it with `{launcher()} topics --create --topic {args.topic}`"
+        )
+    partitions = sorted(topic.partitions)
+    if args.partition is not None:
+        if args.partition not in partitions:
+            raise UserError(
+                f"topic {args.topic} has no partition {args.partition}:"
+                f" it has {len(partitions)}, from 0"
+            )
+        partitions = [args.partition]
+    offset = args.offset
+    if offset is None:
+        reset = dict(args.command_properties).get("auto.offset.reset")
+        offset = "earliest" if args.from_beginning or reset in _EARLIEST else "latest"
+    number = {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END}.get(offset, offset)
+    return [TopicPartition(args.topic, partition, number) for partition in partitions]
+
+
+class ConsoleConsumer:
+    """Copies records from an assigned client to an output, and counts them."""
+
+    def __init__(self, client: "Consumer", printer: RecordPrinter, output: BinaryIO) -> None:
+        self._client = client
+        self._printer = printer
+        self._output = output
+        self.count = 0
+
+    def print_records(self, max_messages: int | None, timeout_ms: int | None) -> None:
+        """Until there were `max_messages`, or none came for `timeout_ms`. Raises UserError."""
+        patience_s = float("inf") if timeout_ms is None else timeout_ms / 1000
+        last_s = time.monotonic()
+        while max_messages is None or self.count < max_messages:
+            left_s = last_s + patience_s - time.monotonic()
+            message = self._client.poll(max(0.0, min(left_s, _POLL_S)))
+            if message is None:
+                if left_s <= 0:
+                    return
+                continue
+            error = message.error()
+            if error is None:
+                self._print(message)
+                last_s = time.monotonic()
+            elif not _may_pass(error):
+                raise UserError(explained(error))
+
+    def _print(self, message: "Message") -> None:
+        kind, timestamp_ms = message.timestamp()
+        record = ConsumedRecord(
+            partition=cast(int, message.partition()),
+            offset=cast(int, message.offset()),
+            timestamp_type=kind,
+            timestamp_ms=timestamp_ms,
+            key=message.key(),
+            value=message.value(),
+            headers=cast(Headers, message.headers() or ()),
+        )
+        self._output.write(self._printer.line(record))
+        self._output.flush()
+        self.count += 1
+
+
+def _may_pass(error: "KafkaError") -> bool:
+    """Whether the client goes on by itself: a broker is away, a leader moves, a partition ends."""
+    from confluent_kafka import KafkaError
+
+    passing = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._PARTITION_EOF)
+    return error.code() in passing or error.retriable()
+
+
+def _offset(text: str) -> int | str:
+    if text in ("earliest", "latest"):
+        return text
+    if text.isdigit():
+        return int(text)
+    raise argparse.ArgumentTypeError(f"must be earliest, latest or a number from 0, not {text}")

@@ -1,0 +1,161 @@
+"""How commands reach brokers: which ones, a bounded wait, and one line for a person if it fails.
+
+Imports confluent-kafka only when a client is made, so that help and mistakes cost nothing.
+"""
+
+import argparse
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+
+from cluster.model.errors import UserError
+from cluster.tools.arguments import UsageError, bootstrap_server
+from cluster.tools.options import key_value
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
+    from confluent_kafka.admin import AdminClient, ClusterMetadata
+
+CONNECT_TIMEOUT_S: Final = 5.0
+REQUEST_TIMEOUT_S: Final = 30.0
+"""A controller that dies is replaced within its session timeout: half of this by default."""
+
+_DEFAULT_PORT: Final = 9092
+_POLL_S: Final = 0.1
+
+
+class KafkaClient(Protocol):
+    """What AdminClient, Producer and Consumer have in common."""
+
+    def list_topics(self, topic: str | None = ..., timeout: float = ...) -> "ClusterMetadata":
+        """The cluster's brokers, and its topics or one of them."""
+
+
+Client = TypeVar("Client", bound=KafkaClient)
+Answer = TypeVar("Answer")
+
+
+def add_connection(parser: argparse.ArgumentParser, *property_options: str) -> None:
+    """`--bootstrap-server`, and settings of the client under the names Kafka's tools give them."""
+    parser.add_argument(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="another cluster's brokers, separated by commas (default: the one of --data-dir)",
+    )
+    parser.add_argument(
+        "--command-property",
+        *property_options,
+        dest="command_properties",
+        action="append",
+        type=key_value,
+        default=[],
+        metavar="KEY=VALUE",
+        help="one setting of the client (librdkafka's names); may be repeated",
+    )
+
+
+def connect(
+    kind: Callable[[dict[str, Any]], Client],
+    args: argparse.Namespace,
+    client_id: str,
+    settings: Mapping[str, Any] | None = None,
+) -> Client:
+    """A client that has spoken with a broker.
+
+    `--command-property` overrides `settings`. Raises UserError within CONNECT_TIMEOUT_S, naming
+    the addresses, and UsageError for a setting that the client does not know.
+    """
+    from confluent_kafka import KafkaException
+
+    servers = bootstrap_server(args)
+    _reach_one_of(servers)
+    chosen = {
+        "bootstrap.servers": servers,
+        "client.id": client_id,
+        "log_level": 0,  # librdkafka's own log lines; what matters comes back as errors
+        "error_cb": _on_error,
+        **(settings or {}),
+        **dict(args.command_properties),
+    }
+    try:
+        client = kind(chosen)
+    except KafkaException as problem:
+        raise UsageError(problem.args[0].str()) from None
+    try:
+        client.list_topics(timeout=CONNECT_TIMEOUT_S)
+    except KafkaException as problem:
+        raise UserError(
+            f"no Kafka broker answered at {servers} within {CONNECT_TIMEOUT_S:g} s"
+            f" ({explained(problem.args[0])})"
+        ) from None
+    return client
+
+
+def explained(error: "KafkaError") -> str:
+    """What went wrong, without the words that say which library noticed."""
+    text: str = error.str()
+    for wrapping in ("Unable to produce message: ", "Broker: ", "Local: "):
+        text = text.replace(wrapping, "")
+    return text
+
+
+def settled(client: "AdminClient", ask: Callable[[], Mapping[Any, Future[Answer]]]) -> Answer:
+    """The answer to one request about one thing, asked again while the controller moves.
+
+    Raises KafkaException with the refusal, or when REQUEST_TIMEOUT_S have passed.
+    """
+    from confluent_kafka import KafkaError, KafkaException
+
+    deadline = time.monotonic() + REQUEST_TIMEOUT_S
+    while True:
+        try:
+            (future,) = ask().values()
+            return future.result()
+        except KafkaException as refusal:
+            moved = refusal.args[0].code() == KafkaError.NOT_CONTROLLER
+            if not moved or time.monotonic() > deadline:
+                raise
+        time.sleep(_POLL_S)
+        client.list_topics(timeout=REQUEST_TIMEOUT_S)  # tells the client who it is now
+
+
+def _on_error(error: "KafkaError") -> None:
+    """Called while a client is polled. One broker that is away concerns nobody."""
+    from confluent_kafka import KafkaError
+
+    if error.code() == KafkaError._ALL_BROKERS_DOWN:
+        print("warning: no broker answers; still trying", file=sys.stderr, flush=True)
+
+
+def addresses(servers: str) -> list[tuple[str, int]]:
+    """Host and port of each bootstrap server. Raises UsageError."""
+    return [_address(server.strip()) for server in servers.split(",") if server.strip()]
+
+
+def _address(server: str) -> tuple[str, int]:
+    location = server.rpartition("://")[2]
+    host, colon, port = location.rpartition(":")
+    if not colon or location.endswith("]"):
+        host, port = location, str(_DEFAULT_PORT)
+    if not host or not port.isdigit() or not 0 < int(port) <= 65_535:
+        raise UsageError(f"--bootstrap-server takes host:port, not {server}")
+    return host.strip("[]"), int(port)
+
+
+def _reach_one_of(servers: str) -> None:
+    """Connect and hang up: so a refusal is known at once, where the client tries on and on."""
+    places = addresses(servers)
+    if not places:
+        raise UsageError("--bootstrap-server takes host:port, not an empty text")
+    reasons = []
+    for host, port in places:
+        try:
+            socket.create_connection((host, port), CONNECT_TIMEOUT_S / len(places)).close()
+        except OSError as problem:
+            reasons.append(f"{host}:{port} ({problem.strerror or problem})")
+        else:
+            return
+    raise UserError(f"cannot connect to {', '.join(reasons)}")

@@ -1,0 +1,193 @@
+"""`produce`: each line of the input becomes a record, with the flags of Kafka's own tool."""
+
+import argparse
+import signal
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from cluster.model.errors import UserError
+from cluster.runtime.installation import shown
+from cluster.tools.arguments import UsageError, add_command
+from cluster.tools.kafka_connection import add_connection, connect, explained
+from cluster.tools.line_reader import PROPERTIES, LineReader, ProducedRecord, UnreadableLine
+from cluster.tools.options import key_value
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError, Message, Producer
+
+    from cluster.tools.arguments import Subparsers
+
+_POLL_S: Final = 0.1
+_INTERRUPTED_PATIENCE_S: Final = 5.0
+_DELIVERY_TIMEOUT_MS: Final = 60_000
+"""Enough for the broker of a partition to die, be noticed and be replaced."""
+_UNKNOWN_TOPIC_TIMEOUT_MS: Final = 10_000
+"""A topic that brokers create by themselves is there within moments."""
+_REQUEST_MAX_BYTES: Final = 1_048_576
+"""As a Java producer limits itself (`max.request.size`)."""
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Declare the options."""
+    parser = add_command(
+        subparsers,
+        "produce",
+        "produce --topic orders",
+        "produce --topic orders --file orders.txt --compression-codec zstd",
+        "produce --topic orders --property parse.key=true --property key.separator=:",
+    )
+    parser.add_argument("--topic", metavar="T", required=True, help="where the records go")
+    parser.add_argument(
+        "--file", type=Path, metavar="FILE", help="read lines from it (default: standard input)"
+    )
+    parser.add_argument(
+        "--property",
+        "--reader-property",
+        dest="properties",
+        action="append",
+        type=key_value,
+        default=[],
+        metavar="KEY=VALUE",
+        help=f"how a line is read; may be repeated: {', '.join(PROPERTIES)}",
+    )
+    parser.add_argument(
+        "--compression-codec",
+        nargs="?",
+        const="gzip",
+        default="none",
+        choices=("none", "gzip", "snappy", "lz4", "zstd"),
+        help="(gzip if none is named)",
+    )
+    parser.add_argument(
+        "--request-required-acks",
+        default="-1",
+        choices=("0", "1", "-1", "all"),
+        help="replicas that must have a record: none, the leader, all in sync (default: -1, all)",
+    )
+    parser.add_argument("--sync", action="store_true", help="send one record after the other")
+    add_connection(parser, "--producer-property")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Send everything, and say what could not be delivered."""
+    try:
+        reader = LineReader.from_properties(args.properties)
+    except ValueError as problem:
+        raise UsageError(str(problem)) from None
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    with ExitStack() as files:
+        source, is_typed = sys.stdin.buffer, args.file is None and sys.stdin.isatty()
+        if args.file is not None:
+            try:
+                source = files.enter_context(args.file.open("rb"))
+            except OSError as problem:
+                raise UserError(f"cannot read {shown(args.file)}: {problem.strerror}") from None
+        from confluent_kafka import Producer
+
+        client = connect(Producer, args, "console-producer", _settings(args))
+        producer = ConsoleProducer(client, args.topic, is_sync=args.sync or is_typed)
+        lines = _prompted(source) if is_typed and sys.stdout.isatty() else source
+        try:
+            producer.send_all(reader, lines)
+            producer.wait()
+        except KeyboardInterrupt:
+            producer.give_up()
+        return 1 if producer.failure_count else 0
+
+
+def _settings(args: argparse.Namespace) -> dict[str, Any]:
+    acks = dict(args.command_properties).get("acks", args.request_required_acks)
+    return {
+        "acks": acks,
+        # As Java's producer does by itself: retries neither repeat nor reorder records.
+        "enable.idempotence": acks in ("-1", "all"),
+        "partitioner": "murmur2_random",  # Java's: a key has one home whatever client writes it
+        "compression.type": args.compression_codec,
+        "message.timeout.ms": _DELIVERY_TIMEOUT_MS,
+        "topic.metadata.propagation.max.ms": _UNKNOWN_TOPIC_TIMEOUT_MS,
+        "message.max.bytes": _REQUEST_MAX_BYTES,
+        "delivery.report.only.error": True,
+    }
+
+
+def _prompted(source: BinaryIO) -> Iterator[bytes]:
+    """The lines that a person types after each `>`."""
+    while True:
+        print(">", end="", flush=True)
+        line = source.readline()
+        if not line:
+            print()
+            return
+        yield line
+
+
+class ConsoleProducer:
+    """Sends lines, and prints one line on stderr for each that was not delivered."""
+
+    def __init__(self, client: "Producer", topic: str, *, is_sync: bool) -> None:
+        """`is_sync`: the outcome of a record is known before the next one is read."""
+        self._client = client
+        self._topic = topic
+        self._is_sync = is_sync
+        self.failure_count = 0
+
+    def send_all(self, reader: LineReader, lines: Iterable[bytes]) -> None:
+        """Until the lines end; one that cannot be read ends them, as in Kafka's tool."""
+        for number, line in enumerate(lines, 1):
+            text = line.removesuffix(b"\n").removesuffix(b"\r")
+            try:
+                record = reader.read(text, number)
+            except UnreadableLine as problem:
+                self._complain(str(problem))
+                return
+            self._send(record, number)
+            if self._is_sync:
+                self.wait()
+
+    def wait(self) -> None:
+        """Until every record has been delivered or has failed; the client bounds that."""
+        while self._client.flush(_POLL_S):
+            pass
+
+    def give_up(self) -> None:
+        """Leave a moment to what is under way, then count the rest as failed."""
+        try:
+            left = self._client.flush(_INTERRUPTED_PATIENCE_S)
+        except KeyboardInterrupt:
+            left = len(self._client)
+        if left:
+            self._complain(f"interrupted before {left} records were delivered")
+
+    def _send(self, record: ProducedRecord, number: int) -> None:
+        from confluent_kafka import KafkaException
+
+        while True:
+            try:
+                self._client.produce(
+                    self._topic,
+                    value=record.value,
+                    key=record.key,
+                    headers=[*record.headers],
+                    on_delivery=partial(self._on_delivery, number),
+                )
+            except BufferError:
+                self._client.poll(_POLL_S)  # the queue is full: let some of it go
+                continue
+            except KafkaException as problem:
+                self._on_delivery(number, problem.args[0], None)
+            break
+        self._client.poll(0)
+
+    def _on_delivery(
+        self, number: int, error: "KafkaError | None", _message: "Message | None"
+    ) -> None:
+        if error is not None:
+            self._complain(f"line {number} was not delivered: {explained(error)}")
+
+    def _complain(self, what: str) -> None:
+        self.failure_count += 1
+        print(f"error: {what}", file=sys.stderr, flush=True)

@@ -1,0 +1,96 @@
+"""What `topics --describe` prints of a topic, in the layout of Kafka's own tool. Pure."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDescription:
+    """One partition; `leader` is None while it has none."""
+
+    id: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    isr: tuple[int, ...]
+
+    @property
+    def is_under_replicated(self) -> bool:
+        """Whether a replica is missing from the in-sync set."""
+        return len(self.isr) < len(self.replicas)
+
+    @property
+    def is_unavailable(self) -> bool:
+        """Whether nobody serves it."""
+        return self.leader is None
+
+    def line(self, topic: str) -> str:
+        """Kafka 3.8 and newer end with two columns that only its own quorum fills."""
+        leader = "none" if self.leader is None else self.leader
+        return (
+            f"\tTopic: {topic}\tPartition: {self.id}\tLeader: {leader}"
+            f"\tReplicas: {_joined(self.replicas)}\tIsr: {_joined(self.isr)}"
+            "\tElr: N/A\tLastKnownElr: N/A"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class TopicDescription:
+    """One topic; `configs` are those that are not Kafka's defaults."""
+
+    name: str
+    id: str
+    configs: Mapping[str, str | None]
+    partitions: tuple[PartitionDescription, ...]
+
+    @property
+    def replication_factor(self) -> int:
+        """Of the first partition, as Kafka counts."""
+        return len(self.partitions[0].replicas) if self.partitions else 0
+
+    def chosen_partitions(
+        self, *, under_replicated: bool, unavailable: bool
+    ) -> tuple[PartitionDescription, ...]:
+        """Those that are so, one way or the other."""
+        return tuple(
+            partition
+            for partition in self.partitions
+            if (under_replicated and partition.is_under_replicated)
+            or (unavailable and partition.is_unavailable)
+        )
+
+    def header(self) -> str:
+        """The line above the partitions."""
+        configs = ",".join(f"{name}={value}" for name, value in self.configs.items())
+        return (
+            f"Topic: {self.name}\tTopicId: {self.id}\tPartitionCount: {len(self.partitions)}"
+            f"\tReplicationFactor: {self.replication_factor}\tConfigs: {configs}"
+        )
+
+    def as_json(self, partitions: Iterable[PartitionDescription]) -> dict[str, Any]:
+        """The topic with some or all of its partitions, for scripts."""
+        return {
+            "topic": self.name,
+            "topic_id": self.id,
+            "partition_count": len(self.partitions),
+            "replication_factor": self.replication_factor,
+            "configs": dict(self.configs),
+            "partitions": [
+                {
+                    "partition": partition.id,
+                    "leader": partition.leader,
+                    "replicas": list(partition.replicas),
+                    "isr": list(partition.isr),
+                }
+                for partition in partitions
+            ],
+        }
+
+
+def url_safe(topic_id: str) -> str:
+    """Kafka's spelling of an id that was written in the standard base64 alphabet."""
+    return topic_id.replace("+", "-").replace("/", "_").rstrip("=")
+
+
+def _joined(brokers: tuple[int, ...]) -> str:
+    return ",".join(map(str, brokers))

@@ -1,0 +1,158 @@
+"""The console consumer against a client that does what a test says."""
+
+import argparse
+import io
+from types import SimpleNamespace
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError
+
+from cluster.model.errors import UserError
+from cluster.tools import consume
+from cluster.tools.consume import ConsoleConsumer
+from cluster.tools.main import main
+from cluster.tools.record_printer import RecordPrinter
+
+
+class FakeMessage:
+    """A value, or what a client says went wrong."""
+
+    def __init__(self, value: bytes | None = None, error: KafkaError | None = None) -> None:
+        self._value = value
+        self._error = error
+
+    def error(self) -> KafkaError | None:
+        return self._error
+
+    def value(self) -> bytes | None:
+        return self._value
+
+    def key(self) -> None:
+        return None
+
+    def headers(self) -> None:
+        return None
+
+    def timestamp(self) -> tuple[int, int]:
+        return 1, 0
+
+    def partition(self) -> int:
+        return 0
+
+    def offset(self) -> int:
+        return 0
+
+
+class FakeConsumer:
+    """Hands out its messages, then nothing."""
+
+    def __init__(self, *messages: FakeMessage, topics: dict[str, object] | None = None) -> None:
+        self._messages = list(messages)
+        self._topics = topics or {}
+
+    def poll(self, timeout: float) -> FakeMessage | None:
+        return self._messages.pop(0) if self._messages else None
+
+    def list_topics(self, topic: str, timeout: float) -> SimpleNamespace:
+        return SimpleNamespace(topics=self._topics)
+
+
+def printed(*messages: FakeMessage, max_messages: int | None = None) -> tuple[bytes, int]:
+    output = io.BytesIO()
+    consumer = ConsoleConsumer(FakeConsumer(*messages), RecordPrinter.from_properties([]), output)
+    consumer.print_records(max_messages, timeout_ms=0)
+    return output.getvalue(), consumer.count
+
+
+A, B = FakeMessage(b"a"), FakeMessage(b"b")
+
+
+def test_records_are_printed_and_counted():
+    assert printed(A, B) == (b"a\nb\n", 2)
+
+
+def test_it_stops_after_as_many_as_asked():
+    assert printed(A, B, max_messages=1) == (b"a\n", 1)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KafkaError(KafkaError._PARTITION_EOF),
+        KafkaError(KafkaError._ALL_BROKERS_DOWN),
+        KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION, retriable=True),
+    ],
+)
+def test_what_passes_by_itself_is_passed_over(error):
+    assert printed(FakeMessage(error=error), A) == (b"a\n", 1)
+
+
+def test_what_stays_is_said():
+    gone = FakeMessage(error=KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, "Broker: Unknown topic"))
+    with pytest.raises(UserError, match=r"^Unknown topic$"):
+        printed(gone, A)
+
+
+def assigned(partitions: list[int], error: KafkaError | None = None, **options: object) -> list:
+    args = argparse.Namespace(
+        **{
+            "topic": "orders",
+            "partition": None,
+            "offset": None,
+            "from_beginning": False,
+            "command_properties": [],
+            **options,
+        }
+    )
+    topic = SimpleNamespace(partitions=dict.fromkeys(partitions), error=error)
+    taken = consume._assignment(FakeConsumer(topics={"orders": topic}), args)
+    return [(one.partition, one.offset) for one in taken]
+
+
+def test_every_partition_is_taken_from_its_end():
+    assert assigned([1, 0]) == [(0, OFFSET_END), (1, OFFSET_END)]
+
+
+@pytest.mark.parametrize(
+    ("options", "offset"),
+    [
+        ({"from_beginning": True}, OFFSET_BEGINNING),
+        ({"offset": "earliest"}, OFFSET_BEGINNING),
+        ({"offset": "latest"}, OFFSET_END),
+        ({"offset": 0}, 0),
+        ({"offset": 42}, 42),
+        ({"command_properties": [("auto.offset.reset", "earliest")]}, OFFSET_BEGINNING),
+    ],
+)
+def test_where_it_starts(options, offset):
+    assert assigned([0, 1, 2], partition=1, **options) == [(1, offset)]
+
+
+def test_a_partition_that_there_is_not_is_named():
+    with pytest.raises(UserError, match=r"topic orders has no partition 3: it has 2, from 0"):
+        assigned([0, 1], partition=3)
+
+
+def test_a_missing_topic_says_how_to_make_it():
+    with pytest.raises(UserError, match=r"no topic orders: create it with .*--topic orders"):
+        assigned([], KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART))
+
+
+def test_a_topic_that_cannot_be_read_says_why():
+    with pytest.raises(UserError, match=r"cannot read topic orders: Invalid topic"):
+        assigned([], KafkaError(KafkaError.TOPIC_EXCEPTION, "Broker: Invalid topic"))
+
+
+def test_a_misspelt_property_is_wrong_usage(capsys):
+    assert main(["consume", "--topic", "t", "--property", "print.keys=true"]) == 2
+    assert "print.key," in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["--topic", "t", "--offset", "-3"], ["--topic", "t", "--offset", "1", "--from-beginning"]],
+)
+def test_options_that_cannot_be_read_are_status_2(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["consume", *words])
+    assert ended.value.code == 2

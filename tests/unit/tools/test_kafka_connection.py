@@ -1,0 +1,142 @@
+"""Reaching brokers: addresses, the first contact, refusals, a controller that moves."""
+
+import argparse
+import socket
+from concurrent.futures import Future
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from cluster.model.errors import UserError
+from cluster.tools import kafka_connection
+from cluster.tools.arguments import UsageError
+from cluster.tools.kafka_connection import addresses, connect, explained, settled
+
+
+class FakeClient:
+    """Remembers its settings; answers, or says what is wrong."""
+
+    def __init__(self, settings: dict[str, object], problem: KafkaError | None = None) -> None:
+        self.settings = settings
+        self.problem = problem
+        self.asked = 0
+
+    def list_topics(self, topic: str | None = None, timeout: float = -1) -> None:
+        self.asked += 1
+        if self.problem is not None:
+            raise KafkaException(self.problem)
+
+
+def arguments(servers: str, *properties: tuple[str, str]) -> argparse.Namespace:
+    return argparse.Namespace(bootstrap_server=servers, command_properties=list(properties))
+
+
+@pytest.fixture
+def listener():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+@pytest.fixture
+def deaf():
+    """An address that refuses: bound, and nobody listens."""
+    with socket.socket() as bound:
+        bound.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{bound.getsockname()[1]}"
+
+
+def test_addresses_are_read_as_clients_read_them():
+    assert addresses("a:1, PLAINTEXT://b:2,[::1]:3,c,[::1]") == [
+        ("a", 1),
+        ("b", 2),
+        ("::1", 3),
+        ("c", 9092),
+        ("::1", 9092),
+    ]
+
+
+@pytest.mark.parametrize("servers", ["a:x", ":9092", "a:0", "a:70000"])
+def test_an_address_without_a_port_number_is_wrong_usage(servers):
+    with pytest.raises(UsageError, match="host:port"):
+        addresses(servers)
+
+
+def test_a_client_is_quiet_and_takes_what_the_command_line_says(listener):
+    args = arguments(listener, ("client.id", "mine"))
+    client = connect(FakeClient, args, "tool", {"acks": "all"})
+    assert client.settings["bootstrap.servers"] == listener
+    assert client.settings["log_level"] == 0
+    assert client.settings["client.id"] == "mine"
+    assert client.settings["acks"] == "all"
+    assert client.asked == 1
+
+
+def test_one_address_that_answers_is_enough(listener, deaf):
+    assert connect(FakeClient, arguments(f"{deaf},{listener}"), "tool").asked == 1
+
+
+def test_addresses_that_refuse_are_named(deaf):
+    with pytest.raises(UserError) as refused:
+        connect(FakeClient, arguments(deaf), "tool")
+    assert str(refused.value) == f"cannot connect to {deaf} (Connection refused)"
+
+
+def test_no_address_at_all_is_wrong_usage():
+    with pytest.raises(UsageError, match="host:port"):
+        connect(FakeClient, arguments(","), "tool")
+
+
+def test_a_listener_that_is_no_broker_is_named(listener):
+    silent = KafkaError(KafkaError._TRANSPORT, "Failed to get metadata: Local: Broker down")
+    with pytest.raises(UserError, match=f"no Kafka broker answered at {listener} within 5 s"):
+        connect(lambda settings: FakeClient(settings, silent), arguments(listener), "tool")
+
+
+def test_a_setting_that_the_client_refuses_is_wrong_usage(listener):
+    def refuse(settings: dict[str, object]) -> FakeClient:
+        raise KafkaException(KafkaError(KafkaError._INVALID_ARG, "No such property"))
+
+    with pytest.raises(UsageError, match="No such property"):
+        connect(refuse, arguments(listener), "tool")
+
+
+def test_reasons_do_not_say_which_library_noticed():
+    reason = "Unable to produce message: Broker: Message size too large"
+    assert explained(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, reason)) == "Message size too large"
+
+
+def answer(code: int | None) -> dict[str, Future[str]]:
+    future: Future[str] = Future()
+    if code is None:
+        future.set_result("done")
+    else:
+        future.set_exception(KafkaException(KafkaError(code)))
+    return {"orders": future}
+
+
+def test_a_request_follows_the_controller(monkeypatch):
+    monkeypatch.setattr(kafka_connection, "_POLL_S", 0)
+    answers = iter([answer(KafkaError.NOT_CONTROLLER), answer(None)])
+    client = FakeClient({})
+    assert settled(client, lambda: next(answers)) == "done"
+    assert client.asked == 1
+
+
+def test_other_refusals_are_final():
+    with pytest.raises(KafkaException) as refused:
+        settled(FakeClient({}), lambda: answer(KafkaError.TOPIC_ALREADY_EXISTS))
+    assert refused.value.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
+
+
+def test_patience_with_a_controller_that_never_settles_ends(monkeypatch):
+    monkeypatch.setattr(kafka_connection, "REQUEST_TIMEOUT_S", 0)
+    monkeypatch.setattr(kafka_connection, "_POLL_S", 0)
+    with pytest.raises(KafkaException):
+        settled(FakeClient({}), lambda: answer(KafkaError.NOT_CONTROLLER))
+
+
+def test_a_person_hears_when_no_broker_is_left(capsys):
+    kafka_connection._on_error(KafkaError(KafkaError._TRANSPORT))
+    assert capsys.readouterr().err == ""
+    kafka_connection._on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    assert capsys.readouterr().err == "warning: no broker answers; still trying\n"

@@ -1,0 +1,37 @@
+"""Values of options."""
+
+import argparse
+
+import pytest
+
+from cluster.tools.options import at_least_one, is_true, key_value, known_properties, not_negative
+
+
+def test_a_value_may_hold_the_equals_sign_and_may_be_empty():
+    assert key_value("key.separator==") == ("key.separator", "=")
+    assert key_value("null.literal=") == ("null.literal", "")
+
+
+@pytest.mark.parametrize("text", ["", "word", "=value"])
+def test_a_pair_needs_a_name_and_the_sign(text):
+    with pytest.raises(argparse.ArgumentTypeError):
+        key_value(text)
+
+
+def test_numbers_have_their_lowest():
+    assert at_least_one("1") == 1
+    assert not_negative("0") == 0
+    for read, text in ((at_least_one, "0"), (not_negative, "-1"), (at_least_one, "many")):
+        with pytest.raises(argparse.ArgumentTypeError):
+            read(text)
+
+
+def test_only_true_is_true():
+    assert is_true(" TRUE ")
+    assert not is_true("yes")
+
+
+def test_the_last_of_a_property_wins_and_a_misspelt_one_is_named():
+    assert known_properties([("a", "1"), ("a", "2")], {"a": ""}) == {"a": "2"}
+    with pytest.raises(ValueError, match=r"no property b; there are: a"):
+        known_properties([("b", "1")], {"a": ""})

@@ -1,0 +1,138 @@
+"""The console producer against a client that does what a test says."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from confluent_kafka import KafkaError, KafkaException
+
+from cluster.tools.line_reader import LineReader
+from cluster.tools.main import main
+from cluster.tools.produce import ConsoleProducer
+
+
+class FakeProducer:
+    """Takes records until its queue is full; delivers, or fails, what a flush finds."""
+
+    def __init__(self, *, queue: int = 100, failing: bytes = b"bad") -> None:
+        self.sent: list[tuple[str, bytes | None, bytes | None]] = []
+        self.waiting: list[tuple[bytes | None, Callable[..., None]]] = []
+        self.flush_count = 0
+        self.is_stuck = False
+        self._queue = queue
+        self._failing = failing
+
+    def produce(self, topic, value, key, headers, on_delivery) -> None:
+        if value == b"huge":
+            raise KafkaException(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE))
+        if len(self.waiting) >= self._queue:
+            raise BufferError
+        self.sent.append((topic, key, value))
+        self.waiting.append((value, on_delivery))
+
+    def poll(self, timeout: float) -> None:
+        if len(self.waiting) >= self._queue:
+            self._deliver()
+
+    def flush(self, timeout: float) -> int:
+        self.flush_count += 1
+        if not self.is_stuck:
+            self._deliver()
+        return len(self.waiting)
+
+    def _deliver(self) -> None:
+        done, self.waiting = self.waiting, []
+        for value, on_delivery in done:
+            if value == self._failing:
+                on_delivery(KafkaError(KafkaError._MSG_TIMED_OUT), None)
+
+
+VALUES = LineReader.from_properties([])
+KEYED = LineReader.from_properties([("parse.key", "true"), ("key.separator", ":")])
+
+
+def test_line_ends_are_not_part_of_a_record():
+    client = FakeProducer()
+    producer = ConsoleProducer(client, "orders", is_sync=False)
+    producer.send_all(VALUES, [b"a\n", b"b\r\n", b"\n", b"c"])
+    assert [value for _, _, value in client.sent] == [b"a", b"b", b"", b"c"]
+    assert client.flush_count == 0
+    assert producer.failure_count == 0
+
+
+def test_a_failed_delivery_is_one_line_with_its_number(capsys):
+    producer = ConsoleProducer(FakeProducer(), "orders", is_sync=False)
+    producer.send_all(VALUES, [b"a\n", b"bad\n", b"huge\n", b"c\n"])
+    producer.wait()
+    assert producer.failure_count == 2
+    assert capsys.readouterr().err.splitlines() == [
+        "error: line 3 was not delivered: Message size too large",
+        "error: line 2 was not delivered: Message timed out",
+    ]
+
+
+def test_each_record_is_awaited_where_that_is_asked_for():
+    client = FakeProducer()
+    ConsoleProducer(client, "orders", is_sync=True).send_all(VALUES, [b"a\n", b"b\n"])
+    assert client.flush_count == 2
+
+
+def test_a_full_queue_is_waited_for():
+    client = FakeProducer(queue=2)
+    ConsoleProducer(client, "orders", is_sync=False).send_all(
+        VALUES, [b"%d\n" % n for n in range(5)]
+    )
+    assert len(client.sent) == 5
+
+
+def test_a_line_that_cannot_be_read_ends_the_input(capsys):
+    client = FakeProducer()
+    producer = ConsoleProducer(client, "orders", is_sync=False)
+    producer.send_all(KEYED, [b"k:v\n", b"v\n", b"k:w\n"])
+    assert client.sent == [("orders", b"k", b"v")]
+    assert producer.failure_count == 1
+    assert capsys.readouterr().err == "error: No key separator found on line number 2: 'v'\n"
+
+
+def test_after_an_interrupt_the_undelivered_are_counted(capsys):
+    client = FakeProducer()
+    producer = ConsoleProducer(client, "orders", is_sync=False)
+    producer.send_all(VALUES, [b"a\n", b"b\n"])
+    client.is_stuck = True
+    producer.give_up()
+    assert producer.failure_count == 1
+    assert capsys.readouterr().err == "error: interrupted before 2 records were delivered\n"
+
+
+def test_what_an_interrupt_leaves_may_still_be_delivered():
+    producer = ConsoleProducer(FakeProducer(), "orders", is_sync=False)
+
+    def lines() -> Iterator[bytes]:
+        yield b"a\n"
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        producer.send_all(VALUES, lines())
+    producer.give_up()
+    assert producer.failure_count == 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--topic", "t", "--property", "parse.keys=true"],
+        ["--topic", "t", "--property", "key.separator="],
+    ],
+)
+def test_wrong_usage_is_status_2(words, capsys):
+    assert main(["produce", *words]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [[], ["--topic", "t", "--compression-codec", "rar"], ["--topic", "t", "--property", "x"]],
+)
+def test_options_that_cannot_be_read_are_status_2(words, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["produce", *words])
+    assert ended.value.code == 2
