@@ -26,6 +26,7 @@ from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.network.socket_server import Listener, SocketServer
 from cluster.brokers.pipeline import Pipeline
 from cluster.brokers.producer_ids import ProducerIds
+from cluster.brokers.quota_throttle import QuotaThrottle
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
@@ -185,7 +186,8 @@ class Broker:
             [handler.api.key for handler in HANDLERS],
         )
         self._control.counters = self._counters
-        self._pipeline = Pipeline(HANDLERS, self._services())
+        self._throttle = QuotaThrottle(self._quotas, self._loop)
+        self._pipeline = Pipeline(HANDLERS, self._services(), self._throttle)
 
     def _services(self) -> Services:
         settings = self._settings
@@ -208,6 +210,7 @@ class Broker:
                 )
             ),
             topic_settings=lambda overrides: topic_settings(settings, overrides),
+            quotas=self._quotas,
             fetch_max_bytes=settings[keys.FETCH_MAX_BYTES],
             api_versions=ApiVersionsAnswers(handler.api for handler in HANDLERS),
             counters=self._counters,

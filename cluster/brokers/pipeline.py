@@ -6,7 +6,7 @@ bug of ours is logged with its trace and closes it too, since no correct answer 
 
 import logging
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 from cluster.brokers.handlers.request import (
     NO_ANSWER,
@@ -15,20 +15,27 @@ from cluster.brokers.handlers.request import (
     RequestContext,
     Services,
 )
-from cluster.brokers.network.channel import Channel
+from cluster.brokers.network.channel import Channel, Outgoing
+from cluster.brokers.quota_throttle import QuotaThrottle, size_of
 from cluster.model.errors import PeerError
 from cluster.protocol.api import ApiKey
 from cluster.protocol.framing import parse_request_header
 
 log = logging.getLogger(__name__)
 
+_PRODUCE: Final = int(ApiKey.PRODUCE)
+_FETCH: Final = int(ApiKey.FETCH)
+
 
 class Pipeline:
     """Dispatches the requests of all channels of one broker."""
 
-    def __init__(self, handlers: Iterable[Handler], services: Services) -> None:
+    def __init__(
+        self, handlers: Iterable[Handler], services: Services, throttle: QuotaThrottle
+    ) -> None:
         self._handlers = {int(handler.api.key): handler for handler in handlers}
         self._services = services
+        self._throttle = throttle
         self._clock = services.clock
         self._counters = services.counters
 
@@ -55,12 +62,22 @@ class Pipeline:
                 f" ({handler.api.min_version}-{handler.api.max_version} are)"
             )
         context = RequestContext(
-            header.api_key, version, header.correlation_id, header.client_id, channel, self._send
+            header.api_key,
+            version,
+            header.correlation_id,
+            header.client_id,
+            channel,
+            self._send,
+            len(frame),
+            began_us,
         )
         try:
             request = handler.decode(version, frame, header.body_position)
             response = handler.handle(request, context, self._services)
-            if response is not PARKED:
+            if response is PARKED:
+                context.handled_us = self._clock.monotonic_us() - began_us
+                context.began_us = None
+            else:
                 self._send(context, response)
             if self._counters is not None:
                 self._counters.on_handled(header.api_key, self._clock.monotonic_us() - began_us)
@@ -71,8 +88,29 @@ class Pipeline:
             raise PeerError(f"internal error while handling {handler.api.key.name}") from error
 
     def _send(self, context: RequestContext, response: Any) -> None:
-        if response is NO_ANSWER:
-            context.channel.respond(None)
-            return
+        """Answer, and count what the request used: who is over a quota is held back afterwards."""
         handler = self._handlers[context.api_key]
-        context.channel.respond(handler.encode(context.version, context.correlation_id, response))
+        throttle = self._throttle
+        user, client_id = context.user, context.client_id or ""
+        began_us = context.began_us
+        handling_us = (
+            context.handled_us if began_us is None else self._clock.monotonic_us() - began_us
+        )
+        version, correlation_id = context.version, context.correlation_id
+        buffers: list[Outgoing] | None = None
+        if context.api_key == _FETCH:
+            buffers = handler.encode(version, correlation_id, response, 0)
+            delay = throttle.on_fetched(user, client_id, size_of(buffers), handling_us)
+            if delay.ms:
+                buffers = handler.encode(version, correlation_id, response, delay.ms)
+        else:
+            if context.api_key == _PRODUCE:
+                delay = throttle.on_produced(user, client_id, context.size_bytes, handling_us)
+            else:
+                delay = throttle.on_request(user, client_id, handling_us)
+            if response is not NO_ANSWER:
+                buffers = handler.encode(version, correlation_id, response, delay.ms)
+        if delay.ms:
+            throttle.respond(context.channel, user, client_id, buffers, delay)
+        else:
+            context.channel.respond(buffers)

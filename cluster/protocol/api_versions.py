@@ -17,6 +17,7 @@ MAX_VERSION: Final = 4
 _PREFIX: Final = struct.Struct(">ii")
 _CORRELATION: Final = struct.Struct(">i")
 _ENTRY: Final = struct.Struct(">hhh")
+_FIRST_TAGGED: Final = 3
 _TAGGED_ENTRY: Final = struct.Struct(">hhhx")
 
 
@@ -53,6 +54,14 @@ class ApiVersionsAnswers:
         known = 0 <= version < len(self._frames)
         frame = self._frames[version] if known else self._refusal
         return frame[:4] + _CORRELATION.pack(correlation_id) + frame[8:]
+
+
+def with_throttle_time(version: int, frame: bytes, throttle_ms: int) -> bytes:
+    """The frame of an answer with that throttle time; versions without one stay as they are."""
+    if not 1 <= version <= MAX_VERSION:
+        return frame
+    end = len(frame) - (1 if version >= _FIRST_TAGGED else 0)
+    return frame[: end - 4] + _CORRELATION.pack(throttle_ms) + frame[end:]
 
 
 def _frame(body: bytes) -> bytes:

@@ -1,10 +1,7 @@
 """The only place that reads the time. Pure code takes `now_ms` as an argument instead."""
 
 import time
-from typing import Final, Protocol
-
-busy_ns: Final = time.perf_counter_ns
-"""Nanoseconds of a clock that never jumps, for what a request costs; differences only."""
+from typing import Protocol
 
 
 class Clock(Protocol):

@@ -10,7 +10,7 @@ from typing import Final
 from cluster.brokers.handlers.request import Handler, RequestContext, Services
 from cluster.brokers.network.channel import Outgoing
 from cluster.protocol.api import Api, ApiKey
-from cluster.protocol.api_versions import MAX_VERSION
+from cluster.protocol.api_versions import MAX_VERSION, with_throttle_time
 
 API: Final = Api(ApiKey.API_VERSIONS, 0, MAX_VERSION)
 
@@ -25,8 +25,8 @@ def _decode(_version: int, _frame: memoryview, _position: int) -> None:
     return
 
 
-def _encode(_version: int, _correlation_id: int, frame: bytes) -> list[Outgoing]:
-    return [frame]
+def _encode(version: int, _correlation_id: int, frame: bytes, throttle_ms: int) -> list[Outgoing]:
+    return [with_throttle_time(version, frame, throttle_ms) if throttle_ms else frame]
 
 
 HANDLER: Final = Handler(API, handle, _decode, _encode)

@@ -13,6 +13,7 @@ from typing import Final
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
 from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext, Services
 from cluster.brokers.network.channel import Outgoing
+from cluster.brokers.quotas.entities import QuotaKind
 from cluster.brokers.replication.partition import Partition
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
@@ -101,7 +102,11 @@ def handle(request: FetchRequest, context: RequestContext, services: Services) -
 
 def _read_all(request: FetchRequest, context: RequestContext, services: Services) -> _Result:
     result = _Result()
-    budget = min(request.max_bytes, services.fetch_max_bytes)
+    # Never more than the quota admits at once, else the answer could never be sent.
+    admitted = services.quotas.max_value_in_window(
+        QuotaKind.FETCH, context.user, context.client_id or ""
+    )
+    budget = int(min(request.max_bytes, services.fetch_max_bytes, admitted))
     for topic in request.topics:
         name = _topic_name(topic.name, topic.topic_id, services)
         fetched = []
@@ -198,10 +203,13 @@ def _diverging_epoch(partition: Partition, wanted: FetchPartition) -> tuple[int,
     return None
 
 
-def _encode(version: int, correlation_id: int, answer: Answer) -> "list[Outgoing]":
-    topics, endpoints = answer
+def _encode(
+    version: int, correlation_id: int, answer: Answer, throttle_ms: int
+) -> "list[Outgoing]":
+    # A throttled fetch is answered empty: the bytes would be over the limit (KIP-219).
+    topics, endpoints = answer if throttle_ms == 0 else ([], [])
     packed: list[Outgoing] = pack_fetch_response(  # type: ignore[assignment]  # bytes and slices
-        version, correlation_id, topics, node_endpoints=endpoints
+        version, correlation_id, topics, throttle_time_ms=throttle_ms, node_endpoints=endpoints
     )
     return packed
 

@@ -23,7 +23,7 @@ from cluster.coordinator.controller.topic_plans import check_topic_name
 from cluster.model.cluster import PartitionState, TopicState
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.adapter import decode_request, encode_response
-from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.api import Api, ApiKey, is_flexible
 from cluster.protocol.messages import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -37,6 +37,8 @@ API: Final = Api(ApiKey.METADATA, 0, 13)
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 
 _CORRELATION: Final = struct.Struct(">i")
+_THROTTLE_TIME: Final = struct.Struct(">i")
+_FIRST_THROTTLE_TIME: Final = 3
 _REMEMBERED_MAX: Final = 256
 
 
@@ -196,8 +198,12 @@ def _decode(version: int, frame: memoryview, position: int) -> MetadataRequest:
     return request
 
 
-def _encode(_version: int, _correlation_id: int, frame: bytes) -> list[Outgoing]:
-    return [frame]
+def _encode(version: int, _correlation_id: int, frame: bytes, throttle_ms: int) -> list[Outgoing]:
+    if throttle_ms == 0 or version < _FIRST_THROTTLE_TIME:
+        return [frame]
+    # It is the first field, after size, correlation id and, in flexible versions, the tags.
+    position = 9 if is_flexible(ApiKey.METADATA, version) else 8
+    return [frame[:position] + _THROTTLE_TIME.pack(throttle_ms) + frame[position + 4 :]]
 
 
 HANDLER: Final = Handler(API, handle, _decode, _encode)

@@ -223,9 +223,9 @@ def _close_on_error(results: list[_TopicResult]) -> None:
                 )
 
 
-def _encode(version: int, correlation_id: int, answer: Answer) -> list[Outgoing]:
+def _encode(version: int, correlation_id: int, answer: Answer, throttle_ms: int) -> list[Outgoing]:
     results, endpoints = answer
-    return [pack_produce_response(version, correlation_id, results, 0, endpoints)]
+    return [pack_produce_response(version, correlation_id, results, throttle_ms, endpoints)]
 
 
 HANDLER: Final = Handler(API, handle, scan_produce_request, _encode)

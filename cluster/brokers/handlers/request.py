@@ -3,12 +3,15 @@
 import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Final, Protocol
 
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metric_counters import BrokerCounters
 from cluster.brokers.network.channel import Channel, Outgoing
 from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.entities import ANONYMOUS
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.config.settings import Settings
@@ -42,6 +45,18 @@ class RequestContext:
     client_id: str | None
     channel: Channel
     send: Callable[["RequestContext", Any], None]
+    size_bytes: int = 0
+    """Of the whole request, as quotas count it."""
+    began_us: int | None = None
+    """When the broker's thread took it up; None once it is parked."""
+    handled_us: int = 0
+    """How long the thread had it before it was parked."""
+
+    @property
+    def user(self) -> str:
+        """The principal of the connection."""
+        principal = self.channel.attachment
+        return principal if isinstance(principal, str) else ANONYMOUS
 
     @property
     def listener(self) -> str:
@@ -79,6 +94,7 @@ class Services:
     producer_ids: ProducerIdPort
     topic_settings: Callable[[Mapping[str, str]], Settings]
     """A topic's settings over the broker's; raises Refused(invalid_config)."""
+    quotas: ClientQuotas
     fetch_max_bytes: int
     api_versions: ApiVersionsAnswers
     counters: BrokerCounters | None
@@ -92,17 +108,24 @@ class Handler:
     api: Api
     handle: Callable[[Any, RequestContext, Services], Any]
     decode: Callable[[int, memoryview, int], Any]
-    encode: Callable[[int, int, Any], "list[Outgoing]"]
+    encode: Callable[[int, int, Any, int], "list[Outgoing]"]
+    """Version, correlation id, answer, throttle time in ms."""
 
 
 def adapted(api: Api, handle: Callable[[Any, RequestContext, Services], Any]) -> Handler:
     """A handler whose messages go through the protocol adapter."""
     key = int(api.key)
+
+    def encode(
+        version: int, correlation_id: int, response: Any, throttle_ms: int
+    ) -> "list[Outgoing]":
+        if throttle_ms:
+            response.throttle_time = timedelta(milliseconds=throttle_ms)
+        return [encode_response(key, version, correlation_id, response)]
+
     return Handler(
         api,
         handle,
         lambda version, frame, position: decode_request(key, version, frame, position),
-        lambda version, correlation_id, response: [
-            encode_response(key, version, correlation_id, response)
-        ],
+        encode,
     )

@@ -26,6 +26,9 @@ DEFAULT: Final = DefaultName.DEFAULT
 
 Name = str | DefaultName
 
+ANONYMOUS: Final = "ANONYMOUS"
+"""The user of a connection that has not proved another (QTA1)."""
+
 QUOTA_KEYS: Final[dict[str, QuotaKind]] = {
     "producer_byte_rate": QuotaKind.PRODUCE,
     "consumer_byte_rate": QuotaKind.FETCH,

@@ -22,7 +22,12 @@ SERVED: dict[int, tuple[int, int]] = {
     20: (1, 6),
     22: (0, 5),
     32: (1, 4),
+    33: (0, 2),
     37: (0, 3),
+    44: (0, 1),
+    48: (0, 1),
+    49: (0, 1),
+    50: (0, 0),
     60: (0, 2),
 }
 """Versions of each API that has version-free messages."""
