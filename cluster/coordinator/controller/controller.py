@@ -5,6 +5,7 @@ a plan is always made from the state that the registry holds.
 """
 
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
@@ -128,7 +129,12 @@ class Controller:
             return Plan(), Outcome(ErrorCode.invalid_update_version)
         candidates = set(self.state.brokers) - self._shutting_down
         added = set(isr) - set(state.isr)
-        if not added <= candidates or not set(isr) <= set(state.replicas) or broker not in isr:
+        if (
+            not added <= candidates
+            or not set(isr) <= set(state.replicas)
+            or len(set(isr)) != len(isr)
+            or broker not in isr
+        ):
             return Plan(), Outcome(ErrorCode.ineligible_replica)
         new_state = PartitionState(
             state.replicas,
@@ -178,12 +184,13 @@ class Controller:
         """Enlarge topics to a total count of partitions; the outcome by name."""
         plan = Plan()
         outcomes: dict[str, Outcome] = {}
+        times = Counter(name for name, _, _ in topics)
         for name, total_count, assignments in topics:
             try:
-                if name in outcomes:
+                if times[name] > 1:
                     raise Refused(ErrorCode.invalid_request, "Duplicate topic name.")
                 added = plan_more_partitions(
-                    self.state, name, total_count, assignments, self._random
+                    self.state, name, total_count, assignments, self._random, len(plan.added)
                 )
             except Refused as refused:
                 outcomes[name] = Outcome(refused.code, refused.detail)

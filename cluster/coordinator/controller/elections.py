@@ -36,11 +36,14 @@ def elect(
 def move_away(
     state: PartitionState, leaving: BrokerId, live: Collection[BrokerId]
 ) -> PartitionState | None:
-    """The state after controlled shutdown of one broker; None if nobody can take its place."""
+    """The state after controlled shutdown of one broker; None if nobody can take its place.
+
+    `live` leaves out every broker that is about to stop, so one that still leads goes too.
+    """
     others = tuple(broker for broker in state.isr if broker != leaving and broker in live)
     if not others or leaving not in state.isr:
         return None
-    leader = _first_of(state.replicas, others) if state.leader == leaving else state.leader
+    leader = state.leader if state.leader in others else _first_of(state.replicas, others)
     return _changed(state, leader, others)
 
 

@@ -6,6 +6,7 @@ CreatePartitions).
 
 import re
 import uuid
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
@@ -19,6 +20,8 @@ from cluster.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicPartit
 
 TOPIC_NAME_LENGTH_MAX: Final = 249
 """A topic name with its partition number is a directory name of at most 255 bytes."""
+PARTITIONS_PER_REQUEST_MAX: Final = 10_000
+"""As Kafka's controller: a larger count is a slip of somebody's finger."""
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -64,12 +67,21 @@ def check_topic_name(name: str) -> None:
 
 
 def plan_new_topic(
-    state: ClusterState, new: NewTopic, rules: TopicRules, random: Random, topic_id: uuid.UUID
+    state: ClusterState,
+    new: NewTopic,
+    rules: TopicRules,
+    random: Random,
+    topic_id: uuid.UUID,
+    planned: Sequence[TopicState] = (),
 ) -> TopicState:
-    """The topic as it will be, with leaders. Raises Refused with the code for the client."""
+    """The topic as it will be, with leaders. Raises Refused with the code for the client.
+
+    `planned` are the topics that the same request creates before it.
+    """
     check_topic_name(new.name)
-    _check_is_new(state, new.name)
+    _check_is_new(new.name, [*state.topics, *(topic.name for topic in planned)])
     rules.check_configs(new.configs)
+    planned_count = sum(len(topic.partitions) for topic in planned)
     racks = {broker.id: broker.rack for broker in state.brokers.values()}
     if new.assignment:
         if new.partition_count != -1 or new.replication_factor != -1:
@@ -79,14 +91,15 @@ def plan_new_topic(
                 " Both cannot be used at the same time.",
             )
         assignment = dict(new.assignment)
+        _check_count(planned_count + len(assignment))
         _check_assignment(assignment, 0, racks)
     else:
         count, factor = new.partition_count, new.replication_factor
+        if count == -1:
+            count = rules.default_partition_count
+        _check_count(planned_count + count)
         assignment = assign_replicas(
-            racks,
-            rules.default_partition_count if count == -1 else count,
-            rules.default_replication_factor if factor == -1 else factor,
-            random,
+            racks, count, rules.default_replication_factor if factor == -1 else factor, random
         )
     return TopicState(
         new.name,
@@ -102,8 +115,12 @@ def plan_more_partitions(
     total_count: int,
     assignments: Sequence[tuple[BrokerId, ...]] | None,
     random: Random,
+    planned_count: int = 0,
 ) -> dict[TopicPartition, PartitionState]:
-    """The partitions to add so that the topic has `total_count`. Raises Refused."""
+    """The partitions to add so that the topic has `total_count`. Raises Refused.
+
+    `planned_count` partitions are added by the same request already.
+    """
     topic = state.topics.get(name)
     if topic is None:
         raise Refused(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
@@ -116,6 +133,7 @@ def plan_more_partitions(
             " not be an increase."
         )
         raise Refused(ErrorCode.invalid_partitions, reason)
+    _check_count(planned_count + total_count - existing)
     racks = {broker.id: broker.rack for broker in state.brokers.values()}
     first_replicas = topic.partitions[0].replicas
     if assignments is None:
@@ -153,12 +171,12 @@ def plan_create_topics(
     plan = Plan()
     outcomes: dict[str, Outcome] = {}
     planned: dict[str, TopicState] = {}
-    names = [topic.name for topic in topics]
+    times = Counter(topic.name for topic in topics)
     for new in topics:
         try:
-            if names.count(new.name) > 1:
+            if times[new.name] > 1:
                 raise Refused(ErrorCode.invalid_request, "Duplicate topic name.")
-            topic = plan_new_topic(state, new, rules, random, new_topic_id())
+            topic = plan_new_topic(state, new, rules, random, new_topic_id(), plan.created)
         except Refused as refused:
             outcomes[new.name] = Outcome(refused.code, refused.detail)
         else:
@@ -168,13 +186,20 @@ def plan_create_topics(
     return plan, outcomes, planned
 
 
-def _check_is_new(state: ClusterState, name: str) -> None:
-    if name in state.topics:
+def _check_count(partition_count: int) -> None:
+    if partition_count > PARTITIONS_PER_REQUEST_MAX:
+        raise Refused(
+            ErrorCode.policy_violation, "Excessively large number of partitions per request."
+        )
+
+
+def _check_is_new(name: str, existing: Sequence[str]) -> None:
+    if name in existing:
         raise Refused(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
     # Metric names replace '.' by '_', so two such topics would share their metrics.
     if "." in name or "_" in name:
         flat = name.replace(".", "_")
-        twin = next((other for other in state.topics if other.replace(".", "_") == flat), None)
+        twin = next((other for other in existing if other.replace(".", "_") == flat), None)
         if twin is not None:
             raise Refused(
                 ErrorCode.invalid_topic_exception,

@@ -1,0 +1,372 @@
+"""The controller's plans, event by event."""
+
+import uuid
+from random import Random
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from cluster.coordinator.controller.controller import Controller
+from cluster.coordinator.controller.plan import Plan
+from cluster.coordinator.controller.topic_plans import NewTopic, TopicRules
+from cluster.model.cluster import BrokerRegistration, ClusterState
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import (
+    NO_BROKER,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    PartitionEpoch,
+    TopicPartition,
+)
+from tests.support.cluster_states import a_broker, a_cluster, a_partition, a_topic
+
+ORDERS_0 = TopicPartition("orders", 0)
+
+
+def a_controller(state: ClusterState) -> Controller:
+    return Controller(
+        ControllerEpoch(5),
+        state,
+        TopicRules(1, 1, lambda configs: None),
+        Random(1),
+        lambda configs: configs.get("unclean.leader.election.enable") == "true",
+    )
+
+
+def brokers(*numbers: int, again: tuple[int, ...] = ()) -> list[BrokerRegistration]:
+    """Registrations; those `again` are back with a new epoch."""
+    return [a_broker(number, 200 if number in again else 100) for number in numbers]
+
+
+def leaders(plan: Plan) -> dict[str, int]:
+    return {str(partition): state.leader for partition, state in plan.changed.items()}
+
+
+# Takeover
+
+
+def test_at_takeover_live_leaders_go_on_and_dead_ones_are_replaced():
+    controller = a_controller(
+        a_cluster(
+            [],
+            a_topic(
+                "orders",
+                a_partition([1, 2], leader_epoch=3, partition_epoch=3),
+                a_partition([2, 1], leader_epoch=3, partition_epoch=3),
+                a_partition([3, 1], [3]),
+            ),
+        )
+    )
+    plan = controller.on_takeover(brokers(1, 3))
+    assert leaders(plan) == {"orders-0": 1, "orders-1": 1}
+    assert plan.changed[ORDERS_0].isr == (1,)
+    assert plan.changed[ORDERS_0].leader_epoch == 3
+    assert plan.changed[TopicPartition("orders", 1)].leader_epoch == 4
+    assert set(controller.state.brokers) == {1, 3}
+
+
+def test_at_takeover_partitions_without_a_state_get_one():
+    state = a_cluster([], a_topic("orders", a_partition([1, 2], leader=-1, partition_epoch=-1)))
+    plan = a_controller(state).on_takeover(brokers(2))
+    assert leaders(plan) == {"orders-0": 2}
+    assert plan.changed[ORDERS_0].isr == (2,)
+    assert plan.changed[ORDERS_0].partition_epoch == 0
+
+
+# Brokers
+
+
+def test_a_broker_that_is_lost_loses_its_leaderships():
+    controller = a_controller(a_cluster([1, 2, 3], a_topic("orders", a_partition([1, 2, 3]))))
+    plan, joined = controller.on_brokers_changed(brokers(2, 3))
+    assert leaders(plan) == {"orders-0": 2}
+    assert plan.changed[ORDERS_0].isr == (2, 3)
+    assert joined == []
+
+
+def test_a_broker_that_is_new_leads_what_waited_for_it():
+    state = a_cluster([2], a_topic("orders", a_partition([1, 2], [1], leader=-1)))
+    controller = a_controller(state)
+    plan, joined = controller.on_brokers_changed(brokers(1, 2))
+    assert leaders(plan) == {"orders-0": 1}
+    assert joined == [1]
+
+
+def test_a_broker_that_was_away_between_two_looks_loses_its_leaderships():
+    controller = a_controller(a_cluster([1, 2], a_topic("orders", a_partition([1, 2]))))
+    plan, joined = controller.on_brokers_changed(brokers(1, 2, again=(1,)))
+    assert leaders(plan) == {"orders-0": 2}
+    assert plan.changed[ORDERS_0].isr == (2,)
+    assert joined == [1]
+
+
+def test_a_sole_replica_that_was_away_leads_again_in_a_new_epoch_by_one_write():
+    state = a_cluster([1], a_topic("orders", a_partition([1], partition_epoch=7, leader_epoch=4)))
+    plan, joined = a_controller(state).on_brokers_changed(brokers(1, again=(1,)))
+    assert leaders(plan) == {"orders-0": 1}
+    assert plan.changed[ORDERS_0].leader_epoch > 4
+    assert plan.changed[ORDERS_0].partition_epoch == 8
+    assert joined == [1]
+
+
+def test_no_change_of_brokers_plans_nothing():
+    controller = a_controller(a_cluster([1, 2], a_topic("orders", a_partition([1, 2]))))
+    plan, joined = controller.on_brokers_changed(brokers(1, 2))
+    assert plan.is_empty
+    assert joined == []
+
+
+def test_only_topics_that_allow_it_get_an_unclean_leader():
+    unclean = {"unclean.leader.election.enable": "true"}
+    state = a_cluster(
+        [1, 2],
+        a_topic("clean", a_partition([1, 2], [1])),
+        a_topic("unclean", a_partition([1, 2], [1]), configs=unclean),
+    )
+    plan, _ = a_controller(state).on_brokers_changed(brokers(2))
+    assert leaders(plan) == {"clean-0": NO_BROKER, "unclean-0": 2}
+
+
+# Controlled shutdown
+
+
+def test_controlled_shutdown_moves_leaderships_and_leaves_the_isr():
+    state = a_cluster(
+        [1, 2], a_topic("orders", a_partition([1, 2]), a_partition([2, 1]), a_partition([1]))
+    )
+    plan = a_controller(state).on_controlled_shutdown(BrokerId(1))
+    assert leaders(plan) == {"orders-0": 2, "orders-1": 2}
+    assert {state.isr for state in plan.changed.values()} == {(2,)}
+
+
+def test_what_stops_gets_nothing_and_joins_no_isr_until_it_is_back():
+    controller = a_controller(a_cluster([1, 2, 3], a_topic("orders", a_partition([1, 2, 3]))))
+    controller.on_controlled_shutdown(BrokerId(2)).apply(controller.state)
+    plan = controller.on_controlled_shutdown(BrokerId(1))
+    assert leaders(plan) == {"orders-0": 3}
+    plan.apply(controller.state)
+    state = controller.state.partition(ORDERS_0)
+
+    def propose() -> ErrorCode:
+        current = controller.state.partition(ORDERS_0)
+        _, outcome = controller.on_isr_proposed(
+            BrokerId(3),
+            ORDERS_0,
+            (BrokerId(3), BrokerId(1)),
+            current.leader_epoch,
+            current.partition_epoch,
+        )
+        return outcome.code
+
+    assert state.isr == (3,)
+    assert propose() is ErrorCode.ineligible_replica
+    controller.on_brokers_changed(brokers(1, 2, 3, again=(1,)))[0].apply(controller.state)
+    assert propose() is ErrorCode.none
+
+
+# In-sync replicas
+
+
+@pytest.mark.parametrize(
+    ("broker", "partition", "isr", "leader_epoch", "partition_epoch", "code"),
+    [
+        (1, "unknown", (1,), 2, 5, ErrorCode.unknown_topic_or_partition),
+        (2, "orders", (1,), 2, 5, ErrorCode.fenced_leader_epoch),
+        (1, "orders", (1,), 1, 5, ErrorCode.fenced_leader_epoch),
+        (1, "orders", (1,), 3, 5, ErrorCode.not_controller),
+        (1, "orders", (1,), 2, 4, ErrorCode.invalid_update_version),
+        (1, "orders", (1,), 2, 6, ErrorCode.invalid_update_version),
+        (1, "orders", (1, 3), 2, 5, ErrorCode.ineligible_replica),  # is not alive
+        (1, "orders", (1, 4), 2, 5, ErrorCode.ineligible_replica),  # is no replica
+        (1, "orders", (2,), 2, 5, ErrorCode.ineligible_replica),  # does not hold the leader
+        (1, "orders", (1, 1), 2, 5, ErrorCode.ineligible_replica),
+        (1, "orders", (), 2, 5, ErrorCode.ineligible_replica),
+    ],
+)
+def test_a_proposal_that_is_fenced(broker, partition, isr, leader_epoch, partition_epoch, code):
+    state = a_cluster([1, 2, 4], a_topic("orders", a_partition([1, 2, 3], [1, 2], 1, 2, 5)))
+    plan, outcome = a_controller(state).on_isr_proposed(
+        BrokerId(broker),
+        TopicPartition(partition, 0),
+        tuple(map(BrokerId, isr)),
+        LeaderEpoch(leader_epoch),
+        PartitionEpoch(partition_epoch),
+    )
+    assert outcome.code is code
+    assert plan.is_empty
+
+
+@pytest.mark.parametrize("isr", [(1,), (1, 2, 3), (1, 2)])
+def test_a_proposal_that_is_taken_over(isr):
+    state = a_cluster([1, 2, 3], a_topic("orders", a_partition([1, 2, 3], [1, 2], 1, 2, 5)))
+    plan, outcome = a_controller(state).on_isr_proposed(
+        BrokerId(1), ORDERS_0, tuple(map(BrokerId, isr)), LeaderEpoch(2), PartitionEpoch(5)
+    )
+    assert outcome.code is ErrorCode.none
+    assert plan.changed == {ORDERS_0: a_partition([1, 2, 3], isr, 1, 2, 6)}
+
+
+def test_a_dead_member_may_stay_until_it_is_the_leader_s_turn_to_shrink():
+    state = a_cluster([1], a_topic("orders", a_partition([1, 2, 3], [1, 2, 3], 1, 2, 5)))
+    _, outcome = a_controller(state).on_isr_proposed(
+        BrokerId(1), ORDERS_0, (BrokerId(1), BrokerId(2)), LeaderEpoch(2), PartitionEpoch(5)
+    )
+    assert outcome.code is ErrorCode.none
+
+
+# Topics
+
+
+def test_created_topics_are_in_the_state_once_the_plan_is_applied():
+    controller = a_controller(a_cluster([1]))
+    plan, outcomes, planned = controller.create_topics([NewTopic("t")])
+    assert controller.state.topics == {}
+    plan.apply(controller.state)
+    assert outcomes["t"].code is ErrorCode.none
+    assert controller.state.topics == planned
+    assert controller.state.topic_name(planned["t"].topic_id) == "t"
+
+
+def test_topics_are_deleted_by_name_or_id_and_each_once():
+    orders, bills = a_topic("orders", a_partition([1])), a_topic("bills", a_partition([1]))
+    controller = a_controller(a_cluster([1], orders, bills))
+    stranger = uuid.uuid4()
+    plan, outcomes = controller.delete_topics(
+        [
+            ("orders", None),
+            (None, bills.topic_id),
+            ("orders", None),
+            ("unknown", None),
+            (None, stranger),
+            (None, None),
+        ]
+    )
+    assert plan.deleted == ["orders", "bills"]
+    assert [(name, topic_id, outcome.code.name) for name, topic_id, outcome in outcomes] == [
+        ("orders", orders.topic_id, "none"),
+        ("bills", bills.topic_id, "none"),
+        ("orders", None, "invalid_request"),
+        ("unknown", None, "unknown_topic_or_partition"),
+        (None, stranger, "unknown_topic_id"),
+        (None, None, "unknown_topic_id"),
+    ]
+    plan.apply(controller.state)
+    assert controller.state.topics == {}
+
+
+def test_topics_are_enlarged_each_with_its_own_outcome():
+    controller = a_controller(
+        a_cluster([1, 2], a_topic("orders", a_partition([1])), a_topic("bills", a_partition([2])))
+    )
+    plan, outcomes = controller.create_partitions([("orders", 3, None), ("unknown", 3, None)])
+    assert [str(partition) for partition in plan.added] == ["orders-1", "orders-2"]
+    assert outcomes["orders"].code is ErrorCode.none
+    assert outcomes["unknown"].code is ErrorCode.unknown_topic_or_partition
+    plan.apply(controller.state)
+    assert len(controller.state.topics["orders"].partitions) == 3
+    assert [t.name for t in plan.touched_topics(controller.state)] == ["orders"]
+
+
+def test_a_topic_asked_for_twice_is_not_enlarged():
+    controller = a_controller(a_cluster([1], a_topic("orders", a_partition([1]))))
+    plan, outcomes = controller.create_partitions([("orders", 3, None), ("orders", 4, None)])
+    assert outcomes["orders"].code is ErrorCode.invalid_request
+    assert plan.is_empty
+
+
+def test_an_applied_plan_tells_only_what_changed():
+    controller = a_controller(
+        a_cluster([1, 2], a_topic("orders", a_partition([1, 2]), a_partition([2])))
+    )
+    plan, _ = controller.on_brokers_changed(brokers(2))
+    plan.apply(controller.state)
+    (touched,) = plan.touched_topics(controller.state)
+    assert list(touched.partitions) == [0]
+    assert len(controller.state.topics["orders"].partitions) == 2
+
+
+class AnyEvents(RuleBasedStateMachine):
+    """Whatever happens, in whatever order, the state keeps its promises."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.controller = a_controller(a_cluster([]))
+        self.epochs = dict.fromkeys(range(4), 100)
+        self.live = {0, 1, 2, 3}
+        self.best: dict[TopicPartition, tuple[int, int]] = {}
+        self.leaders: dict[tuple[TopicPartition, int], int] = {}
+        self._carry_out(self.controller.on_takeover(self._registrations()))
+
+    def _registrations(self) -> list[BrokerRegistration]:
+        return [a_broker(number, self.epochs[number]) for number in sorted(self.live)]
+
+    def _carry_out(self, plan: Plan) -> None:
+        for partition, new in plan.changed.items():
+            old = self.controller.state.partition(partition)
+            assert old is not None
+            assert new.partition_epoch == old.partition_epoch + 1
+            assert new.replicas == old.replicas
+        plan.apply(self.controller.state)
+
+    @rule(number=st.integers(0, 3))
+    def lose(self, number):
+        self.live.discard(number)
+        self._carry_out(self.controller.on_brokers_changed(self._registrations())[0])
+
+    @rule(number=st.integers(0, 3), bounce=st.booleans())
+    def come(self, number, bounce):
+        if number not in self.live or bounce:
+            self.epochs[number] += 1
+        self.live.add(number)
+        self._carry_out(self.controller.on_brokers_changed(self._registrations())[0])
+
+    @rule(number=st.integers(0, 3))
+    def shut_down(self, number):
+        self._carry_out(self.controller.on_controlled_shutdown(BrokerId(number)))
+
+    @precondition(lambda self: self.live and len(self.controller.state.topics) < 4)
+    @rule(data=st.data())
+    def create(self, data):
+        name = f"t{len(self.controller.state.topics)}"
+        factor = data.draw(st.integers(1, len(self.live)))
+        plan, outcomes, _ = self.controller.create_topics([NewTopic(name, 2, factor)])
+        assert outcomes[name].code is ErrorCode.none
+        self._carry_out(plan)
+
+    @precondition(lambda self: self.controller.state.topics)
+    @rule(data=st.data())
+    def propose(self, data):
+        partition, state = data.draw(st.sampled_from(list(self.controller.state.partitions())))
+        others = data.draw(st.lists(st.sampled_from(state.replicas), unique=True))
+        isr = tuple(dict.fromkeys([state.leader, *others]))
+        plan, _ = self.controller.on_isr_proposed(
+            state.leader, partition, isr, state.leader_epoch, state.partition_epoch
+        )
+        self._carry_out(plan)
+
+    @invariant()
+    def states_are_sound(self):
+        for partition, state in self.controller.state.partitions():
+            assert state.isr
+            assert len(set(state.isr)) == len(state.isr)
+            assert set(state.isr) <= set(state.replicas)
+            if state.has_leader:
+                assert state.leader in state.isr
+                assert state.leader in self.live
+                assert self.leaders.setdefault((partition, state.leader_epoch), state.leader) == (
+                    state.leader
+                )
+            else:
+                assert not set(state.isr) & self.live
+            epochs = (int(state.leader_epoch), int(state.partition_epoch))
+            before = self.best.get(partition, (0, 0))
+            assert epochs[0] >= before[0]
+            assert epochs[1] >= before[1]
+            self.best[partition] = epochs
+
+
+TestAnyEvents = AnyEvents.TestCase
+TestAnyEvents.settings = settings(deadline=None, max_examples=60, stateful_step_count=30)

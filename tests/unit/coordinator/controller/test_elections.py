@@ -1,0 +1,145 @@
+"""Who leads when brokers come and go: every case, and what always holds."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.coordinator.controller.elections import elect, elect_all, move_away
+from cluster.model.cluster import PartitionState
+from cluster.model.ids import NO_BROKER, BrokerId
+from tests.support.cluster_states import a_cluster, a_partition, a_topic
+
+
+def live(*numbers: int) -> set[BrokerId]:
+    return set(map(BrokerId, numbers))
+
+
+@pytest.mark.parametrize(
+    ("replicas", "isr", "leader", "alive", "unclean", "expected_leader", "expected_isr"),
+    [
+        # the leader is gone: the next in-sync replica in assignment order
+        ([1, 2, 3], [1, 2, 3], 1, [2, 3], False, 2, (2, 3)),
+        ([1, 2, 3], [1, 3, 2], 1, [2, 3], False, 2, (3, 2)),
+        ([1, 2, 3], [1, 3], 1, [2, 3], False, 3, (3,)),
+        # a follower is gone: it leaves the ISR
+        ([1, 2, 3], [1, 2, 3], 1, [1, 3], False, 1, (1, 3)),
+        # a live leader that is not the preferred one goes on
+        ([1, 2, 3], [3, 2], 2, [1, 2], False, 2, (2,)),
+        # nobody in sync is alive: no leader, and the ISR says who may lead again
+        ([1, 2, 3], [1, 2], 1, [3], False, -1, (1, 2)),
+        ([1, 2, 3], [1], 1, [], False, -1, (1,)),
+        # unless unclean elections are allowed
+        ([1, 2, 3], [1], 1, [3], True, 3, (3,)),
+        ([1, 2, 3], [1], 1, [3, 2], True, 2, (2,)),
+        ([1, 2, 3], [1], 1, [], True, -1, (1,)),
+        # an in-sync replica is preferred to an unclean one
+        ([1, 2, 3], [1, 3], 1, [2, 3], True, 3, (3,)),
+        # it comes back
+        ([1, 2, 3], [1, 2], -1, [2, 3], False, 2, (2,)),
+        ([1, 2, 3], [1], -1, [1, 2, 3], False, 1, (1,)),
+    ],
+)
+def test_an_election(replicas, isr, leader, alive, unclean, expected_leader, expected_isr):
+    before = a_partition(replicas, isr, leader, leader_epoch=7, partition_epoch=20)
+    after = elect(before, live(*alive), unclean=unclean)
+    assert after is not None
+    assert (after.leader, after.isr, after.replicas) == (
+        expected_leader,
+        expected_isr,
+        before.replicas,
+    )
+    assert after.leader_epoch == (7 if expected_leader == leader else 8)
+    assert after.partition_epoch == 21
+
+
+@pytest.mark.parametrize(
+    ("isr", "leader", "alive"),
+    [([1, 2], 1, [1, 2, 3]), ([1, 2], 1, [1, 2]), ([1, 2], -1, [3]), ([2], 2, [2, 3])],
+)
+def test_nothing_changes_where_nothing_must(isr, leader, alive):
+    assert elect(a_partition([1, 2, 3], isr, leader), live(*alive), unclean=False) is None
+
+
+@pytest.mark.parametrize(
+    ("isr", "leader", "leaving", "others", "expected_leader", "expected_isr"),
+    [
+        ([1, 2, 3], 1, 1, [2, 3], 2, (2, 3)),
+        ([1, 3, 2], 1, 1, [2, 3], 2, (3, 2)),
+        ([1, 2, 3], 1, 2, [1, 3], 1, (1, 3)),
+        ([1, 2, 3], 1, 1, [3], 3, (3,)),
+        # a leader that is about to stop as well, and could not be replaced before
+        ([1, 2, 3], 1, 2, [3], 3, (3,)),
+    ],
+)
+def test_a_broker_that_stops_gives_away_what_others_can_take(
+    isr, leader, leaving, others, expected_leader, expected_isr
+):
+    before = a_partition([1, 2, 3], isr, leader, leader_epoch=4, partition_epoch=9)
+    after = move_away(before, BrokerId(leaving), live(*others))
+    assert after is not None
+    assert (after.leader, after.isr) == (expected_leader, expected_isr)
+    assert after.leader_epoch == (4 if expected_leader == leader else 5)
+    assert after.partition_epoch == 10
+
+
+@pytest.mark.parametrize(
+    ("isr", "leader", "leaving", "others"),
+    [([1], 1, 1, [2, 3]), ([1, 2], 1, 1, [3]), ([1, 2], 1, 3, [1, 2])],
+)
+def test_it_keeps_what_nobody_can_take(isr, leader, leaving, others):
+    before = a_partition([1, 2, 3], isr, leader)
+    assert move_away(before, BrokerId(leaving), live(*others)) is None
+
+
+def test_all_partitions_of_all_topics_are_looked_at():
+    cluster = a_cluster(
+        [2],
+        a_topic("clean", a_partition([1, 2], [1]), a_partition([2, 1])),
+        a_topic("unclean", a_partition([1, 2], [1]), a_partition([2], [2])),
+    )
+    changed = elect_all(cluster, live(2), {"unclean"})
+    assert {str(partition): (s.leader, s.isr) for partition, s in changed.items()} == {
+        "clean-0": (NO_BROKER, (1,)),
+        "clean-1": (2, (2,)),
+        "unclean-0": (2, (2,)),
+    }
+
+
+@st.composite
+def states(draw: st.DrawFn) -> PartitionState:
+    replicas = draw(st.lists(st.integers(0, 6), min_size=1, max_size=5, unique=True))
+    isr = draw(st.lists(st.sampled_from(replicas), min_size=1, unique=True))
+    leader = draw(st.sampled_from([*isr, -1]))
+    return a_partition(replicas, isr, leader, draw(st.integers(0, 9)), draw(st.integers(0, 9)))
+
+
+@given(states(), st.sets(st.integers(0, 6).map(BrokerId)), st.booleans())
+def test_what_every_election_keeps_to(before, alive, unclean):
+    after = elect(before, alive, unclean=unclean)
+    if after is None:
+        assert before.leader in alive or before.leader == NO_BROKER
+        return
+    assert after.isr
+    assert set(after.isr) <= set(after.replicas)
+    if after.has_leader:
+        assert after.leader in after.isr
+        assert set(after.isr) <= alive
+        if not unclean:
+            assert after.leader in before.isr
+            assert set(after.isr) <= set(before.isr)
+    else:
+        assert not alive & set(before.isr)
+        assert after.isr == before.isr
+    assert after.partition_epoch == before.partition_epoch + 1
+    assert after.leader_epoch == before.leader_epoch + (after.leader != before.leader)
+    assert elect(after, alive, unclean=unclean) is None
+
+
+@given(states(), st.sets(st.integers(0, 6).map(BrokerId)))
+def test_what_every_controlled_shutdown_keeps_to(before, alive):
+    leaving = before.replicas[0]
+    after = move_away(before, leaving, alive - {leaving})
+    if after is not None:
+        assert leaving not in after.isr
+        assert after.leader in after.isr
+        assert set(after.isr) <= set(before.isr)
