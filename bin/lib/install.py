@@ -4,16 +4,26 @@ Called by venv.sh with the project folder, a checksum of those two files and the
 A lock serializes simultaneous first uses; an interrupted attempt is thrown away and made again.
 """
 
+import contextlib
 import fcntl
+import os
+import queue
+import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 import venv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+SIZES = {"rollup": "about 520 MB to download, once", "rollup-java": "35 MB"}
+"""Of the extras that a person waits for."""
+LARGE_MB = 20
+TICK_S = 0.5
 
 
 def main(root: Path, checksum: str, sets: list[str]) -> int:
@@ -58,19 +68,24 @@ def install(root: Path, checksum: str, sets: list[str], lock: int) -> int:
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
     extras = {"core": project["dependencies"], **project["optional-dependencies"]}
     wanted = [requirement for name in sets for requirement in extras[name]]
-    (folder / ".unfinished").touch()
-    with phase(f"Installing {len(wanted)} packages ({', '.join(sets)})"):
-        status = subprocess.run(
+    # A cluster may be running on an environment that only lacks an extra: that is never thrown away.
+    is_core = "core" in sets
+    if is_core:
+        (folder / ".unfinished").touch()
+    names = ", ".join(f"{name}: {SIZES[name]}" if name in SIZES else name for name in sets)
+    with phase(f"Installing {len(wanted)} packages ({names})"):
+        status = run_pip(
             [
                 *(folder / "bin" / "python", "-m", "pip", "install"),
-                *("--quiet", "--no-input", "--disable-pip-version-check", "--prefer-binary"),
+                *("--no-input", "--disable-pip-version-check", "--prefer-binary"),
+                *("--progress-bar", "off"),
                 *("--constraint", root / "etc" / "constraints.txt"),
                 *wanted,
             ],
-            stdout=sys.stderr,
-            pass_fds=[lock],  # pip keeps the lock if this process is killed
-        ).returncode
-    if status >= 0:  # pip itself gave up, and leaves the environment as it was
+            folder / ".downloads",
+            lock,
+        )
+    if is_core and status >= 0:  # pip itself gave up, and leaves the environment as it was
         (folder / ".unfinished").unlink()
     if status != 0:
         say("Cannot install: the first use needs a package index. Fix the above and try again.\n")
@@ -78,6 +93,77 @@ def install(root: Path, checksum: str, sets: list[str], lock: int) -> int:
     for name in sets:
         (folder / f".installed-{name}").write_text(checksum + "\n")
     return 0
+
+
+def run_pip(command: list[object], scratch: Path, lock: int) -> int:
+    """Run pip, saying what it is at whenever that takes long. Returns its exit status.
+
+    It downloads and builds in `scratch`: the system's temporary folder may be too small for Spark.
+    """
+    shutil.rmtree(scratch, ignore_errors=True)
+    scratch.mkdir()
+    try:
+        with subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": str(scratch)},
+            pass_fds=[lock],  # pip keeps the lock if this process is killed
+        ) as pip:
+            lines: queue.Queue[str | None] = queue.Queue()
+            threading.Thread(target=forward, args=(pip.stdout, lines), daemon=True).start()
+            watch(lines, scratch)
+            return pip.wait()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def forward(source: Iterable[str], lines: "queue.Queue[str | None]") -> None:
+    """Every line, then None."""
+    for line in source:
+        lines.put(line)
+    lines.put(None)
+
+
+def watch(lines: "queue.Queue[str | None]", scratch: Path) -> None:
+    """Show pip's long steps until it ends; on a terminal also how far the present one is."""
+    step, shown = "", 0
+    while True:
+        try:
+            line = lines.get(timeout=TICK_S)
+        except queue.Empty:
+            if step and sys.stderr.isatty():
+                text = f"{step}: {size_mb(scratch)} MB so far"
+                say("\b" * shown + text.ljust(shown))
+                shown = max(shown, len(text))
+            continue
+        say("\b" * shown + " " * shown + "\b" * shown)
+        shown = 0
+        if line is None:
+            return
+        before, step = step, long_step(line) or step
+        if step != before:
+            say(f"\n  {step} ... ")
+
+
+def long_step(line: str) -> str | None:
+    """What a line of pip's says it begins, if that takes long."""
+    download = re.match(r" *Downloading (\S+?)-\d\S* \((\d+)[.\d]* MB\)", line)
+    if download and int(download[2]) >= LARGE_MB:
+        return f"downloading {download[1].rpartition('/')[2]}, {download[2]} MB"
+    build = re.match(r" *Building wheel for (\S+)", line)
+    if build:
+        return f"preparing {build[1]}"
+    return "unpacking" if line.startswith("Installing collected packages") else None
+
+
+def size_mb(folder: Path) -> int:
+    """Of all files in it; they come and go meanwhile."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):
+            total += path.lstat().st_size
+    return total // 1_000_000
 
 
 def read(stamp: Path) -> str:

@@ -75,7 +75,7 @@ _NUMBER_MAX: Final = 1e12
 
 
 def rows_of(values: Sequence[bytes | None]) -> list[pa.RecordBatch]:
-    """Batches of ROW_SCHEMA for one block of record values; each value is counted in one of them."""
+    """Batches of ROW_SCHEMA for one block of record values; each value is counted in one."""
     present = [value for value in values if value]
     parsed, unreadable = _parse(present)
     table, others = _checked(parsed)

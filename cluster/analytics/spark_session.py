@@ -163,7 +163,7 @@ def _end(processes: list[psutil.Process]) -> None:
 
 
 def _forget_gateway() -> None:
-    """PySpark keeps the connection to its JVM in class attributes; a later session needs another."""
+    """PySpark keeps the connection to its JVM in class attributes: the next one needs another."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway

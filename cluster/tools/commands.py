@@ -24,6 +24,7 @@ COMMANDS: Final = {
         Command("produce", "produce", "write lines of text to a topic"),
         Command("consume", "consume", "print the records of a topic"),
         Command("registry", "registry", "look at and change znodes, as zkCli does"),
+        Command("quotas", "quotas", "limit clients, and see who is throttled, and why"),
         Command("rollup", "rollup", "roll quota metrics up into time windows, with PySpark"),
     )
 }
