@@ -12,7 +12,7 @@ import queue
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import AuthFailedError
@@ -20,10 +20,13 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState, WatchedEvent
 from kazoo.security import CREATOR_ALL_ACL
 
+from cluster.coordinator.registry.kazoo_watches import LastingWatches
 from cluster.model.errors import UserError
 
 log = logging.getLogger(__name__)
 
+_RECONNECT: Final = {"max_tries": -1, "delay": 0.05, "max_jitter": 0.5, "max_delay": 0.5}
+"""Seconds; kazoo's own would wait up to a minute, longer than sessions last."""
 T = TypeVar("T")
 Call = Callable[[KazooClient], T]
 
@@ -50,12 +53,16 @@ class KazooSession:
         self._hosts = hosts
         self._session_file = session_file
         self._post = post
+        servers, slash, chroot = hosts.partition("/")
+        self._chroot = slash + chroot.rstrip("/") if chroot else ""
         self._client = KazooClient(
-            hosts=hosts,
+            hosts=servers,
             timeout=session_timeout_ms / 1000,
+            connection_retry=_RECONNECT,
             auth_data=[tuple(identity.split(":", 1))] if identity else None,
             default_acl=CREATOR_ALL_ACL if protects_znodes else None,
         )
+        self._watches = LastingWatches(self._client)
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="registry", daemon=True)
         self.on_session_lost: Callable[[], None] = _ignore
@@ -82,13 +89,12 @@ class KazooSession:
         self._thread.start()
 
     def _make_chroot(self) -> None:
-        """The path at the end of `zookeeper.connect` is made by the first broker."""
-        chroot, self._client.chroot = self._client.chroot, ""
-        try:
-            if chroot and self._client.exists(chroot) is None:
-                self._client.ensure_path(chroot)
-        finally:
-            self._client.chroot = chroot
+        """The path at the end of `zookeeper.connect` is made by the first broker; from here on it
+        is the client's root.
+        """
+        if self._chroot:
+            self._client.ensure_path(self._chroot)
+            self._client.chroot = self._chroot
 
     @property
     def session_id(self) -> int:
@@ -119,14 +125,10 @@ class KazooSession:
         self._calls.put(run)
 
     def watcher(self, callback: Callable[[], None]) -> Callable[[WatchedEvent], None]:
-        """A one-shot watch function for kazoo calls that runs `callback` on the loop."""
-
-        def on_event(event: WatchedEvent) -> None:
-            # State changes arrive here too; `on_session_lost` deals with those.
-            if event.type != "NONE":
-                self._post(callback)
-
-        return on_event
+        """A watch function for one kazoo call that runs `callback` on the loop, once; the watch
+        ends only with its session.
+        """
+        return self._watches.mark(lambda _: self._post(callback))
 
     def close(self, timeout_ms: int) -> None:
         """Blocking: end the session, which removes its ephemeral nodes, and stop the threads."""
@@ -143,13 +145,18 @@ class KazooSession:
 
     def _on_state(self, state: str) -> None:
         """On kazoo's connection thread: must not block and must not call the registry."""
-        if state == KazooState.LOST:
+        if state == KazooState.SUSPENDED:
+            self._watches.on_suspended()
+        elif state == KazooState.LOST:
+            self._watches.on_lost()
             self._post(lambda: self.on_session_lost())
         elif state == KazooState.CONNECTED and self._session_id is not None:
             client_id = self._client.client_id
             if client_id is not None and client_id[0] != self._session_id:
                 self._remember_session()
                 self._post(lambda: self.on_session_begun())
+            else:
+                self._watches.on_connected()
 
     def _remember_session(self) -> None:
         """Leave id and password where the supervisor finds them if we die (mode 0600)."""

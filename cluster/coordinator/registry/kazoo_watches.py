@@ -1,0 +1,104 @@
+"""Watches that outlive a change of connection, which kazoo forgets: it drops every watch when a
+connection is lost, and sends no setWatches when the session goes on.
+
+As ZooKeeper's own client: what was watched is watched again, and what has happened meanwhile is
+told at once. Runs on kazoo's connection thread; the watches of recipes are left to the recipes.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+from weakref import WeakSet
+
+from kazoo.client import KazooClient
+from kazoo.protocol.states import WatchedEvent
+
+from cluster.coordinator.registry.codes import Operation
+from cluster.coordinator.registry.jute import encode_long
+from cluster.coordinator.registry.replies import encode_strings
+
+WatchFunction = Callable[[WatchedEvent], None]
+_MAX_REQUEST_BYTES: Final = 128 * 1024
+"""Well below jute.maxbuffer; ZooKeeper's client uses the same."""
+
+
+class _SetWatches:
+    """jute `SetWatches`, in the shape that kazoo sends."""
+
+    type = int(Operation.SET_WATCHES)
+
+    def __init__(self, seen_zxid: int, data: list[str], children: list[str]) -> None:
+        self._record = (
+            encode_long(seen_zxid)
+            + encode_strings(data)
+            + encode_strings(())
+            + encode_strings(children)
+        )
+
+    def serialize(self) -> bytes:
+        """The record, without the request header."""
+        return self._record
+
+
+class LastingWatches:
+    """The watches of one client.
+
+    Invariant: a watch left by a function that `mark` returned is either among kazoo's, or kept
+    here while there is no connection.
+    """
+
+    def __init__(self, client: KazooClient) -> None:
+        self._client = client
+        self._marked: WeakSet[WatchFunction] = WeakSet()
+        self._data: dict[str, set[WatchFunction]] = {}
+        self._children: dict[str, set[WatchFunction]] = {}
+        self._seen_zxid = 0
+
+    def mark(self, watch: WatchFunction) -> WatchFunction:
+        """A function for one kazoo call; it is called once, whatever happens to connections."""
+
+        def once(event: WatchedEvent) -> None:
+            if event.type != "NONE":
+                self._marked.discard(once)
+                watch(event)
+
+        self._marked.add(once)
+        return once
+
+    def on_suspended(self) -> None:
+        """The connection is lost; kazoo has not yet dropped its watches."""
+        _collect(self._client._data_watchers, self._marked, self._data)
+        _collect(self._client._child_watchers, self._marked, self._children)
+        self._seen_zxid = self._client.last_zxid
+
+    def on_connected(self) -> None:
+        """The same session has another connection."""
+        data, self._data = self._data, {}
+        children, self._children = self._children, {}
+        for path, functions in data.items():
+            self._client._data_watchers[path] |= functions
+        for path, functions in children.items():
+            self._client._child_watchers[path] |= functions
+        paths = [(path, True) for path in data] + [(path, False) for path in children]
+        while paths:
+            chosen: tuple[list[str], list[str]] = ([], [])
+            size = 0
+            while paths and size < _MAX_REQUEST_BYTES:
+                path, is_data = paths.pop()
+                chosen[not is_data].append(path)
+                size += len(path) + 4
+            request = _SetWatches(self._seen_zxid, *chosen)
+            self._client._call(request, self._client.handler.async_result())
+
+    def on_lost(self) -> None:
+        """The session is over, and with it everything it watched."""
+        self._data, self._children = {}, {}
+        self._marked.clear()
+
+
+def _collect(
+    watchers: Any, marked: WeakSet[WatchFunction], kept: dict[str, set[WatchFunction]]
+) -> None:
+    for path, functions in watchers.items():
+        ours = {one for one in functions if one in marked}
+        if ours:
+            kept.setdefault(path, set()).update(ours)
