@@ -26,6 +26,7 @@ from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.network.socket_server import Listener, SocketServer
 from cluster.brokers.pipeline import Pipeline
 from cluster.brokers.producer_ids import ProducerIds
+from cluster.brokers.quota_changes import QuotaChanges
 from cluster.brokers.quota_throttle import QuotaThrottle
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.replication.partition_table import PartitionTable
@@ -121,6 +122,7 @@ class Broker:
         )
         self._table.load(self._clock.wall_ms())
         self._connect_parts()
+        self._quota_changes.load_at_start()
         self._register_at_start()
         self._registry.on_session_lost = self._on_session_lost
         self._registry.on_session_begun = self._register_again
@@ -187,6 +189,9 @@ class Broker:
         )
         self._control.counters = self._counters
         self._throttle = QuotaThrottle(self._quotas, self._loop)
+        self._quota_changes = QuotaChanges(
+            self._registry, self._loop, self._clock, self._quotas, self._throttle
+        )
         self._pipeline = Pipeline(HANDLERS, self._services(), self._throttle)
 
     def _services(self) -> Services:
@@ -211,6 +216,7 @@ class Broker:
             ),
             topic_settings=lambda overrides: topic_settings(settings, overrides),
             quotas=self._quotas,
+            quota_changes=self._quota_changes,
             fetch_max_bytes=settings[keys.FETCH_MAX_BYTES],
             api_versions=ApiVersionsAnswers(handler.api for handler in HANDLERS),
             counters=self._counters,
@@ -315,6 +321,7 @@ class Broker:
             log.info("registered again with epoch %d", epoch)
             self._control.broker_epoch = epoch
             self._controller.campaign()
+            self._quota_changes.reload()
 
         def on_failed(error: Exception) -> None:
             log.warning("cannot register: %s", error)

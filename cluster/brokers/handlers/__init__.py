@@ -3,12 +3,15 @@
 from typing import Final
 
 from cluster.brokers.handlers import (
+    alter_client_quotas,
     api_versions,
     create_partitions,
     create_topics,
     delete_topics,
+    describe_client_quotas,
     describe_cluster,
     describe_configs,
+    describe_user_scram_credentials,
     fetch,
     init_producer_id,
     list_offsets,
@@ -29,4 +32,7 @@ HANDLERS: Final[tuple[Handler, ...]] = (
     describe_configs.HANDLER,
     create_partitions.HANDLER,
     describe_cluster.HANDLER,
+    describe_client_quotas.HANDLER,
+    alter_client_quotas.HANDLER,
+    describe_user_scram_credentials.HANDLER,
 )

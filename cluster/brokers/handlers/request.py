@@ -10,6 +10,7 @@ from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metric_counters import BrokerCounters
 from cluster.brokers.network.channel import Channel, Outgoing
 from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.quota_changes import QuotaChanges
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.quotas.entities import ANONYMOUS
 from cluster.brokers.replication.partition_table import PartitionTable
@@ -95,6 +96,7 @@ class Services:
     topic_settings: Callable[[Mapping[str, str]], Settings]
     """A topic's settings over the broker's; raises Refused(invalid_config)."""
     quotas: ClientQuotas
+    quota_changes: QuotaChanges
     fetch_max_bytes: int
     api_versions: ApiVersionsAnswers
     counters: BrokerCounters | None

@@ -1,0 +1,68 @@
+"""AlterClientQuotas (API key 49), versions 0-1.
+
+Any broker serves it. Answers when the registry has the changes; every broker follows within a
+round trip to the registry. Each entry succeeds or fails alone; one with any mistake changes
+nothing. Not done: quotas of addresses, and of mutations (refused). v1 flexible.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
+from cluster.brokers.quotas.alteration import changes_of, entity_of
+from cluster.brokers.quotas.entities import QuotaEntity
+from cluster.model.errors import ErrorCode, Refused
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    AlterClientQuotasRequest,
+    AlterClientQuotasResponse,
+    QuotaAlteration,
+    QuotaAlterationResult,
+)
+
+API: Final = Api(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1)
+
+
+def handle(
+    request: AlterClientQuotasRequest, context: RequestContext, services: Services
+) -> NotYet:
+    """Check every entry and have the good ones written."""
+    changes: dict[QuotaEntity, dict[str, str | None]] = {}
+    entities: list[QuotaEntity | Refused] = []
+    for entry in request.entries:
+        try:
+            entity = entity_of([(part.entity_type, part.entity_name) for part in entry.entity])
+            if entity in changes:
+                raise Refused(ErrorCode.invalid_request, f"Quotas of {entity} are altered twice")
+            changes[entity] = changes_of((op.key, op.value, op.remove) for op in entry.ops)
+            entities.append(entity)
+        except Refused as refused:
+            entities.append(refused)
+
+    def on_done(failures: dict[QuotaEntity, Exception | None]) -> None:
+        context.answer(
+            AlterClientQuotasResponse(
+                throttle_time=timedelta(0),
+                entries=tuple(
+                    _result(
+                        entry, outcome if isinstance(outcome, Refused) else failures.get(outcome)
+                    )
+                    for entry, outcome in zip(request.entries, entities, strict=True)
+                ),
+            )
+        )
+
+    services.quota_changes.alter({} if request.validate_only else changes, on_done)
+    return PARKED
+
+
+def _result(entry: QuotaAlteration, error: Exception | None) -> QuotaAlterationResult:
+    code, detail = ErrorCode.none, None
+    if isinstance(error, Refused):
+        code, detail = error.code, error.detail
+    elif error is not None:
+        code, detail = ErrorCode.unknown_server_error, f"the registry did not take it: {error!r}"
+    return QuotaAlterationResult(error_code=code, error_message=detail, entity=entry.entity)
+
+
+HANDLER: Final = adapted(API, handle)

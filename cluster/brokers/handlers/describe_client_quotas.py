@@ -1,0 +1,76 @@
+"""DescribeClientQuotas (API key 48), versions 0-1.
+
+Answers when the registry was read, so it tells what was just changed through any broker.
+v1 flexible.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
+from cluster.brokers.quota_registry import Quotas
+from cluster.brokers.quotas.alteration import FilterComponent, parts_of, selected
+from cluster.brokers.quotas.entities import KEY_OF_KIND
+from cluster.model.errors import ErrorCode, Refused
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    DescribeClientQuotasRequest,
+    DescribeClientQuotasResponse,
+    DescribedEntity,
+    DescribedEntry,
+    DescribedQuota,
+)
+
+API: Final = Api(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1)
+
+
+def handle(
+    request: DescribeClientQuotasRequest, context: RequestContext, services: Services
+) -> NotYet | DescribeClientQuotasResponse:
+    """Every entity that the filter selects, with its quotas."""
+    components = [
+        FilterComponent(each.entity_type, each.match_type, each.match)
+        for each in request.components
+    ]
+    try:
+        selected({}, components, strict=request.strict)
+    except Refused as refused:
+        return _refusal(refused.code, refused.detail)
+
+    def on_read(quotas: Quotas) -> None:
+        entries = tuple(
+            DescribedEntry(
+                entity=tuple(
+                    DescribedEntity(entity_type=entity_type, entity_name=name)
+                    for entity_type, name in parts_of(entity)
+                ),
+                values=tuple(
+                    DescribedQuota(key=KEY_OF_KIND[kind], value=limit)
+                    for kind, limit in limits.items()
+                ),
+            )
+            for entity, limits in selected(quotas, components, strict=request.strict)
+        )
+        context.answer(
+            DescribeClientQuotasResponse(
+                throttle_time=timedelta(0),
+                error_code=ErrorCode.none,
+                error_message=None,
+                entries=entries,
+            )
+        )
+
+    services.quota_changes.read(
+        on_read,
+        lambda error: context.answer(_refusal(ErrorCode.unknown_server_error, repr(error))),
+    )
+    return PARKED
+
+
+def _refusal(code: ErrorCode, detail: str) -> DescribeClientQuotasResponse:
+    return DescribeClientQuotasResponse(
+        throttle_time=timedelta(0), error_code=code, error_message=detail, entries=None
+    )
+
+
+HANDLER: Final = adapted(API, handle)

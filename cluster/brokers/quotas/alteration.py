@@ -1,0 +1,171 @@
+"""Checks of what clients ask about quotas (KIP-546): entities, keys, values, filters. Pure.
+
+Codes and their causes are Kafka's; where Kafka would store what is not enforced here
+(`controller_mutation_rate`, quotas of addresses), the request is refused instead.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from cluster.brokers.quotas.entities import (
+    DEFAULT,
+    QUOTA_KEYS,
+    Name,
+    QuotaEntity,
+    QuotaKind,
+)
+from cluster.brokers.quotas.quota_table import Limits
+from cluster.model.errors import ErrorCode, Refused
+
+USER: Final = "user"
+CLIENT_ID: Final = "client-id"
+IP: Final = "ip"
+
+MATCH_EXACT: Final = 0
+MATCH_DEFAULT: Final = 1
+MATCH_ANY: Final = 2
+
+_LONG_MAX: Final = 2.0**63
+_WHOLE_KEYS: Final = ("producer_byte_rate", "consumer_byte_rate")
+_NOT_SERVED: Final = {
+    "controller_mutation_rate": "Quota controller_mutation_rate is not enforced by this cluster",
+    "connection_creation_rate": "Quota connection_creation_rate is not enforced by this cluster",
+}
+
+
+class FilterComponent(NamedTuple):
+    """What one type of entity must be; `match` belongs to MATCH_EXACT."""
+
+    entity_type: str
+    match_type: int
+    match: str | None
+
+
+def entity_of(parts: Sequence[tuple[str, str | None]]) -> QuotaEntity:
+    """The entity of (type, name) pairs; a null name is the default. Raises Refused."""
+    if not parts:
+        raise Refused(ErrorCode.invalid_request, "Invalid empty client quota entity")
+    names: dict[str, Name] = {}
+    for entity_type, name in parts:
+        if entity_type in names:
+            raise Refused(
+                ErrorCode.invalid_request, f"Invalid client quota entity: two of {entity_type}"
+            )
+        if entity_type == IP:
+            raise Refused(
+                ErrorCode.invalid_request, "Quotas of ip entities are not enforced by this cluster"
+            )
+        if entity_type not in (USER, CLIENT_ID):
+            raise Refused(
+                ErrorCode.invalid_request, f"Unhandled client quota entity type: {entity_type}"
+            )
+        if name == "":
+            raise Refused(ErrorCode.invalid_request, f"Invalid empty {entity_type}")
+        names[entity_type] = DEFAULT if name is None else name
+    return QuotaEntity(names.get(USER), names.get(CLIENT_ID))
+
+
+def parts_of(entity: QuotaEntity) -> list[tuple[str, str | None]]:
+    """The (type, name) pairs of an entity, the user first; a null name is the default."""
+    return [
+        (entity_type, None if name is DEFAULT else str(name))
+        for entity_type, name in ((USER, entity.user), (CLIENT_ID, entity.client_id))
+        if name is not None
+    ]
+
+
+def text_of(key: str, value: float) -> str:
+    """The text that is stored for a quota. Raises Refused for an unknown key or a bad value."""
+    if key in _NOT_SERVED:
+        raise Refused(ErrorCode.invalid_request, _NOT_SERVED[key])
+    if key not in QUOTA_KEYS:
+        known = ", ".join(QUOTA_KEYS)
+        raise Refused(
+            ErrorCode.invalid_request, f"Invalid configuration key {key}; there are: {known}"
+        )
+    if not math.isfinite(value) or value <= 0:
+        raise Refused(ErrorCode.invalid_request, f"Quota {key} must be greater than 0")
+    if key not in _WHOLE_KEYS:
+        return repr(float(value))
+    if value != math.floor(value) or value >= _LONG_MAX:
+        raise Refused(ErrorCode.invalid_request, f"Configuration {key} must be a Long value")
+    return str(int(value))
+
+
+def changes_of(operations: Iterable[tuple[str, float, bool]]) -> dict[str, str | None]:
+    """From (key, value, is removed) to what to store, None to remove it. Raises Refused."""
+    changes: dict[str, str | None] = {}
+    for key, value, is_removed in operations:
+        if key in changes:
+            raise Refused(ErrorCode.invalid_request, f"Quota {key} is altered twice")
+        changes[key] = None if is_removed and text_of(key, 1.0) else text_of(key, value)
+    return changes
+
+
+def limits_of(config: Mapping[str, str]) -> dict[QuotaKind, float]:
+    """The limits in a stored config; keys that are no quotas, and broken values, are left out."""
+    limits = {}
+    for key, text in config.items():
+        kind = QUOTA_KEYS.get(key)
+        if kind is None:
+            continue
+        try:
+            limit = float(text)
+        except ValueError:
+            continue
+        if math.isfinite(limit) and limit > 0:
+            limits[kind] = limit
+    return limits
+
+
+def selected(
+    quotas: Mapping[QuotaEntity, Limits], components: Sequence[FilterComponent], *, strict: bool
+) -> list[tuple[QuotaEntity, Limits]]:
+    """The entities that match every component; strict: and name no other type. Raises Refused."""
+    wanted: dict[str, FilterComponent] = {}
+    for component in components:
+        if component.entity_type not in (USER, CLIENT_ID, IP):
+            raise Refused(
+                ErrorCode.unsupported_version,
+                f"Custom entity type '{component.entity_type}' not supported",
+            )
+        if component.entity_type in wanted:
+            raise Refused(
+                ErrorCode.invalid_request,
+                f"Duplicate {component.entity_type} filter component entity type",
+            )
+        if component.match_type not in (MATCH_EXACT, MATCH_DEFAULT, MATCH_ANY):
+            raise Refused(
+                ErrorCode.invalid_request, f"Unexpected match type {component.match_type}"
+            )
+        if (component.match_type == MATCH_EXACT) != (component.match is not None):
+            raise Refused(ErrorCode.invalid_request, "Exactly an exact match takes a name to match")
+        wanted[component.entity_type] = component
+    if IP in wanted and len(wanted) > 1:
+        raise Refused(
+            ErrorCode.invalid_request,
+            "Invalid entity filter component combination, IP filter component should not be"
+            " used with user or clientId filter component.",
+        )
+    return [
+        (entity, limits)
+        for entity, limits in quotas.items()
+        if limits and _matches(dict(parts_of(entity)), wanted, strict=strict)
+    ]
+
+
+def _matches(
+    parts: Mapping[str, str | None], wanted: Mapping[str, FilterComponent], *, strict: bool
+) -> bool:
+    if strict and parts.keys() - wanted.keys():
+        return False
+    for entity_type, component in wanted.items():
+        if entity_type not in parts:
+            return False
+        name = parts[entity_type]
+        if component.match_type == MATCH_EXACT and name != component.match:
+            return False
+        if component.match_type == MATCH_DEFAULT and name is not None:
+            return False
+    return True
