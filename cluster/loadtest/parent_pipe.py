@@ -1,0 +1,64 @@
+"""A worker's way to the load test that started it: commands on stdin, messages on stdout.
+
+The worker ends when either pipe closes: it never outlives the process that wanted its load.
+"""
+
+import os
+import select
+from typing import Any
+
+from cluster.loadtest.worker_orders import LineBuffer, Order, line, read_order
+
+_STDIN, _STDOUT = 0, 1
+_READ_BYTES = 65_536
+
+
+class ParentGone(Exception):
+    """Nobody wants this load any more."""
+
+
+class ParentPipe:
+    """The two pipes; reading never waits, except for the first line."""
+
+    def __init__(self) -> None:
+        self._lines = LineBuffer()
+
+    def order(self) -> Order:
+        """What to do: waits for the first line. Raises ParentGone."""
+        text = bytearray()
+        while not text.endswith(b"\n"):  # byte by byte: commands may follow at once
+            byte = os.read(_STDIN, 1)
+            if not byte:
+                raise ParentGone
+            text += byte
+        return read_order(bytes(text))
+
+    def commands(self, timeout_s: float = 0.0) -> list[dict[str, Any]]:
+        """What has been commanded since, waiting so long for a first one. Raises ParentGone."""
+        readable, _, _ = select.select([_STDIN], [], [], timeout_s)
+        if not readable:
+            return []
+        received = os.read(_STDIN, _READ_BYTES)
+        if not received:
+            raise ParentGone
+        return self._lines.feed(received)
+
+    def tell(self, kind: str, **document: Any) -> None:
+        """Send one message. Raises ParentGone."""
+        message = memoryview(line({"kind": kind, **document}))
+        try:
+            while message:
+                message = message[os.write(_STDOUT, message) :]
+        except BrokenPipeError:
+            raise ParentGone from None
+
+    def await_go(self) -> int | None:
+        """Say that this worker is ready; when to start, or None to end at once."""
+        self.tell("ready")
+        while True:
+            for command in self.commands(timeout_s=1.0):
+                if command["command"] == "go":
+                    start_us: int = command["start_us"]
+                    return start_us
+                if command["command"] == "stop":
+                    return None

@@ -1,0 +1,98 @@
+"""The records of a load test: a stamp that a consumer can check, a key, filling. Pure.
+
+A value begins with `u32 run | u32 producer | u64 sequence | u64 due_us` (big-endian). The sequence
+counts the records of one producer in one partition; `due_us` is on the machine's monotonic clock,
+which all processes share.
+"""
+
+import itertools
+import string
+import struct
+from collections.abc import Iterator
+from random import Random
+from typing import Final, NamedTuple
+
+_STAMP: Final = struct.Struct(">IIQQ")
+STAMP_BYTES: Final = _STAMP.size
+KEY_DISTRIBUTIONS: Final = ("none", "uniform", "zipf")
+
+_FILLING_BYTES: Final = 65_536
+_LETTERS: Final = string.ascii_uppercase.encode()
+_KEY_CHOICES: Final = 10_000
+
+
+class Stamp(NamedTuple):
+    """What a consumer learns from a value."""
+
+    run: int
+    producer: int
+    sequence: int
+    due_us: int
+
+
+def read_stamp(value: bytes | None) -> Stamp | None:
+    """The stamp of a value; None if it is too short to have one."""
+    if value is None or len(value) < STAMP_BYTES:
+        return None
+    return Stamp(*_STAMP.unpack_from(value))
+
+
+class ValueMaker:
+    """Makes values of one size by one producer: a stamp, then letters as Kafka's tool takes."""
+
+    def __init__(self, run: int, producer: int, size_bytes: int, dice: Random) -> None:
+        """`size_bytes` is at least STAMP_BYTES."""
+        self._run = run
+        self._producer = producer
+        self._filling_bytes = size_bytes - STAMP_BYTES
+        self._filling = bytes(dice.choices(_LETTERS, k=_FILLING_BYTES + self._filling_bytes))
+        self._position = 0
+
+    def make(self, sequence: int, due_us: int) -> bytes:
+        """One value; the filling differs from one to the next."""
+        self._position = (self._position + 251) % _FILLING_BYTES
+        filling = self._filling[self._position : self._position + self._filling_bytes]
+        return _STAMP.pack(self._run, self._producer, sequence, due_us) + filling
+
+
+class Placed(NamedTuple):
+    """A key and the partition where it belongs."""
+
+    key: bytes | None
+    partition: int
+
+
+def placements(
+    distribution: str, key_count: int, partition_count: int, dice: Random
+) -> Iterator[Placed]:
+    """Without end: the key and partition of each record.
+
+    `none`: no keys, partitions in turn. `uniform`: each key as often. `zipf`: key n with weight
+    1 / n, so that a few are most of the load. A key's partition is where Java's client puts it.
+    """
+    if distribution == "none":
+        first = dice.randrange(partition_count)
+        return itertools.cycle(
+            [Placed(None, (first + n) % partition_count) for n in range(partition_count)]
+        )
+    keys = [f"key-{number}".encode() for number in range(key_count)]
+    placed = [Placed(key, (_murmur2(key) & 0x7FFFFFFF) % partition_count) for key in keys]
+    weights = [1.0 if distribution == "uniform" else 1 / (n + 1) for n in range(key_count)]
+    return itertools.cycle(dice.choices(placed, weights, k=_KEY_CHOICES))
+
+
+def _murmur2(text: bytes) -> int:
+    """MurmurHash2 (Austin Appleby) with 32 bits and the seed of Java's producer."""
+    mask, factor = 0xFFFFFFFF, 0x5BD1E995
+    state = 0x9747B28C ^ len(text)
+    whole = len(text) & ~3
+    for (word,) in struct.iter_unpack("<I", text[:whole]):
+        mixed = word * factor & mask
+        mixed ^= mixed >> 24
+        state = (state * factor & mask) ^ (mixed * factor & mask)
+    if whole < len(text):
+        state ^= int.from_bytes(text[whole:], "little")
+        state = state * factor & mask
+    state ^= state >> 13
+    state = state * factor & mask
+    return state ^ (state >> 15)

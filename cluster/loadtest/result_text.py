@@ -1,0 +1,170 @@
+"""Load-test results as people and scripts read them: lines, a table, one JSON object. Pure.
+
+Lines are those of kafka-producer-perf-test; MB is 1024 * 1024 bytes, as there.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any, Final
+
+from cluster.loadtest.client_interval import ClientInterval
+from cluster.loadtest.latency_histogram import LatencyHistogram
+from cluster.loadtest.load_run import LoadResult
+from cluster.loadtest.sequence_check import Verified
+
+MB: Final = 1024 * 1024
+PERCENTILES: Final = (50, 95, 99, 99.9)
+
+_HEADINGS: Final = (
+    *("CLIENT", "RECORDS", "RECORDS/S", "MB/S"),
+    *("AVG", "P50", "P95", "P99", "P99.9", "MAX ms"),
+    *("THROTTLED ms", "AVG ms", "FAILED"),
+)
+
+
+def progress_line(interval: ClientInterval) -> str:
+    """What producers did lately."""
+    return (
+        f"{interval.records} records sent, {interval.records_per_s:.1f} records/sec"
+        f" ({interval.bytes_per_s / MB:.2f} MB/sec), {interval.latency.average_us / 1e3:.1f} ms avg"
+        f" latency, {interval.latency.max_us / 1e3:.1f} ms max latency."
+    )
+
+
+def summary_line(interval: ClientInterval) -> str:
+    """What producers did in all."""
+    latency = interval.latency
+    named = zip((50, 95, 99, 99.9), ("50th", "95th", "99th", "99.9th"), strict=True)
+    percentiles = ", ".join(
+        f"{latency.percentile_us(percent) / 1e3:.1f} ms {name}" for percent, name in named
+    )
+    return (
+        f"{interval.records} records sent, {interval.records_per_s:.1f} records/sec"
+        f" ({interval.bytes_per_s / MB:.2f} MB/sec), {latency.average_us / 1e3:.2f} ms avg latency,"
+        f" {latency.max_us / 1e3:.2f} ms max latency, {percentiles}."
+    )
+
+
+def clients_table(clients: Sequence[tuple[str, ClientInterval]]) -> str:
+    """One aligned row per client."""
+    rows = [_HEADINGS, *(_row(name, interval) for name, interval in clients)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if column == 0 else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    )
+
+
+def result_text(result: LoadResult) -> str:
+    """The whole of the final output."""
+    parts = []
+    if result.is_interrupted:
+        parts.append("Interrupted: these are partial results.")
+    clients = [(worker.name, worker.total) for worker in (*result.producers, *result.consumers)]
+    parts.append(clients_table(clients))
+    delay = LatencyHistogram()
+    for worker in result.producers:
+        delay.add(worker.total.send_delay)
+    parts.append(
+        "Latency counts from when a record was due: to its acknowledgement, or to its arrival at a"
+        f" consumer. Producers sent {delay.average_us / 1e3:.2f} ms late on average,"
+        f" {delay.percentile_us(99) / 1e3:.1f} ms at p99."
+    )
+    parts += [
+        f"{name}: {text} ({count} times)"
+        for name, interval in clients
+        for text, count in interval.errors.most_common()
+    ]
+    parts += [
+        f"{name}: {interval.abandoned} records were taken back unanswered"
+        for name, interval in clients
+        if interval.abandoned
+    ]
+    if result.verified is not None:
+        parts.append(verified_line(result.verified))
+    return "\n".join(parts)
+
+
+def verified_line(verified: Verified) -> str:
+    """Whether everything arrived."""
+    counts = (
+        f"{verified.received} of {verified.sent} records arrived, {verified.lost} lost,"
+        f" {verified.duplicates} duplicates, {verified.out_of_order} out of order"
+    )
+    return f"{'✓' if verified.is_perfect else '✗'} {counts}"
+
+
+def result_json(result: LoadResult) -> dict[str, Any]:
+    """The same for scripts."""
+    verified = result.verified
+    return {
+        "topic": result.topic,
+        "interrupted": result.is_interrupted,
+        "seconds": round(result.seconds, 3),
+        "producers": [client_json(one.name, one.total) for one in result.producers],
+        "consumers": [client_json(one.name, one.total) for one in result.consumers],
+        "verified": None
+        if verified is None
+        else {
+            **asdict(verified),
+            "partitions": {
+                str(partition): asdict(one)
+                for partition, one in result.verified_by_partition.items()
+            },
+        },
+        "exit_status": result.exit_status,
+    }
+
+
+def client_json(name: str, interval: ClientInterval) -> dict[str, Any]:
+    """One client for scripts."""
+    return {
+        "client_id": name,
+        "seconds": round(interval.seconds, 3),
+        "records": interval.records,
+        "failed": interval.failed,
+        "abandoned": interval.abandoned,
+        "bytes": interval.size_bytes,
+        "records_per_s": round(interval.records_per_s, 1),
+        "mb_per_s": round(interval.bytes_per_s / MB, 3),
+        "latency_ms": latency_json(interval.latency),
+        "send_delay_ms": latency_json(interval.send_delay),
+        "throttle_ms": {
+            "total": interval.throttle_ms,
+            "avg": round(interval.throttle_ms_average, 1),
+            "max": interval.throttle_ms_max,
+            "count": interval.throttle_count,
+        },
+        "errors": dict(interval.errors),
+    }
+
+
+def latency_json(latency: LatencyHistogram) -> dict[str, float]:
+    """Milliseconds."""
+    percentiles = {
+        f"p{percent:g}": round(latency.percentile_us(percent) / 1e3, 3) for percent in PERCENTILES
+    }
+    return {
+        "avg": round(latency.average_us / 1e3, 3),
+        **percentiles,
+        "max": round(latency.max_us / 1e3, 3),
+    }
+
+
+def _row(name: str, interval: ClientInterval) -> tuple[str, ...]:
+    latency = interval.latency
+    return (
+        name,
+        f"{interval.records}",
+        f"{interval.records_per_s:.1f}",
+        f"{interval.bytes_per_s / MB:.2f}",
+        f"{latency.average_us / 1e3:.1f}",
+        *(f"{latency.percentile_us(percent) / 1e3:.1f}" for percent in PERCENTILES),
+        f"{latency.max_us / 1e3:.1f}",
+        f"{interval.throttle_ms}",
+        f"{interval.throttle_ms_average:.0f}",
+        f"{interval.failed}",
+    )

@@ -1,0 +1,65 @@
+"""When each record of one producer is due. Pure.
+
+The times are fixed before the first record is sent. A producer that was held up sends late, and
+its latencies count from when the record was due: waiting is not left out of what is measured
+(coordinated omission).
+"""
+
+from dataclasses import dataclass
+from typing import Final, Self
+
+UNLIMITED: Final = -1.0
+_MICROSECONDS: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SendSchedule:
+    """Record n is due at `start_us + n / rate`; of an unlimited one, always at once."""
+
+    start_us: int
+    records_per_s: float
+    """UNLIMITED, or above 0."""
+    record_count: int | None = None
+    """None: until `duration_us` have passed."""
+    duration_us: int | None = None
+
+    @classmethod
+    def share(
+        cls,
+        whole: "SendSchedule",
+        index: int,
+        count: int,
+    ) -> Self:
+        """The part of producer `index` of `count`: every n-th record of the whole schedule."""
+        limit = whole.record_count
+        if whole.records_per_s == UNLIMITED:
+            start_us, rate = whole.start_us, UNLIMITED
+        else:
+            start_us = whole.start_us + int(index * _MICROSECONDS / whole.records_per_s)
+            rate = whole.records_per_s / count
+        share = None if limit is None else limit // count + (index < limit % count)
+        return cls(start_us, rate, share, whole.duration_us)
+
+    def due_count(self, now_us: int) -> int | None:
+        """How many records are due by now; None of an unlimited schedule without an end."""
+        elapsed_us = now_us - self.start_us
+        if elapsed_us < 0:
+            return 0
+        if self.records_per_s == UNLIMITED:
+            return self.record_count
+        if self.duration_us is not None:
+            elapsed_us = min(elapsed_us, self.duration_us - 1)
+        due = int(elapsed_us * self.records_per_s / _MICROSECONDS) + 1
+        return due if self.record_count is None else min(due, self.record_count)
+
+    def due_at_us(self, index: int, now_us: int) -> int:
+        """When record `index` is due: now, of an unlimited schedule."""
+        if self.records_per_s == UNLIMITED:
+            return now_us
+        return self.start_us + int(index * _MICROSECONDS / self.records_per_s)
+
+    def is_over(self, sent: int, now_us: int) -> bool:
+        """Whether nothing more is to be sent, also what is late: the duration is kept."""
+        if self.record_count is not None and sent >= self.record_count:
+            return True
+        return self.duration_us is not None and now_us >= self.start_us + self.duration_us

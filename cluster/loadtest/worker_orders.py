@@ -1,0 +1,84 @@
+"""What is said over the pipes between the load test and its workers, one JSON line each. Pure.
+
+Down: the order a worker starts with, then `go`, `finish` (consumers: read up to here) and `stop`.
+Up: `ready`, `interval` once a second, then `done` with what the verification needs, or `failed`.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from cluster.loadtest.send_schedule import UNLIMITED
+
+INTERVAL_US: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerOrder:
+    """What one producer process is to do; its schedule starts with `go`."""
+
+    client_id: str
+    bootstrap: str
+    topic: str
+    partitions: int
+    run: int
+    index: int
+    """Which one of `of`: they share rate and record count."""
+    of: int = 1
+    records_per_s: float = UNLIMITED
+    record_count: int | None = None
+    duration_us: int | None = None
+    record_bytes: int = 1_000
+    key_distribution: str = "none"
+    key_count: int = 1_000
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    role: str = "producer"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerOrder:
+    """What one consumer process is to do until `finish`."""
+
+    client_id: str
+    bootstrap: str
+    topic: str
+    run: int
+    start_offsets: Mapping[int, int]
+    """Its partitions."""
+    properties: Mapping[str, Any] = field(default_factory=dict)
+    role: str = "consumer"
+
+
+Order = ProducerOrder | ConsumerOrder
+
+
+def order_line(order: Order) -> bytes:
+    """The first line that a worker reads."""
+    return line(asdict(order))
+
+
+def read_order(text: bytes) -> Order:
+    """The order of a first line."""
+    document = json.loads(text)
+    if document["role"] == "producer":
+        return ProducerOrder(**document)
+    document["start_offsets"] = {int(part): at for part, at in document["start_offsets"].items()}
+    return ConsumerOrder(**document)
+
+
+def line(document: Mapping[str, Any]) -> bytes:
+    """One message."""
+    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
+
+
+class LineBuffer:
+    """Cuts what arrives from a pipe into messages."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def feed(self, received: bytes) -> list[dict[str, Any]]:
+        """The messages that are complete now."""
+        *lines, self._rest = (self._rest + received).split(b"\n")
+        return [json.loads(one) for one in lines]
