@@ -15,6 +15,7 @@ from cluster.metrics.stats_layout import MetricKind
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerId
 from cluster.protocol.api import ApiKey
+from cluster.protocol.fetch_codec import FetchedTopic
 
 log = logging.getLogger(__name__)
 
@@ -66,8 +67,14 @@ class BrokerCounters:
         if failed_count:
             self.add("FailedProduceRequestsPerSec", failed_count)
 
-    def on_fetched(self, size_bytes: int, partition_count: int, failed_count: int) -> None:
-        """A fetch is answered with this much from so many partitions, some of them refused."""
+    def on_fetched(self, topics: Iterable[FetchedTopic]) -> None:
+        """A fetch is answered with these partitions' records."""
+        size_bytes = partition_count = failed_count = 0
+        for _, _, partitions in topics:
+            for partition in partitions:
+                partition_count += 1
+                size_bytes += partition.records_size_bytes
+                failed_count += partition.error_code != 0
         counts = self._counts
         counts[self._bytes_out] += size_bytes
         counts[self._fetches] += partition_count

@@ -103,6 +103,8 @@ class Pipeline:
             delay = throttle.on_fetched(user, client_id, size_of(buffers), handling_us)
             if delay.ms:
                 buffers = handler.encode(version, correlation_id, response, delay.ms)
+            elif self._counters is not None:
+                self._counters.on_fetched(response[0])
         else:
             if context.api_key == _PRODUCE:
                 delay = throttle.on_produced(user, client_id, context.size_bytes, handling_us)
@@ -111,6 +113,8 @@ class Pipeline:
             if response is not NO_ANSWER:
                 buffers = handler.encode(version, correlation_id, response, delay.ms)
         if delay.ms:
+            if self._counters is not None:
+                self._counters.on_throttled(delay.ms)
             throttle.respond(context.channel, user, client_id, buffers, delay)
         else:
             context.channel.respond(buffers)

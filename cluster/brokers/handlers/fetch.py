@@ -39,19 +39,15 @@ Answer = tuple[list[FetchedTopic], list[NodeEndpoint]]
 class _Result:
     """One pass over all partitions of a request."""
 
-    __slots__ = ("endpoints", "failed_count", "has_error", "size_bytes", "topics")
+    __slots__ = ("endpoints", "has_error", "size_bytes", "topics")
 
     def __init__(self) -> None:
         self.topics: list[FetchedTopic] = []
         self.size_bytes = 0
         self.has_error = False
-        self.failed_count = 0
         self.endpoints: dict[int, NodeEndpoint] = {}
 
-    def answer(self, services: Services) -> Answer:
-        if services.counters is not None:
-            partition_count = sum(len(fetched) for _, _, fetched in self.topics)
-            services.counters.on_fetched(self.size_bytes, partition_count, self.failed_count)
+    def answer(self) -> Answer:
         return self.topics, list(self.endpoints.values())
 
 
@@ -67,12 +63,11 @@ class _DelayedFetch:
         result = _read_all(self._request, self._context, self._services)
         if not result.has_error and result.size_bytes < self._request.min_bytes:
             return False
-        self._context.answer(result.answer(self._services))
+        self._context.answer(result.answer())
         return True
 
     def expire(self) -> None:
-        result = _read_all(self._request, self._context, self._services)
-        self._context.answer(result.answer(self._services))
+        self._context.answer(_read_all(self._request, self._context, self._services).answer())
 
 
 def handle(request: FetchRequest, context: RequestContext, services: Services) -> Answer | NotYet:
@@ -84,7 +79,7 @@ def handle(request: FetchRequest, context: RequestContext, services: Services) -
         or request.max_wait_ms <= 0
         or not request.topics
     ):
-        return result.answer(services)
+        return result.answer()
     keys = [
         TopicPartition(name, partition.index)
         for topic in request.topics
@@ -114,7 +109,6 @@ def _read_all(request: FetchRequest, context: RequestContext, services: Services
             item = _read(name, topic.topic_id, wanted, budget, result, context, services)
             budget -= item.records_size_bytes
             result.size_bytes += item.records_size_bytes
-            result.failed_count += item.error_code != 0
             if item.error_code != 0 or item.diverging_epoch is not None:
                 result.has_error = True
             fetched.append(item)

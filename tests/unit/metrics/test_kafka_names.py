@@ -5,6 +5,7 @@ from cluster.brokers.metric_counters import BrokerCounters
 from cluster.metrics.kafka_names import BROKER_METRICS
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_reader import read_memory
+from cluster.protocol.fetch_codec import FetchedPartition
 
 
 def test_keys_and_names_are_unique():
@@ -20,7 +21,9 @@ def test_everything_fits_and_is_readable():
     counters.on_handled(0, 700)
     counters.on_handled(18, 700)
     counters.on_produced(1000, 10, 2, 1)
-    counters.on_fetched(500, 1, 0)
+    counters.on_fetched(
+        [("t", None, [FetchedPartition(0, 0, records_size_bytes=500), FetchedPartition(1, 3)])]
+    )
     counters.on_throttled(30)
     counters.set("LeaderCount", 4)
     values = read_memory(memoryview(stats.memory)).values
@@ -29,6 +32,8 @@ def test_everything_fits_and_is_readable():
     assert values["kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec"] == 1000
     assert values["kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec"] == 10
     assert values["kafka.server:type=BrokerTopicMetrics,name=BytesOutPerSec"] == 500
+    assert values["kafka.server:type=BrokerTopicMetrics,name=TotalFetchRequestsPerSec"] == 2
+    assert values["kafka.server:type=BrokerTopicMetrics,name=FailedFetchRequestsPerSec"] == 1
     assert values["kafka.server:type=ReplicaManager,name=LeaderCount"] == 4
     assert values["kafka.network:type=RequestMetrics,name=ThrottleTimeMs"] == 30
     buckets = [n for n in values if "name=LocalTimeUs,request=Produce" in n and values[n]]

@@ -1,0 +1,149 @@
+"""Reads every broker's stats file and says where clients stand: per broker, and worst first.
+
+Asks nobody: works while a broker is saturated, and after it died.
+"""
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from cluster.metrics.stats_layout import QUOTAS, QuotaRow
+from cluster.metrics.stats_reader import Stats, read_stats
+from cluster.supervisor.control_socket import NotRunning
+from cluster.supervisor.plan import DataDir
+
+ALIVE: Final = "alive"
+SILENT: Final = "silent"
+DEAD: Final = "dead"
+
+_SILENT_AFTER_MS: Final = 1_500
+"""A broker writes four times a second: six misses are a broker that is stuck or paused."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerStats:
+    """One broker's file: `alive`, `silent` (it has not written for a while) or `dead`."""
+
+    broker: int
+    state: str
+    age_ms: int
+    """Since it last wrote."""
+    stats: Stats
+
+    @property
+    def is_dead(self) -> bool:
+        """Whether its process is gone: nothing in its file is true any more, only was."""
+        return self.state == DEAD
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One client under one quota on one broker."""
+
+    source: BrokerStats
+    row: QuotaRow
+    muted_left_ms: int
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it used something within the window, or waits."""
+        return self.row.rate > 0 or self.muted_left_ms > 0
+
+    def to_json(self) -> dict[str, Any]:
+        """For scripts."""
+        row = self.row
+        return {
+            "broker": self.source.broker,
+            "state": self.source.state,
+            "age_ms": self.source.age_ms,
+            "rule": row.rule,
+            "limit": row.limit,
+            "rate": row.rate,
+            "utilisation": row.utilisation,
+            "delay_ms": row.delay_ms,
+            "muted_left_ms": self.muted_left_ms,
+            "requests": row.requests,
+            "throttled": row.throttled,
+            "usage": row.usage,
+            "throttle_ms": row.throttle_ms,
+            "muted_ms": row.muted_ms,
+        }
+
+
+def read_brokers(data_dir: DataDir) -> list[BrokerStats]:
+    """Every broker that has a stats file, by id; a broken file is left out."""
+    now_ms = time.monotonic_ns() // 1_000_000
+    found = []
+    for path in data_dir.run.glob("broker-*.stats"):
+        number = path.stem.removeprefix("broker-")
+        try:
+            stats = read_stats(path)
+        except (OSError, ValueError):
+            continue
+        if number.isdecimal():
+            age_ms = now_ms - stats.written_ms
+            found.append(BrokerStats(int(number), _state(stats, age_ms), max(0, age_ms), stats))
+    return sorted(found, key=lambda broker: broker.broker)
+
+
+def read_running(data_dir: DataDir) -> list[BrokerStats]:
+    """The same. Raises NotRunning when no broker lives."""
+    brokers = read_brokers(data_dir)
+    if all(broker.is_dead for broker in brokers):
+        raise NotRunning(data_dir.path)
+    return brokers
+
+
+def standings(brokers: Iterable[BrokerStats]) -> list[Standing]:
+    """Every row of every broker; the time that is left is counted from this moment."""
+    now_ms = time.monotonic_ns() // 1_000_000
+    return [
+        Standing(broker, row, 0 if broker.is_dead else row.muted_left_ms(now_ms))
+        for broker in brokers
+        for row in broker.stats.rows
+    ]
+
+
+def by_client(found: Iterable[Standing]) -> dict[tuple[str, str, str], list[Standing]]:
+    """Standings by user, client id and quota; within each the worst of the living first."""
+    groups: dict[tuple[str, str, str], list[Standing]] = {}
+    for standing in found:
+        row = standing.row
+        groups.setdefault((row.user, row.client_id, row.quota), []).append(standing)
+    for group in groups.values():
+        group.sort(key=_badness, reverse=True)
+    ordered = sorted(groups, key=lambda key: (key[0], key[1], QUOTAS.index(key[2])))
+    return {key: groups[key] for key in ordered}
+
+
+def _badness(standing: Standing) -> tuple[bool, float, float]:
+    utilisation = standing.row.utilisation
+    return (
+        not standing.source.is_dead,
+        -1.0 if utilisation is None else utilisation,
+        standing.row.rate,
+    )
+
+
+def _state(stats: Stats, age_ms: int) -> str:
+    # A clock that went back is a machine that was started anew.
+    if age_ms < 0 or stats.pid <= 0 or not _is_running(stats.pid):
+        return DEAD
+    return SILENT if age_ms > _SILENT_AFTER_MS else ALIVE
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    status = Path(f"/proc/{pid}/stat")
+    try:
+        return b") Z" not in status.read_bytes()
+    except OSError:
+        return True  # not Linux: what answers to a signal counts as running
