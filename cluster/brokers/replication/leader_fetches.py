@@ -161,20 +161,21 @@ class LeaderFetches:
 
     def _take_position(self, session: _Session, position: FetchPosition, now_ms: int) -> None:
         partition_id = TopicPartition(position.topic, position.partition)
-        if partition_id not in session.positions:
-            session.behind.add(partition_id)  # also when it has everything already
+        before = session.positions.get(partition_id)
         session.positions[partition_id] = position
         session.told.discard(partition_id)
         session.ready.pop(partition_id, None)
         self._watchers.setdefault(partition_id, set()).add(session.follower)
         partition = self._ports.find_partition(partition_id)
-        if (
-            partition is None
-            or partition.leader is None
-            or position.leader_epoch != partition.leader_epoch
-        ):
+        if partition is None or position.leader_epoch > partition.leader_epoch:
+            # The controller has told the follower before us: `on_role_changed` answers.
+            session.behind.discard(partition_id)
+            return
+        if partition.leader is None or position.leader_epoch != partition.leader_epoch:
             session.ready[partition_id] = None
             return
+        if before is None or before.leader_epoch != position.leader_epoch:
+            session.behind.add(partition_id)  # also when it has every record already
         if self._diverges(partition, position) is not None:
             session.ready[partition_id] = None
             return

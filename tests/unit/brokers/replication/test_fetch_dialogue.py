@@ -5,6 +5,7 @@ from collections import deque
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -103,7 +104,9 @@ class Dialogue:
 
     def follow(self, number: int) -> None:
         partition = a_partition(self.directory, number, FOLLOWER, self.now_ms)
-        partition.become(state_in(self.leading[partition.id].leader_epoch), self.now_ms)
+        leading = self.leading.get(partition.id)
+        if leading is not None:
+            partition.become(state_in(leading.leader_epoch), self.now_ms)
         self.following[partition.id] = partition
         self.fetcher.follow(partition)
         self.fetcher.ask(self.now_ms)
@@ -113,16 +116,18 @@ class Dialogue:
         partition.append(memoryview(build_batch([NewRecord(value)])), -1, 0, self.now_ms)
         self.leader_side.on_appended(partition.id)
 
-    def begin_epoch(self, number: int) -> None:
-        """The same leader in a new epoch; both sides hear of it."""
-        partition_id = TopicPartition("orders", number)
-        epoch = LeaderEpoch(self.leading[partition_id].leader_epoch + 1)
-        self.leading[partition_id].become(state_in(epoch), self.now_ms)
-        self.leader_side.on_role_changed(partition_id)
-        if partition_id in self.following:
-            self.following[partition_id].become(state_in(epoch), self.now_ms)
-            self.fetcher.follow(self.following[partition_id])
-            self.fetcher.ask(self.now_ms)
+    def leader_begins_epoch(self, number: int) -> None:
+        """The controller tells the leader that it leads on in a new epoch."""
+        partition = self.leading[TopicPartition("orders", number)]
+        partition.become(state_in(LeaderEpoch(partition.leader_epoch + 1)), self.now_ms)
+        self.leader_side.on_role_changed(partition.id)
+
+    def follower_begins_epoch(self, number: int) -> None:
+        """The controller tells the follower."""
+        partition = self.following[TopicPartition("orders", number)]
+        partition.become(state_in(LeaderEpoch(partition.leader_epoch + 1)), self.now_ms)
+        self.fetcher.follow(partition)
+        self.fetcher.ask(self.now_ms)
 
     def leader_receives(self) -> None:
         if self.to_leader:
@@ -179,11 +184,32 @@ def test_partition_that_is_followed_later_does_not_wait_for_the_parked_request(
     talk.close()
 
 
+def test_follower_that_hears_of_its_role_before_the_leader_waits_for_it(tmp_path: Path) -> None:
+    talk = Dialogue(tmp_path, by_file=False)
+    talk.follow(0)
+    talk.run_until_quiet()
+    talk.lead(0)
+    talk.append(0)
+    talk.run_until_quiet()
+    (following,) = talk.following.values()
+    assert following.log.log_end_offset == 1
+
+    talk.follower_begins_epoch(0)
+    talk.run_until_quiet()
+    talk.leader_begins_epoch(0)
+    talk.append(0)
+    talk.run_until_quiet()
+
+    assert following.log.log_end_offset == 2
+    assert talk.now_ms == 0
+    talk.close()
+
+
 STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(0, 2)),
         st.tuples(st.just("follow"), st.integers(0, 2)),
-        st.tuples(st.just("begin_epoch"), st.integers(0, 2)),
+        st.tuples(st.just("begin_epoch"), st.integers(0, 2), st.booleans()),
         st.tuples(st.sampled_from(["leader_receives", "follower_receives"])),
         st.tuples(st.just("pass_time"), st.sampled_from([10, RETRY_MS, MAX_WAIT_MS])),
     ),
@@ -205,16 +231,23 @@ ANSWER_CROSSES_REQUEST = [
 @example(steps=ANSWER_CROSSES_REQUEST, by_file=False)
 @given(steps=STEPS, by_file=st.booleans())
 def test_replicas_are_equal_at_the_end_whatever_the_order(
-    steps: list[tuple[str, int]], by_file: bool
+    steps: list[tuple[Any, ...]], by_file: bool
 ) -> None:
     with TemporaryDirectory() as directory:
         talk = Dialogue(Path(directory), by_file=by_file)
         for number in range(3):
             talk.lead(number)
         for name, *arguments in steps:
-            if name == "follow" and TopicPartition("orders", arguments[0]) in talk.following:
-                continue
-            getattr(talk, name)(*arguments)
+            followed = arguments and TopicPartition("orders", arguments[0]) in talk.following
+            if name == "begin_epoch":
+                number, leader_first = arguments
+                orders = [talk.leader_begins_epoch, talk.follower_begins_epoch]
+                for order in orders if leader_first else reversed(orders):
+                    if order == talk.leader_begins_epoch or followed:
+                        order(number)
+                        talk.leader_receives()
+            elif name != "follow" or not followed:
+                getattr(talk, name)(*arguments)
         talk.run_until_quiet()
         # Without a pause: nothing was refused on the way, and nothing waits for a timeout.
         for partition_id, following in talk.following.items():
