@@ -35,7 +35,8 @@ from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.config import broker as keys
 from cluster.config.settings import Settings, topic_settings
 from cluster.config.topic import UNCLEAN_LEADER_ELECTION_ENABLE
-from cluster.coordinator.controller import registry_store
+from cluster.coordinator.controller import config_requests, registry_store
+from cluster.coordinator.controller.config_requests import ConfigRequests
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
@@ -179,6 +180,9 @@ class Broker:
             self._random,
         )
         self._controller_requests = ControllerRequests(self._controller)
+        self._control.serve(
+            config_requests.REQUEST_KIND, ConfigRequests(self._controller).on_request
+        )
         self._quotas = ClientQuotas(options.quota_windows(settings))
         self._counters = open_counters(
             settings[keys.METRICS_ENABLE],
@@ -207,6 +211,7 @@ class Broker:
             purgatory=self._purgatory,
             controller=self._controller_requests,
             request_topic_creation=self._control.request_topic_creation,
+            alter_topic_configs=self._control.alter_topic_configs,
             producer_ids=ProducerIds(
                 lambda on_done, on_failed: self._registry.submit(
                     lambda client: registry_store.next_producer_ids(client, self._id),

@@ -1,15 +1,19 @@
 """What brokers ask of each other over the control link: updates, and requests to the controller."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metric_counters import BrokerCounters
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.replica_roles import ReplicaRoles
+from cluster.coordinator.controller import config_requests
+from cluster.coordinator.controller.config_plans import TopicAlteration
+from cluster.coordinator.controller.config_requests import decode_outcomes, encode_alterations
 from cluster.coordinator.controller.control_link import ControlLink, Message, Reply
 from cluster.coordinator.controller.controller_requests import ControllerRequests
+from cluster.coordinator.controller.plan import Outcome
 from cluster.coordinator.controller.topic_plans import NewTopic
 from cluster.coordinator.controller.update import decode_update
 from cluster.model.cluster import PartitionState
@@ -158,6 +162,25 @@ class ControlRequests:
                     log.info("auto-creation of topic %s: %s", name, ErrorCode(code).name)
 
         self._ask_controller("create_topics", {"names": names}, on_reply, _AUTO_CREATE_TIMEOUT_MS)
+
+    def alter_topic_configs(
+        self,
+        alterations: Sequence[TopicAlteration],
+        *,
+        validate_only: bool,
+        on_done: Callable[[dict[str, Outcome] | None], None],
+    ) -> None:
+        """Have configs of topics changed; the outcome by topic, None without an answer in time."""
+
+        def on_reply(answer: Message | None) -> None:
+            on_done(None if answer is None else decode_outcomes(answer))
+
+        self._ask_controller(
+            config_requests.REQUEST_KIND,
+            encode_alterations(alterations, validate_only=validate_only),
+            on_reply,
+            _AUTO_CREATE_TIMEOUT_MS,
+        )
 
     def ask_controlled_shutdown(self, on_done: Callable[[bool], None], timeout_ms: int) -> None:
         """Have our leaderships moved away before we stop; calls back once, within the timeout.

@@ -9,11 +9,12 @@ Whoever changes a config announces it by a change node, after the config is writ
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final
 from urllib.parse import quote, unquote
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
+from kazoo.exceptions import BadVersionError, NoNodeError
 from kazoo.protocol.states import WatchedEvent
 
 from cluster.brokers.quotas.alteration import limits_of
@@ -83,15 +84,13 @@ def announce(client: KazooClient, entity_path: str, wall_ms: int) -> None:
     client.create(
         paths.CONFIG_CHANGE_PREFIX, znodes.encode_config_change(entity_path), sequence=True
     )
-    names = client.get_children(paths.CONFIG_CHANGES)
-    pending = [(name, client.exists_async(f"{paths.CONFIG_CHANGES}/{name}")) for name in names]
-    for name, answer in pending:
-        stat = answer.get()
-        if stat is not None and wall_ms - stat.ctime > CHANGE_EXPIRY_MS:
-            try:
-                client.delete(f"{paths.CONFIG_CHANGES}/{name}")
-            except (NoNodeError, NodeExistsError):
-                continue  # another broker was faster
+    for name in sorted(client.get_children(paths.CONFIG_CHANGES)):
+        path = f"{paths.CONFIG_CHANGES}/{name}"
+        stat = client.exists(path)
+        if stat is not None and wall_ms - stat.ctime <= CHANGE_EXPIRY_MS:
+            break  # their names count up: the others are younger still
+        with suppress(NoNodeError):  # another broker may be faster
+            client.delete(path)
 
 
 def _path(entity: QuotaEntity) -> str:

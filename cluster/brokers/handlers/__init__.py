@@ -4,6 +4,7 @@ from typing import Final
 
 from cluster.brokers.handlers import (
     alter_client_quotas,
+    alter_configs,
     api_versions,
     create_partitions,
     create_topics,
@@ -13,6 +14,7 @@ from cluster.brokers.handlers import (
     describe_configs,
     describe_user_scram_credentials,
     fetch,
+    incremental_alter_configs,
     init_producer_id,
     list_offsets,
     metadata,
@@ -34,5 +36,7 @@ HANDLERS: Final[tuple[Handler, ...]] = (
     describe_cluster.HANDLER,
     describe_client_quotas.HANDLER,
     alter_client_quotas.HANDLER,
+    alter_configs.HANDLER,
+    incremental_alter_configs.HANDLER,
     describe_user_scram_credentials.HANDLER,
 )

@@ -1,7 +1,7 @@
 """What handlers are given and give back: a request's context, the broker's services, answers."""
 
 import enum
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Protocol
@@ -16,7 +16,9 @@ from cluster.brokers.quotas.entities import ANONYMOUS
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.config.settings import Settings
+from cluster.coordinator.controller.config_plans import TopicAlteration
 from cluster.coordinator.controller.controller_requests import ControllerRequests
+from cluster.coordinator.controller.plan import Outcome
 from cluster.model.ids import BrokerId
 from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import Api
@@ -69,6 +71,20 @@ class RequestContext:
         self.send(self, response)
 
 
+class AlterTopicConfigs(Protocol):
+    """Has the controller change configs of topics."""
+
+    def __call__(
+        self,
+        alterations: Sequence[TopicAlteration],
+        *,
+        validate_only: bool,
+        on_done: Callable[[dict[str, Outcome] | None], None],
+    ) -> None:
+        """Calls back once with the outcome by topic; None when the controller did not answer."""
+        ...
+
+
 class ProducerIdPort(Protocol):
     """Where new producer ids come from."""
 
@@ -92,6 +108,7 @@ class Services:
     controller: ControllerRequests
     request_topic_creation: Callable[[list[str]], None]
     """Has missing topics created with default settings, by whoever is the controller."""
+    alter_topic_configs: AlterTopicConfigs
     producer_ids: ProducerIdPort
     topic_settings: Callable[[Mapping[str, str]], Settings]
     """A topic's settings over the broker's; raises Refused(invalid_config)."""

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
+from cluster.coordinator.controller.config_plans import TopicAlteration, plan_topic_configs
 from cluster.coordinator.controller.elections import elect_all, move_away
 from cluster.coordinator.controller.plan import Outcome, Plan
 from cluster.coordinator.controller.topic_plans import (
@@ -198,6 +199,12 @@ class Controller:
                 plan.added.update(added)
                 outcomes[name] = Outcome(ErrorCode.none)
         return plan, outcomes
+
+    def alter_topic_configs(
+        self, alterations: Sequence[TopicAlteration]
+    ) -> tuple[Plan, dict[str, Outcome]]:
+        """See `plan_topic_configs`."""
+        return plan_topic_configs(self.state, alterations, self._rules.check_configs)
 
     # -- shared ------------------------------------------------------------------------------
 

@@ -29,10 +29,13 @@ class Plan:
     """Partitions added to existing topics."""
     changed: dict[TopicPartition, PartitionState] = field(default_factory=dict)
 
+    configured: dict[str, dict[str, str]] = field(default_factory=dict)
+    """All overrides of existing topics whose configs change."""
+
     @property
     def is_empty(self) -> bool:
         """Nothing to write and nobody to tell."""
-        return not (self.created or self.deleted or self.added or self.changed)
+        return not (self.created or self.deleted or self.added or self.changed or self.configured)
 
     def apply(self, state: ClusterState) -> None:
         """Carry the plan over into the state, after the registry has it."""
@@ -40,6 +43,9 @@ class Plan:
             state.put_topic(topic)
         for name in self.deleted:
             state.remove_topic(name)
+        for name, configs in self.configured.items():
+            if name in state.topics:
+                state.topics[name].configs = configs
         for changes in (self.added, self.changed):
             for partition, new_state in changes.items():
                 topic_state = state.topics.get(partition.topic)
@@ -47,8 +53,13 @@ class Plan:
                     topic_state.partitions[partition.partition] = new_state
 
     def touched_topics(self, state: ClusterState) -> list[TopicState]:
-        """The topics of an applied plan as brokers are told: only the partitions that changed."""
+        """The topics of an applied plan as brokers are told: only the partitions that changed,
+        or all of them where the topic's configs did: each replica takes the configs over.
+        """
         touched: dict[str, TopicState] = {topic.name: topic for topic in self.created}
+        for name in self.configured.keys() & state.topics.keys():
+            topic = state.topics[name]
+            touched[name] = TopicState(name, topic.topic_id, topic.configs, dict(topic.partitions))
         for changes in (self.added, self.changed):
             for partition, partition_state in changes.items():
                 known = state.topics.get(partition.topic)

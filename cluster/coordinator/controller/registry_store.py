@@ -4,7 +4,7 @@ Every write of the controller goes in a transaction that also checks the version
 `/controller_epoch`, so a controller that was replaced without noticing writes nothing (CTL1).
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -267,6 +267,8 @@ def _writes(plan: Plan, state: ClusterState, epoch: ControllerEpoch) -> Iterator
         yield from _create_partition(partition, new_state, epoch)
     for partition, new_state in plan.changed.items():
         yield from _change_partition(partition, new_state, epoch)
+    for name, configs in plan.configured.items():
+        yield from _set_configs(name, configs)
     for name in plan.deleted:
         yield from _delete_topic(state.topics[name])
 
@@ -306,6 +308,13 @@ def _set_assignment(topic: TopicState, plan: Plan) -> _Write:
     replicas |= {p.partition: s.replicas for p, s in plan.added.items() if p.topic == topic.name}
     document = znodes.encode_topic(TopicAssignment(topic.topic_id, replicas))
     return lambda t: t.set_data(paths.topic(topic.name), document)
+
+
+def _set_configs(name: str, configs: Mapping[str, str]) -> Iterator[_Write]:
+    path = paths.entity_config(paths.TOPIC_CONFIGS, name)
+    yield lambda t: t.set_data(path, znodes.encode_entity_config(configs))
+    change = znodes.encode_config_change(paths.entity_path(paths.TOPIC_CONFIGS, name))
+    yield lambda t: t.create(paths.CONFIG_CHANGE_PREFIX, change, sequence=True)
 
 
 def _delete_topic(topic: TopicState) -> Iterator[_Write]:

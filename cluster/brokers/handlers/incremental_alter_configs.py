@@ -1,0 +1,60 @@
+"""IncrementalAlterConfigs (API key 44), versions 0-1.
+
+Any broker serves it: the change goes through the controller, and the answer comes when every live
+broker has it. Topics only; brokers are refused (INVALID_REQUEST). v1 flexible.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from cluster.brokers.handlers.config_alterations import Resource, alter
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
+from cluster.coordinator.controller.plan import Outcome
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResourceResponse,
+    IncrementalAlterConfigsResponse,
+)
+
+API: Final = Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1)
+
+
+def handle(
+    request: IncrementalAlterConfigsRequest, context: RequestContext, services: Services
+) -> NotYet:
+    """Set, delete, append or subtract values; what is not named stays."""
+
+    def on_done(outcomes: dict[Resource, Outcome]) -> None:
+        context.answer(
+            IncrementalAlterConfigsResponse(
+                throttle_time=timedelta(0),
+                responses=tuple(
+                    IncrementalAlterConfigsResourceResponse(
+                        error_code=outcome.code,
+                        error_message=outcome.detail,
+                        resource_type=resource_type,
+                        resource_name=name,
+                    )
+                    for (resource_type, name), outcome in outcomes.items()
+                ),
+            )
+        )
+
+    alter(
+        [
+            (
+                (each.resource_type, each.resource_name),
+                [(config.name, config.config_operation, config.value) for config in each.configs],
+            )
+            for each in request.resources
+        ],
+        services,
+        on_done,
+        is_whole=False,
+        validate_only=request.validate_only,
+    )
+    return PARKED
+
+
+HANDLER: Final = adapted(API, handle)

@@ -1,0 +1,69 @@
+"""Changes of topics' configs, as operations of the controller's driver."""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from cluster.coordinator.controller.config_plans import TopicAlteration
+from cluster.coordinator.controller.control_link import Message, Reply
+from cluster.coordinator.controller.controller import Controller
+from cluster.coordinator.controller.controller_driver import ControllerDriver
+from cluster.coordinator.controller.plan import Outcome, Plan
+from cluster.model.errors import ErrorCode, PeerError
+
+log = logging.getLogger(__name__)
+
+REQUEST_KIND: Final = "alter_topic_configs"
+
+
+def encode_alterations(alterations: Sequence[TopicAlteration], *, validate_only: bool) -> Message:
+    """What a broker asks of the controller."""
+    return {
+        "topics": [(each.topic, each.is_whole, dict(each.values)) for each in alterations],
+        "validate_only": validate_only,
+    }
+
+
+def decode_outcomes(reply: Message) -> dict[str, Outcome]:
+    """The controller's answer: the outcome by topic."""
+    return {name: Outcome(ErrorCode(code), detail) for name, code, detail in reply["outcomes"]}
+
+
+class ConfigRequests:
+    """Serves `alter_topic_configs`; replies when every live broker has the new configs."""
+
+    def __init__(self, driver: ControllerDriver) -> None:
+        self._driver = driver
+
+    def on_request(self, body: Message, reply: Reply) -> None:
+        """A broker's request. Raises PeerError when it is malformed."""
+        try:
+            alterations = [TopicAlteration(*fields) for fields in body["topics"]]
+            validate_only = bool(body["validate_only"])
+        except (KeyError, TypeError) as error:
+            raise PeerError(f"malformed {REQUEST_KIND}: {error!r}") from error
+
+        def refuse() -> None:
+            outcome = Outcome(ErrorCode.not_controller, "the controller has just moved")
+            reply(_encoded({each.topic: outcome for each in alterations}))
+
+        def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
+            plan, outcomes = controller.alter_topic_configs(alterations)
+            if validate_only:
+                plan = Plan()
+
+            def finish(is_done: bool) -> None:
+                if not is_done:
+                    refuse()
+                    return
+                for name, configs in plan.configured.items():
+                    log.info("configs of topic %s: %s", name, configs)
+                self._driver.updates.tell_everyone(plan, set(), lambda: reply(_encoded(outcomes)))
+
+            return plan, finish
+
+        self._driver.enqueue(operation, refuse)
+
+
+def _encoded(outcomes: dict[str, Outcome]) -> dict[str, Any]:
+    return {"outcomes": [(name, int(o.code), o.detail) for name, o in outcomes.items()]}
