@@ -68,7 +68,7 @@ def install(root: Path, checksum: str, sets: list[str], lock: int) -> int:
     project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
     extras = {"core": project["dependencies"], **project["optional-dependencies"]}
     wanted = [requirement for name in sets for requirement in extras[name]]
-    # A cluster may be running on an environment that only lacks an extra: that is never thrown away.
+    # A cluster may run on an environment that only lacks an extra: that is never thrown away.
     is_core = "core" in sets
     if is_core:
         (folder / ".unfinished").touch()

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 from confluent_kafka import KafkaException
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Phase = Callable[[str], AbstractContextManager[None]]
 """Announces a step and, when it ends, how long it took."""
 
-Result = TypeVar("Result")
+_NARROWEST: Final = "10s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,53 +63,45 @@ class RollupSummary:
         return self.quota_records + self.other_records + self.rejected_records
 
 
-def roll_up(options: RollupOptions, phase: Phase) -> RollupSummary:
-    """Run once and replace the windows that could be computed anew. Raises UserError."""
-    with phase(f"Looking at topic {options.topic}"):
-        ranges = _filled_ranges(options)
-    size = sum(each.size for each in ranges)
-    with contextlib.ExitStack() as running:
-        with phase("Starting Spark"):
-            spark = running.enter_context(spark_session(options.master, options.log))
-        with phase(f"Rolling up {size:,} records of {len(ranges)} partitions"):
-            found = _guarded(options, lambda: _compute(spark, options, ranges))
-        windows: dict[str, pa.Table] = {}
-        if found.first is not None:
-            with phase("Joining them with earlier windows"):
-                windows = _guarded(options, lambda: _join_stored(spark, found, options.output))
-        with phase("Stopping Spark"):
-            running.close()
-    if windows:
-        with phase("Writing Parquet"):
-            _write(options.output, windows)
-    return RollupSummary(
-        partitions=len(ranges),
-        quota_records=found.counts.get(QUOTA, 0),
-        other_records=found.counts.get(OTHER, 0),
-        rejected_records=found.counts.get(REJECTED, 0),
-        lost_records=found.counts.get(LOST, 0),
-        windows={width: table.num_rows for width, table in windows.items()},
-        first_window=found.first,
-        last_window=found.last,
-    )
-
-
 @dataclass(frozen=True, slots=True)
-class _Computed:
-    windows: "DataFrame"
-    """Of 10 s, held by Spark."""
+class Computed:
+    """What Spark made of a topic."""
+
+    windows: dict[str, pa.Table]
+    """By width: every window, also of earlier runs, of the days that the new ones lie in."""
     counts: dict[str, int]
     """Records by kind."""
     first: datetime | None
     last: datetime | None
 
-    @property
-    def days(self) -> tuple[date, ...]:
-        """Those that the windows lie in."""
-        return () if self.first is None or self.last is None else days_of(self.first, self.last)
+
+def roll_up(options: RollupOptions, phase: Phase) -> RollupSummary:
+    """Run once and replace the windows that could be computed anew. Raises UserError."""
+    with phase(f"Looking at topic {options.topic}"):
+        ranges = filled_ranges(options)
+    with contextlib.ExitStack() as running:
+        with phase("Starting Spark"):
+            spark = running.enter_context(spark_session(options.master, options.log))
+        computed = compute(spark, options, ranges, phase)
+        with phase("Stopping Spark"):
+            running.close()
+    if computed.windows:
+        with phase("Writing Parquet"):
+            _write(options.output, computed.windows)
+    return RollupSummary(
+        partitions=len(ranges),
+        quota_records=computed.counts.get(QUOTA, 0),
+        other_records=computed.counts.get(OTHER, 0),
+        rejected_records=computed.counts.get(REJECTED, 0),
+        lost_records=computed.counts.get(LOST, 0),
+        windows={width: table.num_rows for width, table in computed.windows.items()},
+        first_window=computed.first,
+        last_window=computed.last,
+    )
 
 
-def _filled_ranges(options: RollupOptions) -> tuple[OffsetRange, ...]:
+def filled_ranges(options: RollupOptions) -> tuple[OffsetRange, ...]:
+    """What the topic's partitions hold now. Raises UserError if that is nothing."""
     try:
         ranges = topic_ranges(options.connection, options.topic)
     except KafkaException as problem:
@@ -122,14 +114,33 @@ def _filled_ranges(options: RollupOptions) -> tuple[OffsetRange, ...]:
     return filled
 
 
-def _compute(
-    spark: "SparkSession", options: RollupOptions, ranges: tuple[OffsetRange, ...]
-) -> _Computed:
-    """Read the topic, once, into 10 s windows."""
-    from pyspark.sql import functions as F
+def compute(
+    spark: "SparkSession", options: RollupOptions, ranges: tuple[OffsetRange, ...], phase: Phase
+) -> Computed:
+    """Read the topic once and join it with the windows in `options.output`. Raises UserError."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
 
+    try:
+        with phase(f"Rolling up {sum(each.size for each in ranges):,} records"):
+            windows = _ten_second_windows(spark, options, ranges)
+            counts, span = _counted(windows)
+        if span is None:
+            return Computed({}, counts, None, None)
+        with phase("Joining them with earlier windows"):
+            tables = _all_widths(spark, windows, _stored(options.output, days_of(*span)))
+    except (PySparkException, Py4JError) as problem:
+        raise UserError(
+            f"the rollup failed: {reason(problem)} (see {shown(options.log)})"
+        ) from None
+    return Computed(tables, counts, *span)
+
+
+def _ten_second_windows(
+    spark: "SparkSession", options: RollupOptions, ranges: tuple[OffsetRange, ...]
+) -> "DataFrame":
     from cluster.analytics import kafka_source
-    from cluster.analytics.windows import quota_windows, ten_second_windows
+    from cluster.analytics.windows import ten_second_windows
 
     spark.dataSource.register(kafka_source.MetricSource)
     pieces = split(ranges, spark.sparkContext.defaultParallelism)
@@ -141,43 +152,40 @@ def _compute(
     )
     for key, value in options.connection.items():
         reader = reader.option(f"{kafka_source.CONNECTION_PREFIX}{key}", value)
-    windows = ten_second_windows(reader.load()).cache()  # or every use would read the topic again
-    rows = (
-        windows.groupBy("kind")
-        .agg(
-            F.sum("records"),
-            F.unix_seconds(F.min("window_start")),
-            F.unix_seconds(F.max("window_start")),
-        )
-        .collect()
-    )
-    spans = {kind: (first, last) for kind, _, first, last in rows}
-    first, last = (
-        None if seconds is None else datetime.fromtimestamp(seconds, UTC)
-        for seconds in spans.get(QUOTA, (None, None))
-    )
-    counts = {kind: int(count) for kind, count, _, _ in rows}
-    return _Computed(quota_windows(windows), counts, first, last)
+    return ten_second_windows(reader.load()).cache()  # or every use would read the topic again
 
 
-def _join_stored(spark: "SparkSession", found: _Computed, output: Path) -> dict[str, pa.Table]:
-    """Every window, by width, of the days that the computed ones lie in."""
-    from cluster.analytics.windows import WIDTHS_S, merge, wider_windows
+def _counted(windows: "DataFrame") -> tuple[dict[str, int], tuple[datetime, datetime] | None]:
+    """Records by kind, and the first and the last window; this is when the topic is read."""
+    from pyspark.sql import functions as F
 
-    narrowest, *wider = WIDTHS_S
-    stored = _stored(output, narrowest, found.days)
-    windows = found.windows
+    start_s = F.unix_seconds("window_start")
+    summed = windows.groupBy("kind").agg(F.sum("records"), F.min(start_s), F.max(start_s))
+    rows = {kind: (count, first, last) for kind, count, first, last in summed.collect()}
+    counts = {kind: int(count) for kind, (count, _, _) in rows.items()}
+    if QUOTA not in rows:
+        return counts, None
+    _, first, last = rows[QUOTA]
+    return counts, (datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(last, UTC))
+
+
+def _all_widths(spark: "SparkSession", found: "DataFrame", stored: pa.Table) -> dict[str, pa.Table]:
+    from cluster.analytics.windows import WIDTHS_S, merge, quota_windows, wider_windows
+
+    windows = quota_windows(found)
     if stored.num_rows:
         windows = merge(spark.createDataFrame(stored), windows)
+    narrowest, *wider = WIDTHS_S
     tables = {narrowest: windows.toArrow()}
     for width in wider:
         tables[width] = wider_windows(windows, WIDTHS_S[width]).toArrow()
     return tables
 
 
-def _stored(output: Path, width: str, days: tuple[date, ...]) -> pa.Table:
+def _stored(output: Path, days: tuple[date, ...]) -> pa.Table:
+    """The narrowest windows of earlier runs: wider ones are derived from them."""
     try:
-        return read_windows(output, width, days)
+        return read_windows(output, _NARROWEST, days)
     except (OSError, pa.ArrowInvalid) as problem:
         raise UserError(f"cannot read the earlier windows in {shown(output)}: {problem}") from None
 
@@ -187,16 +195,3 @@ def _write(output: Path, windows: Mapping[str, pa.Table]) -> None:
         replace_windows(output, windows)
     except OSError as problem:
         raise UserError(f"cannot write to {shown(output)}: {problem.strerror}") from None
-
-
-def _guarded(options: RollupOptions, work: Callable[[], Result]) -> Result:
-    """Do something with Spark. Raises UserError with one line of what it says."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    try:
-        return work()
-    except (PySparkException, Py4JError) as problem:
-        raise UserError(
-            f"the rollup failed: {reason(problem)} (see {shown(options.log)})"
-        ) from None

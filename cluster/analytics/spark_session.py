@@ -170,5 +170,8 @@ def _forget_gateway() -> None:
     if gateway is not None:
         with contextlib.suppress(Exception):  # its JVM is gone
             gateway.shutdown()
+        with contextlib.suppress(OSError):  # a pipe to a process that is gone
+            gateway.proc.stdin.close()
+        gateway.proc.wait()
     SparkContext._gateway = None
     SparkContext._jvm = None

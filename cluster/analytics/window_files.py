@@ -81,6 +81,11 @@ def replace_windows(output: Path, windows: Mapping[str, pa.Table]) -> None:
         shutil.rmtree(drafts, ignore_errors=True)
 
 
+def sorted_windows(table: pa.Table) -> pa.Table:
+    """The order of the files: one that depends on nothing but the windows."""
+    return table.select(WINDOW_SCHEMA.names).cast(WINDOW_SCHEMA).sort_by(_SORTED_BY)
+
+
 def days_of(first: datetime, last: datetime) -> tuple[date, ...]:
     """Every day that a span of time touches, both ends included."""
     begin, end = first.astimezone(UTC).date(), last.astimezone(UTC).date()
@@ -89,7 +94,7 @@ def days_of(first: datetime, last: datetime) -> tuple[date, ...]:
 
 def _write_drafts(place: Path, table: pa.Table) -> Iterator[tuple[Path, date]]:
     place.mkdir(parents=True)
-    ordered = table.select(WINDOW_SCHEMA.names).cast(WINDOW_SCHEMA).sort_by(_SORTED_BY)
+    ordered = sorted_windows(table)
     dates = pc.cast(ordered["window_start"], pa.date32())
     for day in pc.unique(dates).to_pylist():
         draft = _path(place, day)

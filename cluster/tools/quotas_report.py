@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Final
 
 from cluster.model.errors import UserError
 from cluster.runtime.installation import launcher, shown
-from cluster.tools.arguments import add_data_dir, data_dir, example
+from cluster.tools.arguments import data_dir
 from cluster.tools.extra_packages import need_extra
+from cluster.tools.quota_commands import add_subcommand
 from cluster.tools.rollup import EXTRA, output_dir
 
 if TYPE_CHECKING:
@@ -27,19 +28,13 @@ _PLOT_COLUMNS: Final = 72
 _PLOTS_MAX: Final = 6
 _MARGIN: Final = 40
 """Columns beside a plot: its axis, and the words after its throttle line."""
-_SUMMARY: Final = "show what clients used of their quotas over time, from the rollup"
 
 
 def add_parser(subparsers: "Subparsers") -> None:
     """Declare the options."""
-    parser = subparsers.add_parser(
-        "report",
-        help=_SUMMARY,
-        description=f"{_SUMMARY[0].upper()}{_SUMMARY[1:]}.",
-        epilog=example("quotas report", "quotas report --client-id loader-1 --html report.html"),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = add_subcommand(
+        subparsers, "report", "quotas report", "quotas report --client-id loader-1 --html page.html"
     )
-    add_data_dir(parser, default=argparse.SUPPRESS)
     parser.add_argument(
         "--output",
         type=Path,

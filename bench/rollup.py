@@ -1,0 +1,115 @@
+"""Seconds and memory of `rollup` over a topic of metric records, Spark's start included.
+
+    bin/test -- needs the development environment once; then:
+    .venv/bin/python bench/rollup.py [--records N] [--partitions N]
+
+Starts a cluster of three brokers, produces generated records, then runs the command twice, as a
+person would: the second run joins its windows with those of the first. Memory is the sum of
+proportional set sizes of the command, the JVM and Spark's Python workers, sampled.
+"""
+
+import argparse
+import itertools
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from tests.support.metric_records import Record, generated_records, produce  # noqa: E402
+from tests.support.running_cluster import Cluster  # noqa: E402
+
+TOPIC = "bench-metrics"
+SAMPLE_S = 0.25
+MIB = 1 << 20
+GOAL_S = 30
+GOAL_MIB = 2048
+
+
+class Run(NamedTuple):
+    """One run of the command."""
+
+    seconds: float
+    pss_mib: float
+    summary: dict[str, Any]
+
+
+def main() -> None:
+    """Produce, run twice, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--partitions", type=int, default=3)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="milena-bench-") as directory:
+        with Cluster(Path(directory) / "data") as cluster:
+            cluster.command(
+                *("topics", "--create", "--topic", TOPIC),
+                *("--partitions", str(options.partitions), "--replication-factor", "1"),
+            )
+            produce(cluster.bootstrap, TOPIC, records(options.records))
+            runs = [run(cluster.data_dir) for _ in range(2)]
+    print(f"{'':<28}{'first run':>14}{'second run':>14}{'goal':>10}")
+    for name, cells in rows(runs):
+        print(f"{name:<28}" + "".join(f"{cell:>14}" for cell in cells[:2]) + f"{cells[2]:>10}")
+
+
+def records(count: int) -> Iterator[Record]:
+    """From 3 brokers and 20 clients: hours of them, about three quotas each."""
+    return itertools.islice(generated_records(1, seconds=count, clients=20), count)
+
+
+def run(data_dir: Path) -> Run:
+    """The command, its time and its peak."""
+    began = time.monotonic()
+    command = subprocess.Popen(
+        [sys.executable, "-m", "cluster", "rollup", "--data-dir", data_dir]
+        + ["--topic", TOPIC, "--json"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+    )
+    peak = 0.0
+    while command.poll() is None:
+        peak = max(peak, pss_mib(command.pid))
+        time.sleep(SAMPLE_S)
+    seconds = time.monotonic() - began
+    assert command.stdout is not None
+    output = command.stdout.read()
+    assert command.returncode == 0, output
+    return Run(seconds, peak, json.loads(output))
+
+
+def pss_mib(pid: int) -> float:
+    """Of a process and everything below it."""
+    try:
+        root = psutil.Process(pid)
+        tree = [root, *root.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return 0.0
+    total = 0
+    for process in tree:
+        try:
+            total += process.memory_full_info().pss
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+    return total / MIB
+
+
+def rows(runs: list[Run]) -> Iterator[tuple[str, list[str]]]:
+    """The table."""
+    yield "records", [f"{each.summary['records']:,}" for each in runs] + [""]
+    yield "windows of 10 s", [f"{each.summary['windows']['10s']:,}" for each in runs] + [""]
+    yield "windows of 1 min", [f"{each.summary['windows']['1m']:,}" for each in runs] + [""]
+    yield "seconds, all in all", [f"{each.seconds:.1f}" for each in runs] + [f"< {GOAL_S}"]
+    yield "peak memory (PSS), MiB", [f"{each.pss_mib:,.0f}" for each in runs] + [f"< {GOAL_MIB}"]
+
+
+if __name__ == "__main__":
+    main()

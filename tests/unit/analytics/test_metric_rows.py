@@ -1,0 +1,96 @@
+"""Values become rows or are counted: each exactly once, whichever way they were parsed."""
+
+import json
+
+import pytest
+
+from tests.support.metric_records import START_MS, generated_records, quota_record
+
+pa = pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
+
+from cluster.analytics.metric_rows import ROW_SCHEMA, count_row, rows_of  # noqa: E402
+
+
+def encoded(*records: object) -> list[bytes]:
+    return [json.dumps(record).encode() for record in records]
+
+
+def counts(batches) -> dict[str, int]:
+    """Records by kind."""
+    found: dict[str, int] = {}
+    for batch in batches:
+        for row in batch.to_pylist():
+            found[row["kind"]] = found.get(row["kind"], 0) + row["records"]
+    return found
+
+
+def test_a_record_becomes_a_row_at_the_start_of_its_interval():
+    (batch,) = rows_of(encoded(quota_record(throttle_ms=3, extra="ignored")))
+    assert batch.schema == ROW_SCHEMA
+    (row,) = batch.to_pylist()
+    assert row["interval_start"].timestamp() * 1000 == START_MS
+    assert (row["records"], row["throttle_ms"], row["limit"]) == (1, 3.0, 1_048_576.0)
+
+
+def test_no_limit_no_rule_and_no_names_are_kept_as_such():
+    record = quota_record(limit=None, rule=None, user=None, client_id="")
+    (row,) = rows_of(encoded(record))[0].to_pylist()
+    assert (row["limit"], row["rule"], row["user"], row["client_id"]) == (None, None, None, "")
+
+
+def test_other_kinds_are_counted_and_not_rejected():
+    values = encoded(
+        quota_record(), {"v": 1, "kind": "broker", "values": {"a": 1}}, {"v": 1, "kind": "new"}
+    )
+    assert counts(rows_of(values)) == {"quota": 1, "other": 2}
+
+
+BAD = {
+    "no JSON": b"hello",
+    "a piece": json.dumps(quota_record()).encode()[:-5],
+    "a list": b"[1, 2]",
+    "a number": b"17",
+    "two objects": b"{}{}",
+    "an object over lines, of the wrong kind": b'{\n"v":\n1}',
+    "nothing": b"",
+    "a tombstone": None,
+    "not UTF-8": json.dumps(quota_record(client_id="@")).encode().replace(b"@", b"\xff\xfe"),
+    "half a surrogate pair": json.dumps(quota_record(client_id="\ud800")).encode(),
+    "deep": b"[" * 100_000,
+    "a text for a number": json.dumps(quota_record(usage="1")).encode(),
+    "a fraction of a request": json.dumps(quota_record(requests=1.5)).encode(),
+    "true for a number": json.dumps(quota_record(requests=True)).encode(),
+    "a broker out of range": json.dumps(quota_record(broker=1 << 40)).encode(),
+    "a number for a name": json.dumps(quota_record(client_id=5)).encode(),
+    "no usage": json.dumps(quota_record(usage=None)).encode(),
+    "a negative usage": json.dumps(quota_record(usage=-1.0)).encode(),
+    "an endless usage": json.dumps(quota_record(usage=float("inf"))).encode(),
+    "no number": json.dumps(quota_record(usage=float("nan"))).encode(),
+    "a huge usage": json.dumps(quota_record(usage=1e300)).encode(),
+    "a time in microseconds": json.dumps(quota_record(ts=START_MS * 1000)).encode(),
+    "an empty interval": json.dumps(quota_record(interval_ms=0)).encode(),
+    "another version": json.dumps(quota_record(v=2)).encode(),
+    "no kind": json.dumps(quota_record(kind=None)).encode(),
+}
+
+
+@pytest.mark.parametrize("value", BAD.values(), ids=BAD)
+def test_a_bad_value_is_counted_and_its_neighbours_are_kept(value):
+    assert counts(rows_of([value])) == {"rejected": 1}
+    values = encoded(quota_record(), quota_record(broker=1))
+    batches = rows_of([values[0], value, values[1]])
+    assert counts(batches) == {"quota": 2, "rejected": 1}
+    assert all(batch.schema == ROW_SCHEMA for batch in batches)
+
+
+def test_both_ways_of_parsing_give_the_same_rows():
+    values = encoded(*generated_records(5, seconds=20))
+    at_once = pa.Table.from_batches(rows_of(values))
+    one_by_one = pa.Table.from_batches(rows_of([*values, b"hello"]))
+    assert one_by_one.slice(0, at_once.num_rows - 1) == at_once.slice(0, at_once.num_rows - 1)
+    assert counts(rows_of([*values, b"hello"])) == {**counts(rows_of(values)), "rejected": 1}
+
+
+def test_nothing_gives_nothing():
+    assert rows_of([]) == []
+    assert counts([count_row("lost", 7)]) == {"lost": 7}

@@ -1,0 +1,98 @@
+"""The rollup's files: a day each, replaced whole, the same bytes for the same windows."""
+
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from tests.support.metric_records import START_MS, generated_records, windows_of
+
+pa = pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
+
+from cluster.analytics import window_files  # noqa: E402
+from cluster.analytics.window_files import (  # noqa: E402
+    WINDOW_SCHEMA,
+    days_of,
+    read_windows,
+    replace_windows,
+)
+
+
+def table(seed: int = 1, *, start_ms: int = START_MS, seconds: int = 90) -> pa.Table:
+    rows = windows_of(generated_records(seed, seconds=seconds, start_ms=start_ms), 10)
+    return pa.Table.from_pylist(rows, schema=WINDOW_SCHEMA)
+
+
+def contents(output: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(output)): path.read_bytes()
+        for path in output.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_what_was_written_is_read(tmp_path):
+    windows = table()
+    replace_windows(tmp_path, {"10s": windows, "1m": windows.slice(0, 3)})
+    assert read_windows(tmp_path, "10s") == windows
+    assert read_windows(tmp_path, "1m").num_rows == 3
+    assert sorted(contents(tmp_path)) == [
+        "width=10s/2026-09-21.parquet",
+        "width=1m/2026-09-21.parquet",
+    ]
+
+
+def test_the_order_of_rows_does_not_change_the_bytes(tmp_path):
+    windows = table()
+    replace_windows(tmp_path / "a", {"10s": windows})
+    backwards = windows.take(list(reversed(range(windows.num_rows))))
+    replace_windows(tmp_path / "b", {"10s": backwards})
+    assert contents(tmp_path / "a") == contents(tmp_path / "b")
+
+
+def test_other_days_are_left_alone(tmp_path):
+    first, second = table(1), table(2, start_ms=START_MS + 86_400_000)
+    replace_windows(tmp_path, {"10s": pa.concat_tables([first, second])})
+    before = contents(tmp_path)
+    changed = table(3)
+    replace_windows(tmp_path, {"10s": changed})
+    after = contents(tmp_path)
+    assert after["width=10s/2026-09-22.parquet"] == before["width=10s/2026-09-22.parquet"]
+    assert read_windows(tmp_path, "10s", [date(2026, 9, 21)]) == changed
+    assert read_windows(tmp_path, "10s", [date(2026, 9, 23)]).num_rows == 0
+
+
+def test_a_failure_while_writing_leaves_the_old_files_whole(tmp_path, monkeypatch):
+    replace_windows(tmp_path, {"10s": table(1), "1m": table(1)})
+    before = contents(tmp_path)
+    write = window_files.pq.write_table
+    written: list[object] = []
+
+    def second_fails(*args, **options):
+        written.append(args)
+        if len(written) == 2:
+            raise OSError(28, "No space left on device")
+        write(*args, **options)
+
+    monkeypatch.setattr(window_files.pq, "write_table", second_fails)
+    with pytest.raises(OSError, match="No space"):
+        replace_windows(tmp_path, {"10s": table(2), "1m": table(2)})
+    assert contents(tmp_path) == before
+
+
+def test_drafts_of_a_killed_run_are_neither_read_nor_kept(tmp_path):
+    replace_windows(tmp_path, {"10s": table(1)})
+    draft = tmp_path / ".drafts" / "width=10s" / "2026-09-21.parquet"
+    draft.parent.mkdir(parents=True)
+    draft.write_bytes(b"half")
+    assert read_windows(tmp_path, "10s") == table(1)
+    replace_windows(tmp_path, {"10s": table(2)})
+    assert not draft.exists()
+    assert read_windows(tmp_path, "10s") == table(2)
+
+
+def test_days_of_a_span():
+    first = datetime(2026, 9, 21, 23, 59, 50, tzinfo=UTC)
+    last = datetime(2026, 9, 23, 0, 0, tzinfo=UTC)
+    assert days_of(first, last) == (date(2026, 9, 21), date(2026, 9, 22), date(2026, 9, 23))
+    assert days_of(first, first) == (date(2026, 9, 21),)
