@@ -66,7 +66,7 @@ def add_parser(subparsers: "Subparsers") -> None:
             f"--{name}", dest="action", action="store_const", const=name, help=what
         )
     parser.add_argument(
-        "--topic", metavar="T", help="a name; also several, or a pattern, but for --create"
+        "--topic", metavar="T", help="a name; without --create also a list or a regular expression"
     )
     for option in ("--partitions", "--replication-factor"):
         parser.add_argument(
