@@ -1,0 +1,57 @@
+"""Requests out, responses in, as bytes: the client's side of the protocol's codecs. Pure."""
+
+import struct
+from functools import cache
+from typing import Any, Final
+
+from cluster.model.errors import PeerError
+from cluster.protocol import messages
+from cluster.protocol.api import ApiKey, is_flexible
+from cluster.protocol.reader import MALFORMED, Decoder, decoder_of, skip_tags
+from cluster.protocol.writer import Encoder, encoder_of
+
+_HEADER: Final = struct.Struct(">hhih")
+_INT32: Final = struct.Struct(">i")
+
+
+def encode_request(
+    api_key: int, version: int, correlation_id: int, client_id: str, request: Any
+) -> bytes:
+    """The frame of a request, its 4-byte size in front."""
+    name = client_id.encode()
+    out = bytearray(_INT32.size)
+    out += _HEADER.pack(api_key, version, correlation_id, len(name)) + name
+    if is_flexible(api_key, version):
+        out.append(0)  # no tags in the header
+    _request_encoder(api_key, version)(request, out)
+    _INT32.pack_into(out, 0, len(out) - _INT32.size)
+    return bytes(out)
+
+
+def decode_response(api_key: int, version: int, correlation_id: int, frame: bytes) -> Any:
+    """The response of a frame without its size.
+
+    Raises PeerError when it is malformed or answers another request.
+    """
+    name = messages.RESPONSES[api_key].__name__
+    try:
+        (answered,) = _INT32.unpack_from(frame)
+        if answered != correlation_id:
+            raise PeerError(f"a response to request {answered} came instead of {correlation_id}")
+        position = _INT32.size
+        if is_flexible(api_key, version) and api_key != ApiKey.API_VERSIONS:
+            position = skip_tags(frame, position, len(frame))
+        response, _ = _response_decoder(api_key, version)(frame, position, len(frame))
+    except MALFORMED as error:
+        raise PeerError(f"malformed {name} v{version}: {error}") from None
+    return response
+
+
+@cache
+def _request_encoder(api_key: int, version: int) -> Encoder:
+    return encoder_of(messages.REQUESTS[api_key], version, flexible=is_flexible(api_key, version))
+
+
+@cache
+def _response_decoder(api_key: int, version: int) -> Decoder:
+    return decoder_of(messages.RESPONSES[api_key], version, flexible=is_flexible(api_key, version))

@@ -1,0 +1,104 @@
+"""One blocking connection to one broker: a request, its answer, then the next one."""
+
+import socket
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Self
+
+from cluster.client.exchange import decode_response, encode_request
+from cluster.model.errors import PeerError, UserError
+from cluster.protocol.api import ApiKey
+from cluster.protocol.messages import ApiVersionsRequest
+
+_SIZE: Final = struct.Struct(">i")
+_FRAME_MAX_BYTES: Final = 100 * 1024 * 1024
+
+SPOKEN: Final[Mapping[ApiKey, tuple[int, int]]] = {
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: (0, 1),
+    ApiKey.ALTER_CLIENT_QUOTAS: (0, 1),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
+}
+"""The versions that this client can use of each API that it uses."""
+
+
+class SocketClient:
+    """Lives from `connect` to `close`; after an error of the connection only `close` is allowed."""
+
+    def __init__(self, connection: socket.socket, address: str, client_id: str) -> None:
+        self._socket = connection
+        self._address = address
+        self._client_id = client_id
+        self._correlation_id = 0
+        self._versions: dict[int, int] = {}
+
+    @classmethod
+    def connect(
+        cls, servers: Sequence[tuple[str, int]], client_id: str, timeout_s: float = 10.0
+    ) -> Self:
+        """A connection to the first server that answers. Raises UserError naming all of them."""
+        reasons = []
+        for host, port in servers:
+            try:
+                connection = socket.create_connection((host, port), timeout_s)
+            except OSError as error:
+                reasons.append(f"{host}:{port}: {error.strerror or error}")
+                continue
+            client = cls(connection, f"{host}:{port}", client_id)
+            try:
+                client._negotiate()
+            except (OSError, PeerError, UserError) as error:
+                client.close()
+                reasons.append(f"{host}:{port}: {error}")
+                continue
+            return client
+        raise UserError(f"no broker answers ({'; '.join(reasons) or 'none is known'})")
+
+    def call(self, api_key: ApiKey, request: Any) -> Any:
+        """The answer to a request. Raises UserError when there will be none."""
+        version = self._versions.get(api_key)
+        if version is None:
+            raise UserError(f"the broker at {self._address} does not serve {api_key.name}")
+        try:
+            return self._exchange(api_key, version, request)
+        except OSError as error:
+            raise UserError(f"lost the broker at {self._address}: {error}") from error
+        except PeerError as error:
+            raise UserError(f"the broker at {self._address} answers wrongly: {error}") from error
+
+    def close(self) -> None:
+        """Hang up."""
+        self._socket.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _negotiate(self) -> None:
+        asked = ApiVersionsRequest(client_software_name="", client_software_version="")
+        told = self._exchange(ApiKey.API_VERSIONS, 0, asked)
+        offered = {each.api_key: (each.min_version, each.max_version) for each in told.api_keys}
+        for key, (first, last) in SPOKEN.items():
+            lowest, highest = offered.get(key, (1, 0))
+            if max(lowest, first) <= min(highest, last):
+                self._versions[key] = min(highest, last)
+
+    def _exchange(self, api_key: ApiKey, version: int, request: Any) -> Any:
+        self._correlation_id += 1
+        self._socket.sendall(
+            encode_request(api_key, version, self._correlation_id, self._client_id, request)
+        )
+        (size,) = _SIZE.unpack(self._receive(_SIZE.size))
+        if not 0 <= size <= _FRAME_MAX_BYTES:
+            raise PeerError(f"a response of {size} bytes")
+        return decode_response(api_key, version, self._correlation_id, self._receive(size))
+
+    def _receive(self, size: int) -> bytes:
+        received = bytearray()
+        while len(received) < size:
+            part = self._socket.recv(size - len(received))
+            if not part:
+                raise ConnectionResetError("it closed the connection")
+            received += part
+        return bytes(received)
