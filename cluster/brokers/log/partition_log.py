@@ -307,6 +307,8 @@ class PartitionLog:
     def truncate_to(self, offset: Offset) -> None:
         """Make `offset` the log end; the batch that holds it goes too. Raises StorageFailed."""
         if offset >= self.log_end_offset:
+            # An epoch in which nothing was written is no history: the leader may never have had it.
+            self.epochs.truncate_from_end(self.log_end_offset)
             return
         if offset < self._files.segments[0].base_offset:
             self.truncate_fully_and_start_at(offset)

@@ -247,7 +247,11 @@ class FollowerFetcher:
             epoch,
             end_offset,
         )
+        before = (partition.log.log_end_offset, partition.log.latest_epoch)
         partition.truncate_to(offset)
+        if (partition.log.log_end_offset, partition.log.latest_epoch) == before:
+            # Asking again at once would get the same answer: pause instead of spinning.
+            raise Refused(ErrorCode.unknown_leader_epoch, "there was nothing to truncate")
 
     def _on_out_of_range(self, partition: Partition, fetched: FetchedPartition) -> None:
         if partition.log.log_end_offset < fetched.log_start_offset:

@@ -358,6 +358,16 @@ def test_positions_of_truncated_batches_are_forgotten(tmp_path: Path) -> None:
     assert [record.offset for record in read_records(part.view())] == [5, 6, 7, 8]
 
 
+def test_truncation_to_the_end_forgets_an_epoch_without_records(tmp_path: Path) -> None:
+    # A deposed leader that appended nothing: its epoch is unknown to the next one.
+    log = open_log(tmp_path)
+    log.begin_epoch(LeaderEpoch(0), Offset(0))
+    append(log, a_batch(2), epoch=0)
+    log.begin_epoch(LeaderEpoch(5), log.log_end_offset)
+    log.truncate_to(log.log_end_offset)
+    assert log.latest_epoch == 0
+
+
 def test_truncation_above_the_end_does_nothing(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log, a_batch(2))
