@@ -73,7 +73,11 @@ class WireClient:
         if receive_buffer is not None:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self._socket.settimeout(timeout_s)
-        self._socket.connect(address)
+        try:
+            self._socket.connect(address)
+        except OSError:
+            self._socket.close()
+            raise
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._correlation_id = 0
         self._expected: deque[tuple[int, Any]] = deque()
