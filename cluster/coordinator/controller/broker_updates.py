@@ -11,11 +11,11 @@ from cluster.coordinator.controller.plan import Plan
 from cluster.coordinator.controller.update import ClusterUpdate, encode_update
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.errors import ErrorCode
-from cluster.model.ids import BrokerId
+from cluster.model.ids import BrokerEpoch, BrokerId
 
 log = logging.getLogger(__name__)
 
-_UPDATE_TIMEOUT_MS: Final = 5_000
+UPDATE_TIMEOUT_MS: Final = 5_000
 """A live broker that does not acknowledge an update in this time is sent the full state again."""
 
 
@@ -24,8 +24,9 @@ def _nothing() -> None:
 
 
 class BrokerUpdates:
-    """The messages of one controller, for as long as `controller` is the active one.
+    """The messages of this broker as controller, each for as long as its sender is in office.
 
+    Invariant: a broker that is behind has at most one resent full state under way.
     `active` gives the controller in office; `on_deposed` is called when a broker knows a newer one.
     """
 
@@ -40,13 +41,15 @@ class BrokerUpdates:
         self._link = link
         self._active = active
         self._on_deposed = on_deposed
+        self._behind: set[tuple[BrokerId, BrokerEpoch]] = set()
+        """Brokers that did not acknowledge an update; each is being sent the full state."""
 
     def tell_everyone(
         self,
         plan: Plan,
         full_to: set[BrokerId],
         done: Callable[[], None] = _nothing,
-        timeout_ms: int = _UPDATE_TIMEOUT_MS,
+        timeout_ms: int = UPDATE_TIMEOUT_MS,
     ) -> None:
         """Send what changed to every live broker; `done` when all have answered or timed out."""
         controller = self._active()
@@ -70,7 +73,7 @@ class BrokerUpdates:
                 broker,
                 plan,
                 is_full=broker.id in full_to,
-                timeout_ms=max(1, min(timeout_ms, _UPDATE_TIMEOUT_MS)),
+                timeout_ms=max(1, min(timeout_ms, UPDATE_TIMEOUT_MS)),
                 on_settled=partial(on_acknowledged, broker.id),
             )
 
@@ -99,19 +102,8 @@ class BrokerUpdates:
             on_settled()
             if self._active() is not controller:
                 return
-            current = state.brokers.get(broker.id)
-            if current is None or current.epoch != broker.epoch:
-                return
             if reply is None:
-                log.warning("broker %d did not acknowledge an update; resending all", broker.id)
-                self._send(
-                    controller,
-                    broker,
-                    plan,
-                    is_full=True,
-                    timeout_ms=_UPDATE_TIMEOUT_MS,
-                    on_settled=_nothing,
-                )
+                self._resend(controller, broker)
             elif reply.get("code") == ErrorCode.stale_controller_epoch:
                 self._on_deposed()
 
@@ -121,4 +113,21 @@ class BrokerUpdates:
             encode_update(update),
             on_reply,
             timeout_ms,
+        )
+
+    def _resend(self, controller: Controller, broker: BrokerRegistration) -> None:
+        """The full state, again and again until the broker has it, or is gone."""
+        life = broker.id, broker.epoch
+        current = controller.state.brokers.get(broker.id)
+        if current is None or current.epoch != broker.epoch or life in self._behind:
+            return
+        log.warning("broker %d did not acknowledge an update; resending all", broker.id)
+        self._behind.add(life)
+        self._send(
+            controller,
+            broker,
+            Plan(),
+            is_full=True,
+            timeout_ms=UPDATE_TIMEOUT_MS,
+            on_settled=lambda: self._behind.discard(life),
         )

@@ -25,8 +25,6 @@ from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
 
-_UPDATE_TIMEOUT_MS = 5_000
-"""A live broker that does not acknowledge an update in this time is sent the full state again."""
 _RETRY_MS = 500
 
 Operation = Callable[[Controller], tuple[Plan, Callable[[bool], None]]]
@@ -37,6 +35,7 @@ class ControllerDriver:
     """One per broker; active while this broker holds `/controller`.
 
     Invariant: plans are made from a state that equals the registry's.
+    Invariant: what was asked of the registry in an earlier term of office changes nothing.
     """
 
     def __init__(
@@ -65,11 +64,14 @@ class ControllerDriver:
         self._is_campaigning = False
         self._is_stopping = False
         self._have_brokers_changed = False
+        self._campaign_number = 0
+        self._term = 0
+        """Counts every beginning and end of office, and every attempt at it."""
         self.updates = BrokerUpdates(
             local_id,
             link,
             lambda: self._controller,
-            lambda: self._on_lost_registry(Deposed()),
+            lambda: self._on_lost_registry(Deposed(), self._term),
         )
 
     @property
@@ -84,22 +86,26 @@ class ControllerDriver:
         if self._is_stopping or self._is_campaigning or self._controller is not None:
             return
         self._is_campaigning = True
+        self._campaign_number += 1
+        number, term = self._campaign_number, self._term
         wall_ms = self._clock.wall_ms()
-        watch = self._registry.watcher(self._on_controller_changed)
+        watch = self._registry.watcher(lambda: self._on_controller_changed(number))
         self._registry.submit(
             lambda client: (
                 registry_store.campaign(client, self._local_id, wall_ms),
                 registry_store.watch_controller(client, watch),
             ),
-            lambda result: self._on_election(*result),
-            self._on_campaign_failed,
+            lambda result: self._on_election(term, *result),
+            lambda error: self._on_campaign_failed(error, term),
         )
 
     def resign(self) -> None:
         """Stop being the controller; operations in the queue fail."""
+        self._term += 1
         if self._controller is not None:
             log.info("no longer the controller (epoch %d)", self._controller.epoch)
         self._controller = None
+        self._is_campaigning = False
         self._is_busy = False
         queue, self._queue = self._queue, deque()
         for _, refuse in queue:
@@ -110,41 +116,54 @@ class ControllerDriver:
         self._is_stopping = True
         self.resign()
 
-    def _on_election(self, election: Election, controller: BrokerId | None) -> None:
+    def _on_election(self, term: int, election: Election, controller: BrokerId | None) -> None:
+        if term != self._term:
+            return
         self._is_campaigning = False
         if controller is None:
             self.campaign()  # gone between the two looks
         elif election.epoch is not None and controller == self._local_id:
             self._take_over(election)
 
-    def _on_campaign_failed(self, error: Exception) -> None:
+    def _on_campaign_failed(self, error: Exception, term: int) -> None:
+        if term != self._term:
+            return
         self._is_campaigning = False
         log.warning("cannot reach the registry to elect a controller: %r", error)
         self._loop.call_after(_RETRY_MS, self.campaign)
 
-    def _on_controller_changed(self) -> None:
+    def _on_controller_changed(self, campaign_number: int) -> None:
+        if campaign_number != self._campaign_number:
+            return  # a later campaign has its own watch, and may be what has changed it
         # Also when we lost the node without losing the session (deleted by hand).
-        if self._controller is not None:
-            self.resign()
+        self.resign()
         self.campaign()
 
     def _take_over(self, election: Election) -> None:
         self._have_brokers_changed = False
-        watch = self._registry.watcher(self._on_brokers_changed)
+        self._is_campaigning = True
+        self._term += 1
+        term = self._term
+        watch = self._registry.watcher(lambda: self._on_brokers_changed(term))
         self._registry.submit(
             lambda client: (
                 registry_store.load_cluster(client),
                 registry_store.live_brokers(client, watch),
             ),
-            lambda result: self._on_loaded(election, *result),
-            lambda error: self._on_campaign_failed(error),
+            lambda result: self._on_loaded(term, election, *result),
+            lambda error: self._on_campaign_failed(error, term),
         )
 
     def _on_loaded(
-        self, election: Election, state: ClusterState, brokers: list[BrokerRegistration]
+        self,
+        term: int,
+        election: Election,
+        state: ClusterState,
+        brokers: list[BrokerRegistration],
     ) -> None:
-        if election.epoch is None or self._is_stopping:
+        if election.epoch is None or term != self._term:
             return
+        self._is_campaigning = False
         log.info(
             "controller in epoch %d with %d brokers, %d topics",
             election.epoch,
@@ -169,23 +188,28 @@ class ControllerDriver:
 
         self.enqueue(operation, _nothing)
         if self._have_brokers_changed:
-            self._on_brokers_changed()
+            self._on_brokers_changed(term)
 
     # -- brokers -----------------------------------------------------------------------------
 
-    def _on_brokers_changed(self) -> None:
+    def _on_brokers_changed(self, term: int) -> None:
+        if term != self._term:
+            return
         if self._controller is None:
-            # The watch is spent: if we are loading the state now, look again afterwards.
+            # The watch is spent: we are loading the state now and look again afterwards.
             self._have_brokers_changed = True
             return
-        watch = self._registry.watcher(self._on_brokers_changed)
+        watch = self._registry.watcher(lambda: self._on_brokers_changed(term))
         self._registry.submit(
             lambda client: registry_store.live_brokers(client, watch),
-            self._on_registrations,
-            self._on_lost_registry,
+            lambda brokers: self._on_registrations(term, brokers),
+            lambda error: self._on_lost_registry(error, term),
         )
 
-    def _on_registrations(self, brokers: list[BrokerRegistration]) -> None:
+    def _on_registrations(self, term: int, brokers: list[BrokerRegistration]) -> None:
+        if term != self._term:
+            return
+
         def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
             before = set(controller.state.brokers)
             plan, joined = controller.on_brokers_changed(brokers)
@@ -213,18 +237,19 @@ class ControllerDriver:
         self._next()
 
     def _next(self) -> None:
-        controller = self._controller
-        if controller is None or self._is_busy or not self._queue:
-            return
-        operation, _ = self._queue.popleft()
-        self._is_busy = True
-        plan, finish = operation(controller)
-        if plan.is_empty:
-            self._is_busy = False
-            finish(True)
-            self._next()
-            return
+        while self._controller is not None and self._queue and not self._is_busy:
+            operation, _ = self._queue.popleft()
+            self._is_busy = True
+            plan, finish = operation(self._controller)
+            if plan.is_empty:
+                self._is_busy = False
+                finish(True)
+            else:
+                self._write(self._controller, plan, finish)
+
+    def _write(self, controller: Controller, plan: Plan, finish: Callable[[bool], None]) -> None:
         epoch_version = self._epoch_version
+        term = self._term
 
         def on_written(_result: None) -> None:
             if self._controller is not controller:
@@ -237,7 +262,7 @@ class ControllerDriver:
 
         def on_failed(error: Exception) -> None:
             finish(False)
-            self._on_lost_registry(error)
+            self._on_lost_registry(error, term)
 
         self._registry.submit(
             lambda client: _commit(client, plan, controller, epoch_version),
@@ -245,21 +270,23 @@ class ControllerDriver:
             on_failed,
         )
 
-    def _on_lost_registry(self, error: Exception) -> None:
+    def _on_lost_registry(self, error: Exception, term: int) -> None:
         """We may have been replaced, or our state is not the registry's: begin again."""
+        if term != self._term:
+            return
         log.warning("controller operation failed: %r", error)
-        held_epoch = self._controller is not None and not isinstance(error, Deposed)
         epoch = None if self._controller is None else self._controller.epoch
         self.resign()
-        if held_epoch and epoch is not None:
+        if epoch is not None and not isinstance(error, Deposed):
             election = Election(self._local_id, epoch, self._epoch_version)
-            self._loop.call_after(_RETRY_MS, lambda: self._reload(election))
+            term = self._term
+            self._loop.call_after(_RETRY_MS, lambda: self._reload(term, election))
         else:
             self._loop.call_after(_RETRY_MS, self.campaign)
 
-    def _reload(self, election: Election) -> None:
-        if self._controller is None and not self._is_stopping:
-            self._take_over(election)
+    def _reload(self, term: int, election: Election) -> None:
+        if term == self._term and not self._is_campaigning:
+            self._take_over(election)  # the claim of that election is still ours
 
 
 def _commit(client: Any, plan: Plan, controller: Controller, epoch_version: int) -> None:

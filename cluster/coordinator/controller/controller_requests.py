@@ -8,6 +8,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from cluster.coordinator.controller.broker_updates import UPDATE_TIMEOUT_MS
 from cluster.coordinator.controller.control_link import Message
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.controller_driver import ControllerDriver
@@ -41,9 +42,7 @@ class ControllerRequests:
 
             def finish(is_done: bool) -> None:
                 if is_done:
-                    self._driver.updates.tell_everyone(
-                        plan, full_to=set(), done=lambda: on_done(True)
-                    )
+                    self._tell(plan, lambda: on_done(True))
                 else:
                     on_done(False)
 
@@ -54,16 +53,19 @@ class ControllerRequests:
     # -- in-sync replicas --------------------------------------------------------------------
 
     def on_isr_proposed(self, message: Message, reply: Callable[[Message], None]) -> None:
-        """A leader's proposal, as a control message; the reply holds a code and the new state."""
+        """A leader's proposal, as a control message; the reply holds a code and the new state.
+
+        Raises KeyError, TypeError or ValueError when the message is not one.
+        """
         partition = TopicPartition(message["topic"], message["partition"])
+        broker = BrokerId(message["broker"])
+        isr = tuple(map(BrokerId, message["isr"]))
+        leader_epoch = LeaderEpoch(message["leader_epoch"])
+        partition_epoch = PartitionEpoch(message["partition_epoch"])
 
         def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
             plan, outcome = controller.on_isr_proposed(
-                BrokerId(message["broker"]),
-                partition,
-                tuple(map(BrokerId, message["isr"])),
-                LeaderEpoch(message["leader_epoch"]),
-                PartitionEpoch(message["partition_epoch"]),
+                broker, partition, isr, leader_epoch, partition_epoch
             )
 
             def finish(is_done: bool) -> None:
@@ -109,9 +111,7 @@ class ControllerRequests:
                     return
                 for topic in plan.created:
                     log.info("created topic %s (%d partitions)", topic.name, len(topic.partitions))
-                self._driver.updates.tell_everyone(
-                    plan, set(), lambda: on_done(outcomes, planned), timeout_ms=timeout_ms
-                )
+                self._tell(plan, lambda: on_done(outcomes, planned), timeout_ms)
 
             return plan, finish
 
@@ -139,9 +139,7 @@ class ControllerRequests:
                     return
                 for name in plan.deleted:
                     log.info("deleted topic %s", name)
-                self._driver.updates.tell_everyone(
-                    plan, set(), lambda: on_done(outcomes), timeout_ms=timeout_ms
-                )
+                self._tell(plan, lambda: on_done(outcomes), timeout_ms)
 
             return plan, finish
 
@@ -169,13 +167,20 @@ class ControllerRequests:
                 if not is_done:
                     refuse()
                     return
-                self._driver.updates.tell_everyone(
-                    plan, set(), lambda: on_done(outcomes), timeout_ms=timeout_ms
-                )
+                self._tell(plan, lambda: on_done(outcomes), timeout_ms)
 
             return plan, finish
 
         self._driver.enqueue(operation, refuse)
+
+    def _tell(
+        self, plan: Plan, done: Callable[[], None], timeout_ms: int = UPDATE_TIMEOUT_MS
+    ) -> None:
+        """Call `done` when every live broker knows the plan; at once if there is nothing in it."""
+        if plan.is_empty:
+            done()
+        else:
+            self._driver.updates.tell_everyone(plan, set(), done, timeout_ms)
 
 
 def _all_not_controller(names: Iterable[str]) -> dict[str, Outcome]:

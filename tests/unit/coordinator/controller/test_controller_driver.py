@@ -1,0 +1,594 @@
+"""The driver with a fake registry and a fake link: office, operations, messages, trouble."""
+
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+import pytest
+from kazoo.exceptions import ConnectionLoss
+
+from cluster.coordinator.controller import broker_updates, registry_store
+from cluster.coordinator.controller.controller_driver import ControllerDriver
+from cluster.coordinator.controller.controller_requests import ControllerRequests
+from cluster.coordinator.controller.plan import Outcome, Plan
+from cluster.coordinator.controller.topic_plans import NewTopic, TopicRules
+from cluster.coordinator.controller.update import ClusterUpdate, decode_update
+from cluster.coordinator.registry import paths
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import BrokerId, TopicPartition
+from cluster.runtime.loop import EventLoop
+from tests.support.cluster_states import a_broker
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_control_link import FakeControlLink
+from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
+
+ORDERS_0 = TopicPartition("orders", 0)
+WALL_MS = 1_700_000_000_000
+
+
+class Member:
+    """One broker's driver."""
+
+    def __init__(self, stage: "Stage", number: int) -> None:
+        self.id = BrokerId(number)
+        self.session = FakeSession(stage.tree, stage.loop.call_from_thread)
+        self.link = FakeControlLink()
+        self.driver = ControllerDriver(
+            self.id,
+            self.session,  # type: ignore[arg-type]  # stands in for it
+            self.link,  # type: ignore[arg-type]
+            stage.loop,
+            stage.clock,
+            TopicRules(1, 1, lambda configs: None),
+            lambda configs: False,
+            Random(number),
+        )
+        self.requests = ControllerRequests(self.driver)
+        self.register()
+
+    def register(self) -> None:
+        """As a broker does at its start."""
+        self.epoch = registry_store.register_broker(
+            self.session.client,
+            a_broker(self.id),
+            WALL_MS,  # type: ignore[arg-type]
+        )
+
+    @property
+    def controller_epoch(self) -> int | None:
+        controller = self.driver._controller
+        return None if controller is None else controller.epoch
+
+
+class Stage:
+    """Brokers on one loop, one registry."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.loop = EventLoop(self.clock)
+        self.tree = FakeTree()
+        registry_store.prepare_paths(FakeClient(self.tree))  # type: ignore[arg-type]
+        self.members: list[Member] = []
+
+    def member(self, number: int) -> Member:
+        member = Member(self, number)
+        self.members.append(member)
+        return member
+
+    def settle(self) -> None:
+        """Until the registry has nothing to do and the loop nothing to hand over."""
+        while self.loop._posted or any(member.session.pending for member in self.members):
+            for member in self.members:
+                member.session.work()
+            self.loop.run_once(max_wait_ms=0)
+
+    def pass_time(self, duration_ms: int) -> None:
+        self.clock.pass_time(duration_ms)
+        self.loop.run_once(max_wait_ms=0)
+        self.settle()
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    stage = Stage()
+    yield stage
+    stage.loop.close()
+
+
+@pytest.fixture
+def controller(stage: Stage) -> Member:
+    """Broker 1, in office, its first update acknowledged; broker 2 is there too."""
+    member = stage.member(1)
+    stage.member(2)
+    member.driver.campaign()
+    stage.settle()
+    member.link.answer_all({"code": 0})
+    assert member.driver.is_active
+    return member
+
+
+class Outcomes:
+    """Collects what a request was answered."""
+
+    def __init__(self) -> None:
+        self.given: list[dict[str, Outcome]] = []
+
+    def __call__(self, outcomes: dict[str, Outcome], *_rest: object) -> None:
+        self.given.append(outcomes)
+
+    @property
+    def codes(self) -> list[dict[str, str]]:
+        return [{name: o.code.name for name, o in each.items()} for each in self.given]
+
+
+def create(member: Member, name: str = "orders", factor: int = 2, **options: Any) -> Outcomes:
+    outcomes = Outcomes()
+    member.requests.create_topics(
+        [NewTopic(name, 1, factor)],
+        validate_only=options.get("validate_only", False),
+        timeout_ms=options.get("timeout_ms", 1000),
+        on_done=outcomes,
+    )
+    return outcomes
+
+
+def updates(member: Member) -> dict[str, ClusterUpdate]:
+    """The updates that are open, by endpoint."""
+    return {asked.endpoint: decode_update(asked.body) for asked in member.link.asked}
+
+
+def propose(member: Member, isr: list[int], partition_epoch: int = 0) -> list[dict[str, Any]]:
+    replies: list[dict[str, Any]] = []
+    state = member.driver._controller.state.partition(ORDERS_0)  # type: ignore[union-attr]
+    assert state is not None
+    member.requests.on_isr_proposed(
+        {
+            "topic": "orders",
+            "partition": 0,
+            "broker": state.leader,
+            "isr": isr,
+            "leader_epoch": state.leader_epoch,
+            "partition_epoch": partition_epoch,
+        },
+        replies.append,
+    )
+    return replies
+
+
+# Office
+
+
+def test_one_of_two_candidates_takes_office_and_tells_everyone_everything(stage):
+    first, second = stage.member(1), stage.member(2)
+    first.driver.campaign()
+    second.driver.campaign()
+    stage.settle()
+    assert (first.controller_epoch, second.controller_epoch) == (1, None)
+    told = updates(first)
+    assert {update.broker_epoch for update in told.values()} == {first.epoch, second.epoch}
+    for update in told.values():
+        assert update.is_full
+        assert (update.controller, update.controller_epoch) == (1, 1)
+        assert [broker.id for broker in update.brokers] == [1, 2]
+    assert second.link.asked == []
+
+
+def test_when_the_controller_s_session_ends_another_takes_office(stage):
+    first, second = stage.member(1), stage.member(2)
+    first.driver.campaign()
+    second.driver.campaign()
+    stage.settle()
+    create(first)
+    stage.settle()
+    first.driver.stop()
+    first.session.client.expire()
+    stage.settle()
+    assert second.controller_epoch == 2
+    state = second.driver._controller.state
+    assert state.partition(ORDERS_0).leader == 2
+    assert state.partition(ORDERS_0).isr == (2,)
+
+
+def test_a_controller_whose_node_is_deleted_is_elected_anew(stage, controller):
+    controller.session.client.delete(paths.CONTROLLER)
+    stage.settle()
+    assert controller.controller_epoch == 2
+    assert controller.session.client.exists(paths.CONTROLLER)
+
+
+def test_campaigns_that_cross_each_other_end_in_one_office(stage, controller):
+    """Two watches fire, or a retry is due while another campaign is under way."""
+    for _ in range(3):
+        controller.driver._on_controller_changed(controller.driver._campaign_number)
+        controller.driver.campaign()
+        controller.driver._on_controller_changed(controller.driver._campaign_number)
+    stage.settle()
+    assert controller.driver.is_active
+    epoch = controller.controller_epoch
+    for _ in range(5):
+        stage.pass_time(1_000)
+    assert controller.controller_epoch == epoch
+
+
+def test_a_broker_that_stops_does_not_take_office_any_more(stage):
+    member = stage.member(1)
+    member.driver.campaign()
+    member.driver.stop()
+    stage.settle()
+    member.driver.campaign()
+    stage.settle()
+    assert not member.driver.is_active
+    assert member.link.asked == []
+
+
+def test_an_office_won_before_the_session_was_lost_is_not_taken(stage):
+    member = stage.member(1)
+    member.driver.campaign()
+    member.session.work(1)
+    stage.loop.run_once(max_wait_ms=0)  # elected; the cluster's state is being loaded
+    member.session.work(1)
+    member.driver.resign()  # the session's end is heard of before the load's result
+    stage.loop.run_once(max_wait_ms=0)
+    assert not member.driver.is_active
+    member.session.client.begin_again()
+    member.register()
+    member.driver.campaign()
+    stage.settle()
+    assert member.controller_epoch == 2
+
+
+def test_without_the_registry_the_campaign_is_tried_again(stage, monkeypatch):
+    member = stage.member(1)
+    calls: list[int] = []
+
+    def unreachable(*_: object) -> None:
+        calls.append(1)
+        raise ConnectionLoss
+
+    monkeypatch.setattr(registry_store, "campaign", unreachable)
+    member.driver.campaign()
+    stage.settle()
+    stage.pass_time(500)
+    assert len(calls) == 2
+    monkeypatch.undo()
+    stage.pass_time(500)
+    assert member.driver.is_active
+
+
+def test_a_load_that_fails_leads_to_another_campaign(stage, monkeypatch):
+    def broken(_client: object) -> None:
+        raise ConnectionLoss
+
+    member = stage.member(1)
+    monkeypatch.setattr(registry_store, "load_cluster", broken)
+    member.driver.campaign()
+    stage.settle()
+    assert not member.driver.is_active
+    monkeypatch.undo()
+    stage.pass_time(500)
+    assert member.driver.is_active
+
+
+# Brokers
+
+
+def test_a_broker_that_comes_is_told_everything_and_the_others_that_it_came(stage, controller):
+    create(controller)
+    stage.settle()
+    controller.link.answer_all({"code": 0})
+    third = stage.member(3)
+    stage.settle()
+    told = updates(controller)
+    assert {endpoint: update.is_full for endpoint, update in told.items()} == {
+        "control-1-100": False,
+        "control-2-100": False,
+        "control-3-100": True,
+    }
+    assert [t.name for t in told["control-3-100"].topics] == ["orders"]
+    assert told["control-3-100"].broker_epoch == third.epoch
+    assert told["control-1-100"].topics == ()
+    assert [b.id for b in told["control-1-100"].brokers] == [1, 2, 3]
+    assert controller.link.kept_endpoints == set(told)
+
+
+def test_a_broker_that_goes_loses_its_leaderships(stage, controller):
+    create(controller)
+    stage.settle()
+    controller.link.answer_all({"code": 0})
+    before = controller.driver._controller.state.partition(ORDERS_0)
+    gone = next(m for m in stage.members if m.id == 2)
+    gone.session.client.expire()
+    stage.settle()
+    (update,) = updates(controller).values()
+    (topic,) = update.topics
+    assert topic.partitions[0].isr == (1,)
+    assert topic.partitions[0].leader == 1
+    assert topic.partitions[0].partition_epoch == before.partition_epoch + 1
+
+
+def test_brokers_that_change_while_the_state_is_loaded_are_noticed(stage):
+    member = stage.member(1)
+    member.driver.campaign()
+    member.session.work(1)
+    stage.loop.run_once(max_wait_ms=0)
+    member.session.work(1)  # loaded, with one broker; the result is on its way
+    stage.member(2)
+    stage.settle()
+    assert set(member.driver._controller.state.brokers) == {1, 2}
+
+
+def test_watches_of_an_earlier_term_do_not_add_up(stage, controller):
+    for _ in range(5):
+        controller.driver._on_lost_registry(ConnectionLoss(), controller.driver._term)
+        stage.pass_time(500)
+    assert controller.driver.is_active
+    controller.link.take()
+    looks: list[int] = []
+    submit = controller.session.submit
+    controller.session.submit = lambda *a: (looks.append(1), submit(*a))
+    stage.member(3)
+    stage.settle()
+    assert len(looks) == 1
+
+
+# One operation at a time
+
+
+def test_operations_wait_for_each_other_and_see_what_those_before_did(stage, controller):
+    first = create(controller)
+    second = create(controller)
+    assert len(controller.session.pending) == 1
+    stage.settle()
+    assert second.codes == [{"orders": "topic_already_exists"}]
+    assert first.codes == []  # until everyone knows
+    controller.link.answer_all({"code": 0})
+    assert first.codes == [{"orders": "none"}]
+
+
+def test_many_operations_that_change_nothing_pass_in_one_go(stage, controller):
+    first = create(controller)
+    others = [create(controller) for _ in range(3_000)]
+    stage.settle()
+    controller.link.answer_all({"code": 0})
+    assert first.codes == [{"orders": "none"}]
+    assert all(one.codes == [{"orders": "topic_already_exists"}] for one in others)
+
+
+def test_what_changes_nothing_is_answered_without_a_message(stage, controller):
+    refused = create(controller, factor=9)
+    checked = create(controller, validate_only=True)
+    assert refused.codes == [{"orders": "invalid_replication_factor"}]
+    assert checked.codes == [{"orders": "none"}]
+    assert controller.link.asked == []
+    assert controller.driver._controller.state.topics == {}
+
+
+def test_whoever_is_not_the_controller_says_so(stage, controller):
+    other = next(m for m in stage.members if m.id == 2)
+    assert create(other).codes == [{"orders": "not_controller"}]
+    deleted: list[Any] = []
+    other.requests.delete_topics([("orders", None)], 1000, deleted.extend)
+    assert [(name, outcome.code.name) for name, _, outcome in deleted] == [
+        ("orders", "not_controller")
+    ]
+    enlarged = Outcomes()
+    other.requests.create_partitions(
+        [("orders", 3, None)], validate_only=False, timeout_ms=1, on_done=enlarged
+    )
+    assert enlarged.codes == [{"orders": "not_controller"}]
+    stopped: list[bool] = []
+    other.requests.on_controlled_shutdown(BrokerId(1), stopped.append)
+    assert stopped == [False]
+
+
+def test_an_operation_in_progress_when_the_office_ends_fails_once(stage, controller):
+    under_way, waiting = create(controller, "a"), create(controller, "b")
+    controller.driver.resign()
+    assert waiting.codes == [{"b": "not_controller"}]
+    stage.settle()
+    assert under_way.codes == [{"a": "not_controller"}]
+    assert len(waiting.given) == 1
+
+
+def test_deposed_by_another_controller_it_writes_nothing_and_campaigns(stage, controller):
+    client = FakeClient(stage.tree)
+    controller.driver._campaign_number += 1  # it does not hear of what happens now
+    client.delete(paths.CONTROLLER)
+    registry_store.campaign(client, BrokerId(9), WALL_MS)  # type: ignore[arg-type]
+    outcomes = create(controller)
+    stage.settle()
+    assert outcomes.codes == [{"orders": "not_controller"}]
+    assert not controller.driver.is_active
+    assert controller.session.client.exists(paths.topic("orders")) is None
+    stage.pass_time(500)
+    assert not controller.driver.is_active
+    client.expire()
+    stage.settle()
+    assert controller.controller_epoch == 3
+
+
+def test_out_of_step_with_the_registry_it_loads_again_in_the_same_epoch(stage, controller):
+    state_path = paths.partition_state(ORDERS_0)
+    create(controller)
+    stage.settle()
+    controller.link.answer_all({"code": 0})
+    document, _ = controller.session.client.get(state_path)
+    controller.session.client.set(state_path, document)  # somebody else writes there
+    replies = propose(controller, [1])
+    stage.settle()
+    assert replies == [{"code": ErrorCode.not_controller}]
+    assert not controller.driver.is_active
+    stage.pass_time(500)
+    assert controller.controller_epoch == 1
+    assert controller.driver._controller.state.partition(ORDERS_0).partition_epoch == 1
+    assert all(update.is_full for update in updates(controller).values())
+
+
+def test_a_write_of_unknown_fate_is_loaded_again_whether_it_was_done_or_not(
+    stage, controller, monkeypatch
+):
+    commit = registry_store.commit
+
+    def lost_answer(*arguments: Any) -> None:
+        commit(*arguments)
+        raise ConnectionLoss
+
+    monkeypatch.setattr(registry_store, "commit", lost_answer)
+    outcomes = create(controller)
+    stage.settle()
+    assert outcomes.codes == [{"orders": "not_controller"}]
+    monkeypatch.undo()
+    stage.pass_time(500)
+    assert "orders" in controller.driver._controller.state.topics
+
+
+def test_a_malformed_proposal_does_not_hold_the_controller_up(stage, controller):
+    for message in (
+        {"topic": "orders", "partition": 0},
+        {"topic": "orders", "partition": 0, "broker": 1, "isr": 5},
+        {},
+    ):
+        with pytest.raises((KeyError, TypeError)):
+            controller.requests.on_isr_proposed(message, pytest.fail)
+    outcomes = create(controller)
+    stage.settle()
+    controller.link.answer_all({"code": 0})
+    assert outcomes.codes == [{"orders": "none"}]
+
+
+# Messages to brokers
+
+
+def test_a_proposal_is_answered_when_it_is_written_and_then_told(stage, controller):
+    create(controller)
+    stage.settle()
+    controller.link.answer_all({"code": 0})
+    replies = propose(controller, [1])
+    assert replies == []
+    stage.settle()
+    leader = controller.driver._controller.state.partition(ORDERS_0).leader
+    if leader == 1:
+        assert replies == [{"code": 0, "isr": [1], "partition_epoch": 1}]
+        assert len(updates(controller)) == 2
+    else:
+        assert replies == [{"code": ErrorCode.ineligible_replica}]
+
+
+def test_a_refused_proposal_is_answered_and_told_to_nobody(stage, controller):
+    create(controller)
+    stage.settle()
+    controller.link.answer_all({"code": 0})
+    assert propose(controller, [1, 2], partition_epoch=9) == [
+        {"code": ErrorCode.invalid_update_version}
+    ]
+    assert controller.link.asked == []
+
+
+def test_everyone_must_answer_or_time_out_before_the_client_is_answered(stage, controller):
+    outcomes = create(controller)
+    stage.settle()
+    first, second = controller.link.take()
+    first.on_reply({"code": 0})
+    assert outcomes.codes == []
+    second.on_reply(None)
+    assert outcomes.codes == [{"orders": "none"}]
+    assert first.timeout_ms == 1000
+
+
+def test_a_broker_that_does_not_answer_is_sent_the_full_state_until_it_does(stage, controller):
+    create(controller)
+    stage.settle()
+    first, second = controller.link.take()
+    first.on_reply({"code": 0})
+    second.on_reply(None)
+    for _ in range(3):
+        (again,) = controller.link.take()
+        assert again.endpoint == second.endpoint
+        assert again.timeout_ms == broker_updates.UPDATE_TIMEOUT_MS
+        assert decode_update(again.body).is_full
+        again.on_reply(None)
+    controller.link.answer_all({"code": 0})
+    assert controller.link.asked == []
+
+
+def test_however_many_updates_a_broker_misses_it_is_resent_one(stage, controller):
+    for number in range(20):
+        create(controller, f"t{number}")
+        stage.settle()
+    controller.link.answer_all(None)
+    assert len(controller.link.asked) == 2  # one for each of the two brokers
+    controller.link.answer_all(None)
+    assert len(controller.link.asked) == 2
+    newest = {topic.name for topic in updates(controller)["control-2-100"].topics}
+    assert newest == {f"t{number}" for number in range(20)}
+
+
+def test_a_broker_that_is_gone_is_not_resent_anything(stage, controller):
+    create(controller)
+    stage.settle()
+    missed = [asked for asked in controller.link.take() if asked.endpoint == "control-2-100"]
+    next(m for m in stage.members if m.id == 2).session.client.expire()
+    stage.settle()
+    controller.link.answer_all({"code": 0})
+    missed[0].on_reply(None)
+    assert controller.link.asked == []
+
+
+def test_after_office_nothing_is_resent(stage, controller):
+    create(controller)
+    stage.settle()
+    asked = controller.link.take()
+    controller.driver.stop()
+    for one in asked:
+        one.on_reply(None)
+    assert controller.link.asked == []
+
+
+def test_a_broker_that_knows_a_newer_controller_ends_the_office(stage, controller):
+    create(controller)
+    stage.settle()
+    controller.link.answer_all({"code": ErrorCode.stale_controller_epoch})
+    assert not controller.driver.is_active
+    stage.pass_time(500)
+    assert controller.controller_epoch == 2
+
+
+def test_controlled_shutdown_is_done_when_everyone_knows(stage, controller):
+    create(controller)
+    stage.settle()
+    controller.link.answer_all({"code": 0})
+    leader = controller.driver._controller.state.partition(ORDERS_0).leader
+    done: list[bool] = []
+    controller.requests.on_controlled_shutdown(leader, done.append)
+    stage.settle()
+    assert done == []
+    controller.link.answer_all({"code": 0})
+    assert done == [True]
+    state = controller.driver._controller.state.partition(ORDERS_0)
+    assert state.leader == ({1, 2} - {leader}).pop()
+
+
+def test_a_broker_that_leads_nothing_may_stop_at_once(stage, controller):
+    done: list[bool] = []
+    controller.requests.on_controlled_shutdown(BrokerId(2), done.append)
+    assert done == [True]
+
+
+def test_deleted_topics_are_told_by_name(stage, controller):
+    create(controller)
+    stage.settle()
+    controller.link.answer_all({"code": 0})
+    deleted: list[Any] = []
+    controller.requests.delete_topics([("orders", None)], 1000, deleted.extend)
+    stage.settle()
+    assert {update.deleted for update in updates(controller).values()} == {("orders",)}
+    controller.link.answer_all({"code": 0})
+    assert [outcome.code for _, _, outcome in deleted] == [ErrorCode.none]
+
+
+def test_a_plan_may_be_told_after_the_office_has_ended(stage, controller):
+    controller.driver.resign()
+    done: list[bool] = []
+    tell: Callable[..., None] = controller.driver.updates.tell_everyone
+    tell(Plan(), set(), lambda: done.append(True))
+    assert done == [True]

@@ -1,0 +1,263 @@
+"""What the controller and brokers keep in the registry: on the fake one and on the real one."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from kazoo.protocol.states import WatchedEvent
+
+from cluster.coordinator.controller import registry_store as store
+from cluster.coordinator.controller.plan import Plan
+from cluster.coordinator.controller.registry_store import Deposed, OutOfStep
+from cluster.coordinator.registry import paths
+from cluster.model.cluster import ClusterState
+from cluster.model.errors import UserError
+from cluster.model.ids import BrokerId, ControllerEpoch, TopicPartition
+from tests.integration.registry_process import RegistryProcess
+from tests.support.cluster_states import a_broker, a_partition, a_topic
+from tests.support.fake_registry import FakeClient, FakeTree
+from tests.support.waiting import wait_until
+
+WALL_MS = 1_700_000_000_000
+ONE, TWO = BrokerId(1), BrokerId(2)
+EPOCH_1 = ControllerEpoch(1)
+
+
+@pytest.fixture(scope="module")
+def real_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryProcess]:
+    with RegistryProcess(tmp_path_factory.mktemp("registry") / "data") as registry:
+        yield registry
+
+
+@pytest.fixture(params=["fake", "real"])
+def new_client(request: pytest.FixtureRequest) -> Callable[[], Any]:
+    """Makes clients of one registry that is empty at first."""
+    if request.param == "fake":
+        tree = FakeTree()
+        return lambda: FakeClient(tree)
+    registry: RegistryProcess = request.getfixturevalue("real_registry")
+    admin = registry.client()
+    for name in admin.get_children("/"):
+        if name != "zookeeper":
+            admin.delete(f"/{name}", recursive=True)
+
+    def make() -> Any:
+        return registry.client()
+
+    return make
+
+
+@pytest.fixture
+def client(new_client: Callable[[], Any]) -> Any:
+    client = new_client()
+    store.prepare_paths(client)
+    return client
+
+
+def commit(client: Any, plan: Plan, state: ClusterState, version: int) -> None:
+    """Write a plan, and apply it as the driver does."""
+    store.commit(client, plan, state, EPOCH_1, version)
+    plan.apply(state)
+
+
+def elected(client: Any, broker: BrokerId = ONE) -> int:
+    """Version of the epoch that the new controller checks."""
+    election = store.campaign(client, broker, WALL_MS)
+    assert election.epoch is not None
+    return election.epoch_version
+
+
+def topics_of(state: ClusterState) -> dict[str, Any]:
+    return {name: (t.topic_id, dict(t.configs), t.partitions) for name, t in state.topics.items()}
+
+
+def end(client: Any) -> None:
+    """The client's session is over."""
+    if isinstance(client, FakeClient):
+        client.expire()
+    else:
+        client.stop()
+
+
+class Seen:
+    """A watch that counts."""
+
+    def __init__(self) -> None:
+        self.events: list[WatchedEvent] = []
+
+    def __call__(self, event: WatchedEvent) -> None:
+        self.events.append(event)
+
+    def wait(self) -> None:
+        wait_until(lambda: self.events, "the watch")
+
+
+# Brokers
+
+
+def test_paths_are_prepared_once_and_the_cluster_has_one_id(new_client):
+    first, second = new_client(), new_client()
+    store.prepare_paths(first)
+    store.prepare_paths(second)
+    assert store.cluster_id(first) == store.cluster_id(second)
+    assert len(store.cluster_id(first)) == 22
+
+
+def test_a_registered_broker_is_seen_with_its_epoch_until_its_session_ends(client, new_client):
+    other = new_client()
+    epoch = store.register_broker(other, a_broker(2, rack="a"), WALL_MS)
+    seen = Seen()
+    (found,) = store.live_brokers(client, seen)
+    assert found == replace(a_broker(2, rack="a"), epoch=epoch)
+    end(other)
+    seen.wait()
+    assert store.live_brokers(client) == []
+
+
+def test_a_broker_that_comes_back_has_a_larger_epoch(client, new_client):
+    other = new_client()
+    first = store.register_broker(other, a_broker(2), WALL_MS)
+    end(other)
+    wait_until(lambda: store.live_brokers(client) == [], "the broker to go")
+    assert store.register_broker(new_client(), a_broker(2), WALL_MS) > first
+
+
+def test_an_id_that_is_taken_is_a_person_s_mistake(client, new_client):
+    store.register_broker(client, a_broker(1), WALL_MS)
+    with pytest.raises(UserError, match="a broker with id 1 is already registered"):
+        store.register_broker(new_client(), a_broker(1), WALL_MS)
+
+
+# Elections
+
+
+def test_the_first_to_claim_is_the_controller_and_epochs_rise(client, new_client):
+    other = new_client()
+    seen = Seen()
+    election = store.campaign(client, ONE, WALL_MS)
+    assert (election.controller, election.epoch) == (ONE, 1)
+    assert store.campaign(other, TWO, WALL_MS).epoch is None
+    assert store.watch_controller(other, seen) == ONE
+    end(client)
+    seen.wait()
+    assert store.watch_controller(other, Seen()) is None
+    assert store.campaign(other, TWO, WALL_MS).epoch == 2
+
+
+def test_a_claim_of_our_own_is_made_anew(client):
+    first = store.campaign(client, ONE, WALL_MS)
+    second = store.campaign(client, ONE, WALL_MS)
+    assert (second.epoch, second.epoch_version) == (2, first.epoch_version + 1)
+
+
+# Topics
+
+
+def test_what_was_committed_is_loaded(client):
+    version = elected(client)
+    state = ClusterState()
+    orders = a_topic(
+        "orders", a_partition([1, 2]), a_partition([2, 1], [2]), configs={"retention.ms": "5"}
+    )
+    commit(client, Plan(created=[orders, a_topic("bills", a_partition([2]))]), state, version)
+    assert topics_of(store.load_cluster(client)) == topics_of(state)
+
+    orders_0, bills_1 = TopicPartition("orders", 0), TopicPartition("bills", 1)
+    plan = Plan(
+        changed={orders_0: a_partition([1, 2], [2], 2, 1, 1)}, added={bills_1: a_partition([1])}
+    )
+    commit(client, plan, state, version)
+    assert topics_of(store.load_cluster(client)) == topics_of(state)
+
+    again = Plan(changed={orders_0: a_partition([1, 2], [2, 1], 2, 1, 2)}, deleted=["bills"])
+    commit(client, again, state, version)
+    loaded = store.load_cluster(client)
+    assert topics_of(loaded) == topics_of(state)
+    assert list(loaded.topics) == ["orders"]
+    config_names = client.get_children(f"/config/{paths.TOPIC_CONFIGS}")
+    assert config_names == ["orders"]
+
+
+def test_a_large_plan_takes_several_transactions(client, monkeypatch):
+    monkeypatch.setattr(store, "_WRITES_PER_TRANSACTION", 10)
+    version = elected(client)
+    state = ClusterState()
+    topic = a_topic("wide", *[a_partition([1]) for _ in range(40)])
+    commit(client, Plan(created=[topic]), state, version)
+    assert topics_of(store.load_cluster(client)) == topics_of(state)
+    commit(client, Plan(deleted=["wide"]), state, version)
+    assert store.load_cluster(client).topics == {}
+
+
+def test_a_controller_that_was_replaced_writes_nothing(client, new_client):
+    version = elected(client)
+    state = ClusterState()
+    commit(client, Plan(created=[a_topic("orders", a_partition([1, 2]))]), state, version)
+    other = new_client()
+    client.delete(paths.CONTROLLER)
+    elected(other, TWO)
+    plan = Plan(changed={TopicPartition("orders", 0): a_partition([1, 2], [2], 2, 1, 1)})
+    with pytest.raises(Deposed):
+        store.commit(client, plan, state, EPOCH_1, version)
+    with pytest.raises(Deposed):
+        store.commit(
+            client, Plan(created=[a_topic("t", a_partition([1]))]), state, EPOCH_1, version
+        )
+    assert topics_of(store.load_cluster(other)) == topics_of(state)
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        Plan(created=[a_topic("orders", a_partition([1]))]),
+        Plan(changed={TopicPartition("orders", 0): a_partition([1], partition_epoch=7)}),
+        Plan(changed={TopicPartition("orders", 9): a_partition([1], partition_epoch=1)}),
+        Plan(added={TopicPartition("orders", 0): a_partition([1])}),
+    ],
+)
+def test_a_plan_made_from_something_else_is_out_of_step(client, plan):
+    version = elected(client)
+    state = ClusterState()
+    commit(client, Plan(created=[a_topic("orders", a_partition([1]))]), state, version)
+    before = topics_of(store.load_cluster(client))
+    with pytest.raises(OutOfStep):
+        store.commit(client, plan, state, EPOCH_1, version)
+    assert topics_of(store.load_cluster(client)) == before
+
+
+def test_partitions_without_a_state_are_loaded_as_waiting_for_a_leader(client):
+    version = elected(client)
+    state = ClusterState()
+    commit(client, Plan(created=[a_topic("orders", a_partition([1, 2]))]), state, version)
+    client.delete(paths.partition_state(TopicPartition("orders", 0)))
+    client.delete(paths.partition(TopicPartition("orders", 0)))
+    loaded = store.load_cluster(client).topics["orders"].partitions[0]
+    assert loaded == a_partition([1, 2], leader=-1, partition_epoch=-1)
+    plan = Plan(
+        changed={TopicPartition("orders", 0): a_partition([1, 2], [2], 2, 1, partition_epoch=0)}
+    )
+    commit(client, plan, state, version)
+    assert store.load_cluster(client).topics["orders"].partitions[0].leader == 2
+
+
+# Producer ids
+
+
+def test_blocks_of_producer_ids_do_not_overlap(client, new_client):
+    other = new_client()
+    blocks = [
+        store.next_producer_ids(client, ONE),
+        store.next_producer_ids(other, TWO),
+        store.next_producer_ids(client, ONE),
+    ]
+    assert blocks == [range(0, 1000), range(1000, 2000), range(2000, 3000)]
+
+
+def test_a_transaction_that_fails_leaves_nothing(client):
+    transaction = client.transaction()
+    transaction.create("/brokers/a", b"")
+    transaction.create("/missing/b", b"")
+    results = transaction.commit()
+    assert all(isinstance(result, Exception) for result in results)
+    assert client.exists("/brokers/a") is None
