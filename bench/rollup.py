@@ -48,14 +48,16 @@ def main() -> None:
     parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--partitions", type=int, default=3)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="milena-bench-") as directory:
-        with Cluster(Path(directory) / "data") as cluster:
-            cluster.command(
-                *("topics", "--create", "--topic", TOPIC),
-                *("--partitions", str(options.partitions), "--replication-factor", "1"),
-            )
-            produce(cluster.bootstrap, TOPIC, records(options.records))
-            runs = [run(cluster.data_dir) for _ in range(2)]
+    with (
+        tempfile.TemporaryDirectory(prefix="milena-bench-") as directory,
+        Cluster(Path(directory) / "data") as cluster,
+    ):
+        cluster.command(
+            *("topics", "--create", "--topic", TOPIC),
+            *("--partitions", str(options.partitions), "--replication-factor", "1"),
+        )
+        produce(cluster.bootstrap, TOPIC, records(options.records))
+        runs = [run(cluster.data_dir) for _ in range(2)]
     print(f"{'':<28}{'first run':>14}{'second run':>14}{'goal':>10}")
     for name, cells in rows(runs):
         print(f"{name:<28}" + "".join(f"{cell:>14}" for cell in cells[:2]) + f"{cells[2]:>10}")
@@ -70,8 +72,10 @@ def run(data_dir: Path) -> Run:
     """The command, its time and its peak."""
     began = time.monotonic()
     command = subprocess.Popen(
-        [sys.executable, "-m", "cluster", "rollup", "--data-dir", data_dir]
-        + ["--topic", TOPIC, "--json"],
+        [
+            *(sys.executable, "-m", "cluster", "rollup"),
+            *("--data-dir", data_dir, "--topic", TOPIC, "--json"),
+        ],
         cwd=ROOT,
         stdout=subprocess.PIPE,
     )

@@ -1,0 +1,89 @@
+"""Ranges of a topic are read to their end, from a broker of librdkafka's own test cluster."""
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+
+pa = pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
+
+from cluster.analytics import kafka_records  # noqa: E402
+from cluster.analytics.kafka_records import (  # noqa: E402
+    ReadFailed,
+    RecordsLost,
+    read_range,
+    topic_ranges,
+)
+from cluster.analytics.offset_ranges import OffsetRange  # noqa: E402
+
+TOPIC = "metrics"
+PARTITION = 0
+
+
+@pytest.fixture
+def producer() -> Iterator[Producer]:
+    """Brings its own broker, which lives as long as it does."""
+    made = Producer({"test.mock.num.brokers": 1, "bootstrap.servers": "mock", "log_level": 0})
+    made.list_topics(TOPIC, 10)  # creates it
+    yield made
+    made.flush(10)
+
+
+def connection(producer: Producer) -> dict[str, str]:
+    (broker,) = producer.list_topics(timeout=10).brokers.values()
+    return {"bootstrap.servers": f"{broker.host}:{broker.port}"}
+
+
+def fill(producer: Producer, count: int, size_bytes: int = 10) -> list[bytes]:
+    values = [str(number).zfill(size_bytes).encode() for number in range(count)]
+    for value in values:
+        producer.produce(TOPIC, value, partition=PARTITION)
+        producer.poll(0)
+    assert producer.flush(20) == 0
+    return values
+
+
+def read(producer: Producer, wanted: OffsetRange, *, strict: bool = False) -> list[object]:
+    """Values and counts of lost records, in order."""
+    found: list[object] = []
+    for block in read_range(connection(producer), TOPIC, wanted, fail_on_data_loss=strict):
+        found += [block] if isinstance(block, int) else block
+    return found
+
+
+def test_the_ranges_of_a_topic(producer):
+    fill(producer, 7)
+    ranges = topic_ranges(connection(producer), TOPIC)
+    assert [each for each in ranges if each.size] == [OffsetRange(PARTITION, 0, 7)]
+
+
+@pytest.mark.parametrize(("start", "end"), [(0, 3000), (0, 1), (1234, 2345), (2999, 3000)])
+def test_a_range_is_read_exactly(producer, start, end):
+    values = fill(producer, 3000)
+    assert read(producer, OffsetRange(PARTITION, start, end)) == values[start:end]
+
+
+def test_blocks_are_bounded(producer, monkeypatch):
+    monkeypatch.setattr(kafka_records, "BLOCK_RECORDS", 100)
+    fill(producer, 1050)
+    wanted = OffsetRange(PARTITION, 0, 1050)
+    blocks = list(read_range(connection(producer), TOPIC, wanted, fail_on_data_loss=True))
+    assert max(map(len, blocks)) == 100
+    assert sum(map(len, blocks)) == 1050
+
+
+def test_what_retention_removed_is_counted_or_refused(producer):
+    values = fill(producer, 8000, size_bytes=1000)  # the test broker keeps 5 MB of a partition
+    (held,) = [each for each in topic_ranges(connection(producer), TOPIC) if each.size]
+    assert held.start > 0
+    wanted = OffsetRange(PARTITION, 0, held.end)
+    assert read(producer, wanted) == [held.start, *values[held.start :]]
+    with pytest.raises(RecordsLost, match="no longer has offset 0"):
+        read(producer, wanted, strict=True)
+
+
+def test_an_end_that_never_comes_is_given_up(producer, monkeypatch):
+    monkeypatch.setattr(kafka_records, "STALL_S", 0.5)
+    fill(producer, 5)
+    with pytest.raises(ReadFailed, match="at offset 5 of 9"):
+        read(producer, OffsetRange(PARTITION, 0, 9))

@@ -1,0 +1,204 @@
+"""What a report says about generated windows: numbers, plots, a page that is well-formed."""
+
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from cluster.analytics import quantities
+from cluster.analytics.usage_history import Span, Usage, busiest, usages
+from cluster.tools.main import main
+from tests.support.metric_records import START_MS, generated_records, quota_record, windows_of
+
+pa = pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
+
+from cluster.analytics import html_report, svg_plot, terminal_plot  # noqa: E402
+from cluster.analytics.window_files import WINDOW_SCHEMA, replace_windows  # noqa: E402
+
+MIB = 1 << 20
+START_S = START_MS // 1000
+SPAN = Span(START_S, START_S + 40, 10)
+
+
+def windows(records) -> pa.Table:
+    return pa.Table.from_pylist(windows_of(records, 10), schema=WINDOW_SCHEMA)
+
+
+def noisy(seconds: int = 40, **fields) -> list[dict[str, object]]:
+    """A client at its limit on two brokers, throttled in every second."""
+    return [
+        quota_record(
+            ts=START_MS + 1000 * (second + 1),
+            broker=broker,
+            **{"usage": 0.95 * MIB, "rate": float(MIB), **fields},
+        )
+        for second in range(seconds)
+        for broker in (0, 1)
+    ]
+
+
+def only(records) -> Usage:
+    (usage,) = usages(windows(records))
+    return usage
+
+
+def test_averages_are_per_broker_and_count_active_seconds():
+    usage = only(noisy(seconds=25))
+    assert usage.active_seconds == 50
+    assert usage.rate_avg == pytest.approx(0.95 * MIB)
+    assert usage.percent_of_limit == pytest.approx(95.0)
+    assert (usage.throttled_percent, usage.throttle_ms) == (10.0, 50 * 12.5)
+    assert usage.throttle_ms_max == 12.5
+
+
+def test_a_changed_limit_counts_for_its_time_and_does_not_double_a_window():
+    usage = only([*noisy(15), *noisy(40, limit=0.5 * MIB)[30:]])
+    assert usage.limit == 0.5 * MIB
+    assert usage.percent_of_limit == pytest.approx(100 * 0.95 * 40 / (15 + 25 * 0.5))
+    assert [point.start_s - START_S for point in usage.series[0]] == [0, 10, 20, 30]
+    assert usage.series[0][1].rate == pytest.approx(0.95 * MIB)
+
+
+def test_without_a_limit_there_is_no_share_of_it():
+    usage = only(noisy(limit=None, rule=None))
+    assert usage.percent_of_limit is None
+    assert html_report.cells(usage)[3:5] == ("-", "-")
+
+
+def test_the_most_throttled_come_first_then_the_limited():
+    records = [
+        quota_record(client_id="free", limit=None, throttle_ms=0),
+        quota_record(client_id="quiet", throttle_ms=0),
+        quota_record(client_id="noisy", throttle_ms=50),
+        quota_record(client_id="noisier", throttle_ms=90),
+    ]
+    names = [usage.name for usage in usages(windows(records))]
+    assert names == ["noisier", "noisy", "quiet", "free"]
+
+
+def test_the_busiest_broker_gives_the_rate_and_all_the_throttle_time():
+    records = [
+        quota_record(broker=0, usage=100.0, throttle_ms=1),
+        quota_record(broker=1, usage=300.0, throttle_ms=2),
+    ]
+    (point,) = busiest(only(records)).values()
+    assert (point.rate, point.throttle_ms) == (30.0, 3.0)
+
+
+def plain(usage: Usage, span: Span = SPAN, columns: int = 40) -> str:
+    lines = terminal_plot.plot(usage, span, columns)
+    return "\n".join("".join(text for text, _ in pieces) for pieces in lines)
+
+
+def test_the_terminal_plot_shows_bars_up_to_the_limit_and_throttling():
+    text = plain(only(noisy()))
+    assert "1.00 ┤" in text
+    assert "████████████████" in text
+    assert "throttle" in text
+    assert "at most 250 ms per window" in text
+    assert "14:13:20" in text
+
+
+def test_many_windows_are_drawn_in_as_many_columns_as_there_are():
+    span = Span(START_S, START_S + 600, 10)
+    lines = plain(only(noisy(600)), span, columns=20).splitlines()
+    assert len(lines[1]) <= 20 + 13
+
+
+@pytest.mark.parametrize("records", [noisy(1), noisy(limit=None), noisy(40, usage=0.0, rate=0.0)])
+def test_plots_of_odd_histories(records):
+    usage = only(records)
+    assert plain(usage)
+    ElementTree.fromstring(svg_plot.plot(usage, SPAN))
+
+
+def test_the_svg_has_a_line_per_broker_one_for_the_limit_and_bars():
+    svg = ElementTree.fromstring(svg_plot.plot(only(noisy()), SPAN))
+    classes = [element.get("class") for element in svg.iter()]
+    assert classes.count("rate broker0") == classes.count("rate broker1") == 1
+    assert classes.count("limit") == 1
+    assert classes.count("bar broker0") == 4
+
+
+def test_the_page_needs_nothing_else_and_quotes_what_clients_chose():
+    evil = '<script>alert("1")</script>&'
+    page = html_report.page(usages(windows(noisy(client_id=evil))), SPAN, "here")
+    assert "<script" not in page
+    assert not re.search(r"(?:src|href|url\()", page)
+    assert page.count("<svg") == 1
+
+
+def test_numbers_as_people_read_them():
+    assert quantities.rate("produce", 1.5 * MIB) == "1.50 MiB/s"
+    assert quantities.rate("request", 12.34) == "12.3 %"
+    assert quantities.rate("fetch", None) == "-"
+    assert [quantities.duration(ms) for ms in (0, 820, 12_345, 182_000, 7_260_000)] == [
+        *("0", "820 ms", "12.3 s", "3 min 02 s", "2 h 01 min"),
+    ]
+    assert quantities.round_steps(0.97, 4)[-1] >= 0.97
+    assert quantities.round_steps(0, 4) == [0.0, 1.0]
+    assert quantities.time_steps(0, 60, 9) == [0, 10, 20, 30, 40, 50, 60]
+
+
+# -- the command ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def output(tmp_path) -> Path:
+    records = list(generated_records(2, seconds=90))
+    tables = {
+        width: pa.Table.from_pylist(windows_of(records, seconds), schema=WINDOW_SCHEMA)
+        for width, seconds in (("10s", 10), ("1m", 60))
+    }
+    replace_windows(tmp_path / "rollup", tables)
+    return tmp_path / "rollup"
+
+
+def report(output: Path, *words: str) -> int:
+    return main(["quotas", "report", "--data-dir", str(output.parent), *words])
+
+
+def test_table_and_plots_for_every_client(output, capsys):
+    assert report(output) == 0
+    text = capsys.readouterr().out
+    assert all(f"client-{number}" in text for number in range(4))
+    assert "THROTTLE TIME" in text
+    assert "busiest broker" in text
+    assert "\x1b" not in text, "no colours into a pipe"
+
+
+def test_only_the_chosen_clients_and_both_widths(output, capsys):
+    for width in ("10s", "1m"):
+        assert report(output, "--client-id", "client-2", "--width", width) == 0
+        text = capsys.readouterr().out
+        assert "client-2" in text
+        assert "client-1" not in text
+
+
+def test_the_last_seconds_alone(output, capsys):
+    assert report(output, "--last", "20s", "--json") == 0
+    assert '"active_seconds"' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--output", "/nowhere"], "there are no windows in /nowhere: run `"),
+        (["--client-id", "nobody"], "no windows of client nobody; there are client-0, client-1"),
+        (["--html", "/nowhere/page.html"], "cannot write /nowhere/page.html: No such file"),
+    ],
+)
+def test_mistakes_are_one_line(output, capsys, words, reason):
+    assert report(output, *words) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"error: {reason}")
+    assert err.count("\n") == 1
+
+
+def test_a_broken_file_is_one_line(output, capsys):
+    (path,) = (output / "width=10s").iterdir()
+    path.write_bytes(b"half")
+    assert report(output) == 1
+    assert capsys.readouterr().err.count("\n") == 1
