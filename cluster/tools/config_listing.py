@@ -1,6 +1,6 @@
 """What `configs --describe` prints, in the layout of Kafka's own tool. Pure."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -90,3 +90,14 @@ def completed_synonyms(
 def _shown(value: str | None) -> str:
     """As Java prints a missing value."""
     return "null" if value is None else value
+
+
+def quota_line(parts: Iterable[tuple[str, str | None]], limits: Mapping[str, float]) -> str:
+    """One entity's quotas; its parts are (type, name) pairs, a name of None is the default."""
+    titles = {"user": "user-principal", "client-id": "client-id"}
+    who = ", ".join(
+        f"the default {titles[entity_type]}" if name is None else f"{titles[entity_type]} '{name}'"
+        for entity_type, name in parts
+    )
+    values = ", ".join(f"{key}={limits[key]}" for key in sorted(limits))
+    return f"Quota configs for {who} are {values}"

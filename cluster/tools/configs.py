@@ -1,14 +1,26 @@
-"""`configs --describe`: the settings of topics and brokers, in the layout of Kafka's tool."""
+"""`configs`: settings of topics and brokers, quotas of users and clients, as in Kafka's tool."""
 
 import json
 import sys
 from typing import TYPE_CHECKING
 
-from cluster.model.errors import UserError
-from cluster.tools.arguments import UsageError, add_command
-from cluster.tools.config_listing import ConfigEntry, lines, selected
+from cluster.brokers.quotas.alteration import parts_of
+from cluster.brokers.quotas.entities import RULES
+from cluster.client.quota_requests import describe_quotas
+from cluster.client.socket_client import SocketClient
+from cluster.model.errors import Refused, UserError
+from cluster.tools.arguments import UsageError, add_command, bootstrap_server
+from cluster.tools.config_changes import add_changes, alter, changes
+from cluster.tools.config_entities import Entity, add_entities, entities, quota_filter
+from cluster.tools.config_listing import ConfigEntry, lines, quota_line, selected
 from cluster.tools.config_requests import broker_configs, topic_configs
-from cluster.tools.kafka_connection import REQUEST_TIMEOUT_S, add_connection, connect, explained
+from cluster.tools.kafka_connection import (
+    REQUEST_TIMEOUT_S,
+    add_connection,
+    addresses,
+    connect,
+    explained,
+)
 
 if TYPE_CHECKING:
     import argparse
@@ -17,6 +29,8 @@ if TYPE_CHECKING:
 
     from cluster.tools.arguments import Subparsers
 
+_CLIENT_ID = "milena-configs"
+
 
 def add_parser(subparsers: "Subparsers") -> None:
     """Declare the options."""
@@ -24,55 +38,87 @@ def add_parser(subparsers: "Subparsers") -> None:
         subparsers,
         "configs",
         "configs --describe --entity-type topics --entity-name orders",
-        "configs --describe --entity-type topics --entity-name orders --all",
         "configs --describe --entity-type brokers --entity-name 0 --all",
+        "configs --alter --add-config retention.ms=60000 --topic orders",
+        "configs --alter --add-config producer_byte_rate=1048576 --client loader-1",
+        "configs --describe --entity-type users --entity-type clients",
     )
-    parser.add_argument("--describe", action="store_true", required=True, help="print settings")
-    entity = parser.add_mutually_exclusive_group(required=True)
-    entity.add_argument("--entity-type", choices=("topics", "brokers"), help="whose settings")
-    entity.add_argument("--topic", metavar="T", help="short for --entity-type topics, and its name")
-    entity.add_argument("--broker", metavar="ID", help="the same for a broker")
-    parser.add_argument(
-        "--entity-name", metavar="X", help="a topic or a broker's number (default: each of them)"
-    )
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--describe", action="store_true", help="print settings")
+    action.add_argument("--alter", action="store_true", help="change settings")
+    add_entities(parser)
+    add_changes(parser)
     parser.add_argument("--all", action="store_true", help="also what is not set for it alone")
     parser.add_argument("--json", action="store_true", help="one object, for scripts")
     add_connection(parser)
 
 
 def run(args: "argparse.Namespace") -> int:
-    """Print the settings of what was named, or of everything of that type."""
-    entity_type, name = _entity(args)
+    """Print or change the settings of what was named."""
+    found = entities(args)
+    if args.alter:
+        return _alter(args, found)
+    if args.add_config or args.add_config_file or args.delete_config:
+        raise UsageError("--add-config and --delete-config go with --alter")
+    if found[0].is_of_quotas:
+        return _describe_quotas(args, found)
+    return _describe(args, found[0])
+
+
+def _alter(args: "argparse.Namespace", found: list[Entity]) -> int:
+    added, deleted = changes(args)
+    with SocketClient.connect(addresses(bootstrap_server(args)), _CLIENT_ID) as client:
+        try:
+            print(alter(client, found, added, deleted))
+        except Refused as refused:
+            return _failed(refused.detail)
+    return 0
+
+
+def _describe_quotas(args: "argparse.Namespace", found: list[Entity]) -> int:
+    with SocketClient.connect(addresses(bootstrap_server(args)), _CLIENT_ID) as client:
+        try:
+            quotas = describe_quotas(client, quota_filter(found), strict=True)
+        except Refused as refused:
+            return _failed(refused.detail)
+    ordered = sorted(quotas.items(), key=lambda item: (RULES.index(item[0].rule), str(item[0])))
+    if args.json:
+        objects = [
+            {"entity": dict(parts_of(entity)), "quotas": limits} for entity, limits in ordered
+        ]
+        print(json.dumps(objects, indent=2))
+        return 0
+    for entity, limits in ordered:
+        print(quota_line(parts_of(entity), limits))
+    return 0
+
+
+def _describe(args: "argparse.Namespace", entity: Entity) -> int:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    client = connect(AdminClient, args, "milena-configs")
+    name = None if entity.name is None else str(entity.name)
+    client = connect(AdminClient, args, _CLIENT_ID)
     try:
-        found = _found(client, entity_type, name)
+        found = _found(client, entity.type, name)
     except KafkaException as refusal:
-        message = explained(refusal.args[0])
-        print(f"Error while executing config command : {message}", file=sys.stderr)
-        return 1
+        return _failed(explained(refusal.args[0]))
     chosen = {
-        name: selected(entity_type, entries, every=args.all) for name, entries in found.items()
+        name: selected(entity.type, entries, every=args.all) for name, entries in found.items()
     }
     if args.json:
         objects = {name: [entry.as_json() for entry in entries] for name, entries in chosen.items()}
         print(json.dumps(objects, indent=2))
         return 0
     for name, entries in chosen.items():
-        for line in lines(entity_type, name, entries, every=args.all):
+        for line in lines(entity.type, name, entries, every=args.all):
             print(line)
     return 0
 
 
-def _entity(args: "argparse.Namespace") -> tuple[str, str | None]:
-    short: str | None = args.broker if args.topic is None else args.topic
-    if short is None:
-        return args.entity_type, args.entity_name
-    if args.entity_name is not None:
-        raise UsageError("--entity-name goes with --entity-type")
-    return "brokers" if args.topic is None else "topics", short
+def _failed(message: str) -> int:
+    print(f"Error while executing config command : {message}", file=sys.stderr)
+    return 1
 
 
 def _found(

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 QUOTA_COMMANDS: Final = {
     command.name: command
     for command in (
+        Command("set", "quotas_set", "limit a client, a user, or all without a limit of their own"),
+        Command("unset", "quotas_unset", "remove limits"),
+        Command("list", "quotas_list", "show the limits that are set"),
         Command("explain", "quotas_explain", "say why a client is throttled, broker by broker"),
         Command("watch", "quotas_watch", "show live who uses how much of which quota"),
         Command("report", "quotas_report", "show what clients used over time, from the rollup"),

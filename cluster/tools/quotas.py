@@ -13,7 +13,13 @@ if TYPE_CHECKING:
 
 def add_parser(subparsers: "Subparsers") -> None:
     """Declare the sub-commands."""
-    parser = add_command(subparsers, "quotas", "quotas watch", "quotas explain --client-id loader-1")
+    parser = add_command(
+        subparsers,
+        "quotas",
+        "quotas set --client-id loader-1 --producer-byte-rate 1MiB",
+        "quotas explain --client-id loader-1",
+        "quotas watch",
+    )
     actions = parser.add_subparsers(
         title="sub-commands", metavar="SUB-COMMAND", dest="quota_command", required=True
     )

@@ -1,0 +1,127 @@
+"""Whose settings `configs` is about: pairs of entity type and name, as Kafka's tool takes them."""
+
+import argparse
+from typing import Final, NamedTuple
+
+from cluster.brokers.quotas.alteration import (
+    CLIENT_ID,
+    MATCH_ANY,
+    MATCH_DEFAULT,
+    MATCH_EXACT,
+    USER,
+    FilterComponent,
+    entity_of,
+)
+from cluster.brokers.quotas.entities import DEFAULT, Name, QuotaEntity
+from cluster.tools.arguments import UsageError
+
+TYPES: Final = ("topics", "brokers", "users", "clients")
+QUOTA_TYPES: Final = {"users": USER, "clients": CLIENT_ID}
+
+
+class Entity(NamedTuple):
+    """One pair; a name of None stands for every one of that type."""
+
+    type: str
+    name: Name | None
+
+    @property
+    def is_of_quotas(self) -> bool:
+        """Users and clients have quotas, topics and brokers have settings."""
+        return self.type in QUOTA_TYPES
+
+
+def add_entities(parser: argparse.ArgumentParser) -> None:
+    """`--entity-type` with `--entity-name` or `--entity-default`, and the short forms."""
+    group = parser.add_argument_group("whose settings (users and clients may be given together)")
+    group.add_argument(
+        "--entity-type", action="append", choices=TYPES, default=[], dest="entity_types"
+    )
+    group.add_argument(
+        "--entity-name",
+        action="append",
+        dest="entity_names",
+        metavar="X",
+        default=[],
+        help="a topic, a broker's number, a user or a client id (default: each of them)",
+    )
+    group.add_argument(
+        "--entity-default",
+        action="append_const",
+        dest="entity_names",
+        const=DEFAULT,
+        help="instead of a name: every user or client id without quotas of its own",
+    )
+    for option, entity_type in (
+        ("topic", "topics"),
+        ("broker", "brokers"),
+        ("user", "users"),
+        ("client", "clients"),
+    ):
+        group.add_argument(
+            f"--{option}",
+            metavar="X",
+            dest="short_entities",
+            action="append",
+            default=[],
+            type=lambda name, entity_type=entity_type: Entity(entity_type, name),  # type: ignore[misc]  # binds this type
+            help=f"short for --entity-type {entity_type} --entity-name X",
+        )
+    for option, entity_type in (("user", "users"), ("client", "clients")):
+        group.add_argument(
+            f"--{option}-defaults",
+            dest="short_entities",
+            action="append_const",
+            const=Entity(entity_type, DEFAULT),
+            help=f"short for --entity-type {entity_type} --entity-default",
+        )
+
+
+def entities(args: argparse.Namespace) -> list[Entity]:
+    """What the options name, one topic or broker, or a user and a client. Raises UsageError."""
+    types: list[str] = args.entity_types
+    names: list[Name] = args.entity_names
+    if len(names) > len(types):
+        raise UsageError("--entity-name goes with --entity-type")
+    padded: list[Name | None] = [*names, *[None] * (len(types) - len(names))]
+    found = [Entity(*pair) for pair in zip(types, padded, strict=True)]
+    found += args.short_entities
+    if not found:
+        raise UsageError("say whose: --entity-type, or --topic, --broker, --user, --client")
+    if len({entity.type for entity in found}) < len(found):
+        raise UsageError("an entity type can be given once")
+    if len(found) > 1 and not all(entity.is_of_quotas for entity in found):
+        raise UsageError("only users and clients go together")
+    for entity in found:
+        if entity.name == "":
+            raise UsageError("a name cannot be empty")
+        if entity.name is DEFAULT and not entity.is_of_quotas:
+            raise UsageError("--entity-default goes with users and clients")
+    return found
+
+
+def quota_entity(found: list[Entity]) -> QuotaEntity:
+    """The one entity whose quotas are to be altered. Raises UsageError when one has no name."""
+    for entity in found:
+        if entity.name is None:
+            raise UsageError(f"--alter needs --entity-name or --entity-default for {entity.type}")
+    return entity_of(
+        [
+            (QUOTA_TYPES[each.type], None if each.name is DEFAULT else str(each.name))
+            for each in found
+        ]
+    )
+
+
+def quota_filter(found: list[Entity]) -> list[FilterComponent]:
+    """What to ask for when quotas are described."""
+    components = []
+    for entity in found:
+        entity_type = QUOTA_TYPES[entity.type]
+        if entity.name is None:
+            components.append(FilterComponent(entity_type, MATCH_ANY, None))
+        elif entity.name is DEFAULT:
+            components.append(FilterComponent(entity_type, MATCH_DEFAULT, None))
+        else:
+            components.append(FilterComponent(entity_type, MATCH_EXACT, str(entity.name)))
+    return components

@@ -1,0 +1,86 @@
+"""What the sub-commands of `quotas` that change limits share: options for entities and amounts."""
+
+import argparse
+import re
+from typing import Final
+
+from cluster.brokers.quotas.entities import DEFAULT, Name, QuotaEntity
+from cluster.client.socket_client import SocketClient
+from cluster.tools.arguments import UsageError, bootstrap_server
+from cluster.tools.kafka_connection import addresses
+
+_AMOUNT: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)(b?)(?:/s)?", re.IGNORECASE)
+_POWERS: Final = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+AMOUNTS: Final = "sizes: 1048576, 1MiB or 1M (1024 x 1024 bytes), 1MB (1000 x 1000 bytes)"
+
+
+def add_entity(parser: argparse.ArgumentParser) -> None:
+    """`--user`, `--client-id`, or the default of either."""
+    user = parser.add_mutually_exclusive_group()
+    user.add_argument("--user", metavar="U", help="a user")
+    user.add_argument("--user-default", action="store_true", help="every user without its own")
+    client = parser.add_mutually_exclusive_group()
+    client.add_argument("--client-id", metavar="C", help="a client id")
+    client.add_argument(
+        "--client-default", action="store_true", help="every client id without its own"
+    )
+
+
+def add_servers(parser: argparse.ArgumentParser) -> None:
+    """`--bootstrap-server`."""
+    parser.add_argument(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="another cluster's brokers, separated by commas (default: the one of --data-dir)",
+    )
+
+
+def entity_or_none(args: argparse.Namespace) -> QuotaEntity | None:
+    """The entity that the options name, None when they name none. Raises UsageError."""
+    user: Name | None = DEFAULT if args.user_default else args.user
+    client_id: Name | None = DEFAULT if args.client_default else args.client_id
+    if "" in (user, client_id):
+        raise UsageError("a name cannot be empty")
+    return None if user is None and client_id is None else QuotaEntity(user, client_id)
+
+
+def chosen_entity(args: argparse.Namespace) -> QuotaEntity:
+    """The entity that the options name. Raises UsageError without one."""
+    entity = entity_or_none(args)
+    if entity is None:
+        raise UsageError("name whom: --client-id, --user, --client-default or --user-default")
+    return entity
+
+
+def connected(args: argparse.Namespace) -> SocketClient:
+    """A connection to the cluster. Raises UserError."""
+    return SocketClient.connect(addresses(bootstrap_server(args)), "milena-quotas")
+
+
+def byte_rate(text: str) -> float:
+    """Bytes per second, from a number or a size such as 1MiB."""
+    matched = _AMOUNT.fullmatch(text.strip())
+    if matched is None:
+        raise argparse.ArgumentTypeError(f"must be bytes per second such as 1048576, not {text}")
+    number, prefix, is_binary, unit = matched.groups()
+    # A bare prefix (1M) is binary, as in Kafka's own tools; with a B it means what it says.
+    base = 1000 if unit and not is_binary else 1024
+    amount = float(number) * float(base ** _POWERS[prefix.lower()])
+    return positive(float(round(amount)), text)
+
+
+def percentage(text: str) -> float:
+    """Percent of one thread; 200 is two threads' time."""
+    try:
+        amount = float(text.strip().removesuffix("%"))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a percentage, not {text}") from None
+    return positive(amount, text)
+
+
+def positive(amount: float, text: str) -> float:
+    """The amount, if it can be a limit."""
+    if not 0 < amount < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be more than 0, not {text}")
+    return amount
