@@ -118,10 +118,10 @@ class ControlRequests:
         present = self._metadata.partition(partition)
 
         def on_reply(answer: Message | None) -> None:
-            state = None
+            outcome: PartitionState | ErrorCode | None = None
             known = self._metadata.partition(partition)
             if answer is not None and answer.get("code") == 0 and known is not None:
-                state = PartitionState(
+                outcome = PartitionState(
                     known.replicas,
                     tuple(map(BrokerId, answer["isr"])),
                     self._local_id,
@@ -129,12 +129,19 @@ class ControlRequests:
                     PartitionEpoch(answer["partition_epoch"]),
                 )
                 if self.counters is not None and present is not None:
-                    grew = len(proposal.isr) > len(present.isr)
-                    self.counters.add("IsrExpandsPerSec" if grew else "IsrShrinksPerSec", 1)
+                    if len(proposal.isr) > len(present.isr):
+                        self.counters.isr_expands += 1
+                    else:
+                        self.counters.isr_shrinks += 1
             elif answer is not None:
-                log.info("%s: ISR proposal refused (%s)", partition, answer.get("code"))
-            self._roles.on_isr_answered(partition, proposal.leader_epoch, state)
+                outcome = ErrorCode(answer["code"] or ErrorCode.unknown_topic_or_partition)
+                log.info("%s: ISR proposal refused (%s)", partition, outcome.name)
+            self._roles.on_isr_answered(partition, proposal, outcome, self._loop.now_ms)
 
+        if self._metadata.controller_endpoint() is None:
+            nobody = {"code": int(ErrorCode.broker_not_available)}
+            self._loop.defer(lambda: on_reply(nobody))
+            return
         self._ask_controller(
             "alter_partition",
             {

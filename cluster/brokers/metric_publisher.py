@@ -63,6 +63,7 @@ class MetricPublisher:
 
     def on_tick(self, now_ms: int, wall_ms: int) -> None:
         """Write the stats file; when an interval is over, its records too."""
+        self._counters.store()
         self._write_standings(now_ms, wall_ms)
         self._stats.write_time(wall_ms, now_ms)
         elapsed_ms = now_ms - self._published_ms
@@ -108,7 +109,7 @@ class MetricPublisher:
         counters.set("ActiveControllerCount", int(is_controller))
         counters.set("ReplicationBytesInPerSec", watched.replication.received_bytes)
         counters.set("ReplicationBytesOutPerSec", watched.replication.sent_bytes)
-        counters.set("RequestsPerSec", counters.request_count())
+        counters.set("ErrorsPerSec", watched.server.failed_count)
         if self._topic is not None:
             counters.set("MetricRecordsDropped", self._topic.dropped_count)
         led = under_replicated = under_min = at_min = 0

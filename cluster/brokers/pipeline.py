@@ -41,14 +41,6 @@ class Pipeline:
 
     def on_frame(self, channel: Channel, frame: memoryview) -> None:
         """Process one request. Raises PeerError, upon which the channel closes."""
-        try:
-            self._process(channel, frame)
-        except PeerError:
-            if self._counters is not None:
-                self._counters.add("ErrorsPerSec", 1)
-            raise
-
-    def _process(self, channel: Channel, frame: memoryview) -> None:
         began_us = self._clock.monotonic_us()
         header = parse_request_header(frame)
         handler = self._handlers.get(header.api_key)
@@ -79,8 +71,6 @@ class Pipeline:
                 context.began_us = None
             else:
                 self._send(context, response)
-            if self._counters is not None:
-                self._counters.on_handled(header.api_key, self._clock.monotonic_us() - began_us)
         except PeerError:
             raise
         except Exception as error:
@@ -98,23 +88,31 @@ class Pipeline:
         )
         version, correlation_id = context.version, context.correlation_id
         buffers: list[Outgoing] | None = None
+        counters = self._counters
         if context.api_key == _FETCH:
             buffers = handler.encode(version, correlation_id, response, 0)
             delay = throttle.on_fetched(user, client_id, size_of(buffers), handling_us)
             if delay.ms:
                 buffers = handler.encode(version, correlation_id, response, delay.ms)
-            elif self._counters is not None:
-                self._counters.on_fetched(response[0])
+            if counters is not None:
+                counters.fetch_times[handling_us.bit_length()] += 1
+                if not delay.ms:
+                    counters.on_fetched(response[0])
         else:
             if context.api_key == _PRODUCE:
                 delay = throttle.on_produced(user, client_id, context.size_bytes, handling_us)
+                if counters is not None:
+                    counters.produce_times[handling_us.bit_length()] += 1
             else:
                 delay = throttle.on_request(user, client_id, handling_us)
+                if counters is not None:
+                    counters.requests[context.api_key] += 1
             if response is not NO_ANSWER:
                 buffers = handler.encode(version, correlation_id, response, delay.ms)
         if delay.ms:
-            if self._counters is not None:
-                self._counters.on_throttled(delay.ms)
+            if counters is not None:
+                counters.throttled += 1
+                counters.throttle_ms += delay.ms
             throttle.respond(context.channel, user, client_id, buffers, delay)
         else:
             context.channel.respond(buffers)

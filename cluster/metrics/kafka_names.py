@@ -40,9 +40,9 @@ BROKER_METRICS: Final = (
     _topics("BytesOutPerSec", "bytes of record batches that clients fetched"),
     _topics("ReplicationBytesInPerSec", "bytes fetched from leaders"),
     _topics("ReplicationBytesOutPerSec", "bytes handed to followers"),
-    _topics("TotalProduceRequestsPerSec", "produce requests, per partition in them"),
+    _topics("TotalProduceRequestsPerSec", "produce requests"),
     _topics("FailedProduceRequestsPerSec", "partitions of produce requests that were refused"),
-    _topics("TotalFetchRequestsPerSec", "answers to fetch requests, per partition in them"),
+    _topics("TotalFetchRequestsPerSec", "answered fetch requests"),
     _topics("FailedFetchRequestsPerSec", "partitions of fetch requests that were refused"),
     Metric(
         "RequestsPerSec",
@@ -54,7 +54,7 @@ BROKER_METRICS: Final = (
         "ErrorsPerSec",
         "kafka.network:type=RequestMetrics,name=ErrorsPerSec",
         _COUNTER,
-        "requests that closed their connection: malformed, unknown, or failed within the broker",
+        "connections closed for a malformed or unknown request, a failure here, or a reset",
     ),
     Metric(
         "ThrottleTimeMs",

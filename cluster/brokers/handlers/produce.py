@@ -108,7 +108,7 @@ def handle(request: ProduceRequest, context: RequestContext, services: Services)
     results: list[_TopicResult] = []
     waiting: list[_Waiting] = []
     endpoints: dict[int, NodeEndpoint] = {}
-    size_bytes = record_count = partition_count = 0
+    counters = services.counters
     for name, topic_id, partitions in request.topics:
         produced: list[ProducedPartition] = []
         topic = name if name is not None else services.metadata.topic_name(topic_id)
@@ -119,9 +119,13 @@ def handle(request: ProduceRequest, context: RequestContext, services: Services)
                 _check_request(request, records, context.version)
                 appended = partition.append(records, acks, wall_ms, services.loop.now_ms)  # type: ignore[arg-type]  # None was refused
             except Refused as refused:
+                if counters is not None:
+                    counters.failed_produces += 1
                 produced.append(_refusal(index, refused, topic, context, services, endpoints))
                 continue
             except StorageFailed as failure:
+                if counters is not None:
+                    counters.failed_produces += 1
                 produced.append(
                     ProducedPartition(
                         index, int(ErrorCode.kafka_storage_error), error_message=str(failure)
@@ -137,17 +141,14 @@ def handle(request: ProduceRequest, context: RequestContext, services: Services)
                     appended.log_start_offset,
                 )
             )
-            partition_count += 1
             if not appended.is_duplicate:
                 services.roles.on_appended(partition)
-                size_bytes += len(records)  # type: ignore[arg-type]  # None was refused
-                record_count += appended.last_offset - appended.base_offset + 1
+                if counters is not None:
+                    counters.bytes_in += len(records)  # type: ignore[arg-type]  # as above
+                    counters.messages_in += appended.last_offset - appended.base_offset + 1
             if acks == ACKS_ALL:
                 required = Offset(appended.last_offset + 1)
                 waiting.append(_Waiting(partition, required, produced, len(produced) - 1))
-    if services.counters is not None:
-        failed_count = sum(len(produced) for _, _, produced in results) - partition_count
-        services.counters.on_produced(size_bytes, record_count, partition_count, failed_count)
     if acks == 0:
         _close_on_error(results)
         return NO_ANSWER

@@ -69,6 +69,8 @@ class SocketServer:
         self._channels: dict[Channel, str] = {}
         self._per_ip: Counter[str] = Counter()
         self._queued_bytes = 0
+        self.failed_count = 0
+        """Connections that were closed because of what came, or did not come, through them."""
         self._buffers = BufferPool()
         self._waiting_for_memory: deque[Channel] = deque()
         if options.max_idle_ms >= 0:
@@ -146,6 +148,7 @@ class SocketServer:
         if self._per_ip[address] <= 0:
             del self._per_ip[address]
         if reason is not None:
+            self.failed_count += 1
             log.warning("closed connection from %s: %s", channel.peer, reason)
         if not self._is_full():
             self.start_accepting()

@@ -18,26 +18,29 @@ def test_keys_and_names_are_unique():
 def test_everything_fits_and_is_readable():
     stats = MmapStats.in_memory(rows=0)
     counters = BrokerCounters(stats, [handler.api.key for handler in HANDLERS])
-    counters.on_handled(0, 700)
-    counters.on_handled(18, 700)
-    counters.on_produced(1000, 10, 2, 1)
+    counters.fetch_times[5] += 1
+    counters.requests[18] += 1
+    counters.produce_times[(700).bit_length()] += 1
+    counters.produce_times[40] += 2
+    counters.bytes_in += 1000
+    counters.messages_in += 10
     counters.on_fetched(
         [("t", None, [FetchedPartition(0, 0, records_size_bytes=500), FetchedPartition(1, 3)])]
     )
-    counters.on_throttled(30)
+    counters.throttle_ms += 30
+    counters.store()
     counters.set("LeaderCount", 4)
     values = read_memory(memoryview(stats.memory)).values
     assert {metric.name for metric in BROKER_METRICS} <= values.keys()
-    assert values["kafka.network:type=RequestMetrics,name=RequestsPerSec,request=Produce"] == 1
+    assert values["kafka.network:type=RequestMetrics,name=RequestsPerSec,request=Produce"] == 3
     assert values["kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec"] == 1000
     assert values["kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec"] == 10
     assert values["kafka.server:type=BrokerTopicMetrics,name=BytesOutPerSec"] == 500
-    assert values["kafka.server:type=BrokerTopicMetrics,name=TotalFetchRequestsPerSec"] == 2
+    assert values["kafka.server:type=BrokerTopicMetrics,name=TotalFetchRequestsPerSec"] == 1
     assert values["kafka.server:type=BrokerTopicMetrics,name=FailedFetchRequestsPerSec"] == 1
     assert values["kafka.server:type=ReplicaManager,name=LeaderCount"] == 4
     assert values["kafka.network:type=RequestMetrics,name=ThrottleTimeMs"] == 30
-    buckets = [n for n in values if "name=LocalTimeUs,request=Produce" in n and values[n]]
-    assert buckets == [
-        "kafka.network:type=RequestMetrics,name=LocalTimeUs,request=Produce,below=1024"
-    ]
-    assert counters.request_count() == 2
+    times = "kafka.network:type=RequestMetrics,name=LocalTimeUs,request=Produce,below="
+    buckets = {n.removeprefix(times): values[n] for n in values if n.startswith(times)}
+    assert {bound: count for bound, count in buckets.items() if count} == {"1024": 1, "inf": 2}
+    assert values["kafka.network:type=RequestMetrics,name=RequestsPerSec"] == 5
