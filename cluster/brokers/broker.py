@@ -231,7 +231,7 @@ class Broker:
         settings = self._settings
         every = self._loop.call_every
         lag_ms = settings[keys.REPLICA_LAG_TIME_MAX_MS]
-        every(max(50, lag_ms // 2), lambda: self._roles.on_tick(self._loop.now_ms))
+        every(max(50, min(lag_ms // 2, 1_000)), lambda: self._roles.on_tick(self._loop.now_ms))
         every(
             settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS],
             self._write_checkpoints,

@@ -6,8 +6,12 @@ the largest set that may be in force until the controller has answered).
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Final
 
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset, PartitionEpoch
+
+_PROPOSE_AGAIN_MS: Final = 500
+"""Pause after a refusal: a follower that may not join, as it is about to stop, fetches on."""
 
 
 @dataclass(slots=True)
@@ -34,6 +38,8 @@ class LeaderReplica:
     """One partition this broker leads, for one leader epoch.
 
     Invariant: the high watermark never passes the log end and never moves back.
+    Invariant: it never passes a member of any ISR that may be in force: the last one committed, the
+    one proposed, and those proposed for the same partition epoch whose fate is not known.
     Invariant: at most one ISR proposal is in flight.
     """
 
@@ -53,7 +59,10 @@ class LeaderReplica:
         self.high_watermark = min(high_watermark, log_end_offset)
         self.partition_epoch = partition_epoch
         self.isr = tuple(isr)
-        self.pending_isr: tuple[BrokerId, ...] | None = None
+        self._in_flight: IsrProposal | None = None
+        self._unsettled: set[BrokerId] = set()
+        """Members of ISRs that were proposed for this partition epoch and not answered."""
+        self._propose_again_ms = 0
         self._local_id = local_id
         self._log_end_offset = log_end_offset
         self._followers = {
@@ -67,6 +76,11 @@ class LeaderReplica:
     def followers(self) -> dict[BrokerId, FollowerProgress]:
         """Progress by follower; for views, not to be changed."""
         return self._followers
+
+    @property
+    def pending_isr(self) -> tuple[BrokerId, ...] | None:
+        """The ISR that the controller is being asked for."""
+        return None if self._in_flight is None else self._in_flight.isr
 
     def on_appended(self, log_end_offset: Offset, now_ms: int) -> bool:
         """The log has grown; whether the high watermark moved (at once, if alone in the ISR)."""
@@ -96,31 +110,48 @@ class LeaderReplica:
         progress.last_fetch_ms = now_ms
         progress.leader_log_end_at_last_fetch = self._log_end_offset
         progress.log_end_offset = fetch_offset
-        return self._raise_high_watermark(), self._propose_expansion(follower, fetch_offset)
+        return self._raise_high_watermark(), self._propose_expansion(follower, fetch_offset, now_ms)
 
     def on_tick(self, now_ms: int, lag_time_max_ms: int) -> IsrProposal | None:
-        """The ISR without followers that have trailed longer than `replica.lag.time.max.ms`."""
-        if self.pending_isr is not None:
+        """The ISR without followers that have trailed longer than `replica.lag.time.max.ms`.
+
+        Also the present one, where an earlier proposal was not answered: then one of both is taken.
+        """
+        if self._in_flight is not None:
             return None
         kept = tuple(
             broker
             for broker in self.isr
             if broker == self._local_id or not self._is_lagging(broker, now_ms, lag_time_max_ms)
         )
-        return self._propose(kept) if kept != self.isr else None
+        return self._propose(kept) if kept != self.isr or self._unsettled else None
 
     def on_isr_committed(self, isr: Iterable[BrokerId], partition_epoch: PartitionEpoch) -> bool:
-        """The controller has written an ISR; whether the high watermark moved with it."""
-        if partition_epoch < self.partition_epoch:
+        """The controller has written an ISR; whether the high watermark moved with it.
+
+        What we know already changes nothing: a proposal made since then may be in force.
+        """
+        if partition_epoch <= self.partition_epoch:
             return False
         self.partition_epoch = partition_epoch
         self.isr = tuple(isr)
-        self.pending_isr = None
+        self._in_flight = None
+        self._unsettled.clear()
         return self._raise_high_watermark()
 
-    def on_proposal_failed(self) -> None:
-        """No answer, or a refusal: the next tick or fetch proposes again from what is in force."""
-        self.pending_isr = None
+    def on_proposal_refused(self, proposal: IsrProposal, now_ms: int) -> bool:
+        """It is not in force and will not be; whether the high watermark moved."""
+        if proposal != self._in_flight:
+            return False
+        self._in_flight = None
+        self._propose_again_ms = now_ms + _PROPOSE_AGAIN_MS
+        return self._raise_high_watermark()
+
+    def on_proposal_lost(self, proposal: IsrProposal) -> None:
+        """No answer: it may be in force, until the partition epoch tells."""
+        if proposal == self._in_flight:
+            self._in_flight = None
+            self._unsettled.update(proposal.isr)
 
     def _is_lagging(self, broker: BrokerId, now_ms: int, lag_time_max_ms: int) -> bool:
         progress = self._followers.get(broker)
@@ -129,10 +160,13 @@ class LeaderReplica:
             and now_ms - progress.last_caught_up_ms > lag_time_max_ms
         )
 
-    def _propose_expansion(self, follower: BrokerId, fetch_offset: Offset) -> IsrProposal | None:
+    def _propose_expansion(
+        self, follower: BrokerId, fetch_offset: Offset, now_ms: int
+    ) -> IsrProposal | None:
         if (
             follower in self.isr
-            or self.pending_isr is not None
+            or self._in_flight is not None
+            or now_ms < self._propose_again_ms
             or fetch_offset < self.high_watermark
             or fetch_offset < self.epoch_start_offset
         ):
@@ -140,8 +174,8 @@ class LeaderReplica:
         return self._propose((*self.isr, follower))
 
     def _propose(self, isr: tuple[BrokerId, ...]) -> IsrProposal:
-        self.pending_isr = isr
-        return IsrProposal(isr, self.leader_epoch, self.partition_epoch)
+        self._in_flight = IsrProposal(isr, self.leader_epoch, self.partition_epoch)
+        return self._in_flight
 
     def _raise_high_watermark(self) -> bool:
         lowest = self._log_end_offset
@@ -151,10 +185,11 @@ class LeaderReplica:
             if progress is not None and progress.log_end_offset < lowest:
                 lowest = progress.log_end_offset
         # Only joining members matter here: a leaving one is still in `isr` until it is committed.
-        for broker in self.pending_isr or ():
-            progress = followers.get(broker)
-            if progress is not None and progress.log_end_offset < lowest:
-                lowest = progress.log_end_offset
+        if self._in_flight is not None or self._unsettled:
+            for broker in self._unsettled.union(self.pending_isr or ()):
+                progress = followers.get(broker)
+                if progress is not None and progress.log_end_offset < lowest:
+                    lowest = progress.log_end_offset
         if lowest > self.high_watermark:
             self.high_watermark = lowest
             return True

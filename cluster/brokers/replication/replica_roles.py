@@ -13,7 +13,7 @@ from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.model.cluster import BrokerRegistration, PartitionState, TopicState
-from cluster.model.errors import StorageFailed
+from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -130,17 +130,27 @@ class ReplicaRoles:
         self._propose(partition.id, proposal)
 
     def on_isr_answered(
-        self, partition_id: TopicPartition, leader_epoch: int, state: PartitionState | None
+        self,
+        partition_id: TopicPartition,
+        proposal: IsrProposal,
+        answer: PartitionState | ErrorCode | None,
+        now_ms: int,
     ) -> None:
-        """The controller's answer to a proposal; None when it refused or did not answer."""
+        """The controller's answer to a proposal: the new state, why not, or None for no answer."""
         partition = self._table.find(partition_id)
         if partition is None or partition.leader is None:
             return
-        if partition.leader.leader_epoch != leader_epoch:
+        leader = partition.leader
+        if leader.leader_epoch != proposal.leader_epoch:
             return
-        if state is None:
-            partition.leader.on_proposal_failed()
-        elif partition.leader.on_isr_committed(state.isr, state.partition_epoch):
+        if answer is None or answer is ErrorCode.not_controller:
+            leader.on_proposal_lost(proposal)  # whoever stopped being it may have written it before
+            return
+        if isinstance(answer, ErrorCode):
+            moved = leader.on_proposal_refused(proposal, now_ms)
+        else:
+            moved = leader.on_isr_committed(answer.isr, answer.partition_epoch)
+        if moved:
             self.on_high_watermark_moved(partition)
         # Fewer in-sync replicas may fail a waiting produce, more may complete it.
         self._moved[partition_id] = None

@@ -1,0 +1,356 @@
+"""What a leader makes of its followers' fetches: high watermark, in-sync set, proposals."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from cluster.brokers.replication.leader_replica import IsrProposal, LeaderReplica
+from cluster.model.ids import BrokerId, LeaderEpoch, Offset, PartitionEpoch
+
+ONE, TWO, THREE, FOUR = map(BrokerId, (1, 2, 3, 4))
+LAG_MS = 1_000
+
+
+def a_leader(
+    isr: tuple[int, ...] = (1, 2, 3), end: int = 0, high_watermark: int = 0, now_ms: int = 0
+) -> LeaderReplica:
+    """Broker 1 leads for 1, 2 and 3 in leader epoch 4 and partition epoch 7."""
+    return LeaderReplica(
+        ONE,
+        LeaderEpoch(4),
+        (ONE, TWO, THREE),
+        map(BrokerId, isr),
+        PartitionEpoch(7),
+        Offset(end),
+        Offset(high_watermark),
+        now_ms,
+    )
+
+
+def fetch(leader: LeaderReplica, follower: int, offset: int, now_ms: int = 0) -> IsrProposal | None:
+    return leader.on_follower_fetch(BrokerId(follower), Offset(offset), now_ms)[1]
+
+
+def append(leader: LeaderReplica, end: int, now_ms: int = 0) -> bool:
+    return leader.on_appended(Offset(end), now_ms)
+
+
+def committed(leader: LeaderReplica, *isr: int, epoch: int) -> bool:
+    return leader.on_isr_committed(map(BrokerId, isr), PartitionEpoch(epoch))
+
+
+# High watermark
+
+
+def test_it_waits_for_every_member_of_the_isr():
+    leader = a_leader()
+    assert append(leader, 10) is False
+    fetch(leader, 2, 10)
+    assert leader.high_watermark == 0  # nothing is known of broker 3
+    moved, _ = leader.on_follower_fetch(THREE, Offset(4), 0)
+    assert moved
+    assert leader.high_watermark == 4
+    fetch(leader, 3, 10)
+    assert leader.high_watermark == 10
+
+
+def test_alone_in_the_isr_it_is_the_log_end():
+    leader = a_leader(isr=(1,), end=5)
+    assert leader.high_watermark == 5
+    assert append(leader, 6) is True
+    assert leader.high_watermark == 6
+
+
+def test_it_never_moves_back_when_a_follower_does():
+    leader = a_leader()
+    append(leader, 10)
+    fetch(leader, 2, 10)
+    fetch(leader, 3, 10)
+    fetch(leader, 3, 2)
+    assert leader.high_watermark == 10
+    append(leader, 20)
+    fetch(leader, 2, 20)
+    assert leader.high_watermark == 10
+
+
+def test_a_new_leader_begins_with_what_it_knew_and_not_beyond_its_log():
+    assert a_leader(end=5, high_watermark=3).high_watermark == 3
+    assert a_leader(end=5, high_watermark=9).high_watermark == 5
+
+
+def test_strangers_and_offsets_beyond_the_log_change_nothing():
+    leader = a_leader(isr=(1, 2))
+    append(leader, 10)
+    assert leader.on_follower_fetch(FOUR, Offset(10), 0) == (False, None)
+    assert leader.on_follower_fetch(TWO, Offset(11), 0) == (False, None)
+    assert leader.high_watermark == 0
+
+
+def test_it_moves_when_the_isr_shrinks():
+    leader = a_leader()
+    append(leader, 10)
+    fetch(leader, 2, 10)
+    assert committed(leader, 1, 2, epoch=8) is True
+    assert leader.high_watermark == 10
+
+
+def test_while_an_expansion_is_asked_for_it_counts_the_newcomer_too():
+    leader = a_leader(isr=(1, 2))
+    append(leader, 10)
+    fetch(leader, 2, 10)
+    assert fetch(leader, 3, 10) is not None
+    append(leader, 20)
+    fetch(leader, 2, 20)
+    assert leader.high_watermark == 10
+    fetch(leader, 3, 15)
+    assert leader.high_watermark == 15
+
+
+def test_a_refused_newcomer_counts_no_more():
+    leader = a_leader(isr=(1, 2))
+    append(leader, 10)
+    fetch(leader, 2, 10)
+    proposal = fetch(leader, 3, 10)
+    append(leader, 20)
+    fetch(leader, 2, 20)
+    assert leader.on_proposal_refused(proposal, 0) is True
+    assert leader.high_watermark == 20
+
+
+def test_a_newcomer_whose_proposal_was_not_answered_goes_on_counting():
+    leader = a_leader(isr=(1, 2))
+    append(leader, 10)
+    fetch(leader, 2, 10)
+    proposal = fetch(leader, 3, 10)
+    leader.on_proposal_lost(proposal)
+    append(leader, 20)
+    fetch(leader, 2, 20)
+    assert leader.high_watermark == 10  # broker 3 may be in sync for all we know
+    again = leader.on_tick(1, LAG_MS)
+    assert again.isr == (1, 2)
+    assert again.partition_epoch == 7
+    assert committed(leader, 1, 2, epoch=8) is True
+    assert leader.high_watermark == 20
+    assert leader.on_tick(2, LAG_MS) is None
+
+
+def test_news_that_are_not_new_do_not_end_a_proposal():
+    leader = a_leader(isr=(1, 2))
+    append(leader, 10)
+    fetch(leader, 2, 10)
+    assert fetch(leader, 3, 10) is not None
+    # The controller tells everything again while the proposal is on its way.
+    assert committed(leader, 1, 2, epoch=7) is False
+    append(leader, 20)
+    fetch(leader, 2, 20)
+    assert leader.high_watermark == 10
+    assert leader.pending_isr == (1, 2, 3)
+
+
+# Expansion
+
+
+def test_a_follower_that_has_caught_up_is_proposed_once():
+    leader = a_leader(isr=(1,), end=10)
+    assert fetch(leader, 2, 10) == IsrProposal((ONE, TWO), LeaderEpoch(4), PartitionEpoch(7))
+    assert fetch(leader, 2, 10) is None
+    assert fetch(leader, 3, 10) is None  # one proposal at a time
+    committed(leader, 1, 2, epoch=8)
+    assert fetch(leader, 3, 10).isr == (1, 2, 3)
+
+
+def test_a_follower_below_the_high_watermark_is_not_proposed():
+    leader = a_leader(isr=(1,))
+    append(leader, 10)
+    assert leader.high_watermark == 10
+    assert fetch(leader, 2, 9) is None
+
+
+def test_a_follower_below_the_start_of_the_epoch_is_not_proposed():
+    leader = a_leader(isr=(1, 3), end=10, high_watermark=5)
+    assert fetch(leader, 2, 7) is None
+    assert fetch(leader, 2, 10) is not None
+
+
+def test_after_a_refusal_there_is_a_pause():
+    leader = a_leader(isr=(1,), end=10)
+    proposal = fetch(leader, 2, 10, now_ms=100)
+    leader.on_proposal_refused(proposal, 100)
+    assert fetch(leader, 2, 10, now_ms=599) is None
+    assert fetch(leader, 2, 10, now_ms=600) is not None
+
+
+def test_an_answer_to_an_earlier_proposal_is_nothing_to_a_later_one():
+    leader = a_leader(isr=(1,), end=10)
+    first = fetch(leader, 2, 10)
+    committed(leader, 1, 2, epoch=8)  # told by an update, before the answer
+    second = fetch(leader, 3, 10)
+    leader.on_proposal_lost(first)
+    assert leader.on_proposal_refused(first, 0) is False
+    assert leader.pending_isr == second.isr
+
+
+# Shrinking
+
+
+def test_a_follower_that_trails_too_long_leaves():
+    leader = a_leader()
+    fetch(leader, 2, 0, now_ms=0)
+    fetch(leader, 3, 0, now_ms=0)
+    append(leader, 10, now_ms=100)
+    fetch(leader, 2, 10, now_ms=100)
+    assert leader.on_tick(100 + LAG_MS, LAG_MS) is None
+    assert leader.on_tick(101 + LAG_MS, LAG_MS) == IsrProposal(
+        (ONE, TWO), LeaderEpoch(4), PartitionEpoch(7)
+    )
+    assert leader.on_tick(102 + LAG_MS, LAG_MS) is None  # it is being asked for
+
+
+def test_a_follower_that_never_fetched_gets_the_same_time():
+    leader = a_leader(end=10, now_ms=50)
+    fetch(leader, 2, 10, now_ms=60)
+    assert leader.on_tick(50 + LAG_MS, LAG_MS) is None
+    assert leader.on_tick(51 + LAG_MS, LAG_MS).isr == (1, 2)
+
+
+def test_a_level_follower_stays_however_long_nothing_is_written():
+    leader = a_leader()
+    fetch(leader, 2, 0)
+    fetch(leader, 3, 0)
+    assert leader.on_tick(10**9, LAG_MS) is None
+    append(leader, 1, now_ms=10**9)
+    assert leader.on_tick(10**9 + LAG_MS, LAG_MS) is None
+
+
+def test_a_follower_that_keeps_up_under_constant_load_stays():
+    """It never has all, but soon has what there was at its fetch before."""
+    leader = a_leader(isr=(1, 2))
+    end = 0
+    fetch(leader, 2, 0)
+    for step in range(1, 100):
+        now_ms = step * LAG_MS // 4
+        append(leader, end + 10, now_ms)
+        fetch(leader, 2, end, now_ms)
+        end += 10
+        assert leader.on_tick(now_ms, LAG_MS) is None
+
+
+def test_a_follower_that_fetches_but_falls_behind_leaves():
+    leader = a_leader(isr=(1, 2))
+    fetch(leader, 2, 0)
+    for step in range(1, 10):
+        now_ms = step * LAG_MS // 4
+        append(leader, step * 100, now_ms)
+        fetch(leader, 2, step, now_ms)
+    assert leader.on_tick(9 * LAG_MS // 4, LAG_MS).isr == (1,)
+
+
+def test_the_leader_itself_always_stays():
+    leader = a_leader(end=10)
+    assert leader.on_tick(10**6, LAG_MS).isr == (1,)
+
+
+class AnyFate(RuleBasedStateMachine):
+    """Proposals that are lost, refused, delayed; a controller that is believed late."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.leader = a_leader()
+        self.now_ms = 0
+        self.end = 0
+        self.true_end = {TWO: 0, THREE: 0}
+        self.true_isr: tuple[BrokerId, ...] = (ONE, TWO, THREE)
+        self.true_epoch = 7
+        self.on_the_way: list[IsrProposal] = []
+        self.answers: list[tuple[IsrProposal, str, tuple[BrokerId, ...], int]] = []
+        self.highest = 0
+
+    def _propose(self, proposal: IsrProposal | None) -> None:
+        if proposal is not None:
+            self.on_the_way.append(proposal)
+
+    @rule(count=st.integers(1, 5))
+    def append(self, count):
+        self.end += count
+        append(self.leader, self.end, self.now_ms)
+
+    @rule(follower=st.sampled_from([TWO, THREE]), share=st.floats(0, 1))
+    def replicate(self, follower, share):
+        behind = self.end - self.true_end[follower]
+        self.true_end[follower] += round(behind * share)
+        self._propose(fetch(self.leader, follower, self.true_end[follower], self.now_ms))
+
+    @rule(duration_ms=st.sampled_from([10, 400, 1_100]))
+    def pass_time(self, duration_ms):
+        self.now_ms += duration_ms
+        self._propose(self.leader.on_tick(self.now_ms, LAG_MS))
+
+    @precondition(lambda self: self.on_the_way)
+    @rule(data=st.data(), answered=st.booleans())
+    def controller_receives(self, data, answered):
+        index = data.draw(st.integers(0, len(self.on_the_way) - 1))
+        proposal = self.on_the_way.pop(index)
+        if proposal.partition_epoch == self.true_epoch:
+            self.true_isr, self.true_epoch = proposal.isr, self.true_epoch + 1
+            fate = "committed"
+        else:
+            fate = "refused"
+        fate = fate if answered else "lost"
+        self.answers.append((proposal, fate, self.true_isr, self.true_epoch))
+
+    @precondition(lambda self: self.on_the_way)
+    @rule(data=st.data())
+    def nobody_answers_in_time(self, data):
+        proposal = data.draw(st.sampled_from(self.on_the_way))  # it may still arrive
+        self.leader.on_proposal_lost(proposal)
+
+    @precondition(lambda self: self.answers)
+    @rule(data=st.data())
+    def leader_receives(self, data):
+        index = data.draw(st.integers(0, len(self.answers) - 1))
+        proposal, fate, isr, epoch = self.answers.pop(index)
+        if fate == "committed":
+            self.leader.on_isr_committed(isr, PartitionEpoch(epoch))
+        elif fate == "refused":
+            self.leader.on_proposal_refused(proposal, self.now_ms)
+        else:
+            self.leader.on_proposal_lost(proposal)
+
+    @rule()
+    def update_arrives(self):
+        self.leader.on_isr_committed(self.true_isr, PartitionEpoch(self.true_epoch))
+
+    @invariant()
+    def high_watermark_is_safe(self):
+        high_watermark = self.leader.high_watermark
+        assert self.highest <= high_watermark <= self.end
+        for member in self.true_isr:
+            if member != ONE:
+                assert high_watermark <= max(self.highest, self.true_end[member])
+        self.highest = high_watermark
+
+    def teardown(self) -> None:
+        """Once everything arrives, everybody is in sync and everything is committed."""
+        self.update_arrives()
+        for proposal in [*self.on_the_way, *(answer[0] for answer in self.answers)]:
+            self.leader.on_proposal_lost(proposal)
+        self.on_the_way.clear()
+        for _ in range(4):
+            self.now_ms += 600
+            for follower in (TWO, THREE):
+                self.true_end[follower] = self.end
+                self._propose(fetch(self.leader, follower, self.end, self.now_ms))
+            self._propose(self.leader.on_tick(self.now_ms, LAG_MS))
+            for proposal in self.on_the_way:
+                if proposal.partition_epoch == self.true_epoch:
+                    self.true_isr, self.true_epoch = proposal.isr, self.true_epoch + 1
+                    self.leader.on_isr_committed(self.true_isr, PartitionEpoch(self.true_epoch))
+                else:
+                    self.leader.on_proposal_refused(proposal, self.now_ms)
+            self.on_the_way.clear()
+        assert self.leader.high_watermark == self.end
+        assert set(self.leader.isr) == {1, 2, 3}
+
+
+TestAnyFate = AnyFate.TestCase
+TestAnyFate.settings = settings(deadline=None, max_examples=60, stateful_step_count=30)
