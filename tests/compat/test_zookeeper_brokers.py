@@ -116,6 +116,8 @@ def test_what_dies_is_replaced_and_nothing_is_open_to_strangers(registry: Regist
     a_dead_broker_is_replaced_at_once(registry, topic)
     a_lost_session_is_replaced(registry, topic)
     sessions_outlive_the_registry(registry, topic)
+    for broker in range(cluster.size):
+        assert "Traceback" not in cluster.log_text(f"broker-{broker}")
     a_dead_broker_is_replaced_at_once(registry, topic)
 
 

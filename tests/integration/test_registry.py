@@ -10,8 +10,6 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import (
-    ConnectionClosedError,
-    ConnectionLoss,
     KazooException,
     NoAuthError,
     NodeExistsError,
@@ -171,37 +169,6 @@ def test_a_session_that_nobody_takes_up_after_a_restart_expires(registry: Regist
     if other.exists("/e", watch=lambda _: gone.set()):
         assert gone.wait(DEADLINE_SECONDS)
     assert is_gone(other, "/e")
-
-
-def test_kill_9_loses_no_acknowledged_write(tmp_path: Path) -> None:
-    """Each round kills the registry in the middle of a pipeline of creates."""
-    with RegistryProcess(tmp_path / "registry", snapshot_every=150) as registry:
-        acknowledged: set[str] = set()
-        for round_number in range(5):
-            client = registry.client()
-            client.ensure_path(f"/r{round_number}")
-            pending = []
-            for number in range(600):
-                pending.append(client.create_async(f"/r{round_number}/n{number}", b"x" * 200))
-                client.set_async(f"/r{round_number}", str(number).encode())
-            pending[50 + 90 * round_number].get(DEADLINE_SECONDS)
-            registry.kill()
-            client.stop()
-            for one in pending:
-                try:
-                    acknowledged.add(one.get(DEADLINE_SECONDS))
-                except (ConnectionLoss, ConnectionClosedError):
-                    break
-            registry.start()
-        assert len(acknowledged) > 5 * 50
-        client = registry.client()
-        kept = {
-            f"/r{round_number}/{name}"
-            for round_number in range(5)
-            for name in client.get_children(f"/r{round_number}")
-        }
-        assert acknowledged <= kept
-        assert list(registry.directory.glob("snapshot.*"))
 
 
 def test_locks_of_kazoo(registry: RegistryProcess) -> None:

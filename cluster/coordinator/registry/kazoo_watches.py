@@ -38,6 +38,9 @@ class _SetWatches:
         """The record, without the request header."""
         return self._record
 
+    def deserialize(self, _received: bytes, _offset: int) -> None:
+        """The answer has no record."""
+
 
 class LastingWatches:
     """The watches of one client.
