@@ -14,6 +14,7 @@ views of it: both kinds of buffer are used again.
 The channel reads, and hands over frames, only while no reason is set (KIP-219, KIP-72).
 """
 
+import contextlib
 import enum
 import os
 import socket
@@ -161,9 +162,15 @@ class Channel:
             if events & READABLE and self._interest & READABLE:
                 self._receive()
         except PeerError as error:
-            self.close(str(error))
+            self._break_off(error)
         except OSError as error:
             self._on_lost(error)
+
+    def _break_off(self, error: PeerError) -> None:
+        """Close, after the answers to earlier requests, as far as the socket takes them now."""
+        with contextlib.suppress(OSError, PeerError):
+            self._flush()
+        self.close(str(error))
 
     def _on_lost(self, error: OSError) -> None:
         # A reset between two requests is how many clients leave.
@@ -271,7 +278,7 @@ class Channel:
             try:
                 self._advance()
             except PeerError as error:
-                self.close(str(error))
+                self._break_off(error)
             except OSError as error:
                 self._on_lost(error)
 
@@ -288,7 +295,7 @@ class Channel:
             try:
                 self._advance()
             except PeerError as error:
-                self.close(str(error))
+                self._break_off(error)
             except OSError as error:
                 self._on_lost(error)
 
