@@ -1,0 +1,109 @@
+"""What brokers themselves counted of a client: read from their metric records. No clock.
+
+The topic is `__cluster_metrics`; its records are described in docs/metrics.md.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+TOPIC: Final = "__cluster_metrics"
+_REQUEST_TIMEOUT_S: Final = 10.0
+_BATCH: Final = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """One interval of one client at one broker."""
+
+    broker: int
+    end_ms: int
+    interval_ms: int
+    usage: float
+    """Bytes."""
+
+
+def parse_usage(value: bytes, quota: str, client_id: str) -> Usage | None:
+    """The usage in a metric record; None if it is about something else."""
+    record: Mapping[str, Any] = json.loads(value)
+    if (record.get("kind"), record.get("quota"), record.get("client_id")) != (
+        "quota",
+        quota,
+        client_id,
+    ):
+        return None
+    return Usage(record["broker"], record["ts"], record["interval_ms"], record["usage"])
+
+
+def usage_rates(usages: Iterable[Usage], from_ms: int, until_ms: int) -> dict[int, float]:
+    """Bytes/s at each broker, over the intervals that end within (from_ms, until_ms].
+
+    An interval without a record between two others is one without use.
+    """
+    bytes_at: dict[int, float] = defaultdict(float)
+    begin_at: dict[int, int] = {}
+    end_at: dict[int, int] = {}
+    for one in usages:
+        if from_ms < one.end_ms <= until_ms:
+            begin_ms = one.end_ms - one.interval_ms
+            bytes_at[one.broker] += one.usage
+            begin_at[one.broker] = min(begin_at.get(one.broker, begin_ms), begin_ms)
+            end_at[one.broker] = max(end_at.get(one.broker, one.end_ms), one.end_ms)
+    return {
+        broker: amount * 1_000 / (end_at[broker] - begin_at[broker])
+        for broker, amount in bytes_at.items()
+    }
+
+
+def read_usages(
+    bootstrap: str, quota: str, client_id: str, from_ms: int, topic: str = TOPIC
+) -> list[Usage]:
+    """Everything recorded about the client since; nothing where there is no such topic."""
+    from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "client.id": "milena-load-test",
+            "group.id": "milena-load-test",
+            "enable.auto.commit": False,
+            "log_level": 0,
+        }
+    )
+    try:
+        described = consumer.list_topics(topic, timeout=_REQUEST_TIMEOUT_S).topics[topic]
+        wanted = [TopicPartition(topic, number, from_ms) for number in described.partitions]
+        if described.error is not None or not wanted:
+            return []
+        ends = {
+            place.partition: consumer.get_watermark_offsets(place, timeout=_REQUEST_TIMEOUT_S)[1]
+            for place in wanted
+        }
+        places = [
+            place
+            for place in consumer.offsets_for_times(wanted, timeout=_REQUEST_TIMEOUT_S)
+            if 0 <= place.offset < ends[place.partition]
+        ]
+        consumer.assign(places)
+        missing = {place.partition for place in places}
+        found = []
+        while missing:
+            messages = consumer.consume(_BATCH, _REQUEST_TIMEOUT_S)
+            if not messages:
+                break
+            for message in messages:
+                value, partition, offset = message.value(), message.partition(), message.offset()
+                if value is None or partition is None or offset is None:
+                    continue
+                if offset + 1 >= ends[partition]:
+                    missing.discard(partition)
+                usage = parse_usage(value, quota, client_id)
+                if usage is not None:
+                    found.append(usage)
+    except KafkaException:
+        return []
+    finally:
+        consumer.close()
+    return found

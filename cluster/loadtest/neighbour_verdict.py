@@ -1,0 +1,110 @@
+"""Expected against observed, for the noisy-neighbour scenario. Pure."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+MIB: Final = 1024 * 1024
+QUOTA_TOLERANCE: Final = 0.05
+SHORT_TOLERANCE: Final = 0.15
+"""Where it was measured over one wave of the noisy client, whose ends are not in sight."""
+POLITE_SHARE: Final = 0.95
+"""Of its scheduled rate, at least."""
+LATENCY_FACTOR: Final = 5.0
+LATENCY_FLOOR_MS: Final = 50.0
+"""Below this p99 is not judged: on a small machine, it is the scheduler that speaks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What was measured while the quota held. Rates of bytes are per second."""
+
+    quota: float
+    tolerance: float
+    """Relative."""
+    broker_rates: Mapping[int, float]
+    """What each leading broker took from the noisy client; the quota holds at each of them."""
+    noisy_throttle_ms: int
+    polite_rate_scheduled: float
+    polite_rate: float
+    polite_failed: int
+    polite_throttle_ms: int
+    p99_alone_ms: float
+    p99_limited_ms: float
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One line of the verdict."""
+
+    what: str
+    expected: str
+    observed: str
+    holds: bool
+
+
+def verdict(judged: Judged) -> list[Check]:
+    """Every expectation, whether it holds or not."""
+    low, high = judged.quota * (1 - judged.tolerance), judged.quota * (1 + judged.tolerance)
+    wanted = f"{judged.quota / MIB:.2f} MiB/s ± {judged.tolerance * 100:.0f} %"
+    checks = [
+        Check(f"noisy at broker {broker}", wanted, f"{rate / MIB:.3f} MiB/s", low <= rate <= high)
+        for broker, rate in sorted(judged.broker_rates.items())
+    ]
+    total = sum(judged.broker_rates.values())
+    count = len(judged.broker_rates)
+    checks.append(
+        Check(
+            "noisy in all",
+            f"{judged.quota * count / MIB:.2f} MiB/s ({count} brokers lead)",
+            f"{total / MIB:.3f} MiB/s",
+            low * count <= total <= high * count and count > 0,
+        )
+    )
+    checks.append(
+        Check(
+            "noisy is told to wait",
+            "more than 0 ms",
+            f"{judged.noisy_throttle_ms} ms in all",
+            judged.noisy_throttle_ms > 0,
+        )
+    )
+    needed = judged.polite_rate_scheduled * POLITE_SHARE
+    checks.append(
+        Check(
+            "polite gets its rate",
+            f"at least {needed:.0f} records/s",
+            f"{judged.polite_rate:.0f} records/s",
+            judged.polite_rate >= needed and judged.polite_failed == 0,
+        )
+    )
+    checks.append(
+        Check(
+            "polite is not throttled",
+            "0 ms",
+            f"{judged.polite_throttle_ms} ms",
+            judged.polite_throttle_ms == 0,
+        )
+    )
+    bound_ms = max(judged.p99_alone_ms * LATENCY_FACTOR, LATENCY_FLOOR_MS)
+    checks.append(
+        Check(
+            "polite p99 latency",
+            f"at most {bound_ms:.0f} ms (alone: {judged.p99_alone_ms:.1f} ms)",
+            f"{judged.p99_limited_ms:.1f} ms",
+            judged.p99_limited_ms <= bound_ms,
+        )
+    )
+    return checks
+
+
+def verdict_text(checks: list[Check]) -> str:
+    """The lines, aligned."""
+    rows = [("", "EXPECTED", "OBSERVED"), *((c.what, c.expected, c.observed) for c in checks)]
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    marks = [" ", *("✓" if check.holds else "✗" for check in checks)]
+    lines = []
+    for mark, row in zip(marks, rows, strict=True):
+        cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        lines.append(f"{mark} {cells}".rstrip())
+    return "\n".join(lines)

@@ -1,0 +1,211 @@
+"""`demo`: the main job once through, on a cluster of its own, with what to try next."""
+
+import argparse
+import signal
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster.model.errors import UserError
+from cluster.runtime.installation import launcher, shown
+from cluster.tools.arguments import add_command
+from cluster.tools.options import integer
+
+if TYPE_CHECKING:
+    from cluster.loadtest.noisy_neighbour import Phases
+    from cluster.supervisor.plan import DataDir
+    from cluster.tools.arguments import Subparsers
+
+TOPIC: Final = "machine.metrics"
+QUOTA: Final = 1_048_576.0
+_STEPS: Final = 6
+_FEED_S: Final = 6.0
+_SHORT_FEED_S: Final = 2.0
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Declare the options."""
+    parser = add_command(subparsers, "demo", "demo", "demo --keep", "demo --short")
+    parser.add_argument(
+        "--keep", action="store_true", help="leave the cluster and its data as they are"
+    )
+    parser.add_argument("--short", action="store_true", help="shorter phases: under a minute")
+    parser.add_argument(
+        "--port",
+        type=_port,
+        metavar="PORT",
+        help="port of broker 0 (default: 9092, or free ones if that is taken)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """All steps; Ctrl-C at any of them leaves nothing running."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.default_int_handler)
+    from cluster.tools.demo_cluster import own_directory, remove_cluster
+
+    files = own_directory(args.data_dir)
+    is_kept = False
+    try:
+        status = _Demo(args, files).run()
+        is_kept = args.keep
+    except KeyboardInterrupt:
+        remove_cluster(files)
+        print("\nInterrupted: the demo's cluster is stopped and its data are removed.")
+        return 130
+    finally:
+        if not is_kept:
+            remove_cluster(files)
+    return status
+
+
+class _Demo:
+    """The steps in their order; the time counts from the beginning."""
+
+    def __init__(self, args: argparse.Namespace, files: "DataDir") -> None:
+        self._args = args
+        self._files = files
+        self._began = time.monotonic()
+        self._step = 0
+        self._report = files.path.with_name(f"{files.path.name}-report.html")
+
+    def run(self) -> int:
+        """Returns the exit status: 1 if the quota did not hold, or a step could not be done."""
+        has_spark = self._prepare()
+        state = self._start()
+        self._feed(state["bootstrap"])
+        holds = self._neighbours()
+        is_reported = has_spark and self._roll_up()
+        self._announce("What to try next")
+        print(self._next_steps())
+        print(f"The demo took {time.monotonic() - self._began:.0f} s.")
+        return 0 if holds and is_reported else 1
+
+    def _prepare(self) -> bool:
+        from cluster.tools.extra_packages import need_extra
+        from cluster.tools.rollup import EXTRA
+
+        self._announce("Making sure that PySpark is here (about 520 MB, on first use only)")
+        try:
+            need_extra(EXTRA, "pyspark", "pyarrow")
+        except UserError as problem:
+            print(f"The rollup and the report will be left out: {problem}", flush=True)
+            return False
+        return True
+
+    def _start(self) -> dict[str, Any]:
+        from cluster.tools.demo_cluster import start_cluster
+
+        self._announce("Starting a registry and three brokers")
+        state = start_cluster(self._files, self._args.port)
+        print(f"BOOTSTRAP={state['bootstrap']}, data in {shown(self._files.path)}")
+        return state
+
+    def _feed(self, bootstrap: str) -> None:
+        from confluent_kafka.admin import AdminClient
+
+        from cluster.loadtest.machine_feed import feed_topic
+        from cluster.runtime.clock import SystemClock
+        from cluster.tools.topic_requests import create_topic
+
+        seconds = _SHORT_FEED_S if self._args.short else _FEED_S
+        self._announce(f"Feeding {TOPIC} with this machine's processes, for {seconds:g} s")
+        create_topic(
+            AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}),
+            TOPIC,
+            partitions=3,
+            replication_factor=3,
+            replicas=None,
+            configs={},
+        )
+        count = feed_topic(bootstrap, TOPIC, seconds, SystemClock())
+        print(f"{count} records, keyed by process name")
+
+    def _neighbours(self) -> bool:
+        from cluster.tools.load_display import display
+        from cluster.tools.load_scenario import ScenarioOptions, neighbours, scenario_text
+        from cluster.tools.load_topic import open_load_topic
+
+        phases = self._phases()
+        seconds = phases.alone + phases.settling + phases.limited + phases.unlimited
+        self._announce(
+            "Two clients, `noisy` with a produce quota of 1 MiB/s per broker and `polite` without,"
+            f" for {seconds:g} s"
+        )
+        options = ScenarioOptions(QUOTA, phases, {"acks": "all"}, while_limited=self._explain)
+        args = argparse.Namespace(
+            data_dir=self._files.path,
+            command_properties=[],
+            topic=None,
+            partitions=None,
+            replication_factor=None,
+            keep_topic=self._args.keep,
+        )
+        with open_load_topic(args) as topic, display(5_000, is_silent=False) as progress:
+            result = neighbours(topic, options, progress, _say)
+        print(scenario_text(result))
+        return result.holds
+
+    def _explain(self) -> None:
+        print(f"\n$ {launcher()} quotas explain --client-id noisy")
+        self._command("quotas", "explain", "--client-id", "noisy")
+        print(flush=True)
+
+    def _roll_up(self) -> bool:
+        self._announce("Rolling the brokers' metrics up with PySpark, and reporting")
+        if self._command("rollup") != 0:
+            return False
+        print()
+        return self._command("quotas", "report", "--html", str(self._report)) == 0
+
+    def _command(self, *words: str) -> int:
+        from cluster.tools.main import main
+
+        status = main(["--data-dir", str(self._files.path), *words])
+        if status == 130:
+            raise KeyboardInterrupt
+        return status
+
+    def _next_steps(self) -> str:
+        lines = []
+        if self._args.keep:
+            command = launcher(self._files.path)
+            lines += [
+                f"  {command} quotas watch",
+                f"  {command} load-test --client-id noisy --topic {TOPIC}",
+                f"  {command} consume --topic {TOPIC} --from-beginning --max-messages 5",
+                f"The cluster still runs. Stop it: {command} stop --purge",
+            ]
+        else:
+            command = launcher()
+            lines += [
+                f"  {command} start --detach",
+                f"  {command} load-test --scenario noisy-neighbour --quota 2MiB",
+                f"  {command} quotas watch",
+                "The demo's cluster is stopped and its data are removed; --keep leaves them.",
+            ]
+        if self._report.exists():
+            lines.append(f"The report stays: {shown(self._report)}")
+        return "\n".join(lines)
+
+    def _phases(self) -> "Phases":
+        from cluster.loadtest.noisy_neighbour import SHORT, Phases
+
+        # Without the phase after the quota: the report should end with it.
+        return replace(SHORT if self._args.short else Phases(), unlimited=0.0)
+
+    def _announce(self, what: str) -> None:
+        self._step += 1
+        elapsed_s = time.monotonic() - self._began
+        print(f"\n[{elapsed_s:5.1f} s] {self._step}/{_STEPS} {what}", flush=True)
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _port(text: str) -> int:
+    port = integer(text)
+    if not 0 <= port <= 65_535:
+        raise argparse.ArgumentTypeError("must be from 0 to 65535")
+    return port

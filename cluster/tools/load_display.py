@@ -1,0 +1,101 @@
+"""Live progress of a load test: a table on a terminal, else a line now and then, on stderr."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from cluster.loadtest.client_interval import ClientInterval, total
+from cluster.loadtest.load_run import Progress
+from cluster.loadtest.result_text import MB, progress_line
+from cluster.loadtest.spawned_process import Worker
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_REFRESH_S: Final = 0.5
+_RECENT: Final = 2
+"""Intervals of a second that the live table shows together."""
+
+
+@contextmanager
+def display(reporting_interval_ms: int, *, is_silent: bool) -> Iterator[Progress]:
+    """What to call with the workers, as often as one likes."""
+    if is_silent:
+        yield lambda _workers: None
+    elif sys.stderr.isatty():
+        with _live() as show:
+            yield show
+    else:
+        yield _lines(reporting_interval_ms)
+
+
+def _lines(reporting_interval_ms: int) -> Progress:
+    begin = time.monotonic()
+    shown: dict[str, int] = {}
+
+    def show(workers: Sequence[Worker]) -> None:
+        nonlocal begin
+        if (time.monotonic() - begin) * 1_000 < reporting_interval_ms:
+            return
+        begin = time.monotonic()
+        lately = ClientInterval(0)
+        seconds = 0.0
+        for number, worker in enumerate(one for one in workers if one.is_producer):
+            key = f"{number} {worker.name}"
+            recent = total(worker.intervals[shown.get(key, 0) :])
+            shown[key] = len(worker.intervals)
+            lately.add(recent)
+            seconds = max(seconds, recent.seconds)
+        if seconds:
+            lately.from_us, lately.until_us = 0, int(seconds * 1e6)
+            print(progress_line(lately), file=sys.stderr, flush=True)
+
+    return show
+
+
+@contextmanager
+def _live() -> Iterator[Progress]:
+    from rich.console import Console
+    from rich.live import Live
+
+    live = Live(
+        console=Console(stderr=True),
+        auto_refresh=False,
+        transient=True,
+        redirect_stdout=sys.stdout.isatty(),  # else what is piped would go to the terminal
+    )
+    with live:
+        due = 0.0
+
+        def show(workers: Sequence[Worker]) -> None:
+            nonlocal due
+            if time.monotonic() >= due:
+                due = time.monotonic() + _REFRESH_S
+                live.update(_table(workers), refresh=True)
+
+        yield show
+
+
+def _table(workers: Sequence[Worker]) -> "Table":
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False)
+    table.add_column("CLIENT")
+    columns: list[tuple[str, Callable[[ClientInterval], str]]] = [
+        ("RECORDS/S", lambda one: f"{one.records_per_s:.0f}"),
+        ("MB/S", lambda one: f"{one.bytes_per_s / MB:.2f}"),
+        ("P50 ms", lambda one: f"{one.latency.percentile_us(50) / 1e3:.1f}"),
+        ("P99 ms", lambda one: f"{one.latency.percentile_us(99) / 1e3:.1f}"),
+        ("THROTTLED ms", lambda one: f"{one.throttle_ms}"),
+        ("FAILED", lambda one: f"{one.failed}"),
+    ]
+    for heading, _ in columns:
+        table.add_column(heading, justify="right")
+    table.add_column("RECORDS", justify="right")
+    for worker in workers:
+        recent = total(worker.intervals[-_RECENT:])
+        records = sum(part.records for part in worker.intervals)
+        table.add_row(worker.name, *(show(recent) for _, show in columns), f"{records}")
+    return table
