@@ -348,6 +348,8 @@ class Channel:
             raise PeerError("the file ended before the region that was promised")
         if sent == region.size_bytes:
             out.popleft()
+        elif isinstance(region, _RestOfRegion):
+            region.advance(sent)
         else:
             out[0] = _RestOfRegion(region, sent)
         return True
@@ -390,21 +392,25 @@ class Channel:
 
 
 class _RestOfRegion:
-    """What is left of a region after a part was sent."""
+    """What is left of a region after parts were sent; a slow reader takes thousands of them."""
 
-    __slots__ = ("_region", "_skip", "position", "size_bytes")
+    __slots__ = ("_region", "position", "size_bytes")
 
-    def __init__(self, region: FileRegion, skip: int) -> None:
+    def __init__(self, region: FileRegion, sent_bytes: int) -> None:
         self._region = region
-        self._skip = skip
-        self.position = region.position + skip
-        self.size_bytes = region.size_bytes - skip
+        self.position = region.position + sent_bytes
+        self.size_bytes = region.size_bytes - sent_bytes
+
+    def advance(self, sent_bytes: int) -> None:
+        """One more part was sent."""
+        self.position += sent_bytes
+        self.size_bytes -= sent_bytes
 
     def fileno(self) -> int:
         return self._region.fileno()
 
     def view(self) -> memoryview:
-        return self._region.view()[self._skip :]
+        return self._region.view()[self._region.size_bytes - self.size_bytes :]
 
 
 def _is_large_region(item: "Outgoing") -> bool:

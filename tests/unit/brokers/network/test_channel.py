@@ -337,6 +337,19 @@ def test_a_rest_of_a_region_may_be_small_enough_for_the_mapping(server, tmp_path
     assert (rest.position, rest.size_bytes) == (150_000, 50_000)
 
 
+def test_a_file_region_leaves_in_thousands_of_parts(server, tmp_path, monkeypatch):
+    path = tmp_path / "segment"
+    content = os.urandom(500_000)
+    path.write_bytes(content)
+    send_file = os.sendfile
+    monkeypatch.setattr(
+        channel_module.os, "sendfile", lambda out, file, at, size: send_file(out, file, at, 100)
+    )
+    server.process = lambda channel, frame: channel.respond([Region(path, 0, 500_000)])
+    server.client.sendall(framed(b"x"))
+    assert server.drain() == content
+
+
 def test_a_file_that_ends_before_its_region_closes_the_connection(server, tmp_path):
     path = tmp_path / "segment"
     path.write_bytes(b"x" * 100_000)
