@@ -34,7 +34,7 @@ def require_zookeeper() -> None:
 
 @functools.cache
 def _why_absent() -> str | None:
-    if _is_present():
+    if is_installed():
         return None
     wished = os.environ.get("CI") == "true" or os.environ.get("MILENA_TEST_INSTALL") == "1"
     if not wished:
@@ -49,10 +49,11 @@ def _why_absent() -> str | None:
         )
         if done.returncode != 0:
             return f"apt-get {arguments[0]} failed: {done.stderr.strip()[-200:]}"
-    return None if _is_present() else "the package `zookeeper` has no server"
+    return None if is_installed() else "the package `zookeeper` has no server"
 
 
-def _is_present() -> bool:
+def is_installed() -> bool:
+    """Whether a server can be started here."""
     return _JAR.exists() and shutil.which("java") is not None
 
 

@@ -7,6 +7,7 @@ a multi. After each kill the znode must look as after some number of these write
 ones among them: so nothing is lost, nothing half done, nothing out of order.
 """
 
+import contextlib
 import os
 import random
 import select
@@ -158,11 +159,16 @@ def main(directory: Path, rounds: int, seed: int) -> None:
     port = highest_zxid = 0
     for _ in range(rounds):
         pid, port = start(directory, port, snapshot_every=dice.choice((20, 100, 500)))
-        for writer in writers:
-            client = WireClient(port)
-            client.connect(last_zxid=highest_zxid)  # refused if it were behind what was told
-            writer.begin(client)
-        highest_zxid = max(highest_zxid, write_until_killed(writers, pid, dice))
+        try:
+            for writer in writers:
+                client = WireClient(port)
+                client.connect(last_zxid=highest_zxid)  # refused if it were behind what was told
+                writer.begin(client)
+            highest_zxid = max(highest_zxid, write_until_killed(writers, pid, dice))
+        except BaseException:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+            raise
         for writer in writers:
             writer.client.drop()
     print(rounds, highest_zxid)

@@ -76,6 +76,12 @@ class RegistryProcess:
         self.port = int(line)
         return self
 
+    @property
+    def pid(self) -> int:
+        """Of the running process."""
+        assert self._process is not None
+        return self._process.pid
+
     def log(self) -> str:
         """What all processes so far have logged."""
         return self.log_path.read_text()
