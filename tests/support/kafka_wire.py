@@ -9,6 +9,7 @@ import io
 import socket
 import struct
 import typing
+import uuid
 from collections import deque
 from datetime import timedelta
 from typing import Any, Self
@@ -29,7 +30,10 @@ class ClosedByPeer(Exception):
 
 
 def request(api_key: int, version: int, **fields: Any) -> Any:
-    """A request of kio; nested structures are dicts, durations are milliseconds."""
+    """A request of kio; nested structures are dicts, durations are milliseconds.
+
+    Fields that this version lacks are left out.
+    """
     return _build(load_request_schema(api_key, version), fields)
 
 
@@ -144,6 +148,10 @@ class WireClient:
         assert position + size == len(frame)
         return answer
 
+    def set_timeout(self, timeout_s: float) -> None:
+        """How long a call may take from now on."""
+        self._socket.settimeout(timeout_s)
+
     def wait_for_close(self) -> bytes:
         """Everything that comes until the broker closes the connection."""
         received = bytearray()
@@ -164,7 +172,7 @@ class WireClient:
 
 
 def produce_request(
-    topic: str,
+    topic: str | uuid.UUID,
     records: bytes | None,
     *,
     partition: int = 0,
@@ -172,7 +180,7 @@ def produce_request(
     version: int = 9,
     timeout_ms: int = 10_000,
 ) -> Any:
-    """Produce one partition's records."""
+    """Produce one partition's records; the topic by its id from version 13."""
     return request(
         ApiKey.PRODUCE,
         version,
@@ -180,13 +188,17 @@ def produce_request(
         acks=acks,
         timeout=timeout_ms,
         topic_data=[
-            {"name": topic, "partition_data": [{"index": partition, "records": records}]},
+            {
+                "name": topic,
+                "topic_id": topic,
+                "partition_data": [{"index": partition, "records": records}],
+            },
         ],
     )
 
 
 def fetch_request(
-    topic: str,
+    topic: str | uuid.UUID,
     offset: int,
     *,
     partition: int = 0,
@@ -197,7 +209,7 @@ def fetch_request(
     last_fetched_epoch: int = -1,
     version: int = 12,
 ) -> Any:
-    """Fetch one partition, by the name of its topic (versions 12 and below)."""
+    """Fetch one partition; the topic by its id from version 13."""
     return request(
         ApiKey.FETCH,
         version,
@@ -211,6 +223,7 @@ def fetch_request(
         topics=[
             {
                 "topic": topic,
+                "topic_id": topic,
                 "partitions": [
                     {
                         "partition": partition,
@@ -235,6 +248,7 @@ def metadata_request(*topics: str, auto_create: bool = False, version: int = 12)
         version,
         topics=[{"topic_id": None, "name": topic} for topic in topics],
         allow_auto_topic_creation=auto_create,
+        include_cluster_authorized_operations=False,
         include_topic_authorized_operations=False,
     )
 
@@ -244,6 +258,8 @@ def _build(schema: Any, fields: dict[str, Any]) -> Any:
     types = {field.name: field for field in dataclasses.fields(schema)}
     values = {}
     for name, value in fields.items():
+        if name not in types:
+            continue
         kafka_type = types[name].metadata.get("kafka_type", "")
         if kafka_type.startswith("timedelta") and isinstance(value, int):
             values[name] = timedelta(milliseconds=value)
