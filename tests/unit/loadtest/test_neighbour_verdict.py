@@ -1,0 +1,68 @@
+from dataclasses import replace
+
+import pytest
+
+from cluster.loadtest.neighbour_verdict import Judged, verdict, verdict_text
+
+QUOTA = 1_048_576.0
+AS_EXPECTED = Judged(
+    quota=QUOTA,
+    tolerance=0.05,
+    broker_rates={0: QUOTA, 1: QUOTA * 1.04, 2: QUOTA * 0.96},
+    noisy_throttle_ms=9_000,
+    polite_rate_scheduled=300,
+    polite_rate=299,
+    polite_failed=0,
+    polite_throttle_ms=0,
+    p99_alone_ms=20.0,
+    p99_limited_ms=80.0,
+)
+
+
+def broken(**changes: object) -> list[str]:
+    return [check.what for check in verdict(replace(AS_EXPECTED, **changes)) if not check.holds]
+
+
+def test_everything_as_expected():
+    assert broken() == []
+    text = verdict_text(verdict(AS_EXPECTED))
+    assert "✗" not in text
+    assert text.count("✓") == len(verdict(AS_EXPECTED))
+
+
+@pytest.mark.parametrize("factor", [0.94, 1.06])
+def test_each_broker_is_judged_by_itself(factor):
+    rates = {**AS_EXPECTED.broker_rates, 1: QUOTA * factor}
+    assert broken(broker_rates=rates) == ["noisy at broker 1"]
+
+
+def test_the_expected_total_grows_with_the_brokers_that_lead():
+    assert broken(broker_rates={0: QUOTA}) == []
+    assert "noisy in all" in broken(broker_rates={})
+    rates = dict.fromkeys(range(3), QUOTA * 2)
+    assert broken(broker_rates=rates) == [
+        "noisy at broker 0",
+        "noisy at broker 1",
+        "noisy at broker 2",
+        "noisy in all",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"noisy_throttle_ms": 0}, "noisy is told to wait"),
+        ({"polite_rate": 284.9}, "polite gets its rate"),
+        ({"polite_failed": 1}, "polite gets its rate"),
+        ({"polite_throttle_ms": 1}, "polite is not throttled"),
+        ({"p99_limited_ms": 100.1}, "polite p99 latency"),
+    ],
+)
+def test_what_is_not_as_expected_is_named(changes, what):
+    assert broken(**changes) == [what]
+    assert "✗" in verdict_text(verdict(replace(AS_EXPECTED, **changes)))
+
+
+def test_a_small_latency_is_good_however_small_it_was_before():
+    assert broken(p99_alone_ms=1.0, p99_limited_ms=49.0) == []
+    assert broken(p99_alone_ms=1.0, p99_limited_ms=51.0) == ["polite p99 latency"]

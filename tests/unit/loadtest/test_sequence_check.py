@@ -1,0 +1,75 @@
+import json
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.loadtest import sequence_check
+from cluster.loadtest.sequence_check import Promised, SequenceCheck, Verified, by_partition, verify
+
+
+def checked(*sequences: int) -> SequenceCheck:
+    check = SequenceCheck()
+    for sequence in sequences:
+        check.on_sequence(sequence)
+    return check
+
+
+def test_everything_once_and_in_order_is_perfect():
+    verified = verify({(0, 0): Promised(3)}, {(0, 0): checked(0, 1, 2)})
+    assert verified == Verified(sent=3, received=3, lost=0, duplicates=0, out_of_order=0)
+    assert verified.is_perfect
+
+
+def test_a_hole_is_lost():
+    assert verify({(0, 0): Promised(4)}, {(0, 0): checked(0, 3)}).lost == 2
+
+
+def test_what_is_missing_at_the_end_is_lost():
+    assert verify({(0, 0): Promised(5)}, {(0, 0): checked(0, 1)}).lost == 3
+    assert verify({(0, 0): Promised(5)}, {}).lost == 5
+
+
+def test_nobody_promised_what_failed():
+    verified = verify({(0, 0): Promised(5, unsure=(2, 4))}, {(0, 0): checked(0, 1, 3)})
+    assert verified.lost == 0
+
+
+def test_one_that_failed_and_arrived_all_the_same_is_no_fault():
+    verified = verify({(0, 0): Promised(2, unsure=(1,))}, {(0, 0): checked(0, 1)})
+    assert verified.is_perfect
+
+
+def test_a_late_one_is_out_of_order_and_not_lost():
+    verified = verify({(0, 0): Promised(3)}, {(0, 0): checked(0, 2, 1)})
+    assert (verified.lost, verified.out_of_order, verified.duplicates) == (0, 1, 0)
+
+
+def test_one_that_arrives_again_is_a_duplicate():
+    verified = verify({(0, 0): Promised(2)}, {(0, 0): checked(0, 1, 0, 1)})
+    assert (verified.received, verified.duplicates, verified.is_perfect) == (2, 2, False)
+
+
+def test_producers_and_partitions_are_counted_apart():
+    promised = {(0, 0): Promised(1), (1, 0): Promised(1), (0, 1): Promised(2)}
+    checks = {(0, 0): checked(0), (1, 0): checked(0), (0, 1): checked(0)}
+    assert verify(promised, checks).lost == 1
+    assert {part: one.lost for part, one in by_partition(promised, checks).items()} == {0: 0, 1: 1}
+
+
+def test_a_hole_too_large_to_remember_is_still_counted(monkeypatch):
+    monkeypatch.setattr(sequence_check, "MISSING_MAX", 10)
+    check = checked(0, 5, 1_000)
+    assert check.lost(1_001, ()) == 998
+    assert len(check.missing) == 4
+
+
+@given(st.integers(0, 60), st.sets(st.integers(0, 59)), st.randoms(use_true_random=False))
+def test_any_order_of_any_part_adds_up(sent, dropped, dice: Random):
+    arrived = [sequence for sequence in range(sent) if sequence not in dropped]
+    dice.shuffle(arrived)
+    copy = SequenceCheck.from_json(json.loads(json.dumps(checked(*arrived).to_json())))
+    verified = verify({(0, 0): Promised(sent)}, {(0, 0): copy})
+    assert verified.received == len(arrived)
+    assert verified.lost == sent - len(arrived)
+    assert verified.duplicates == 0

@@ -1,0 +1,43 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.loadtest.worker_orders import (
+    ConsumerOrder,
+    LineBuffer,
+    ProducerOrder,
+    line,
+    order_line,
+    read_order,
+)
+
+PRODUCER = ProducerOrder(
+    client_id="loader-1",
+    bootstrap="127.0.0.1:9092",
+    topic="orders",
+    partitions=3,
+    run=1,
+    index=0,
+    properties={"acks": "all", "linger.ms": 5},
+)
+CONSUMER = ConsumerOrder(
+    client_id="reader-1",
+    bootstrap="127.0.0.1:9092",
+    topic="orders",
+    run=1,
+    start_offsets={0: 17, 2: 0},
+)
+
+
+def test_a_worker_reads_the_order_that_was_written():
+    for order in (PRODUCER, CONSUMER):
+        assert read_order(order_line(order)) == order
+
+
+@given(st.lists(st.dictionaries(st.text(), st.integers())), st.integers(1, 20))
+def test_messages_arrive_whole_however_a_pipe_cuts_them(messages, step):
+    sent = b"".join(map(line, messages))
+    buffer = LineBuffer()
+    received = []
+    for position in range(0, len(sent), step):
+        received += buffer.feed(sent[position : position + step])
+    assert received == messages
