@@ -18,7 +18,7 @@ from cluster.coordinator.registry.options import RegistryOptions
 from cluster.coordinator.registry.socket_server import run_registry
 
 logging.basicConfig(level=logging.WARNING, format="%(message)s")
-directory, port, tick_time_ms, snapshot_every, max_connections = sys.argv[1:]
+directory, port, tick_time_ms, snapshot_every, max_connections, min_free_bytes = sys.argv[1:]
 run_registry(
     RegistryOptions(
         data_dir=Path(directory),
@@ -26,6 +26,7 @@ run_registry(
         tick_time_ms=int(tick_time_ms),
         snapshot_every_transactions=int(snapshot_every),
         max_client_connections=int(max_connections),
+        min_free_bytes=int(min_free_bytes),
     ),
     lambda port: print(port, flush=True),
 )
@@ -50,8 +51,9 @@ class RegistryProcess:
         tick_time_ms: int = 200,
         snapshot_every: int = 20_000,
         max_connections: int = 0,
+        min_free_bytes: int = 0,
     ) -> None:
-        self._arguments = [tick_time_ms, snapshot_every, max_connections]
+        self._arguments = [tick_time_ms, snapshot_every, max_connections, min_free_bytes]
         self.directory = directory
         self.port = 0
         self.clients: list[KazooClient] = []

@@ -76,6 +76,7 @@ class RegistryError(IntEnum):
     NOT_EMPTY = -111
     INVALID_ACL = -114
     AUTH_FAILED = -115
+    NOT_READ_ONLY = -119
     NO_WATCHER = -121
     RECONFIG_DISABLED = -123
 

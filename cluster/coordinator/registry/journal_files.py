@@ -83,6 +83,14 @@ class JournalFiles:
             raise StorageFailed(f"registry journal in {self._directory}: {error}") from error
         self.unsnapshotted_count += len(entries)
 
+    def free_bytes(self) -> int:
+        """Room on the disk. Raises StorageFailed."""
+        try:
+            disk = os.statvfs(self._directory)
+        except OSError as error:
+            raise StorageFailed(f"registry directory {self._directory}: {error}") from error
+        return disk.f_bavail * disk.f_frsize
+
     def write_snapshot(self, state: RegistryState) -> None:
         """Keep the state, go on in a new journal file, remove what is no longer needed.
 

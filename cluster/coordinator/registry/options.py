@@ -21,5 +21,8 @@ class RegistryOptions:
     """Longest request; a longer one closes its connection (jute.maxbuffer)."""
     snapshot_every_transactions: int = 20_000
     """A snapshot is taken after so many, or after as many as there are znodes (snapCount)."""
+    min_free_bytes: int = 16 << 20
+    """With less room on the disk, writes and new sessions are refused; reads go on, and sessions
+    can end, which needs a little of it."""
     fsync: bool = True
     """False: an acknowledged write survives kill -9, but not a power cut."""

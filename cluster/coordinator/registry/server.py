@@ -146,6 +146,8 @@ class RegistryServer:
         self._new_password = new_password
         self.received_count = 0
         self.sent_count = 0
+        self.is_read_only = False
+        """Set while there is no room for the journal: writes and new sessions are refused."""
         self._outbox = Outbox()
         self._last_tick_ms: int | None = None
         self._next_container_check_ms: int | None = None
@@ -228,6 +230,8 @@ class RegistryServer:
         password = request.password
         timeout_ms = sessions.negotiate_timeout(request.timeout_ms)
         if session_id == 0:
+            if self.is_read_only:
+                raise PeerError("no session for it, the disk is full")
             session_id, password = sessions.choose_id(now.wall_ms), self._new_password()
             self._commit([SessionOpened(session_id, timeout_ms, password)], now, apply=True)
         attached = sessions.attach(
@@ -256,7 +260,10 @@ class RegistryServer:
         now: Moment,
     ) -> None:
         error, record = RegistryError.OK, b""
+        is_refused = self.is_read_only and operation in WRITES
         try:
+            if is_refused:
+                raise OperationRefused(RegistryError.NOT_READ_ONLY)
             request = decode_request(operation, reader)
             if request is None:
                 error = RegistryError.UNIMPLEMENTED
@@ -266,7 +273,7 @@ class RegistryServer:
             error = RegistryError.MARSHALLING_ERROR
         except OperationRefused as refused:
             error = refused.code
-        if error is not RegistryError.OK and operation in WRITES:
+        if error is not RegistryError.OK and operation in WRITES and not is_refused:
             self._commit([], now)  # a refused write has its place in the order too
         if operation == Operation.PING:
             xid = PING_XID

@@ -36,6 +36,8 @@ request can ask for a megabyte.
 """
 MAX_UNSENT_BYTES: Final = 64 << 20
 """A client that does not take its replies and notifications is cut off."""
+_NODE_BYTES: Final = 200
+"""What a znode takes in a snapshot beside path and data: 64 bytes of numbers, lengths, its ACL."""
 GREETING_TIMEOUT_MS: Final = 10_000
 """A connection without a session is closed after this long; so is one that does not take its last
 replies."""
@@ -110,6 +112,7 @@ class SocketServer:
         self._core.state.sessions.touch_all(self._clock.monotonic_ms())
         while not self._is_stopping:
             ready = self._selector.select(self._patience_seconds())
+            self._look_for_room()
             now = Moment(self._clock.monotonic_ms(), self._clock.wall_ms())
             for key, events in ready:
                 if isinstance(key.data, SocketConnection):
@@ -131,9 +134,29 @@ class SocketServer:
             self._drop(connection)
         self._selector.close()
         self._listener.close()
-        if self._is_stopping and self._files.unsnapshotted_count:
+        is_worth_it = self._is_stopping and self._files.unsnapshotted_count > 0
+        if is_worth_it and self._has_room_for_snapshot():
             self._files.write_snapshot(self._core.state)
         self._files.close()
+
+    def _look_for_room(self) -> None:
+        """Before anything is executed: what is executed must also find room in the journal."""
+        is_full = self._files.free_bytes() < self._options.min_free_bytes
+        if is_full and not self._core.is_read_only:
+            _logger.error(
+                "less than %d bytes free for %s: refusing writes until there is more room",
+                self._options.min_free_bytes,
+                self._options.data_dir,
+            )
+        elif self._core.is_read_only and not is_full:
+            _logger.warning("room for %s again: taking writes", self._options.data_dir)
+        self._core.is_read_only = is_full
+
+    def _has_room_for_snapshot(self) -> bool:
+        """The journal's reserve is not spent on it."""
+        tree = self._core.state.tree
+        snapshot_bytes = tree.approximate_data_bytes() + _NODE_BYTES * len(tree)
+        return self._files.free_bytes() - self._options.min_free_bytes > snapshot_bytes
 
     def _patience_seconds(self) -> float:
         """How long the next round may wait for something to happen."""
@@ -271,7 +294,7 @@ class SocketServer:
                 self._close_after_sending(connection)
         self._latency.record(done_ms - now.monotonic_ms, len(outbox.frames))
         due = max(self._options.snapshot_every_transactions, len(self._core.state.tree))
-        if self._files.unsnapshotted_count >= due:
+        if self._files.unsnapshotted_count >= due and self._has_room_for_snapshot():
             self._files.write_snapshot(self._core.state)
 
     def _send(self, connection: SocketConnection, content: bytes) -> bool:

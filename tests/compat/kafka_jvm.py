@@ -1,0 +1,59 @@
+"""Apache Kafka in ZooKeeper mode, fetched by Maven into a cache for tests and benchmarks.
+
+python -m tests.compat.kafka_jvm      fetch it, print its class path
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+VERSION = "3.9.1"  # the last line with ZooKeeper mode
+_CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "milena" / VERSION
+_POM = f"""\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>milena</groupId><artifactId>kafka-for-tests</artifactId><version>1</version>
+  <dependencies><dependency>
+    <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version>
+  </dependency></dependencies>
+</project>
+"""
+
+
+def class_path() -> str | None:
+    """For `java -cp`, when Kafka is in the cache; else None."""
+    jars = _CACHE / "jars"
+    is_here = shutil.which("java") is not None and (jars / f"kafka_2.13-{VERSION}.jar").exists()
+    return f"{jars}/*" if is_here else None
+
+
+def fetch(timeout_s: float = 300) -> str:
+    """Download what is missing; an empty text, or why that failed."""
+    maven = shutil.which("mvn")
+    if maven is None:
+        return "there is no Maven (mvn)"
+    _CACHE.mkdir(parents=True, exist_ok=True)
+    (_CACHE / "pom.xml").write_text(_POM)
+    command = [
+        maven,
+        "-q",
+        "-B",
+        "dependency:copy-dependencies",
+        f"-DoutputDirectory={_CACHE}/jars",
+    ]
+    try:
+        done = subprocess.run(
+            command, cwd=_CACHE, capture_output=True, text=True, timeout=timeout_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"Maven did not finish within {timeout_s:g} s"
+    return "" if done.returncode == 0 else f"Maven failed: {done.stdout.strip()[-200:]}"
+
+
+if __name__ == "__main__":
+    problem = fetch()
+    if problem:
+        sys.exit(problem)
+    print(class_path())
