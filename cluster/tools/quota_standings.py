@@ -75,7 +75,6 @@ class Standing:
 
 def read_brokers(data_dir: DataDir) -> list[BrokerStats]:
     """Every broker that has a stats file, by id; a broken file is left out."""
-    now_ms = time.monotonic_ns() // 1_000_000
     found = []
     for path in data_dir.run.glob("broker-*.stats"):
         number = path.stem.removeprefix("broker-")
@@ -84,7 +83,7 @@ def read_brokers(data_dir: DataDir) -> list[BrokerStats]:
         except (OSError, ValueError):
             continue
         if number.isdecimal():
-            age_ms = now_ms - stats.written_ms
+            age_ms = _now_ms() - stats.written_ms  # now, not before it was read
             found.append(BrokerStats(int(number), _state(stats, age_ms), max(0, age_ms), stats))
     return sorted(found, key=lambda broker: broker.broker)
 
@@ -99,7 +98,7 @@ def read_running(data_dir: DataDir) -> list[BrokerStats]:
 
 def standings(brokers: Iterable[BrokerStats]) -> list[Standing]:
     """Every row of every broker; the time that is left is counted from this moment."""
-    now_ms = time.monotonic_ns() // 1_000_000
+    now_ms = _now_ms()
     return [
         Standing(broker, row, 0 if broker.is_dead else row.muted_left_ms(now_ms))
         for broker in brokers
@@ -133,6 +132,10 @@ def _state(stats: Stats, age_ms: int) -> str:
     if age_ms < 0 or stats.pid <= 0 or not _is_running(stats.pid):
         return DEAD
     return SILENT if age_ms > _SILENT_AFTER_MS else ALIVE
+
+
+def _now_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
 
 
 def _is_running(pid: int) -> bool:

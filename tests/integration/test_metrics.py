@@ -1,0 +1,327 @@
+"""Metrics of a live cluster: records, stats files, and the two views that read them."""
+
+import io
+import itertools
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from cluster.metrics.kafka_names import BY_KEY
+from cluster.metrics.stats_reader import read_stats
+from cluster.records.builder import NewRecord, build_batch
+from tests.support.kafka_wire import WireClient, fetch_request, frame_of, produce_request
+from tests.support.running_cluster import Cluster
+from tests.support.topics import create_topic, leader
+from tests.support.waiting import wait_until
+
+METRICS = "__cluster_metrics"
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def watched(tmp_path_factory):
+    """Three brokers of this module's own: tests stop one of them at the end."""
+    with Cluster(tmp_path_factory.mktemp("metrics")) as running:
+        yield running
+
+
+def stats_of(cluster, broker):
+    return read_stats(cluster.data_dir / "run" / f"broker-{broker}.stats")
+
+
+def batch(size_bytes, count=1):
+    record = NewRecord(b"x" * size_bytes, timestamp_ms=time.time_ns() // 1_000_000)
+    return bytes(build_batch([record] * count))
+
+
+class MetricRecords:
+    """Everything in the metrics topic so far, read on by each call."""
+
+    def __init__(self, cluster):
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "group.id": "none",
+                "enable.auto.commit": False,
+            }
+        )
+        self._consumer.assign([TopicPartition(METRICS, p, 0) for p in range(cluster.size)])
+        self.records = []
+
+    def poll(self):
+        for message in self._consumer.consume(10_000, timeout=0.05):
+            assert message.error() is None
+            record = json.loads(message.value())
+            assert message.key() == str(record["broker"]).encode()
+            assert message.partition() == record["broker"] % 3
+            self.records.append(record)
+        return self.records
+
+    def of_kind(self, kind):
+        return [record for record in self.poll() if record["kind"] == kind]
+
+    def close(self):
+        self._consumer.close()
+
+
+@pytest.fixture
+def metric_records(watched):
+    wait_until(lambda: METRICS in watched.command("topics", "--list").stdout, "the metrics topic")
+    wait_until(lambda: all(leader(watched, METRICS, p) == p for p in range(3)), "its leaders")
+    reader = MetricRecords(watched)
+    yield reader
+    reader.close()
+
+
+def test_every_broker_writes_a_record_each_second(watched, metric_records):
+    def enough():
+        records = metric_records.of_kind("broker")
+        return all(sum(r["broker"] == b for r in records) >= 4 for b in range(3))
+
+    wait_until(enough, "four records of each broker")
+    for broker in range(3):
+        records = [r for r in metric_records.of_kind("broker") if r["broker"] == broker]
+        for before, after in itertools.pairwise(records):
+            assert abs(after["ts"] - before["ts"] - after["interval_ms"]) <= 50
+            assert after["values"].keys() == BY_KEY.keys()
+        spans = [record["interval_ms"] for record in records[1:]]
+        assert 900 <= sum(spans) / len(spans) <= 1_250
+    controllers = {r["broker"] for r in records if r["values"]["ActiveControllerCount"]}
+    assert len(controllers) <= 1
+
+
+def test_sums_of_usage_are_what_the_client_sent(watched, metric_records):
+    create_topic(watched, name="sums")
+    broker = leader(watched, "sums")
+    payloads = [batch(100 * n, count=n) for n in range(1, 21)]
+    sent_bytes = 0
+    with WireClient(watched.addresses[broker]) as client:
+        before = stats_of(watched, broker).values
+        for number, records in enumerate(payloads, start=1):
+            message = produce_request("sums", records, acks=1)
+            client.send_bytes(client.frame(message))
+            sent_bytes += len(frame_of(message, number)) - 4
+            client.receive()
+
+    def mine():
+        return [
+            r
+            for r in metric_records.of_kind("quota")
+            if (r["client_id"], r["quota"], r["broker"]) == ("wire", "produce", broker)
+        ]
+
+    wait_until(lambda: sum(r["requests"] for r in mine()) >= 20, "records of all requests")
+    assert sum(r["usage"] for r in mine()) == sent_bytes
+    assert sum(r["requests"] for r in mine()) == 20
+    assert {(r["user"], r["rule"], r["limit"]) for r in mine()} == {("ANONYMOUS", None, None)}
+
+    after = stats_of(watched, broker)
+    name = BY_KEY["BytesInPerSec"].name
+    assert after.values[name] - before[name] == sum(map(len, payloads))
+    name = BY_KEY["MessagesInPerSec"].name
+    assert after.values[name] - before[name] == sum(range(1, 21))
+    (row,) = [r for r in after.rows if (r.client_id, r.quota) == ("wire", "produce")]
+    assert (row.usage, row.requests) == (sent_bytes, 20)
+    followers = [stats_of(watched, b).values for b in range(3) if b != broker]
+    assert all(v[BY_KEY["PartitionCount"].name] >= 4 for v in followers)
+
+
+def test_bytes_out_are_counted(watched):
+    create_topic(watched, name="out")
+    broker = leader(watched, "out")
+    records = batch(1_000)
+    with WireClient(watched.addresses[broker]) as client:
+        client.call(produce_request("out", records))
+        before = stats_of(watched, broker).values[BY_KEY["BytesOutPerSec"].name]
+        client.call(fetch_request("out", 0))
+
+    def read_bytes():
+        return stats_of(watched, broker).values[BY_KEY["BytesOutPerSec"].name] - before
+
+    wait_until(lambda: read_bytes() >= len(records), "the bytes of the fetch")
+
+
+def test_explain_says_which_rule_and_shows_the_arithmetic(watched, metric_records):
+    limit = 10_000
+    for entity, rate in (("--client-id=wire", limit), ("--client-default", 5_000_000)):
+        watched.command("quotas", "set", entity, f"--producer-byte-rate={rate}")
+    create_topic(watched, name="slow")
+    broker = leader(watched, "slow")
+
+    def explained():
+        done = watched.command("quotas", "explain", "--client-id", "wire", "--json", check=False)
+        if done.returncode:
+            return None
+        quotas = {q["quota"]: q for q in json.loads(done.stdout)["quotas"]}
+        return quotas.get("produce")
+
+    with WireClient(watched.addresses[broker]) as client:
+        client.call(produce_request("slow", batch(400_000), acks=1))
+        found = wait_until(
+            lambda: (q := explained()) and q["sum"]["muted_left_ms"] > 0 and q, "the client muted"
+        )
+        watch = json.loads(watched.command("quotas", "watch", "--once", "--json").stdout)
+        plain = watched.command("quotas", "watch", "--once").stdout
+        text = watched.command("quotas", "explain", "--client-id", "wire").stdout
+    assert (found["rule"], found["limit"]) == ("client", limit)
+    matched = [rule for rule in found["rules"] if rule["matched"]]
+    assert matched == [{"rule": "client", "limit": limit, "matched": True}]
+    assert {rule["rule"]: rule["limit"] for rule in found["rules"]}["default-client"] == 5_000_000
+    assert len(found["rules"]) == 8
+    (there,) = [b for b in found["brokers"] if b["broker"] == broker]
+    assert there["rate"] > limit
+    assert there["utilisation"] == pytest.approx(there["rate"] / limit)
+    window_s = float(re.search(r"x ([0-9.]+) s =", there["arithmetic"])[1])
+    delay_ms = (there["rate"] - limit) / limit * window_s * 1000
+    assert there["delay_ms"] == pytest.approx(delay_ms, rel=0.001)
+    assert 0 < there["muted_left_ms"] <= 60_000
+    assert there["throttled"] >= 1
+
+    (row,) = [c for c in watch["clients"] if (c["client_id"], c["quota"]) == ("wire", "produce")]
+    assert watch["clients"][0] == row
+    assert (row["rule"], row["limit"], row["broker"]) == ("client", limit, broker)
+    assert row["muted_left_ms"] > 0
+    assert re.search(r"^ANONYMOUS +wire +produce +client ", plain, re.MULTILINE)
+    assert re.search(r"^  > client ", text, re.MULTILINE)
+    assert f"/ {limit} B/s x" in text
+
+    def throttled():
+        return [
+            r
+            for r in metric_records.of_kind("quota")
+            if (r["client_id"], r["quota"], r["rule"]) == ("wire", "produce", "client")
+        ]
+
+    records = wait_until(
+        lambda: [r for r in throttled() if r["muted_ms"] > 0 and r["requests"] == 0],
+        "a record of a client that is only muted",
+    )
+    assert all(r["muted_ms"] <= r["interval_ms"] + 50 for r in records)
+    assert sum(r["throttled"] for r in throttled()) >= 1
+
+
+def test_an_unknown_client_is_one_line(watched):
+    done = watched.command("quotas", "explain", "--client-id", "nobody", check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "error: no broker has heard of client nobody within the last hour\n"
+
+
+def test_a_live_table_on_a_terminal_ends_with_q(watched):
+    parent, child = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "cluster", "quotas", "watch", "--data-dir", watched.data_dir],
+        cwd=ROOT,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "160", "LINES": "40"},
+        stdin=child,
+        stdout=child,
+        stderr=child,
+        start_new_session=True,
+    ) as process:
+        os.close(child)
+        seen = io.BytesIO()
+        try:
+            while b"q: quit" not in seen.getvalue():
+                assert select.select([parent], [], [], 10)[0], seen.getvalue()
+                seen.write(os.read(parent, 65_536))
+            os.write(parent, b"q")
+            wait_until(lambda: drain(parent) or process.poll() is not None, "its end")
+            assert process.wait() == 0
+        finally:
+            process.kill()
+            os.close(parent)
+    assert b"wire" in seen.getvalue()
+    assert b"RULE" in seen.getvalue()
+
+
+def drain(terminal):
+    """Let the process write its last words."""
+    try:
+        if select.select([terminal], [], [], 0)[0]:
+            os.read(terminal, 65_536)
+    except OSError:
+        return True
+    return False
+
+
+def test_looks_one_after_the_other_until_interrupted(watched):
+    with subprocess.Popen(
+        [
+            *(sys.executable, "-m", "cluster", "quotas", "watch", "--json", "--interval", "0.2"),
+            *("--data-dir", str(watched.data_dir)),
+        ],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        looks = [json.loads(process.stdout.readline()) for _ in range(3)]
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=10)
+    assert (process.returncode, errors) == (0, b"")
+    assert looks[0]["ts"] < looks[1]["ts"] < looks[2]["ts"]
+
+
+def test_a_paused_broker_is_silent_and_a_dead_one_can_still_be_read(watched):
+    def states():
+        look = json.loads(watched.command("quotas", "watch", "--once", "--json").stdout)
+        return {broker["broker"]: broker["state"] for broker in look["brokers"]}
+
+    assert states() == dict.fromkeys(range(3), "alive")
+    watched.kill(1, "STOP")
+    wait_until(lambda: states() == {0: "alive", 1: "silent", 2: "alive"}, "a silent broker")
+    watched.kill(1, "CONT")
+    before = stats_of(watched, 0)
+    watched.kill(0, stay_down=True)
+    wait_until(lambda: states()[0] == "dead", "a dead broker")
+    after = stats_of(watched, 0)
+    assert after.pid == before.pid
+    assert (
+        after.values[BY_KEY["RequestsPerSec"].name] >= before.values[BY_KEY["RequestsPerSec"].name]
+    )
+    assert {r.client_id for r in before.rows} <= {r.client_id for r in after.rows}
+    assert "0(dead)" in watched.command("quotas", "watch", "--once", "--all").stdout
+
+
+def test_records_of_a_broker_whose_partition_moved_still_arrive(watched, metric_records_elsewhere):
+    """Partition 0 is led by another broker now; broker 0, back again, hands its records over."""
+    watched.restart(0)
+    began_ms = time.time_ns() // 1_000_000
+    wait_until(
+        lambda: [
+            r
+            for r in metric_records_elsewhere.of_kind("broker")
+            if r["broker"] == 0 and r["ts"] > began_ms
+        ],
+        "records of broker 0",
+    )
+    assert leader(watched, METRICS, 0, asked=1) != 0
+
+
+@pytest.fixture
+def metric_records_elsewhere(watched):
+    reader = MetricRecords(watched)
+    yield reader
+    reader.close()
+
+
+def test_without_a_cluster_both_views_say_so(tmp_path):
+    for words in (["explain", "--client-id", "x"], ["watch"], ["watch", "--once"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "cluster", "quotas", *words, "--data-dir", str(tmp_path)],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.returncode, done.stdout) == (1, "")
+        assert done.stderr.startswith("error: no cluster is running in ")
+        assert done.stderr.count("\n") == 1

@@ -1,0 +1,24 @@
+"""docs/metrics.md names every metric and every field of a record."""
+
+import json
+from pathlib import Path
+
+from cluster.brokers.metric_records import QuotaInterval, broker_record, quota_record
+from cluster.metrics.kafka_names import BROKER_METRICS
+from cluster.metrics.stats_layout import RULES
+
+TEXT = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
+
+
+def test_every_metric_has_its_row():
+    rows = [f"| `{m.key}` | `{m.name}` | {m.kind.name.lower()} | {m.doc} |" for m in BROKER_METRICS]
+    assert [row for row in rows if row not in TEXT] == []
+
+
+def test_every_field_is_described():
+    records = (
+        quota_record(0, 0, 0, QuotaInterval("fetch", "u", "c")),
+        broker_record(0, 0, 0, {}),
+    )
+    fields = {field for record in records for field in json.loads(record)}
+    assert [name for name in (*fields, *RULES) if f"`{name}`" not in TEXT] == []
