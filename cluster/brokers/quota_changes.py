@@ -95,7 +95,10 @@ class QuotaChanges:
         changes: Mapping[QuotaEntity, Mapping[str, str | None]],
         on_done: Callable[[dict[QuotaEntity, Exception | None]], None],
     ) -> None:
-        """Write the changes of each entity; calls back with what went wrong for which."""
+        """Write the changes of each entity; calls back with what went wrong for which.
+
+        By then they hold on this broker; the others are about to hear of them.
+        """
         wall_ms = self._clock.wall_ms()
         outcomes: dict[QuotaEntity, Exception | None] = {}
         if not changes:
@@ -115,7 +118,11 @@ class QuotaChanges:
         def settle(error: Exception | None) -> None:
             outcomes[entity] = error
             if len(outcomes) == count:
-                on_done(outcomes)
+                self.read(finish, lambda _error: on_done(outcomes))
+
+        def finish(quotas: Quotas) -> None:
+            self._apply(quotas)
+            on_done(outcomes)
 
         self._registry.submit(
             lambda client: alter_quota(client, entity, changes, wall_ms),

@@ -1,0 +1,242 @@
+"""Quotas on a live cluster: who ignores the throttle time is held back all the same (QTA2-QTA6).
+
+Every test has client ids of its own, so the limits of one do not touch another.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable
+
+import pytest
+from kazoo.client import KazooClient
+
+from cluster.brokers.quotas.alteration import FilterComponent
+from cluster.brokers.quotas.entities import DEFAULT, QuotaEntity
+from cluster.client.quota_requests import describe_quotas
+from cluster.client.socket_client import SocketClient
+from cluster.model.errors import ErrorCode, Refused
+from tests.support.client_quotas import KIB, NamedClient, a_client_id, batch, limited, set_quota
+from tests.support.kafka_wire import (
+    WireClient,
+    fetch_request,
+    frame_of,
+    metadata_request,
+    produce_request,
+    request,
+)
+from tests.support.topics import create_topic, leader
+from tests.support.waiting import wait_until
+
+
+def throttle_ms(answer: object) -> int:
+    return round(answer.throttle_time.total_seconds() * 1_000)  # type: ignore[attr-defined]
+
+
+def seconds(call: Callable[[], object]) -> float:
+    began = time.monotonic()
+    call()
+    return time.monotonic() - began
+
+
+# -- the wire ------------------------------------------------------------------------------------
+
+
+def test_a_throttled_producer_is_answered_at_once_and_read_later(cluster):
+    client_id, topic = a_client_id(), create_topic(cluster)
+    with (
+        limited(cluster, client_id, producer_byte_rate=10 * KIB),
+        NamedClient(cluster.addresses[leader(cluster, topic)], client_id) as client,
+    ):
+        assert throttle_ms(client.call(produce_request(topic, batch(64 * KIB)))) == 0
+        answer: list[object] = []
+        took = seconds(lambda: answer.append(client.call(produce_request(topic, batch(50 * KIB)))))
+        delay_ms = throttle_ms(answer[0])
+        assert 1_000 < delay_ms < 2_000
+        assert answer[0].responses[0].partition_responses[0].error_code == 0
+        assert took < 1.0
+        waited = seconds(lambda: client.call(metadata_request()))
+        assert waited == pytest.approx(delay_ms / 1_000, abs=0.3)
+
+
+def test_a_throttled_fetch_is_empty_and_its_bytes_come_later(cluster):
+    client_id, topic = a_client_id(), create_topic(cluster)
+    with WireClient(cluster.addresses[leader(cluster, topic)]) as producer:
+        for _ in range(3):
+            producer.call(produce_request(topic, batch(50 * KIB)))
+    with (
+        limited(cluster, client_id, consumer_byte_rate=11 * KIB),
+        NamedClient(cluster.addresses[leader(cluster, topic)], client_id) as client,
+    ):
+        # 110 KiB may be had at once: ten seconds' worth.
+        for offset in (0, 1):
+            answer = client.call(fetch_request(topic, offset, max_bytes=KIB))
+            assert throttle_ms(answer) == 0
+            assert len(answer.responses[0].partitions[0].records) > 50 * KIB
+        began = time.monotonic()
+        empty = client.call(fetch_request(topic, 2, max_bytes=KIB))
+        assert throttle_ms(empty) > 1_000
+        assert empty.error_code == 0
+        assert empty.responses == ()
+        assert time.monotonic() - began < 1.0
+
+        def fetched() -> bool:
+            return bool(client.call(fetch_request(topic, 2, max_bytes=KIB)).responses)
+
+        client.set_timeout(30)
+        wait_until(fetched, "the third batch")
+        assert time.monotonic() - began > 1.0
+
+
+def test_a_producer_without_acknowledgements_is_held_back_too(cluster):
+    client_id, topic = a_client_id(), create_topic(cluster)
+    with (
+        limited(cluster, client_id, producer_byte_rate=10 * KIB),
+        NamedClient(cluster.addresses[leader(cluster, topic)], client_id) as client,
+    ):
+        for _ in range(2):
+            client.send_bytes(
+                frame_of(produce_request(topic, batch(60 * KIB), acks=0), 1, client_id)
+            )
+        assert seconds(lambda: client.call(metadata_request())) > 0.8
+
+
+def test_answers_stay_in_order_when_requests_are_sent_ahead(cluster):
+    client_id, topic = a_client_id(), create_topic(cluster)
+    with (
+        limited(cluster, client_id, producer_byte_rate=20 * KIB),
+        NamedClient(cluster.addresses[leader(cluster, topic)], client_id) as client,
+    ):
+        for _ in range(6):
+            client.send(produce_request(topic, batch(45 * KIB)))
+            client.send(metadata_request(topic))
+        delays = [(throttle_ms(client.receive()), throttle_ms(client.receive())) for _ in range(6)]
+    assert sum(first for first, _ in delays) > 1_000
+    assert all(second == 0 for _, second in delays)
+
+
+@pytest.mark.parametrize("version", [0, 3, 8, 9, 12])
+def test_every_version_of_an_answer_may_tell_a_throttle_time(cluster, version):
+    client_id = a_client_id()
+    with (
+        limited(cluster, client_id, request_percentage=0.0001),
+        NamedClient(cluster.addresses[0], client_id) as client,
+    ):
+        answers = [client.call(metadata_request(version=version)) for _ in range(2)]
+        told = [throttle_ms(answer) for answer in answers if hasattr(answer, "throttle_time")]
+        assert (max(told) > 0) if version >= 3 else not told
+        assert max(told, default=0) <= 1_000
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4])
+def test_api_versions_may_tell_a_throttle_time(cluster, version):
+    client_id = a_client_id()
+    asked = request(18, version, client_software_name="x", client_software_version="1")
+    with (
+        limited(cluster, client_id, request_percentage=0.0001),
+        NamedClient(cluster.addresses[0], client_id) as client,
+    ):
+        answers = [client.call(asked) for _ in range(2)]
+    assert answers[1].error_code == 0
+    assert any(each.api_key == 49 for each in answers[1].api_keys)
+    if version >= 1:
+        assert 0 < throttle_ms(answers[1]) <= 1_000
+
+
+# -- one change, all brokers -----------------------------------------------------------------------
+
+
+def test_a_change_holds_on_every_broker_at_once_and_lifting_it_too(cluster):
+    client_id = a_client_id()
+    clients = [NamedClient(address, client_id) for address in cluster.addresses]
+
+    def is_throttled(client: WireClient) -> bool:
+        return throttle_ms(client.call(metadata_request())) > 0
+
+    with limited(cluster, client_id, request_percentage=0.001):
+        began = time.monotonic()
+        for client in clients:
+            wait_until(lambda c=client: is_throttled(c), "a throttle time", 1.0)
+        # Each broker mutes for a second at most, so they are asked one after another.
+        assert time.monotonic() - began < 3.0
+    for client in clients:
+        assert seconds(lambda c=client: c.call(metadata_request())) < 0.5
+        assert not is_throttled(client)
+        client.close()
+
+
+def test_what_one_broker_was_told_another_describes_and_a_restarted_one_knows(cluster):
+    entity = QuotaEntity("alice b/c", DEFAULT)
+    set_quota(cluster, entity, broker=0, producer_byte_rate=5.0, request_percentage=12.5)
+    with SocketClient.connect([cluster.addresses[1]], "test") as client:
+        named = [FilterComponent("user", 0, "alice b/c"), FilterComponent("client-id", 1, None)]
+        told = describe_quotas(client, named, strict=True)
+    assert told == {entity: {"producer_byte_rate": 5.0, "request_percentage": 12.5}}
+    set_quota(cluster, entity, broker=2, producer_byte_rate=None, request_percentage=None)
+    client_id = a_client_id()
+    with limited(cluster, client_id, request_percentage=0.0001):
+        cluster.restart(1)
+        with NamedClient(cluster.addresses[1], client_id) as client:
+            client.call(metadata_request())
+            assert throttle_ms(client.call(metadata_request())) > 0
+
+
+def test_quotas_are_stored_where_and_as_kafka_stores_them(cluster):
+    entity = QuotaEntity("a b/c", DEFAULT)
+    zookeeper = KazooClient(hosts=cluster.state()["registry"])
+    zookeeper.start()
+    try:
+        set_quota(cluster, entity, consumer_byte_rate=2048.0, request_percentage=50.0)
+        document, _ = zookeeper.get("/config/users/a%20b%2Fc/clients/<default>")
+        assert json.loads(document) == {
+            "version": 1,
+            "config": {"consumer_byte_rate": "2048", "request_percentage": "50.0"},
+        }
+        newest = max(zookeeper.get_children("/config/changes"))
+        document, _ = zookeeper.get(f"/config/changes/{newest}")
+        assert json.loads(document) == {
+            "version": 2,
+            "entity_path": "users/a%20b%2Fc/clients/<default>",
+        }
+    finally:
+        set_quota(cluster, entity, consumer_byte_rate=None, request_percentage=None)
+        zookeeper.stop()
+        zookeeper.close()
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ({"producer_byte_rat": 1.0}, "Invalid configuration key"),
+        ({"producer_byte_rate": -1.0}, "must be greater than 0"),
+        ({"producer_byte_rate": 1.5}, "must be a Long value"),
+        ({"controller_mutation_rate": 1.0}, "not enforced"),
+    ],
+)
+def test_bad_quotas_are_refused_with_a_reason(cluster, limits, words):
+    with pytest.raises(Refused, match=words) as refused:
+        set_quota(cluster, QuotaEntity(None, a_client_id()), **limits)
+    assert refused.value.code is ErrorCode.invalid_request
+
+
+def test_a_client_without_a_limit_is_not_held_back_and_lifting_one_wakes_who_waits(cluster):
+    noisy, quiet, topic = a_client_id(), a_client_id(), create_topic(cluster)
+    address = cluster.addresses[leader(cluster, topic)]
+    with (
+        limited(cluster, noisy, producer_byte_rate=10 * KIB),
+        NamedClient(address, noisy) as loud,
+        NamedClient(address, quiet) as other,
+    ):
+        loud.send(produce_request(topic, batch(300 * KIB)))
+        assert throttle_ms(loud.receive()) > 10_000
+        done = threading.Event()
+        waiter = threading.Thread(
+            target=lambda: (loud.call(metadata_request()), done.set()), daemon=True
+        )
+        waiter.start()
+        for _ in range(20):
+            assert throttle_ms(other.call(produce_request(topic, batch(10 * KIB)))) == 0
+        assert not done.is_set()
+        set_quota(cluster, QuotaEntity(None, noisy), producer_byte_rate=1e9)
+        assert done.wait(2.0)
+        waiter.join()
