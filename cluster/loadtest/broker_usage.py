@@ -12,6 +12,9 @@ from typing import Any, Final
 TOPIC: Final = "__cluster_metrics"
 _REQUEST_TIMEOUT_S: Final = 10.0
 _BATCH: Final = 500
+_WAIT_S: Final = 0.1
+_PATIENCE: Final = 50
+"""Waits without a record, before what is missing is given up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +92,10 @@ def read_usages(
         consumer.assign(places)
         missing = {place.partition for place in places}
         found = []
-        while missing:
-            messages = consumer.consume(_BATCH, _REQUEST_TIMEOUT_S)
-            if not messages:
-                break
+        patience = _PATIENCE
+        while missing and patience:
+            messages = consumer.consume(_BATCH, _WAIT_S)
+            patience = _PATIENCE if messages else patience - 1
             for message in messages:
                 value, partition, offset = message.value(), message.partition(), message.offset()
                 if value is None or partition is None or offset is None:

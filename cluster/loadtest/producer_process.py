@@ -45,6 +45,7 @@ class _ScheduledProducer:
         self._held_back: Placed | None = None
         self._sequences: dict[int, int] = defaultdict(int)
         self._unsure: dict[int, list[int]] = defaultdict(list)
+        self._unsent = 0
         self._is_stopped = False
         self._interval = ClientInterval(_now_us())
         self._client = Producer(
@@ -82,6 +83,7 @@ class _ScheduledProducer:
                 self._client.poll(min(max(wait_us, 0) / 1e6, _WAIT_S))
             else:
                 self._client.poll(0)
+        self._unsent = schedule.unsent(position, _now_us())
         self._finish()
 
     def report_all(self) -> None:
@@ -91,7 +93,7 @@ class _ScheduledProducer:
             (partition, count, self._unsure.get(partition, []))
             for partition, count in self._sequences.items()
         ]
-        self._pipe.tell("done", sent=sent)
+        self._pipe.tell("done", sent=sent, unsent=self._unsent)
 
     def _finish(self) -> None:
         """The client itself bounds this by `message.timeout.ms`."""

@@ -83,6 +83,11 @@ def result_text(result: LoadResult) -> str:
         for name, interval in clients
         if interval.abandoned
     ]
+    parts += [
+        f"{worker.name} could not keep up: {worker.unsent} records were due and not sent"
+        for worker in result.producers
+        if worker.unsent
+    ]
     if result.verified is not None:
         parts.append(verified_line(result.verified))
     return "\n".join(parts)
@@ -104,7 +109,9 @@ def result_json(result: LoadResult) -> dict[str, Any]:
         "topic": result.topic,
         "interrupted": result.is_interrupted,
         "seconds": round(result.seconds, 3),
-        "producers": [client_json(one.name, one.total) for one in result.producers],
+        "producers": [
+            {**client_json(one.name, one.total), "unsent": one.unsent} for one in result.producers
+        ],
         "consumers": [client_json(one.name, one.total) for one in result.consumers],
         "verified": None
         if verified is None

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Final, Self
 
 UNLIMITED: Final = -1.0
+GRACE_US: Final = 500_000
+"""After the duration, for records that were due within it."""
 _MICROSECONDS: Final = 1_000_000
 
 
@@ -59,7 +61,17 @@ class SendSchedule:
         return self.start_us + int(index * _MICROSECONDS / self.records_per_s)
 
     def is_over(self, sent: int, now_us: int) -> bool:
-        """Whether nothing more is to be sent, also what is late: the duration is kept."""
+        """Whether nothing more is to be sent, also what is late by more than GRACE_US."""
         if self.record_count is not None and sent >= self.record_count:
             return True
-        return self.duration_us is not None and now_us >= self.start_us + self.duration_us
+        if self.duration_us is None:
+            return False
+        late_us = now_us - self.start_us - self.duration_us
+        return late_us >= 0 and (late_us >= GRACE_US or self.unsent(sent, now_us) == 0)
+
+    def unsent(self, sent: int, now_us: int) -> int:
+        """How many are due by now beyond those that were sent."""
+        if self.records_per_s == UNLIMITED:
+            return 0
+        due = self.due_count(now_us)
+        return 0 if due is None else max(due - sent, 0)

@@ -47,6 +47,8 @@ class Worker:
         self.is_ready = False
         self.is_done = False
         self.promised: dict[Place, Promised] = {}
+        self.unsent = 0
+        """Records that were due and never sent: the producer could not keep up."""
         self.checks: dict[Place, SequenceCheck] = {}
         self._lines = LineBuffer()
         self._complaint = ""
@@ -123,6 +125,7 @@ class Worker:
 
     def _take_outcome(self, message: Mapping[str, Any]) -> None:
         if isinstance(self.order, ProducerOrder):
+            self.unsent = message["unsent"]
             for partition, sent, unsure in message["sent"]:
                 self.promised[self.order.index, partition] = Promised(sent, tuple(unsure))
         else:

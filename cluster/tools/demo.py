@@ -50,12 +50,12 @@ def run(args: argparse.Namespace) -> int:
         status = _Demo(args, files).run()
         is_kept = args.keep
     except KeyboardInterrupt:
-        remove_cluster(files)
-        print("\nInterrupted: the demo's cluster is stopped and its data are removed.")
-        return 130
+        status = 130
     finally:
         if not is_kept:
             remove_cluster(files)
+    if status == 130:
+        print("\nInterrupted: the demo's cluster is stopped and its data are removed.")
     return status
 
 

@@ -18,7 +18,6 @@ from cluster.supervisor.control_socket import NotRunning, ask_supervisor
 from cluster.supervisor.lock_file import is_locked
 from cluster.supervisor.plan import DataDir
 from cluster.supervisor.ports import WantedPort, choose_ports
-from cluster.supervisor.state_file import read_state
 
 BROKERS: Final = 3
 DEFAULT_PORT: Final = 9092
@@ -50,24 +49,30 @@ def start_cluster(files: DataDir, port: int | None) -> dict[str, Any]:
         *("start", "--detach", "--brokers", str(BROKERS)),
         *("--port", str(first), "--registry-port", str(registry)),
     ]
-    done = subprocess.run(
+    process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
-        capture_output=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
-        timeout=_START_TIMEOUT_S,
         env={**os.environ, "PYTHONPATH": _python_path()},
         start_new_session=True,  # Ctrl-C is ours: we stop what has started
     )
-    if done.returncode != 0:
-        reasons = (done.stderr or done.stdout).strip().splitlines()
-        reason = reasons[-1].removeprefix("error: ") if reasons else f"status {done.returncode}"
-        raise UserError(f"the cluster did not start: {reason}")
+    try:
+        out, err = process.communicate(timeout=_START_TIMEOUT_S)
+    except KeyboardInterrupt:
+        with uninterrupted():  # what it has begun can be stopped only once it is there
+            process.communicate(timeout=_START_TIMEOUT_S)
+        raise
+    if process.returncode != 0:
+        reasons = (err or out).strip().splitlines()
+        reason = reasons[-1] if reasons else f"status {process.returncode}"
+        raise UserError(f"the cluster did not start: {reason.removeprefix('error: ')}")
     return ask_supervisor(files.control_socket, {"command": "status"})
 
 
 def remove_cluster(files: DataDir) -> None:
-    """Stop it, also while it is starting, and remove its directory. Raises UserError."""
+    """Stop it and remove its directory, which `own_directory` has chosen. Raises UserError."""
     with uninterrupted():
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         while is_locked(files.lock_file):
@@ -79,10 +84,7 @@ def remove_cluster(files: DataDir) -> None:
                     f" {_STOP_TIMEOUT_S:g} s: see {shown(files.log('supervisor'))}"
                 )
             time.sleep(_POLL_S)
-        if files.path.is_dir() and (
-            read_state(files.state_file) is not None or not any(files.path.iterdir())
-        ):
-            shutil.rmtree(files.path, ignore_errors=True)
+        shutil.rmtree(files.path, ignore_errors=True)
 
 
 @contextmanager

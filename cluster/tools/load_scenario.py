@@ -86,11 +86,15 @@ def run_scenario(args: argparse.Namespace, properties: "Mapping[str, object]") -
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    with (
-        open_load_topic(args) as topic,
-        display(args.reporting_interval, is_silent=args.json) as progress,
-    ):
-        result = neighbours(topic, options, progress, say)
+    try:
+        with (
+            open_load_topic(args) as topic,
+            display(args.reporting_interval, is_silent=args.json) as progress,
+        ):
+            result = neighbours(topic, options, progress, say)
+    except KeyboardInterrupt:
+        say(f"Interrupted: the clients are stopped, the quota of {NOISY} is removed.")
+        return 130
     print(json.dumps(scenario_json(result)) if args.json else scenario_text(result))
     return 0 if result.holds else 1
 

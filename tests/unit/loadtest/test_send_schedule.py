@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.loadtest.send_schedule import UNLIMITED, SendSchedule
+from cluster.loadtest.send_schedule import GRACE_US, UNLIMITED, SendSchedule
 
 SECOND_US = 1_000_000
 
@@ -35,19 +35,32 @@ def test_the_record_count_ends_it():
     assert schedule.is_over(7, SECOND_US)
 
 
-def test_the_duration_ends_it_also_with_records_left_behind():
+def test_the_duration_ends_it_once_what_was_due_in_it_is_sent():
     schedule = SendSchedule(start_us=0, records_per_s=100, duration_us=2 * SECOND_US)
     assert schedule.due_count(10 * SECOND_US) == 200
-    assert not schedule.is_over(3, 2 * SECOND_US - 1)
-    assert schedule.is_over(3, 2 * SECOND_US)
+    assert not schedule.is_over(200, 2 * SECOND_US - 1)
+    assert not schedule.is_over(199, 2 * SECOND_US)
+    assert schedule.is_over(200, 2 * SECOND_US)
+
+
+def test_the_duration_ends_it_also_with_records_left_behind():
+    schedule = SendSchedule(start_us=0, records_per_s=100, duration_us=2 * SECOND_US)
+    end_us = 2 * SECOND_US + GRACE_US
+    assert not schedule.is_over(3, end_us - 1)
+    assert schedule.is_over(3, end_us)
+    assert schedule.unsent(3, end_us) == 197
 
 
 def test_an_unlimited_one_has_everything_due_at_once():
     schedule = SendSchedule(start_us=0, records_per_s=UNLIMITED, record_count=50)
     assert schedule.due_count(1) == 50
     assert schedule.due_at_us(49, now_us=77) == 77
-    assert SendSchedule(start_us=0, records_per_s=UNLIMITED).due_count(1) is None
+    endless = SendSchedule(start_us=0, records_per_s=UNLIMITED, duration_us=SECOND_US)
+    assert endless.due_count(1) is None
+    assert not endless.is_over(10**9, SECOND_US - 1)
+    assert endless.is_over(0, SECOND_US)
     assert schedule.due_count(-1) == 0
+    assert schedule.unsent(10, 1) == 0
 
 
 @given(

@@ -1,0 +1,122 @@
+"""`demo`: from its first step to its last, and interrupted in the middle."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from cluster.tools.main import main
+from tests.support.spark import need_spark
+from tests.support.waiting import wait_until
+
+ROOT = Path(__file__).parents[2]
+DEADLINE_S = 170.0
+
+Demo = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def demo(tmp_path: Path) -> Iterator[Demo]:
+    """Starts demos in a directory of the test; whatever one leaves behind is killed."""
+    data_dir = tmp_path / "demo"
+    made = []
+
+    def start(*words: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "cluster", "--data-dir", str(data_dir), "demo", *words],
+            env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        made.append(process)
+        return process
+
+    yield start
+    for process in made:
+        process.kill()
+        process.communicate()
+    for left in processes_of(data_dir):
+        left.kill()
+
+
+def processes_of(data_dir: Path) -> list[psutil.Process]:
+    """The cluster of a directory: its processes carry that in their command line."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        words = process.info["cmdline"] or []
+        if process.info["status"] != psutil.STATUS_ZOMBIE and str(data_dir) in words:
+            found.append(process)
+    return found
+
+
+def read_until(process: subprocess.Popen[str], part: str) -> None:
+    assert process.stdout is not None
+    seen = []
+    for line in process.stdout:
+        seen.append(line)
+        if part in line:
+            return
+    pytest.fail(f"no line has {part!r}:\n{''.join(seen)}")
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_the_whole_demo_in_its_short_form(demo, tmp_path):
+    need_spark()
+    process = demo("--short", "--port", "0")
+    out, _ = process.communicate(timeout=DEADLINE_S)
+    assert process.returncode == 0, out
+    steps = [line for line in out.splitlines() if line.startswith("[")]
+    assert [step.split("] ")[1].split()[0] for step in steps] == [f"{n}/6" for n in range(1, 7)]
+    assert "Client 'noisy'" in out  # explained while it was throttled
+    assert "The quota holds." in out
+    assert "✗" not in out
+    report = tmp_path / "demo-report.html"
+    assert str(report) in out
+    assert "noisy" in report.read_text()
+    assert not (tmp_path / "demo").exists()
+    assert processes_of(tmp_path / "demo") == []
+
+
+@pytest.mark.parametrize("step", ["2/6", "3/6", "polite alone"])
+def test_ctrl_c_at_any_step_leaves_nothing(demo, tmp_path, step):
+    process = demo("--short", "--port", "0")
+    read_until(process, step)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert out.splitlines()[-1].startswith("Interrupted: ")
+    assert "Traceback" not in out
+    wait_until(lambda: not processes_of(tmp_path / "demo"), "the cluster to be gone")
+    assert not (tmp_path / "demo").exists()
+
+
+def test_a_directory_with_something_in_it_is_refused(tmp_path, capsys):
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
+    (tmp_path / "precious").write_text("mine")
+    try:
+        assert main(["--data-dir", str(tmp_path), "demo"]) == 1
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    assert "is not empty" in capsys.readouterr().err
+    assert (tmp_path / "precious").exists()
+
+
+def test_a_port_that_is_taken_is_one_line(demo, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        process = demo("--short", "--port", str(taken.getsockname()[1]))
+        out, _ = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "already in use" in out.splitlines()[-1]
+    assert "Traceback" not in out
+    assert not (tmp_path / "demo").exists()
