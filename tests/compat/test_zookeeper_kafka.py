@@ -85,13 +85,13 @@ def test_kafka_runs_on_the_registry(registry: RegistryProcess, bootstrap: str) -
     client = registry.client()
     wait_until(lambda: client.exists("/kafka/brokers/ids/7"), "the registration", 30)
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    admin.create_topics([NewTopic("orders", 2, 1)])["orders"].result(20)
+    admin.create_topics([NewTopic("orders", 2, 1)])["orders"].result(40)
     produce(bootstrap, 0)
     before = client.exists("/kafka/brokers/ids/7").ephemeralOwner
     registry.kill()
     registry.start()
     produce(bootstrap, RECORDS)
-    admin.create_topics([NewTopic("later", 1, 1)])["later"].result(20)
+    admin.create_topics([NewTopic("later", 1, 1)])["later"].result(40)
     wait_until(lambda: client.connected, "the client's connection")
     assert client.exists("/kafka/brokers/ids/7").ephemeralOwner == before
     assert {"orders", "later"} <= set(client.get_children("/kafka/brokers/topics"))

@@ -149,7 +149,7 @@ class ZooKeeperProcess:
     def _is_serving(self) -> bool:
         assert self._process is not None
         assert self._process.poll() is None, self.log_path.read_text()
-        return four_letter_word(self.port, "ruok") == "imok"
+        return "Mode: " in four_letter_word(self.port, "srvr")
 
 
 def four_letter_word(port: int, word: str) -> str:
