@@ -4,7 +4,6 @@ Called by venv.sh with the project folder, a checksum of those two files and the
 A lock serializes simultaneous first uses; an interrupted attempt is thrown away and made again.
 """
 
-import contextlib
 import fcntl
 import os
 import queue
@@ -73,7 +72,8 @@ def install(root: Path, checksum: str, sets: list[str], lock: int) -> int:
     if is_core:
         (folder / ".unfinished").touch()
     names = ", ".join(f"{name}: {SIZES[name]}" if name in SIZES else name for name in sets)
-    with phase(f"Installing {len(wanted)} packages ({names})"):
+    count = f"{len(wanted)} package{'s' if len(wanted) != 1 else ''}"
+    with phase(f"Installing {count} ({names})"):
         status = run_pip(
             [
                 *(folder / "bin" / "python", "-m", "pip", "install"),
@@ -112,7 +112,7 @@ def run_pip(command: list[object], scratch: Path, lock: int) -> int:
         ) as pip:
             lines: queue.Queue[str | None] = queue.Queue()
             threading.Thread(target=forward, args=(pip.stdout, lines), daemon=True).start()
-            watch(lines, scratch)
+            watch(lines)
             return pip.wait()
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
@@ -125,24 +125,24 @@ def forward(source: Iterable[str], lines: "queue.Queue[str | None]") -> None:
     lines.put(None)
 
 
-def watch(lines: "queue.Queue[str | None]", scratch: Path) -> None:
-    """Show pip's long steps until it ends; on a terminal also how far the present one is."""
-    step, shown = "", 0
+def watch(lines: "queue.Queue[str | None]") -> None:
+    """Show pip's long steps until it ends; on a terminal also the seconds of the present one."""
+    step, began, shown = "", time.monotonic(), ""
     while True:
         try:
             line = lines.get(timeout=TICK_S)
         except queue.Empty:
             if step and sys.stderr.isatty():
-                text = f"{step}: {size_mb(scratch)} MB so far"
-                say("\b" * shown + text.ljust(shown))
-                shown = max(shown, len(text))
+                say("\b" * len(shown))
+                shown = f"{time.monotonic() - began:.0f} s"
+                say(shown)
             continue
-        say("\b" * shown + " " * shown + "\b" * shown)
-        shown = 0
-        if line is None:
-            return
-        before, step = step, long_step(line) or step
-        if step != before:
+        next_step = long_step(line) if line is not None else None
+        if line is None or (next_step and next_step != step):
+            say("\b" * len(shown) + " " * len(shown) + "\b" * len(shown))
+            if next_step is None:
+                return
+            step, began, shown = next_step, time.monotonic(), ""
             say(f"\n  {step} ... ")
 
 
@@ -155,15 +155,6 @@ def long_step(line: str) -> str | None:
     if build:
         return f"preparing {build[1]}"
     return "unpacking" if line.startswith("Installing collected packages") else None
-
-
-def size_mb(folder: Path) -> int:
-    """Of all files in it; they come and go meanwhile."""
-    total = 0
-    for path in folder.rglob("*"):
-        with contextlib.suppress(OSError):
-            total += path.lstat().st_size
-    return total // 1_000_000
 
 
 def read(stamp: Path) -> str:

@@ -174,7 +174,7 @@ def _all_widths(spark: "SparkSession", found: "DataFrame", stored: pa.Table) -> 
 
     windows = quota_windows(found)
     if stored.num_rows:
-        windows = merge(spark.createDataFrame(stored), windows)
+        windows = merge(spark.createDataFrame(stored), windows).cache()  # each width uses it
     narrowest, *wider = WIDTHS_S
     tables = {narrowest: windows.toArrow()}
     for width in wider:

@@ -42,7 +42,8 @@ from cluster.model.errors import UserError  # noqa: E402
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.slow, pytest.mark.spark]
+# One worker for all of them: a JVM costs seconds and a gigabyte.
+pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 ROOT = Path(__file__).parents[2]
 WIDTHS_S = {"10s": 10, "1m": 60}
