@@ -42,7 +42,7 @@ _COLUMNS: Final = (
     "RATE",
     "LIMIT",
     "USED",
-    "DELAY",
+    "THROTTLE-MS",
     "MUTED",
 )
 _NEAR: Final = 0.8
@@ -158,7 +158,7 @@ def _screen(args: argparse.Namespace, brokers: Sequence[BrokerStats]) -> "Render
 
     table = Table(box=None, expand=True, header_style="bold", padding=(0, 1))
     for name in _COLUMNS:
-        right = name in ("RATE", "LIMIT", "DELAY", "MUTED")
+        right = name in ("RATE", "LIMIT", "THROTTLE-MS", "MUTED")
         table.add_column(name, justify="right" if right else "left", no_wrap=True)
     groups = _sorted_groups(brokers, everyone=args.all)
     for group in groups:
@@ -249,7 +249,7 @@ def _cells(group: Sequence[Standing]) -> tuple[str, ...]:
         rate(row.quota, row.rate),
         rate(row.quota, row.limit),
         percent(None if row.utilisation is None else row.utilisation * 100),
-        duration(row.delay_ms) if row.delay_ms else "-",
+        f"{row.delay_ms:,}" if row.delay_ms else "-",
         duration(muted_left_ms) if muted_left_ms else "-",
     )
 
