@@ -256,23 +256,24 @@ def test_too_few_in_sync_replicas(new_cluster: NewCluster) -> None:
 
 def test_in_sync_replicas_become_too_few_while_a_produce_waits(new_cluster: NewCluster) -> None:
     cluster = new_cluster(overrides={"replica.lag.time.max.ms": "1000"}).start()
+    first, follower = others(cluster, controller(cluster))  # the controller must not be paused
     topic = create_topic(
-        cluster, assignments=preferred(cluster, 0), configs={"min.insync.replicas": "3"}
+        cluster, assignments=preferred(cluster, first), configs={"min.insync.replicas": "3"}
     )
-    assert produce_raw(cluster, 0, topic, b"1") == 0
+    assert produce_raw(cluster, first, topic, b"1") == 0
 
-    cluster.kill(2, "STOP")
+    cluster.kill(follower, "STOP")
     try:
-        code = produce_raw(cluster, 0, topic, b"2", timeout_ms=15_000)
+        code = produce_raw(cluster, first, topic, b"2", timeout_ms=15_000)
         wait_until(
-            lambda: len(partition_state(cluster, topic, 0, 0).isr_nodes) == 2, "a smaller ISR"
+            lambda: len(partition_state(cluster, topic, 0, first).isr_nodes) == 2, "a smaller ISR"
         )
     finally:
-        cluster.kill(2, "CONT")
+        cluster.kill(follower, "CONT")
 
     assert code == KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND
     wait_for_isr(cluster, topic, 3)
-    assert produce_raw(cluster, 0, topic, b"3") == 0
+    assert produce_raw(cluster, first, topic, b"3") == 0
 
 
 def test_produce_times_out_while_a_follower_is_paused(new_cluster: NewCluster) -> None:

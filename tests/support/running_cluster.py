@@ -149,8 +149,9 @@ class Cluster:
         return path.read_text() if path.exists() else ""
 
     def log_lines(self, broker: int, part: str) -> list[str]:
-        """The lines of a broker's log that contain a text."""
-        return [line for line in self.log_text(f"broker-{broker}").splitlines() if part in line]
+        """The lines of a broker's log that contain a text; one that is being written is none."""
+        whole_lines = self.log_text(f"broker-{broker}").split("\n")[:-1]
+        return [line for line in whole_lines if part in line]
 
     def log_tails(self, lines: int = 40) -> Iterable[tuple[str, str]]:
         """Name and end of every log."""
