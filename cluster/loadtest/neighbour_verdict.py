@@ -6,13 +6,15 @@ from typing import Final
 
 MIB: Final = 1024 * 1024
 QUOTA_TOLERANCE: Final = 0.05
-SHORT_TOLERANCE: Final = 0.15
+ROUGH_TOLERANCE: Final = 0.15
 """Where it was measured over one wave of the noisy client, whose ends are not in sight."""
 POLITE_SHARE: Final = 0.95
 """Of its scheduled rate, at least."""
 LATENCY_FACTOR: Final = 5.0
 LATENCY_FLOOR_MS: Final = 50.0
 """Below this p99 is not judged: on a small machine, it is the scheduler that speaks."""
+ROUGH_LATENCY_FLOOR_MS: Final = 2_000.0
+"""The same where a few seconds were measured, perhaps on a machine that runs other tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +22,8 @@ class Judged:
     """What was measured while the quota held. Rates of bytes are per second."""
 
     quota: float
-    tolerance: float
-    """Relative."""
+    is_rough: bool
+    """Measured for too short a time to expect more than that nothing is exceeded."""
     broker_rates: Mapping[int, float]
     """What each leading broker took from the noisy client; the quota holds at each of them."""
     noisy_throttle_ms: int
@@ -45,8 +47,11 @@ class Check:
 
 def verdict(judged: Judged) -> list[Check]:
     """Every expectation, whether it holds or not."""
-    low, high = judged.quota * (1 - judged.tolerance), judged.quota * (1 + judged.tolerance)
-    wanted = f"{judged.quota / MIB:.2f} MiB/s ± {judged.tolerance * 100:.0f} %"
+    tolerance = ROUGH_TOLERANCE if judged.is_rough else QUOTA_TOLERANCE
+    low = 0.0 if judged.is_rough else judged.quota * (1 - tolerance)
+    high = judged.quota * (1 + tolerance)
+    sign = "at most +" if judged.is_rough else "±"
+    wanted = f"{judged.quota / MIB:.2f} MiB/s {sign}{tolerance * 100:.0f} %"
     checks = [
         Check(f"noisy at broker {broker}", wanted, f"{rate / MIB:.3f} MiB/s", low <= rate <= high)
         for broker, rate in sorted(judged.broker_rates.items())
@@ -86,7 +91,8 @@ def verdict(judged: Judged) -> list[Check]:
             judged.polite_throttle_ms == 0,
         )
     )
-    bound_ms = max(judged.p99_alone_ms * LATENCY_FACTOR, LATENCY_FLOOR_MS)
+    floor_ms = ROUGH_LATENCY_FLOOR_MS if judged.is_rough else LATENCY_FLOOR_MS
+    bound_ms = max(judged.p99_alone_ms * LATENCY_FACTOR, floor_ms)
     checks.append(
         Check(
             "polite p99 latency",

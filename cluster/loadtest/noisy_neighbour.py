@@ -45,7 +45,7 @@ class Phases:
         return self.limited >= 2 * WAVE_S
 
 
-SHORT: Final = Phases(alone=3.0, settling=3.0, limited=WAVE_S, unlimited=2.0)
+SHORT: Final = Phases(alone=5.0, settling=3.0, limited=WAVE_S, unlimited=2.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def judged(
     *,
     polite_rate: float,
     quota: float,
-    tolerance: float,
+    is_rough: bool,
     broker_rates: Mapping[int, float],
 ) -> Judged:
     """What the verdict needs. `broker_rates`: bytes/s of the noisy client, of each that leads."""
@@ -157,7 +157,7 @@ def judged(
     noisy = limited.noisy or ClientInterval(0)
     return Judged(
         quota=quota,
-        tolerance=tolerance,
+        is_rough=is_rough,
         broker_rates=broker_rates,
         noisy_throttle_ms=noisy.throttle_ms,
         polite_rate_scheduled=polite_rate,

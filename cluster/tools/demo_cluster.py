@@ -7,9 +7,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from types import FrameType
 from typing import Any, Final
 
 from cluster.model.errors import UserError
@@ -49,31 +50,26 @@ def start_cluster(files: DataDir, port: int | None) -> dict[str, Any]:
         *("start", "--detach", "--brokers", str(BROKERS)),
         *("--port", str(first), "--registry-port", str(registry)),
     ]
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": _python_path()},
-        start_new_session=True,  # Ctrl-C is ours: we stop what has started
-    )
-    try:
-        out, err = process.communicate(timeout=_START_TIMEOUT_S)
-    except KeyboardInterrupt:
-        with uninterrupted():  # what it has begun can be stopped only once it is there
-            process.communicate(timeout=_START_TIMEOUT_S)
-        raise
-    if process.returncode != 0:
-        reasons = (err or out).strip().splitlines()
-        reason = reasons[-1] if reasons else f"status {process.returncode}"
+    with deferred_interrupt():  # a start can be undone only when it is over
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=_START_TIMEOUT_S,
+            env={**os.environ, "PYTHONPATH": _python_path()},
+            start_new_session=True,
+        )
+    if done.returncode != 0:
+        reasons = (done.stderr or done.stdout).strip().splitlines()
+        reason = reasons[-1] if reasons else f"status {done.returncode}"
         raise UserError(f"the cluster did not start: {reason.removeprefix('error: ')}")
     return ask_supervisor(files.control_socket, {"command": "status"})
 
 
 def remove_cluster(files: DataDir) -> None:
     """Stop it and remove its directory, which `own_directory` has chosen. Raises UserError."""
-    with uninterrupted():
+    with _handled(signal.SIG_IGN):  # it is short, and must be done
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         while is_locked(files.lock_file):
             with suppress(NotRunning):  # its socket comes later than its lock
@@ -88,15 +84,24 @@ def remove_cluster(files: DataDir) -> None:
 
 
 @contextmanager
-def uninterrupted() -> Iterator[None]:
-    """Ctrl-C waits until this is over: it is short, and what it does must be done."""
+def deferred_interrupt() -> Iterator[None]:
+    """Ctrl-C is noted, and raised as KeyboardInterrupt when this is over."""
+    noted: list[int] = []
+    with _handled(lambda number, _frame: noted.append(number)):
+        yield
+    if noted:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def _handled(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
     signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, signal.SIG_IGN) for number in signals}
+    before = {number: signal.signal(number, handler) for number in signals}
     try:
         yield
     finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        for number, previous in before.items():
+            signal.signal(number, previous)
 
 
 def _ports(port: int | None) -> tuple[int, int]:

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from cluster.loadtest.broker_usage import read_usages, usage_rates
 from cluster.loadtest.neighbour_verdict import (
-    QUOTA_TOLERANCE,
-    SHORT_TOLERANCE,
     Check,
     verdict,
     verdict_text,
@@ -151,7 +149,7 @@ def neighbours(
             stretches,
             polite_rate=POLITE_RECORDS_PER_S,
             quota=options.quota,
-            tolerance=QUOTA_TOLERANCE if options.phases.is_long_enough else SHORT_TOLERANCE,
+            is_rough=not options.phases.is_long_enough,
             broker_rates=rates,
         )
     )

@@ -7,7 +7,7 @@ from cluster.loadtest.neighbour_verdict import Judged, verdict, verdict_text
 QUOTA = 1_048_576.0
 AS_EXPECTED = Judged(
     quota=QUOTA,
-    tolerance=0.05,
+    is_rough=False,
     broker_rates={0: QUOTA, 1: QUOTA * 1.04, 2: QUOTA * 0.96},
     noisy_throttle_ms=9_000,
     polite_rate_scheduled=300,
@@ -66,3 +66,12 @@ def test_what_is_not_as_expected_is_named(changes, what):
 def test_a_small_latency_is_good_however_small_it_was_before():
     assert broken(p99_alone_ms=1.0, p99_limited_ms=49.0) == []
     assert broken(p99_alone_ms=1.0, p99_limited_ms=51.0) == ["polite p99 latency"]
+
+
+def test_a_rough_measurement_only_tells_what_is_exceeded():
+    assert broken(is_rough=True, broker_rates={0: QUOTA / 3}, p99_limited_ms=1_900.0) == []
+    assert broken(is_rough=True, broker_rates={0: QUOTA * 1.16}) == [
+        "noisy at broker 0",
+        "noisy in all",
+    ]
+    assert broken(is_rough=True, p99_limited_ms=2_001.0) == ["polite p99 latency"]
