@@ -58,6 +58,7 @@ def test_a_librdkafka_consumer_is_held_back(cluster):
             "bootstrap.servers": cluster.bootstrap,
             "client.id": client_id,
             "group.id": "none",
+            "enable.auto.commit": False,
             "fetch.message.max.bytes": 10 * KIB,
             "throttle_cb": lambda event: told.append(event.throttle_time),
         }

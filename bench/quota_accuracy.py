@@ -1,0 +1,203 @@
+"""How near to a byte quota a saturating client is kept: `python -m bench.quota_accuracy`.
+
+One broker; four clients at once, each with a quota of 1 MiB/s of its own and nothing else to do.
+What the broker counted is read from its stats file once a second, after a warm-up of 12 s: its
+windowed rate (the last 10-11 s, what the quota compares with its limit) and the bytes themselves.
+"""
+
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from cluster.brokers.quotas.entities import QuotaEntity
+from cluster.client.quota_requests import alter_quotas
+from cluster.client.socket_client import SocketClient
+from cluster.supervisor.plan import DataDir
+from cluster.tools.quota_standings import read_running, standings
+from tests.support.running_cluster import Cluster
+from tests.support.topics import create_topic
+
+LIMIT = 1_048_576
+WARM_UP_S = 12
+MEASURED_S = 33
+"""Three times the 11 s after which what was sent at once at the beginning comes round again."""
+RECORD_BYTES = 8 * 1024
+FETCH_BYTES = 64 * 1024
+PRELOADED_BYTES = 120 << 20
+KEYS = {"produce": "producer_byte_rate", "fetch": "consumer_byte_rate"}
+
+
+class Sample(NamedTuple):
+    """What the broker said of one client at one moment."""
+
+    at_s: float
+    rate: float
+    usage: float
+
+
+def main() -> None:
+    """Print a Markdown table."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Cluster(Path(folder), brokers=1, overrides={"compression.type": "producer"}) as cluster,
+    ):
+        stop = threading.Event()
+        source = create_topic(cluster, replication_factor=1)
+        _preload(cluster.bootstrap, source)
+        clients: list[tuple[str, str, Callable[[str, str, str, threading.Event], None]]] = [
+            ("librdkafka", "produce", _librdkafka_producer),
+            ("kafka-python", "produce", _kafka_python_producer),
+            ("librdkafka", "fetch", _librdkafka_consumer),
+            ("kafka-python", "fetch", _kafka_python_consumer),
+        ]
+        threads = []
+        for library, quota, run in clients:
+            client_id = f"{library}-{quota}"
+            with SocketClient.connect(cluster.addresses, "bench") as client:
+                alter_quotas(client, QuotaEntity(None, client_id), {KEYS[quota]: float(LIMIT)})
+            topic = source if quota == "fetch" else create_topic(cluster, replication_factor=1)
+            threads.append(
+                threading.Thread(
+                    target=run, args=(cluster.bootstrap, client_id, topic, stop), daemon=True
+                )
+            )
+        for thread in threads:
+            thread.start()
+        stop.wait(WARM_UP_S)
+        samples = _watch(DataDir(Path(folder)), {f"{a}-{b}": b for a, b, _ in clients}, stop)
+        stop.set()
+        print("| client | quota | windowed rate: mean | range | bytes in 10 s: range | in 33 s |")
+        print("| --- | --- | --- | --- | --- | --- |")
+        for library, quota, _ in clients:
+            print(_row(library, quota, samples[f"{library}-{quota}"]))
+        for thread in threads:
+            thread.join(15)
+
+
+def _watch(
+    data_dir: DataDir, quota_of: dict[str, str], stop: threading.Event
+) -> dict[str, list[Sample]]:
+    samples: dict[str, list[Sample]] = {client_id: [] for client_id in quota_of}
+    for _ in range(MEASURED_S + 1):
+        for standing in standings(read_running(data_dir)):
+            row = standing.row
+            if quota_of.get(row.client_id) == row.quota:
+                samples[row.client_id].append(Sample(time.monotonic(), row.rate, row.usage))
+        stop.wait(1.0)
+    return samples
+
+
+def _row(library: str, quota: str, samples: list[Sample]) -> str:
+    shares = [sample.rate / LIMIT for sample in samples]
+    tens = [_used(first, last) for first, last in zip(samples, samples[10:], strict=False)]
+    cells = (
+        library,
+        quota,
+        f"{sum(shares) / len(shares):.1%}",
+        f"{min(shares):.1%} - {max(shares):.1%}",
+        f"{min(tens):.1%} - {max(tens):.1%}",
+        f"{_used(samples[0], samples[-1]):.1%}",
+    )
+    return f"| {' | '.join(cells)} |"
+
+
+def _used(first: Sample, last: Sample) -> float:
+    """Bytes between two moments, as a share of what the quota admits."""
+    return (last.usage - first.usage) / (last.at_s - first.at_s) / LIMIT
+
+
+def _preload(bootstrap: str, topic: str) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer({"bootstrap.servers": bootstrap, "batch.size": FETCH_BYTES})
+    for _ in range(PRELOADED_BYTES // RECORD_BYTES):
+        while True:
+            try:
+                producer.produce(topic, os.urandom(16) * (RECORD_BYTES // 16))
+                break
+            except BufferError:
+                producer.poll(0.1)
+    producer.flush()
+
+
+def _librdkafka_producer(bootstrap: str, client_id: str, topic: str, stop: threading.Event) -> None:
+    from confluent_kafka import Producer
+
+    producer = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "client.id": client_id,
+            "batch.size": FETCH_BYTES,
+            "queue.buffering.max.messages": 1_000,
+            "message.timeout.ms": 60_000,
+        }
+    )
+    while not stop.is_set():
+        try:
+            producer.produce(topic, bytes(RECORD_BYTES))
+        except BufferError:
+            producer.poll(0.05)
+    producer.purge()
+
+
+def _librdkafka_consumer(bootstrap: str, client_id: str, topic: str, stop: threading.Event) -> None:
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "client.id": client_id,
+            "group.id": "none",
+            "enable.auto.commit": False,
+            "fetch.message.max.bytes": FETCH_BYTES,
+        }
+    )
+    consumer.assign([TopicPartition(topic, 0, 0)])
+    while not stop.is_set():
+        consumer.consume(1_000, 0.1)
+    consumer.close()
+
+
+def _kafka_python_producer(
+    bootstrap: str, client_id: str, topic: str, stop: threading.Event
+) -> None:
+    from kafka import KafkaProducer
+    from kafka.errors import KafkaError
+
+    producer = KafkaProducer(
+        bootstrap_servers=bootstrap,
+        client_id=client_id,
+        batch_size=FETCH_BYTES,
+        max_block_ms=60_000,
+    )
+    while not stop.is_set():
+        producer.send(topic, bytes(RECORD_BYTES))
+    with suppress(KafkaError):  # what was not sent by then is of no interest
+        producer.close(timeout=1)
+
+
+def _kafka_python_consumer(
+    bootstrap: str, client_id: str, topic: str, stop: threading.Event
+) -> None:
+    from kafka import KafkaConsumer, TopicPartition
+
+    consumer = KafkaConsumer(
+        bootstrap_servers=bootstrap,
+        client_id=client_id,
+        group_id=None,
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=FETCH_BYTES,
+    )
+    consumer.assign([TopicPartition(topic, 0)])
+    while not stop.is_set():
+        consumer.poll(100)
+    consumer.close()
+
+
+if __name__ == "__main__":
+    main()
