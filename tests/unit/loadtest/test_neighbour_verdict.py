@@ -14,8 +14,8 @@ AS_EXPECTED = Judged(
     polite_rate=299,
     polite_failed=0,
     polite_throttle_ms=0,
-    p99_alone_ms=20.0,
-    p99_limited_ms=80.0,
+    p99_alone_ms=100.0,
+    p99_limited_ms=400.0,
 )
 
 
@@ -55,7 +55,7 @@ def test_the_expected_total_grows_with_the_brokers_that_lead():
         ({"polite_rate": 284.9}, "polite gets its rate"),
         ({"polite_failed": 1}, "polite gets its rate"),
         ({"polite_throttle_ms": 1}, "polite is not throttled"),
-        ({"p99_limited_ms": 100.1}, "polite p99 latency"),
+        ({"p99_limited_ms": 500.1}, "polite p99 latency"),
     ],
 )
 def test_what_is_not_as_expected_is_named(changes, what):
@@ -64,8 +64,8 @@ def test_what_is_not_as_expected_is_named(changes, what):
 
 
 def test_a_small_latency_is_good_however_small_it_was_before():
-    assert broken(p99_alone_ms=1.0, p99_limited_ms=49.0) == []
-    assert broken(p99_alone_ms=1.0, p99_limited_ms=51.0) == ["polite p99 latency"]
+    assert broken(p99_alone_ms=1.0, p99_limited_ms=249.0) == []
+    assert broken(p99_alone_ms=1.0, p99_limited_ms=251.0) == ["polite p99 latency"]
 
 
 def test_a_rough_measurement_only_tells_what_is_exceeded():
