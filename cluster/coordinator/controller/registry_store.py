@@ -90,6 +90,9 @@ def register_broker(
     try:
         _, stat = client.create(path, document, ephemeral=True, include_data=True)
     except NodeExistsError:
+        stat = client.exists(path)
+        if stat is not None and stat.ephemeralOwner == client.client_id[0]:
+            return BrokerEpoch(stat.czxid)  # made by an earlier try whose answer was lost
         raise UserError(
             f"a broker with id {registration.id} is already registered in this cluster;"
             " stop it, wait until its session has expired, or choose another broker.id"

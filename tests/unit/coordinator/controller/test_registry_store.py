@@ -129,6 +129,12 @@ def test_an_id_that_is_taken_is_a_person_s_mistake(client, new_client):
         store.register_broker(new_client(), a_broker(1), WALL_MS)
 
 
+def test_registering_again_in_the_same_session_finds_the_registration(client):
+    """The answer to the first try may have been lost."""
+    epoch = store.register_broker(client, a_broker(1), WALL_MS)
+    assert store.register_broker(client, a_broker(1), WALL_MS) == epoch
+
+
 # Elections
 
 
