@@ -88,6 +88,10 @@ class ControlRequests:
         if update.controller_epoch < self._metadata.controller_epoch:
             reply({"code": int(ErrorCode.stale_controller_epoch)})
             return
+        if self.broker_epoch < 0:
+            # It may be for the registration that we are about to hear of: have it sent again.
+            log.info("not registered yet; an update of the controller is not acknowledged")
+            return
         if update.broker_epoch != self.broker_epoch:
             reply({"code": int(ErrorCode.stale_broker_epoch)})
             return
