@@ -50,7 +50,7 @@ class Partition:
         """Take the role that the controller's state gives this broker; whether the role changed.
 
         A state with an older leader epoch is stale and changes nothing. The same epoch may carry a
-        new ISR.
+        new ISR. Raises StorageFailed; then nothing has changed.
         """
         if state.leader_epoch < self.leader_epoch:
             return False
@@ -58,11 +58,12 @@ class Partition:
             if self.leader is not None:
                 self.leader.on_isr_committed(state.isr, state.partition_epoch)
             return False
+        if state.leader == self._local_id:
+            self.log.begin_epoch(state.leader_epoch, self.log.log_end_offset)
         self._high_watermark = self.high_watermark
         self.leader_id = state.leader
         self.leader_epoch = state.leader_epoch
         if state.leader == self._local_id:
-            self.log.begin_epoch(state.leader_epoch, self.log.log_end_offset)
             self.leader = LeaderReplica(
                 self._local_id,
                 state.leader_epoch,

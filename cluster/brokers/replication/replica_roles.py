@@ -57,6 +57,7 @@ class ReplicaRoles:
         self._followed: dict[TopicPartition, str] = {}
         """Replication endpoint of the leader, by partition that we follow."""
         self._is_flush_deferred = False
+        self._live: frozenset[BrokerId] = frozenset()
 
     def use_link(self, link: FollowerPorts) -> None:
         """The replication link, once it exists (it needs this object as its ports)."""
@@ -94,6 +95,7 @@ class ReplicaRoles:
 
     def on_brokers_changed(self, brokers: Mapping[BrokerId, BrokerRegistration]) -> None:
         """A leader that restarted has another endpoint, even if it leads on in its epoch."""
+        self._live = frozenset(brokers)
         for partition_id in list(self._followed):
             partition = self._table.find(partition_id)
             if partition is not None:
@@ -157,12 +159,12 @@ class ReplicaRoles:
         self._flush_later()
 
     def on_tick(self, now_ms: int) -> None:
-        """Find the followers that trail for too long."""
+        """Find the followers that trail for too long, and those that wait to join."""
         for partition in self._table:
             if partition.leader is not None:
-                proposal = partition.leader.on_tick(now_ms, self._lag_time_max_ms)
+                proposal = partition.leader.on_tick(now_ms, self._lag_time_max_ms, self._live)
                 if proposal is not None:
-                    log.info("%s: shrinking the ISR to %s", partition.id, list(proposal.isr))
+                    log.info("%s: proposing the ISR %s", partition.id, list(proposal.isr))
                     self._propose(partition.id, proposal)
 
     # -- inside ------------------------------------------------------------------------------------
@@ -179,10 +181,11 @@ class ReplicaRoles:
             partition = self._table.find_or_create(
                 partition_id, topic.topic_id, topic.configs, now_ms
             )
+            high_watermark = partition.high_watermark
+            changed = partition.become(state, now_ms)
         except StorageFailed as failure:
-            log.error("%s: cannot have a replica here: %s", partition_id, failure)  # noqa: TRY400
+            log.error("%s: cannot take its role: %s", partition_id, failure)  # noqa: TRY400
             return
-        changed = partition.become(state, now_ms)
         if partition.leader is not None or partition.leader_id == NO_BROKER:
             self._unfollow(partition_id)
         else:
@@ -191,6 +194,8 @@ class ReplicaRoles:
             role = "leader" if partition.leader is not None else f"follower of {state.leader}"
             log.info("%s: %s in epoch %d", partition_id, role, state.leader_epoch)
             self._notify_role(partition_id)
+        if partition.high_watermark != high_watermark:
+            self.on_high_watermark_moved(partition)
         self._moved[partition_id] = None
         self._flush_later()
 
@@ -210,8 +215,11 @@ class ReplicaRoles:
 
     def _remove(self, partition_id: TopicPartition) -> None:
         self._unfollow(partition_id)
-        if self._table.delete(partition_id) is not None:
-            log.info("%s: removed", partition_id)
+        try:
+            if self._table.delete(partition_id) is not None:
+                log.info("%s: removed", partition_id)
+        except StorageFailed as failure:
+            log.error("%s: files are left: %s", partition_id, failure)  # noqa: TRY400 - one line
         self._notify_role(partition_id)
 
     def _notify_role(self, partition_id: TopicPartition) -> None:

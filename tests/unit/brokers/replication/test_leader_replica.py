@@ -1,5 +1,7 @@
 """What a leader makes of its followers' fetches: high watermark, in-sync set, proposals."""
 
+from collections.abc import Collection
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -37,6 +39,12 @@ def append(leader: LeaderReplica, end: int, now_ms: int = 0) -> bool:
 
 def committed(leader: LeaderReplica, *isr: int, epoch: int) -> bool:
     return leader.on_isr_committed(map(BrokerId, isr), PartitionEpoch(epoch))
+
+
+def tick(
+    leader: LeaderReplica, now_ms: int, live: Collection[BrokerId] = (ONE, TWO, THREE)
+) -> IsrProposal | None:
+    return leader.on_tick(now_ms, LAG_MS, live)
 
 
 # High watermark
@@ -126,12 +134,12 @@ def test_a_newcomer_whose_proposal_was_not_answered_goes_on_counting():
     append(leader, 20)
     fetch(leader, 2, 20)
     assert leader.high_watermark == 10  # broker 3 may be in sync for all we know
-    again = leader.on_tick(1, LAG_MS)
-    assert again.isr == (1, 2)
+    again = tick(leader, 1)
+    assert again.isr == (1, 2, 3)
     assert again.partition_epoch == 7
     assert committed(leader, 1, 2, epoch=8) is True
     assert leader.high_watermark == 20
-    assert leader.on_tick(2, LAG_MS) is None
+    assert tick(leader, 2) is None
 
 
 def test_news_that_are_not_new_do_not_end_a_proposal():
@@ -180,6 +188,28 @@ def test_after_a_refusal_there_is_a_pause():
     assert fetch(leader, 2, 10, now_ms=600) is not None
 
 
+def test_a_follower_that_could_not_be_proposed_is_proposed_later_without_another_fetch():
+    leader = a_leader(isr=(1,), end=10)
+    first = fetch(leader, 2, 10)
+    assert fetch(leader, 3, 10) is None  # waits for the answer to the first proposal
+    leader.on_proposal_refused(first, 0)
+    assert tick(leader, 499) is None
+    assert tick(leader, 500, live=(ONE, TWO)).isr == (1, 2)
+    committed(leader, 1, 2, epoch=8)
+    assert tick(leader, 501, live=(ONE, TWO)) is None  # nobody proposes who is not there
+    assert tick(leader, 502).isr == (1, 2, 3)
+
+
+def test_a_follower_that_fell_back_while_it_waited_is_not_proposed():
+    leader = a_leader(isr=(1,), end=10)
+    fetch(leader, 2, 10)
+    fetch(leader, 3, 10)
+    committed(leader, 1, 2, epoch=8)
+    append(leader, 20)
+    fetch(leader, 2, 20)
+    assert tick(leader, 1) is None
+
+
 def test_an_answer_to_an_earlier_proposal_is_nothing_to_a_later_one():
     leader = a_leader(isr=(1,), end=10)
     first = fetch(leader, 2, 10)
@@ -199,27 +229,25 @@ def test_a_follower_that_trails_too_long_leaves():
     fetch(leader, 3, 0, now_ms=0)
     append(leader, 10, now_ms=100)
     fetch(leader, 2, 10, now_ms=100)
-    assert leader.on_tick(100 + LAG_MS, LAG_MS) is None
-    assert leader.on_tick(101 + LAG_MS, LAG_MS) == IsrProposal(
-        (ONE, TWO), LeaderEpoch(4), PartitionEpoch(7)
-    )
-    assert leader.on_tick(102 + LAG_MS, LAG_MS) is None  # it is being asked for
+    assert tick(leader, 100 + LAG_MS) is None
+    assert tick(leader, 101 + LAG_MS) == IsrProposal((ONE, TWO), LeaderEpoch(4), PartitionEpoch(7))
+    assert tick(leader, 102 + LAG_MS) is None  # it is being asked for
 
 
 def test_a_follower_that_never_fetched_gets_the_same_time():
     leader = a_leader(end=10, now_ms=50)
     fetch(leader, 2, 10, now_ms=60)
-    assert leader.on_tick(50 + LAG_MS, LAG_MS) is None
-    assert leader.on_tick(51 + LAG_MS, LAG_MS).isr == (1, 2)
+    assert tick(leader, 50 + LAG_MS) is None
+    assert tick(leader, 51 + LAG_MS).isr == (1, 2)
 
 
 def test_a_level_follower_stays_however_long_nothing_is_written():
     leader = a_leader()
     fetch(leader, 2, 0)
     fetch(leader, 3, 0)
-    assert leader.on_tick(10**9, LAG_MS) is None
+    assert tick(leader, 10**9) is None
     append(leader, 1, now_ms=10**9)
-    assert leader.on_tick(10**9 + LAG_MS, LAG_MS) is None
+    assert tick(leader, 10**9 + LAG_MS) is None
 
 
 def test_a_follower_that_keeps_up_under_constant_load_stays():
@@ -232,7 +260,7 @@ def test_a_follower_that_keeps_up_under_constant_load_stays():
         append(leader, end + 10, now_ms)
         fetch(leader, 2, end, now_ms)
         end += 10
-        assert leader.on_tick(now_ms, LAG_MS) is None
+        assert tick(leader, now_ms) is None
 
 
 def test_a_follower_that_fetches_but_falls_behind_leaves():
@@ -242,12 +270,12 @@ def test_a_follower_that_fetches_but_falls_behind_leaves():
         now_ms = step * LAG_MS // 4
         append(leader, step * 100, now_ms)
         fetch(leader, 2, step, now_ms)
-    assert leader.on_tick(9 * LAG_MS // 4, LAG_MS).isr == (1,)
+    assert tick(leader, 9 * LAG_MS // 4).isr == (1,)
 
 
 def test_the_leader_itself_always_stays():
     leader = a_leader(end=10)
-    assert leader.on_tick(10**6, LAG_MS).isr == (1,)
+    assert tick(leader, 10**6).isr == (1,)
 
 
 class AnyFate(RuleBasedStateMachine):
@@ -283,7 +311,7 @@ class AnyFate(RuleBasedStateMachine):
     @rule(duration_ms=st.sampled_from([10, 400, 1_100]))
     def pass_time(self, duration_ms):
         self.now_ms += duration_ms
-        self._propose(self.leader.on_tick(self.now_ms, LAG_MS))
+        self._propose(tick(self.leader, self.now_ms))
 
     @precondition(lambda self: self.on_the_way)
     @rule(data=st.data(), answered=st.booleans())
@@ -340,7 +368,7 @@ class AnyFate(RuleBasedStateMachine):
             for follower in (TWO, THREE):
                 self.true_end[follower] = self.end
                 self._propose(fetch(self.leader, follower, self.end, self.now_ms))
-            self._propose(self.leader.on_tick(self.now_ms, LAG_MS))
+            self._propose(tick(self.leader, self.now_ms))
             for proposal in self.on_the_way:
                 if proposal.partition_epoch == self.true_epoch:
                     self.true_isr, self.true_epoch = proposal.isr, self.true_epoch + 1
