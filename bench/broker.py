@@ -35,8 +35,12 @@ GB = 1e9
 def main() -> None:
     """Run every measurement and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--records", type=int, default=1_000_000, help="1 KB records per producer run")
-    parser.add_argument("--requests", type=int, default=20_000, help="produce requests per latency run")
+    parser.add_argument(
+        "--records", type=int, default=1_000_000, help="1 KB records per producer run"
+    )
+    parser.add_argument(
+        "--requests", type=int, default=20_000, help="produce requests per latency run"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="milena-bench-") as directory:
         data_dir = Path(directory) / "data"
@@ -146,14 +150,15 @@ def throughput(
     label = f"replication factor {factor}, acks={acks}"
     return [
         (f"librdkafka, 1 KB records, {label}", f"{gigabytes * 1000 / seconds:.0f} MB/s"),
-        ("  leader: CPU user + system per GB", f"{user / gigabytes:.2f} + {system / gigabytes:.2f} s"),
+        (
+            "  leader: CPU user + system per GB",
+            f"{user / gigabytes:.2f} + {system / gigabytes:.2f} s",
+        ),
         ("  leader busy / client busy", f"{(user + system) / seconds:.0%} / {own / seconds:.0%}"),
     ]
 
 
-def latency(
-    state: dict[str, Any], factor: int, acks: int, requests: int
-) -> list[tuple[str, str]]:
+def latency(state: dict[str, Any], factor: int, acks: int, requests: int) -> list[tuple[str, str]]:
     """One connection, one 100-byte record per request: unpipelined, then pipelined."""
     name = f"latency-{factor}-{acks}"
     host, port, _ = create_topic(state, name, factor)
