@@ -1,25 +1,26 @@
-"""Clients that are not clients: every mistake gets its error code or a closed connection, alone.
+"""Clients that are not clients: a mistake gets its error code or a closed connection, alone.
 
 What closes a connection leaves exactly one line in the broker's log, which names the peer.
 """
 
 import struct
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from random import Random
-from typing import Any
 
-import psutil
 import pytest
 from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
 from cluster.protocol.api import ApiKey
 from cluster.records.batch import Compression, stamp_checksum
-from cluster.records.builder import NewRecord, build_batch
-from cluster.records.reader import read_records
+from tests.support.broker_probes import (
+    assert_closed_with_one_line,
+    batch_of,
+    fetched,
+    list_offsets_request,
+    produced,
+)
 from tests.support.kafka_wire import (
-    ClosedByPeer,
     WireClient,
     fetch_request,
     frame_of,
@@ -31,15 +32,10 @@ from tests.support.kafka_wire import (
 )
 from tests.support.running_cluster import Cluster
 from tests.support.topics import (
-    controller,
     create_topic,
-    create_topics_request,
     partition_state,
-    unique_name,
 )
 from tests.support.waiting import wait_until
-
-NewCluster = Callable[..., Cluster]
 
 LEADER, FOLLOWER = 0, 1
 RECORD_COUNT_AT = 57
@@ -66,35 +62,6 @@ def bystander(cluster: Cluster) -> Iterator[WireClient]:
         opened.call(metadata_request())
         yield opened
         assert len(opened.call(metadata_request()).brokers) == 3
-
-
-def batch_of(*values: bytes, **options: Any) -> bytearray:
-    return build_batch([NewRecord(value, b"k", 1_000) for value in values], **options)
-
-
-def produced(client: WireClient, topic: str, records: bytes | None, **options: Any) -> Any:
-    """The answer for the one partition of a produce request."""
-    answer = client.call(produce_request(topic, records, **options))
-    ((partition,),) = (one.partition_responses for one in answer.responses)
-    return partition
-
-
-def fetched(client: WireClient, topic: str, offset: int, **options: Any) -> Any:
-    """The answer for the one partition of a fetch request."""
-    answer = client.call(fetch_request(topic, offset, **options))
-    assert answer.error_code == ErrorCode.none
-    ((partition,),) = (one.partitions for one in answer.responses)
-    return partition
-
-
-def assert_closed_with_one_line(
-    cluster: Cluster, client: WireClient, reason: str, broker: int = LEADER
-) -> None:
-    name = client.name
-    assert client.wait_for_close() == b""
-    (line,) = wait_until(lambda: cluster.log_lines(broker, name), f"a line about {name}")
-    assert reason in line
-    assert "WARNING" in line
 
 
 # -- frames ------------------------------------------------------------------------------------
@@ -472,386 +439,3 @@ def test_one_refused_partition_does_not_keep_others_from_being_written(
         (name, 3, ErrorCode.unknown_topic_or_partition, -1),
         ("missing", 0, ErrorCode.unknown_topic_or_partition, -1),
     ]
-
-
-# -- fetch and offsets -------------------------------------------------------------------------
-
-
-def list_offsets_request(
-    topic: str, timestamp: int, *, version: int = 7, leader_epoch: int = -1
-) -> Any:
-    return request(
-        ApiKey.LIST_OFFSETS,
-        version,
-        replica_id=-1,
-        isolation_level=0,
-        topics=[
-            {
-                "name": topic,
-                "partitions": [
-                    {
-                        "partition_index": 0,
-                        "current_leader_epoch": leader_epoch,
-                        "timestamp": timestamp,
-                    }
-                ],
-            }
-        ],
-    )
-
-
-def test_fetch_out_of_range(client: WireClient, topic: str) -> None:
-    assert produced(client, topic, bytes(batch_of(b"v"))).error_code == ErrorCode.none
-    end = fetched(client, topic, 0).high_watermark
-
-    assert fetched(client, topic, end + 1).error_code == ErrorCode.offset_out_of_range
-    assert fetched(client, topic, -1).error_code == ErrorCode.offset_out_of_range
-    assert fetched(client, topic, 2**62).error_code == ErrorCode.offset_out_of_range
-    at_end = fetched(client, topic, end)
-    assert at_end.error_code == ErrorCode.none
-    assert not at_end.records
-
-
-def test_leader_epochs_are_compared(new_cluster: NewCluster) -> None:
-    cluster = new_cluster(brokers=2).start()
-    name = create_topic(cluster, assignments=[[0, 1]])
-    cluster.restart(0)  # leadership moves to 1
-    epoch = wait_until(
-        lambda: (state := partition_state(cluster, name, 0, 1)) and state.leader_epoch,
-        "a second epoch",
-    )
-
-    with WireClient(cluster.addresses[1]) as client:
-        produced(client, name, bytes(batch_of(b"v")))
-        for asked, code in [
-            (epoch, ErrorCode.none),
-            (epoch - 1, ErrorCode.fenced_leader_epoch),
-            (epoch + 1, ErrorCode.unknown_leader_epoch),
-        ]:
-            answer = fetched(client, name, 0, leader_epoch=asked)
-            assert answer.error_code == code
-            offsets = client.call(list_offsets_request(name, -1, leader_epoch=asked))
-            assert offsets.topics[0].partitions[0].error_code == code
-
-
-def test_fetch_from_a_follower_is_refused(cluster: Cluster, topic: str) -> None:
-    with WireClient(cluster.addresses[FOLLOWER]) as client:
-        answer = fetched(client, topic, 0)
-
-    assert answer.error_code == ErrorCode.not_leader_or_follower
-    assert answer.current_leader.leader_id == LEADER
-
-
-def test_requests_by_topic_id(cluster: Cluster, client: WireClient, topic: str) -> None:
-    (described,) = client.call(metadata_request(topic)).topics
-    known, unknown = described.topic_id, uuid.uuid4()
-    batch = bytes(batch_of(b"by id"))
-    for topic_id, code in [(known, ErrorCode.none), (unknown, ErrorCode.unknown_topic_id)]:
-        message = produce_request(topic_id, batch, version=13)
-        ((partition,),) = (one.partition_responses for one in client.call(message).responses)
-        assert partition.error_code == code
-        message = fetch_request(topic_id, 0, version=16)
-        ((partition,),) = (one.partitions for one in client.call(message).responses)
-        assert partition.error_code == code
-
-    with WireClient(cluster.addresses[FOLLOWER]) as other:
-        answer = other.call(fetch_request(known, 0, version=16))
-    ((partition,),) = (one.partitions for one in answer.responses)
-    assert partition.error_code == ErrorCode.not_leader_or_follower
-    assert partition.current_leader.leader_id == LEADER
-    (endpoint,) = answer.node_endpoints
-    assert (endpoint.node_id, endpoint.host, endpoint.port) == (LEADER, *cluster.addresses[LEADER])
-
-
-def test_fetch_limits_that_make_no_sense(client: WireClient, topic: str) -> None:
-    batch = bytes(batch_of(b"v"))
-    produced(client, topic, batch)
-
-    for max_bytes in (-1, 0, 1, -(2**31)):
-        answer = fetched(client, topic, 0, max_bytes=max_bytes)
-        assert answer.error_code == ErrorCode.none
-        assert len(answer.records) >= len(batch)  # the first batch is returned whole
-    assert fetched(client, topic, 0, max_wait_ms=-5, min_bytes=-5).error_code == ErrorCode.none
-
-
-def test_unknown_timestamps_of_list_offsets(client: WireClient, topic: str) -> None:
-    ((offsets,),) = (one.partitions for one in client.call(list_offsets_request(topic, -77)).topics)
-
-    assert offsets.error_code != ErrorCode.none
-
-
-# -- topics ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("name", "options", "code"),
-    [
-        ("refused", {"replication_factor": 4}, ErrorCode.invalid_replication_factor),
-        ("refused", {"replication_factor": -2}, ErrorCode.invalid_replication_factor),
-        ("refused", {"partitions": 0}, ErrorCode.invalid_partitions),
-        ("refused", {"partitions": -2}, ErrorCode.invalid_partitions),
-        ("", {}, ErrorCode.invalid_topic_exception),
-        ("..", {}, ErrorCode.invalid_topic_exception),
-        ("../up", {}, ErrorCode.invalid_topic_exception),
-        ("x" * 250, {}, ErrorCode.invalid_topic_exception),
-        (
-            "refused",
-            {"partitions": -1, "replication_factor": -1, "assignments": [[0, 0]]},
-            ErrorCode.invalid_replica_assignment,
-        ),
-        (
-            "refused",
-            {"partitions": -1, "replication_factor": -1, "assignments": [[0], [0, 1]]},
-            ErrorCode.invalid_replica_assignment,
-        ),
-        ("refused", {"configs": {"min.insync.replicas": "0"}}, ErrorCode.invalid_config),
-    ],
-)
-def test_refused_topics(
-    cluster: Cluster, name: str, options: dict[str, Any], code: ErrorCode
-) -> None:
-    with WireClient(cluster.addresses[controller(cluster)]) as client:
-        (answer,) = client.call(create_topics_request(name, **options)).topics
-
-    assert ErrorCode(answer.error_code) is code
-    assert answer.error_message
-
-
-def test_only_the_controller_creates_topics(cluster: Cluster) -> None:
-    other = next(broker for broker in range(3) if broker != controller(cluster))
-    with WireClient(cluster.addresses[other]) as client:
-        (answer,) = client.call(create_topics_request("elsewhere")).topics
-
-    assert answer.error_code == ErrorCode.not_controller
-
-
-def test_names_that_differ_in_a_dot_collide(cluster: Cluster) -> None:
-    name = create_topic(cluster, unique_name("a.b"), replication_factor=1)
-    with WireClient(cluster.addresses[controller(cluster)]) as client:
-        (answer,) = client.call(create_topics_request(name.replace(".", "_"))).topics
-
-    assert answer.error_code == ErrorCode.invalid_topic_exception
-
-
-# -- many, slow and greedy clients -------------------------------------------------------------
-
-
-def test_pipelined_requests_are_answered_in_order(cluster: Cluster, client: WireClient) -> None:
-    name = create_topic(cluster, assignments=[[0, 1, 2]])
-    frames, kinds = [], []
-    for number in range(200):
-        match number % 5:
-            case 0:
-                message = produce_request(name, bytes(batch_of(b"%d" % number)), acks=-1)
-            case 1:
-                message = produce_request(name, bytes(batch_of(b"%d" % number)), acks=1)
-            case 2:  # waits: there is nothing at the end yet
-                message = fetch_request(name, 0, max_wait_ms=5, min_bytes=MIB)
-            case 3:
-                message = metadata_request(name)
-            case _:
-                message = list_offsets_request(name, -1)
-        frames.append(client.frame(message))
-        kinds.append(number % 5)
-
-    client.send_bytes(b"".join(frames))
-
-    offsets = []
-    for kind in kinds:
-        answer = client.receive()
-        if kind in (0, 1):
-            ((partition,),) = (one.partition_responses for one in answer.responses)
-            assert partition.error_code == ErrorCode.none
-            offsets.append(partition.base_offset)
-        elif kind == 2:
-            ((partition,),) = (one.partitions for one in answer.responses)
-            assert partition.high_watermark in (len(offsets), len(offsets) - 1)
-        elif kind == 3:
-            assert [topic.name for topic in answer.topics] == [name]
-    assert offsets == list(range(80))
-
-
-def test_acks_0_between_other_requests(cluster: Cluster, client: WireClient) -> None:
-    name = create_topic(cluster, assignments=[[0, 1, 2]])
-    frames = []
-    for number in range(50):
-        silent = produce_request(name, bytes(batch_of(b"%d" % number)), acks=0)
-        frames.append(frame_of(silent, 1_000_000 + number))
-        frames.append(client.frame(metadata_request(name)))
-
-    client.send_bytes(b"".join(frames))
-
-    for _ in range(50):
-        assert [topic.name for topic in client.receive().topics] == [name]
-    wait_until(lambda: fetched(client, name, 0).high_watermark == 50, "all to be committed")
-    values = [record.value for record in read_records(fetched(client, name, 0).records)]
-    assert values == [b"%d" % number for number in range(50)]
-
-
-def test_request_byte_by_byte(client: WireClient, topic: str) -> None:
-    before = fetched(client, topic, 0).high_watermark
-    for byte in client.frame(produce_request(topic, bytes(batch_of(b"drop by drop")))):
-        client.send_bytes(bytes([byte]))
-
-    ((partition,),) = (one.partition_responses for one in client.receive().responses)
-    assert (partition.error_code, partition.base_offset) == (ErrorCode.none, before)
-
-
-@pytest.fixture(scope="module")
-def fifty_megabytes(cluster: Cluster) -> tuple[str, bytes]:
-    """A topic of one replica, and one of its fifty equal batches as it was produced."""
-    name = create_topic(cluster, assignments=[[0]])
-    batch = bytes(batch_of(Random(1).randbytes(1_000_000)))
-    with WireClient(cluster.addresses[LEADER]) as client:
-        for number in range(50):
-            assert produced(client, name, batch, acks=1).base_offset == number
-    return name, batch
-
-
-def test_client_that_reads_no_answers_stalls_nobody(
-    cluster: Cluster, bystander: WireClient, fifty_megabytes: tuple[str, bytes]
-) -> None:
-    name, _ = fifty_megabytes
-    broker = psutil.Process(cluster.pid(LEADER))
-    before = broker.memory_full_info().uss
-    with WireClient(cluster.addresses[LEADER], receive_buffer=4096) as silent:
-        for _ in range(40):  # two gigabytes of answers
-            silent.send(fetch_request(name, 0, max_bytes=55 * MIB))
-        for _ in range(200):
-            bystander.call(metadata_request())
-            assert produced(bystander, name, bytes(batch_of(b"meanwhile")), acks=1).base_offset > 0
-        assert broker.memory_full_info().uss < before + 32 * MIB
-        with pytest.raises((ClosedByPeer, TimeoutError)):
-            raise_when_full(silent)
-
-
-def raise_when_full(client: WireClient) -> None:
-    """Send until the broker takes no more: it reads no request of who reads no answers."""
-    client.set_timeout(0.5)
-    while True:
-        client.send_bytes(frame_of(metadata_request(), 1) * 1000)
-
-
-def test_slow_reader_gets_fifty_megabytes(
-    cluster: Cluster, bystander: WireClient, fifty_megabytes: tuple[str, bytes]
-) -> None:
-    name, batch = fifty_megabytes
-    with WireClient(cluster.addresses[LEADER], receive_buffer=4096) as slow:
-        slow.send(fetch_request(name, 0, max_bytes=55 * MIB))
-        (size,) = struct.unpack(">i", slow.receive_bytes(4))
-        assert size > 50 * len(batch)
-        frame = bytearray()
-        while len(frame) < size:
-            frame += slow.receive_bytes(min(MIB, size - len(frame)))
-            bystander.call(metadata_request())  # somebody else has a turn after every megabyte
-    answer = WireClient.parse(bytes(frame), load_response_schema(ApiKey.FETCH, 12), 1)
-    ((partition,),) = (one.partitions for one in answer.responses)
-    records = list(read_records(partition.records))
-    assert [record.offset for record in records[:50]] == list(range(50))
-    assert {record.value for record in records[:50]} == {next(iter(read_records(batch))).value}
-
-
-# -- limits of the server ----------------------------------------------------------------------
-
-
-def test_connections_per_address(new_cluster: NewCluster) -> None:
-    cluster = new_cluster(brokers=1, overrides={"max.connections.per.ip": "5"}).start()
-    clients = [WireClient(cluster.addresses[0]) for _ in range(5)]
-    for client in clients:
-        client.call(metadata_request())
-
-    with WireClient(cluster.addresses[0]) as sixth:
-        assert_closed_with_one_line(cluster, sixth, "max.connections.per.ip", broker=0)
-    clients.pop().close()
-
-    def admitted() -> bool:
-        with WireClient(cluster.addresses[0]) as another:
-            try:
-                return bool(another.call(metadata_request()).brokers)
-            except ClosedByPeer:
-                return False
-
-    wait_until(admitted, "the freed place")
-    for client in clients:
-        client.call(metadata_request())
-        client.close()
-
-
-def test_connections_above_the_limit_wait_for_a_place(new_cluster: NewCluster) -> None:
-    cluster = new_cluster(brokers=1, overrides={"max.connections": "3"}).start()
-    clients = [WireClient(cluster.addresses[0]) for _ in range(3)]
-    for client in clients:
-        client.call(metadata_request())
-
-    with WireClient(cluster.addresses[0], timeout_s=0.3) as fourth:
-        fourth.send(metadata_request())
-        with pytest.raises(TimeoutError):
-            fourth.receive_bytes(1)
-        clients.pop().close()
-        fourth.set_timeout(10.0)
-        assert len(fourth.receive().brokers) == 1
-    for client in clients:
-        client.close()
-
-
-def test_idle_connections_are_closed(new_cluster: NewCluster) -> None:
-    cluster = new_cluster(brokers=1, overrides={"connections.max.idle.ms": "700"}).start()
-    name = create_topic(cluster, replication_factor=1)
-    with (
-        WireClient(cluster.addresses[0]) as idle,
-        WireClient(cluster.addresses[0]) as busy,
-        WireClient(cluster.addresses[0]) as waiting,
-    ):
-        idle.call(metadata_request())
-        waiting.send(fetch_request(name, 0, max_wait_ms=2_500))  # waits longer than that
-        closed = False
-
-        def is_closed() -> bool:
-            nonlocal closed
-            busy.call(metadata_request())
-            idle.set_timeout(0.05)
-            try:
-                closed = idle.wait_for_close() == b""
-            except TimeoutError:
-                return False
-            return closed
-
-        wait_until(is_closed, "the idle connection to be closed")
-        busy.call(metadata_request())
-        ((partition,),) = (one.partitions for one in waiting.receive().responses)
-        assert partition.error_code == ErrorCode.none
-
-
-# -- somebody else's data directory ------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("key", "theirs"), [("broker.id", "7"), ("cluster.id", "AAAAAAAAAAAAAAAAAAAAAA")]
-)
-def test_data_directory_of_another(new_cluster: NewCluster, key: str, theirs: str) -> None:
-    cluster = new_cluster(brokers=1).start()
-    ours = {"broker.id": "0", "cluster.id": cluster.status()["cluster_id"]}[key]
-    cluster.stop()
-    properties = cluster.log_dir(0) / "meta.properties"
-    text = properties.read_text()
-    assert f"{key}={ours}" in text
-    properties.write_text(text.replace(f"{key}={ours}", f"{key}={theirs}"))
-
-    failed = cluster.command("start", "--detach", "--port=0", "--registry-port=0", check=False)
-
-    assert failed.returncode == 1
-    assert "Traceback" not in failed.stderr
-    (line,) = [line for line in failed.stderr.splitlines() if line.startswith("Cannot start")]
-    assert theirs in line
-    assert ours in line
-    assert str(cluster.log_dir(0)) in line
-    properties.write_text(text)
-    cluster.start()
-
-
-def test_data_directory_in_use(new_cluster: NewCluster) -> None:
-    cluster = new_cluster(brokers=1).start()
-
-    again = cluster.command("start", "--detach")
-
-    assert "already running" in again.stdout

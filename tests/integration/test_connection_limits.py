@@ -1,0 +1,82 @@
+"""Limits on connections: how many, how many of one address, how long silent."""
+
+from collections.abc import Callable
+
+import pytest
+from kio.schema.errors import ErrorCode
+
+from tests.support.broker_probes import assert_closed_with_one_line
+from tests.support.kafka_wire import ClosedByPeer, WireClient, fetch_request, metadata_request
+from tests.support.running_cluster import Cluster
+from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
+
+NewCluster = Callable[..., Cluster]
+
+
+def test_connections_per_address(new_cluster: NewCluster) -> None:
+    cluster = new_cluster(brokers=1, overrides={"max.connections.per.ip": "5"}).start()
+    clients = [WireClient(cluster.addresses[0]) for _ in range(5)]
+    for client in clients:
+        client.call(metadata_request())
+
+    with WireClient(cluster.addresses[0]) as sixth:
+        assert_closed_with_one_line(cluster, sixth, "max.connections.per.ip", broker=0)
+    clients.pop().close()
+
+    def admitted() -> bool:
+        with WireClient(cluster.addresses[0]) as another:
+            try:
+                return bool(another.call(metadata_request()).brokers)
+            except ClosedByPeer:
+                return False
+
+    wait_until(admitted, "the freed place")
+    for client in clients:
+        client.call(metadata_request())
+        client.close()
+
+
+def test_connections_above_the_limit_wait_for_a_place(new_cluster: NewCluster) -> None:
+    cluster = new_cluster(brokers=1, overrides={"max.connections": "3"}).start()
+    clients = [WireClient(cluster.addresses[0]) for _ in range(3)]
+    for client in clients:
+        client.call(metadata_request())
+
+    with WireClient(cluster.addresses[0], timeout_s=0.3) as fourth:
+        fourth.send(metadata_request())
+        with pytest.raises(TimeoutError):
+            fourth.receive_bytes(1)
+        clients.pop().close()
+        fourth.set_timeout(10.0)
+        assert len(fourth.receive().brokers) == 1
+    for client in clients:
+        client.close()
+
+
+def test_idle_connections_are_closed(new_cluster: NewCluster) -> None:
+    cluster = new_cluster(brokers=1, overrides={"connections.max.idle.ms": "700"}).start()
+    name = create_topic(cluster, replication_factor=1)
+    with (
+        WireClient(cluster.addresses[0]) as idle,
+        WireClient(cluster.addresses[0]) as busy,
+        WireClient(cluster.addresses[0]) as waiting,
+    ):
+        idle.call(metadata_request())
+        waiting.send(fetch_request(name, 0, max_wait_ms=2_500))  # waits longer than that
+        closed = False
+
+        def is_closed() -> bool:
+            nonlocal closed
+            busy.call(metadata_request())
+            idle.set_timeout(0.05)
+            try:
+                closed = idle.wait_for_close() == b""
+            except TimeoutError:
+                return False
+            return closed
+
+        wait_until(is_closed, "the idle connection to be closed")
+        busy.call(metadata_request())
+        ((partition,),) = (one.partitions for one in waiting.receive().responses)
+        assert partition.error_code == ErrorCode.none
