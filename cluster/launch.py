@@ -110,7 +110,7 @@ def _claim(files: DataDir) -> None:
     """Make the directory ours, unless it holds something else."""
     try:
         files.path.mkdir(parents=True, exist_ok=True)
-        ours = {files.run.name, files.logs.name, files.state_file.name}
+        ours = {files.run.name, files.logs.name, files.state_file.name, "rollup"}
         present = {entry.name for entry in files.path.iterdir()}
         if files.state_file.name not in present and not present <= ours:
             raise UserError(
