@@ -1,6 +1,6 @@
 """Fixtures of the tests that run whole clusters."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -37,10 +37,12 @@ def new_cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[object]:
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """A failed test shows the end of every log of the clusters that run."""
     report = yield
-    if isinstance(report, pytest.TestReport) and report.failed:
+    if report.failed:
         for one in _running:
             report.sections.extend(one.log_tails())
     return report

@@ -3,6 +3,7 @@
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,10 @@ def wait_for_new_leader(cluster: Cluster, topic: str, old: int) -> tuple[int, fl
     return found, time.monotonic() - began
 
 
+def has_more(recorder: Recorder, count: int) -> bool:
+    return recorder.acknowledged_count > count
+
+
 def check_nothing_is_lost(cluster: Cluster, topic: str, recorder: Recorder) -> None:
     read = read_all(cluster, topic)[0]
     assert recorder.failed == []
@@ -112,8 +117,7 @@ def test_leaders_are_killed_one_after_the_other_and_come_back(new_cluster: NewCl
 
     with recorder.producing("load"):
         for _ in range(4):
-            count = recorder.acknowledged_count
-            wait_until(lambda c=count: recorder.acknowledged_count > c + 100, "load")
+            wait_until(partial(has_more, recorder, recorder.acknowledged_count + 100), "load")
             old = leader(cluster, topic)
             cluster.kill(old)  # the supervisor starts it again
             wait_for_new_leader(cluster, topic, old)

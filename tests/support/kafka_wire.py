@@ -256,7 +256,7 @@ def metadata_request(*topics: str, auto_create: bool = False, version: int = 12)
 def _build(schema: Any, fields: dict[str, Any]) -> Any:
     hints = typing.get_type_hints(schema)
     types = {field.name: field for field in dataclasses.fields(schema)}
-    values = {}
+    values: dict[str, Any] = {}
     for name, value in fields.items():
         if name not in types:
             continue

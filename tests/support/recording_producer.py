@@ -114,12 +114,16 @@ def read_all(cluster: Cluster, topic: str, partitions: int = 1) -> Records:
         while len(at_end) < partitions:
             message = consumer.poll(TIMEOUT_S)
             assert message is not None
-            error = message.error()
+            partition, error = message.partition(), message.error()
+            assert partition is not None
             if error is None:
-                records[message.partition()][message.offset()] = message.value()
+                offset, value = message.offset(), message.value()
+                assert offset is not None
+                assert isinstance(value, bytes)
+                records[partition][offset] = value
             else:
                 assert error.code() == KafkaError._PARTITION_EOF, error
-                at_end.add(message.partition())
+                at_end.add(partition)
     finally:
         consumer.close()
     return records

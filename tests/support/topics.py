@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from cluster.protocol.api import ApiKey
@@ -17,7 +18,7 @@ def unique_name(prefix: str = "topic") -> str:
     return f"{prefix}-{next(_numbers)}"
 
 
-def describe(address: Address, *topics: str) -> Any | None:
+def describe(address: Address, *topics: str) -> Any:
     """One broker's Metadata, or None when it does not answer."""
     try:
         with WireClient(address, timeout_s=2.0) as client:
@@ -65,7 +66,7 @@ def create_topic(
     count = len(assignments) or partitions
     for address in cluster.addresses:
         if describe(address) is not None:
-            wait_until(lambda a=address: _is_ready(a, name, count), f"{name} on {address}")
+            wait_until(partial(_is_ready, address, name, count), f"{name} on {address}")
     return name
 
 
@@ -110,7 +111,7 @@ def _is_ready(address: Address, name: str, partitions: int) -> bool:
     )
 
 
-def partition_state(cluster: Cluster, topic: str, partition: int, asked: int) -> Any | None:
+def partition_state(cluster: Cluster, topic: str, partition: int, asked: int) -> Any:
     """One partition as one broker's Metadata has it; None while it does not answer or know."""
     view = describe(cluster.addresses[asked], topic)
     if view is None:

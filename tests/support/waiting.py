@@ -10,7 +10,7 @@ DEADLINE_S = 20.0
 _POLL_S = 0.02
 
 
-def wait_until(condition: Callable[[], T], what: str, deadline_s: float = DEADLINE_S) -> T:
+def wait_until(condition: Callable[[], T | None], what: str, deadline_s: float = DEADLINE_S) -> T:
     """Ask again and again until the answer is true, and return it; fail after the deadline."""
     deadline = time.monotonic() + deadline_s
     while not (answer := condition()):
