@@ -7,7 +7,7 @@ loop and answered once at its end.
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -79,8 +79,9 @@ class LeaderFetches:
         ports: LeaderFetchPorts,
         machine: str,
         partition_max_bytes: int,
-        send: Callable[[bytes, FetchAnswer], None],
+        send: Callable[[bytes, FetchAnswer], bool],
     ) -> None:
+        """`send` says whether the answer is on its way to that identity."""
         self._ports = ports
         self._machine = machine
         self._partition_max_bytes = partition_max_bytes
@@ -110,7 +111,7 @@ class LeaderFetches:
 
     def on_appended(self, partition: TopicPartition) -> None:
         """New data for this partition: at the end of a turn, once per partition."""
-        for follower in self._watchers.get(partition, ()):
+        for follower in list(self._watchers.get(partition, ())):
             session = self._sessions[follower]
             if partition in session.told:
                 continue  # the position that is about to come decides
@@ -126,13 +127,25 @@ class LeaderFetches:
         for follower in self._watchers.get(partition, ()):
             self._sessions[follower].behind.add(partition)
 
+    def ask_for_positions(self, partition: TopicPartition, followers: Collection[BrokerId]) -> None:
+        """Have these followers report where they are, also where they have every record.
+
+        Whether one may join the ISR is decided when it reports, and may have been too early.
+        """
+        for follower in self._watchers.get(partition, set()).intersection(followers):
+            session = self._sessions[follower]
+            if partition not in session.told:
+                session.ready[partition] = None
+                if session.parked_until_ms is not None:
+                    self._answer(session)
+
     def on_role_changed(self, partition: TopicPartition) -> None:
         """We lead it no more, or anew: its followers learn that at once."""
         self.on_appended(partition)
 
     def on_tick(self, now_ms: int) -> None:
         """Answer the requests that have waited long enough; tell high watermarks now and then."""
-        for session in self._sessions.values():
+        for session in list(self._sessions.values()):
             if session.behind and session.tell_watermarks_at_ms <= now_ms:
                 session.tell_watermarks_at_ms = now_ms + _WATERMARKS_PERIOD_MS
                 session.ready.update(dict.fromkeys(session.behind - session.told))
@@ -153,10 +166,11 @@ class LeaderFetches:
             return session
         if known is None or known.session != fetch.session:
             return None
+        if known.identity != identity:
+            return None  # it has connected again: an answer of ours may have been lost
         if fetch.sequence != known.sequence + 1:
             return None
         known.sequence = fetch.sequence
-        known.identity = identity
         return known
 
     def _take_position(self, session: _Session, position: FetchPosition, now_ms: int) -> None:
@@ -199,12 +213,14 @@ class LeaderFetches:
             del session.ready[partition_id]
             session.told.add(partition_id)
             session.behind.discard(partition_id)
-            answer = self._answer_partition(session, session.positions[partition_id], budget)
-            if answer.records is not None:
-                records = answer.records
+            fetched = self._answer_partition(session, session.positions[partition_id], budget)
+            if fetched.records is not None:
+                records = fetched.records
                 budget -= records.size_bytes if isinstance(records, FileSource) else len(records)
-            answers.append(answer)
-        self._send(session.identity, FetchAnswer(session.session, session.sequence, 0, answers))
+            answers.append(fetched)
+        answer = FetchAnswer(session.session, session.sequence, 0, answers)
+        if not self._send(session.identity, answer):
+            self._drop(session)  # what it was told is lost: it must begin again
 
     def _answer_partition(
         self, session: _Session, position: FetchPosition, budget: int

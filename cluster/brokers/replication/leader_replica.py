@@ -4,7 +4,7 @@ Sources: Kafka design section 4.7 (replication), KIP-497 (the leader proposes an
 the largest set that may be in force until the controller has answered).
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -23,8 +23,6 @@ class FollowerProgress:
     """When it last had everything that the leader had at that time."""
     last_fetch_ms: int = 0
     leader_log_end_at_last_fetch: Offset = Offset(-1)
-    waits_to_join: bool = False
-    """Its last fetch had all that the ISR asks for, when no other ISR could be proposed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,34 +110,26 @@ class LeaderReplica:
         progress.last_fetch_ms = now_ms
         progress.leader_log_end_at_last_fetch = self._log_end_offset
         progress.log_end_offset = fetch_offset
-        return self._raise_high_watermark(), self._propose_expansion(follower, progress, now_ms)
+        return self._raise_high_watermark(), self._propose_expansion(follower, fetch_offset, now_ms)
 
-    def on_tick(
-        self, now_ms: int, lag_time_max_ms: int, live: Collection[BrokerId]
-    ) -> IsrProposal | None:
-        """The ISR without followers that have trailed longer than `replica.lag.time.max.ms`, and
-        with those that wait to join: with nothing to fetch they do not report again.
+    @property
+    def outsiders(self) -> set[BrokerId]:
+        """The followers that are not in the ISR."""
+        return self._followers.keys() - self.isr
+
+    def on_tick(self, now_ms: int, lag_time_max_ms: int) -> IsrProposal | None:
+        """The ISR without followers that have trailed longer than `replica.lag.time.max.ms`.
 
         Also the present one, where an earlier proposal was not answered: then one of both is taken.
-        `live` are the brokers that are registered, as far as we know.
         """
         if self._in_flight is not None:
             return None
-        kept = [
+        kept = tuple(
             broker
             for broker in self.isr
             if broker == self._local_id or not self._is_lagging(broker, now_ms, lag_time_max_ms)
-        ]
-        if now_ms >= self._propose_again_ms:
-            kept += [
-                broker
-                for broker, progress in self._followers.items()
-                if progress.waits_to_join
-                and broker in live
-                and self._may_join(broker, progress.log_end_offset)
-            ]
-        isr = tuple(kept)
-        return self._propose(isr) if isr != self.isr or self._unsettled else None
+        )
+        return self._propose(kept) if kept != self.isr or self._unsettled else None
 
     def on_isr_committed(self, isr: Iterable[BrokerId], partition_epoch: PartitionEpoch) -> bool:
         """The controller has written an ISR; whether the high watermark moved with it.
@@ -176,23 +166,17 @@ class LeaderReplica:
         )
 
     def _propose_expansion(
-        self, follower: BrokerId, progress: FollowerProgress, now_ms: int
+        self, follower: BrokerId, fetch_offset: Offset, now_ms: int
     ) -> IsrProposal | None:
-        progress.waits_to_join = self._may_join(follower, progress.log_end_offset)
         if (
-            not progress.waits_to_join
+            follower in self.isr
             or self._in_flight is not None
             or now_ms < self._propose_again_ms
+            or fetch_offset < self.high_watermark
+            or fetch_offset < self.epoch_start_offset
         ):
             return None
         return self._propose((*self.isr, follower))
-
-    def _may_join(self, follower: BrokerId, log_end_offset: Offset) -> bool:
-        return (
-            follower not in self.isr
-            and log_end_offset >= self.high_watermark
-            and log_end_offset >= self.epoch_start_offset
-        )
 
     def _propose(self, isr: tuple[BrokerId, ...]) -> IsrProposal:
         self._in_flight = IsrProposal(isr, self.leader_epoch, self.partition_epoch)

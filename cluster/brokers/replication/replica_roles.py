@@ -57,7 +57,6 @@ class ReplicaRoles:
         self._followed: dict[TopicPartition, str] = {}
         """Replication endpoint of the leader, by partition that we follow."""
         self._is_flush_deferred = False
-        self._live: frozenset[BrokerId] = frozenset()
 
     def use_link(self, link: FollowerPorts) -> None:
         """The replication link, once it exists (it needs this object as its ports)."""
@@ -95,7 +94,6 @@ class ReplicaRoles:
 
     def on_brokers_changed(self, brokers: Mapping[BrokerId, BrokerRegistration]) -> None:
         """A leader that restarted has another endpoint, even if it leads on in its epoch."""
-        self._live = frozenset(brokers)
         for partition_id in list(self._followed):
             partition = self._table.find(partition_id)
             if partition is not None:
@@ -159,10 +157,13 @@ class ReplicaRoles:
         self._flush_later()
 
     def on_tick(self, now_ms: int) -> None:
-        """Find the followers that trail for too long, and those that wait to join."""
+        """Find the followers that trail for too long, and those that may be in sync again."""
         for partition in self._table:
-            if partition.leader is not None:
-                proposal = partition.leader.on_tick(now_ms, self._lag_time_max_ms, self._live)
+            leader = partition.leader
+            if leader is not None:
+                if self._link is not None and len(leader.isr) <= len(leader.followers):
+                    self._link.leader_side.ask_for_positions(partition.id, leader.outsiders)
+                proposal = leader.on_tick(now_ms, self._lag_time_max_ms)
                 if proposal is not None:
                     log.info("%s: proposing the ISR %s", partition.id, list(proposal.isr))
                     self._propose(partition.id, proposal)

@@ -138,9 +138,9 @@ class ReplicationLink:
             return
         self.leader_side.on_fetch(identity, fetch, self._loop.now_ms)
 
-    def _send_answer(self, identity: bytes, answer: FetchAnswer) -> None:
+    def _send_answer(self, identity: bytes, answer: FetchAnswer) -> bool:
         self.sent_bytes += _records_bytes(answer)
-        self._router.send(identity, encode_answer(answer))
+        return self._router.send(identity, encode_answer(answer))
 
     def _on_answer(self, leader: BrokerId, frames: list[bytes]) -> None:
         fetcher = self._fetchers.get(leader)

@@ -61,14 +61,13 @@ class Dialogue:
     def __init__(self, directory: Path, *, by_file: bool) -> None:
         self.directory = directory
         self.now_ms = 0
+        self.is_leader_cut_off = False
         self.leading: dict[TopicPartition, Partition] = {}
         self.following: dict[TopicPartition, Partition] = {}
         self.to_leader: deque[FollowerFetch] = deque()
         self.to_follower: deque[FetchAnswer] = deque()
         self.files = SegmentFiles()
-        self.leader_side = LeaderFetches(
-            self, "here", 1000, lambda _, answer: self.to_follower.append(answer)
-        )
+        self.leader_side = LeaderFetches(self, "here", 1000, self._send_answer)
         self.by_file = by_file
         self.restart_follower()
 
@@ -152,6 +151,12 @@ class Dialogue:
         self.files.close()
         for partition in [*self.leading.values(), *self.following.values()]:
             partition.log.close(flush=False)
+
+    def _send_answer(self, _identity: bytes, answer: FetchAnswer) -> bool:
+        if self.is_leader_cut_off:
+            return False
+        self.to_follower.append(answer)
+        return True
 
     def _send(self, fetch: FollowerFetch) -> bool:
         self.to_leader.append(fetch)
@@ -281,4 +286,113 @@ def test_restarted_follower_that_lacks_only_the_high_watermark_is_told(tmp_path:
     talk.run_until_quiet()
 
     assert following.high_watermark == 1
+    talk.close()
+
+
+def in_step(talk: Dialogue) -> bool:
+    """Everything the leader has is with the follower, and known to be."""
+    return all(
+        contents(following) == contents(talk.leading[partition_id])
+        and talk.leading[partition_id].high_watermark
+        == talk.leading[partition_id].log.log_end_offset
+        for partition_id, following in talk.following.items()
+    )
+
+
+def test_lost_answer_is_noticed_when_the_next_request_comes_over_another_connection(
+    tmp_path: Path,
+) -> None:
+    talk = Dialogue(tmp_path, by_file=False)
+    for number in (0, 1):
+        talk.lead(number)
+    talk.follow(0)
+    talk.run_until_quiet()
+    talk.append(0)
+    talk.to_follower.clear()  # the connection broke with the records on their way
+    talk.follow(1)
+    talk.leader_side.on_fetch(b"the next connection", talk.to_leader.popleft(), talk.now_ms)
+    talk.follower_receives()
+    talk.pass_time(RETRY_MS)
+    talk.run_until_quiet()
+    assert in_step(talk)
+    talk.close()
+
+
+def test_answer_that_cannot_be_sent_ends_the_session(tmp_path: Path) -> None:
+    talk = Dialogue(tmp_path, by_file=False)
+    talk.lead(0)
+    talk.follow(0)
+    talk.run_until_quiet()
+    talk.is_leader_cut_off = True
+    talk.append(0)
+    talk.is_leader_cut_off = False
+    talk.append(0)
+    assert not talk.to_follower  # the session is over, so there is nothing to answer
+    talk.pass_time(MAX_WAIT_MS + 2_001)
+    talk.run_until_quiet()
+    assert in_step(talk)
+    talk.close()
+
+
+def test_lost_request_is_asked_again(tmp_path: Path) -> None:
+    talk = Dialogue(tmp_path, by_file=True)
+    talk.lead(0)
+    talk.follow(0)
+    talk.to_leader.clear()
+    talk.append(0)
+    talk.pass_time(MAX_WAIT_MS + 1_999)
+    assert not talk.to_leader
+    talk.pass_time(2)
+    talk.run_until_quiet()
+    assert in_step(talk)
+    talk.close()
+
+
+def test_late_answer_to_a_session_that_was_given_up_is_nothing(tmp_path: Path) -> None:
+    talk = Dialogue(tmp_path, by_file=False)
+    talk.lead(0)
+    talk.append(0)
+    talk.follow(0)
+    talk.leader_receives()
+    late = talk.to_follower.popleft()
+    talk.pass_time(MAX_WAIT_MS + 2_001)
+    talk.run_until_quiet()
+    assert in_step(talk)
+    before = contents(talk.following[TopicPartition("orders", 0)])
+    talk.fetcher.on_answer(late, talk.now_ms, talk.now_ms)
+    assert contents(talk.following[TopicPartition("orders", 0)]) == before
+    talk.close()
+
+
+def test_level_follower_reports_again_when_it_is_asked_to(tmp_path: Path) -> None:
+    talk = Dialogue(tmp_path, by_file=False)
+    talk.lead(0)
+    talk.append(0)
+    talk.follow(0)
+    talk.run_until_quiet()
+    partition = TopicPartition("orders", 0)
+    talk.leader_side.ask_for_positions(partition, [BrokerId(9)])
+    assert not talk.to_follower
+    talk.leader_side.ask_for_positions(partition, [FOLLOWER])
+    talk.leader_side.ask_for_positions(partition, [FOLLOWER])  # it is about to report
+    assert len(talk.to_follower) == 1
+    talk.follower_receives()
+    (fetch,) = talk.to_leader
+    assert [(one.topic, one.fetch_offset) for one in fetch.partitions] == [("orders", 1)]
+    talk.close()
+
+
+def test_fetch_of_a_session_that_the_leader_does_not_know_begins_another(tmp_path: Path) -> None:
+    talk = Dialogue(tmp_path, by_file=False)
+    talk.lead(0)
+    talk.follow(0)
+    talk.run_until_quiet()
+    talk.leader_side._sessions.clear()  # the leader restarted on the same port
+    talk.leader_side._watchers.clear()
+    talk.append(0)
+    talk.pass_time(MAX_WAIT_MS + 2_001)
+    talk.run_until_quiet()
+    talk.pass_time(RETRY_MS)
+    talk.run_until_quiet()
+    assert in_step(talk)
     talk.close()

@@ -1,7 +1,5 @@
 """What a leader makes of its followers' fetches: high watermark, in-sync set, proposals."""
 
-from collections.abc import Collection
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -41,10 +39,8 @@ def committed(leader: LeaderReplica, *isr: int, epoch: int) -> bool:
     return leader.on_isr_committed(map(BrokerId, isr), PartitionEpoch(epoch))
 
 
-def tick(
-    leader: LeaderReplica, now_ms: int, live: Collection[BrokerId] = (ONE, TWO, THREE)
-) -> IsrProposal | None:
-    return leader.on_tick(now_ms, LAG_MS, live)
+def tick(leader: LeaderReplica, now_ms: int) -> IsrProposal | None:
+    return leader.on_tick(now_ms, LAG_MS)
 
 
 # High watermark
@@ -135,7 +131,7 @@ def test_a_newcomer_whose_proposal_was_not_answered_goes_on_counting():
     fetch(leader, 2, 20)
     assert leader.high_watermark == 10  # broker 3 may be in sync for all we know
     again = tick(leader, 1)
-    assert again.isr == (1, 2, 3)
+    assert again.isr == (1, 2)
     assert again.partition_epoch == 7
     assert committed(leader, 1, 2, epoch=8) is True
     assert leader.high_watermark == 20
@@ -186,28 +182,6 @@ def test_after_a_refusal_there_is_a_pause():
     leader.on_proposal_refused(proposal, 100)
     assert fetch(leader, 2, 10, now_ms=599) is None
     assert fetch(leader, 2, 10, now_ms=600) is not None
-
-
-def test_a_follower_that_could_not_be_proposed_is_proposed_later_without_another_fetch():
-    leader = a_leader(isr=(1,), end=10)
-    first = fetch(leader, 2, 10)
-    assert fetch(leader, 3, 10) is None  # waits for the answer to the first proposal
-    leader.on_proposal_refused(first, 0)
-    assert tick(leader, 499) is None
-    assert tick(leader, 500, live=(ONE, TWO)).isr == (1, 2)
-    committed(leader, 1, 2, epoch=8)
-    assert tick(leader, 501, live=(ONE, TWO)) is None  # nobody proposes who is not there
-    assert tick(leader, 502).isr == (1, 2, 3)
-
-
-def test_a_follower_that_fell_back_while_it_waited_is_not_proposed():
-    leader = a_leader(isr=(1,), end=10)
-    fetch(leader, 2, 10)
-    fetch(leader, 3, 10)
-    committed(leader, 1, 2, epoch=8)
-    append(leader, 20)
-    fetch(leader, 2, 20)
-    assert tick(leader, 1) is None
 
 
 def test_an_answer_to_an_earlier_proposal_is_nothing_to_a_later_one():
