@@ -1,0 +1,179 @@
+"""What must hold after every event, and at the end of a simulation."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from cluster.brokers.replication.partition import Partition
+from cluster.coordinator.registry import paths, znodes
+from cluster.coordinator.registry.znodes import PartitionStateRecord
+from cluster.model.ids import Offset, TopicPartition
+from cluster.records.batch import batches_of
+from cluster.records.reader import read_records
+
+if TYPE_CHECKING:
+    from tests.simulation.broker import SimulatedBroker
+    from tests.simulation.cluster import SimulatedCluster
+
+
+class Acked(NamedTuple):
+    """A record that a producer with acks=all was promised."""
+
+    partition: TopicPartition
+    offset: int
+    value: bytes
+
+
+class Checks:
+    """Remembers what was seen, to find out whether it changes.
+
+    - One broker leads a partition in one leader epoch.
+    - A leader's high watermark never falls within its epoch and life, and never passes its own log
+      end nor that of a member of the in-sync set in the registry.
+    - Whatever lies below any replica's high watermark is the same bytes everywhere, for ever.
+    - At the end every record that was acknowledged to a producer with acks=all is there.
+    """
+
+    def __init__(self, cluster: "SimulatedCluster") -> None:
+        self._cluster = cluster
+        self._leaders: dict[tuple[TopicPartition, int], int] = {}
+        self._high_watermarks: dict[tuple[TopicPartition, int, int], int] = {}
+        self._seen: dict[tuple[int, int, TopicPartition], int] = {}
+        """High watermark at the last look, by broker, life and partition."""
+        self._committed: dict[TopicPartition, dict[int, bytes]] = {}
+        self._committed_end: dict[TopicPartition, int] = {}
+        self.acked: list[Acked] = []
+        self.members_may_lack_records = False
+        """Where a broker lost its unflushed tail, the registry still counts it as in sync."""
+
+    def after_event(self) -> None:
+        for broker in self._cluster.brokers.values():
+            if broker.node.is_alive:
+                for partition in broker.table:
+                    self._look_at(broker, partition)
+
+    def _look_at(self, broker: "SimulatedBroker", partition: Partition) -> None:
+        high_watermark = partition.high_watermark
+        key = (int(broker.id), broker.node.life, partition.id)
+        before = self._seen.get(key)
+        if partition.leader is not None:
+            self._look_at_leader(broker, partition, high_watermark, before)
+        if high_watermark != before:
+            self._seen[key] = high_watermark
+            assert high_watermark <= partition.log.log_end_offset
+            self._check_committed(partition, Offset(before or 0), high_watermark)
+
+    def _look_at_leader(
+        self,
+        broker: "SimulatedBroker",
+        partition: Partition,
+        high_watermark: int,
+        before: int | None,
+    ) -> None:
+        epoch = (partition.id, int(partition.leader_epoch))
+        leader = self._leaders.setdefault(epoch, broker.id)
+        assert leader == broker.id, f"{leader} and {broker.id} lead {partition.id} in {epoch[1]}"
+        life = (*epoch, broker.node.life)  # it begins with its checkpoint again
+        known = self._high_watermarks.get(life, 0)
+        assert high_watermark >= known, (
+            f"{partition.id}: high watermark of epoch {epoch[1]} fell {known} -> {high_watermark}"
+        )
+        self._high_watermarks[life] = high_watermark
+        if high_watermark == before or self.members_may_lack_records:
+            return
+        state = self._cluster.registered_state(partition.id)
+        if state is None or state.leader_epoch != partition.leader_epoch:
+            return
+        for member in state.isr:
+            replica = self._cluster.brokers[member].table.find(partition.id)
+            end = 0 if replica is None else replica.log.log_end_offset
+            assert high_watermark <= end, (
+                f"{partition.id}: high watermark {high_watermark} of broker {broker.id}, but broker"
+                f" {member} of the ISR {list(state.isr)} has only {end}"
+            )
+
+    def _check_committed(self, partition: Partition, first: Offset, end: Offset) -> None:
+        committed = self._committed.setdefault(partition.id, {})
+        for base_offset, last_offset, batch in batches_between(partition, first, end):
+            known = committed.get(base_offset)
+            if known is None:
+                assert base_offset == self._committed_end.get(partition.id, 0), (
+                    f"{partition.id}: offset {base_offset} was committed with other batches before"
+                )
+                committed[base_offset] = batch
+                self._committed_end[partition.id] = last_offset + 1
+            else:
+                assert known == batch, f"{partition.id}: another batch at offset {base_offset}"
+
+    # At the end
+
+    def everything_is_in_sync(self) -> bool:
+        """All replicas are in every ISR, have everything, and know that it is committed."""
+        cluster = self._cluster
+        for partition_id, replicas in cluster.assignment.items():
+            state = cluster.registered_state(partition_id)
+            if state is None or set(state.isr) != set(replicas) or state.leader < 0:
+                return False
+            leader = cluster.brokers[state.leader].table.find(partition_id)
+            if leader is None or leader.leader is None:
+                return False
+            end = leader.log.log_end_offset
+            for number in replicas:
+                replica = cluster.brokers[number].table.find(partition_id)
+                if replica is None or replica.log.log_end_offset != end:
+                    return False
+                if replica.high_watermark != end or replica.leader_epoch != state.leader_epoch:
+                    return False
+        return True
+
+    def at_the_end(self) -> None:
+        cluster = self._cluster
+        for partition_id, replicas in cluster.assignment.items():
+            contents = {
+                number: _all_bytes(cluster.brokers[number].table.find(partition_id))
+                for number in replicas
+            }
+            assert len(set(contents.values())) == 1, f"{partition_id}: replicas differ"
+        for partition_id in cluster.assignment:
+            state = cluster.registered_state(partition_id)
+            assert state is not None
+            leader = cluster.brokers[state.leader].table.find(partition_id)
+            assert leader is not None
+            values = {
+                record.offset: bytes(record.value or b"")
+                for _, _, batch in batches_between(leader, Offset(0), leader.log.log_end_offset)
+                for record in read_records(memoryview(batch))
+            }
+            for acked in self.acked:
+                if acked.partition == partition_id:
+                    assert values.get(acked.offset) == acked.value, (
+                        f"{partition_id}: the acknowledged record {acked.value!r} at"
+                        f" {acked.offset} is {values.get(acked.offset)!r}"
+                    )
+
+
+def batches_between(
+    partition: Partition, first: Offset, end: Offset
+) -> Iterator[tuple[int, int, bytes]]:
+    """(base offset, last offset, bytes) of the batches of a replica in [first, end)."""
+    offset = max(first, partition.log.log_start_offset)
+    while offset < end:
+        part = partition.log.read(offset, 1 << 20, upper_offset=end, at_least_one_batch=True)
+        for header, batch in batches_of(part.view()):
+            yield header.base_offset, header.last_offset, bytes(batch)
+        assert part.next_offset > offset
+        offset = part.next_offset
+
+
+def _all_bytes(partition: Partition | None) -> bytes:
+    assert partition is not None
+    return b"".join(
+        batch for _, _, batch in batches_between(partition, Offset(0), partition.log.log_end_offset)
+    )
+
+
+def decode_state(document: bytes) -> PartitionStateRecord:
+    return znodes.decode_partition_state(document)
+
+
+def state_path(partition: TopicPartition) -> str:
+    return paths.partition_state(partition)

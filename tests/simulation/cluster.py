@@ -1,0 +1,333 @@
+"""A whole cluster in one thread: brokers, registry, producers, and the faults that befall them."""
+
+import logging
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from types import TracebackType
+from typing import Any, Self
+from unittest.mock import patch
+
+from cluster.brokers.replication import replication_link
+from cluster.coordinator.controller import control_link, registry_store
+from cluster.coordinator.controller.topic_plans import NewTopic
+from cluster.coordinator.registry import paths, znodes
+from cluster.coordinator.registry.znodes import PartitionStateRecord, TopicAssignment
+from cluster.model.errors import UserError
+from cluster.model.ids import BrokerId, TopicPartition
+from cluster.records.builder import NewRecord, build_batch
+from tests.simulation.broker import SimulatedBroker
+from tests.simulation.checks import Acked, Checks, decode_state, state_path
+from tests.simulation.registry import REGISTRY, SESSION_TIMEOUT_MS
+from tests.simulation.world import SimulatedDealer, SimulatedRouter, TraceHandler, World, log
+from tests.support.fake_registry import FakeClient, FakeTree
+
+QUIET_LIMIT_MS = 90_000
+
+
+class SimulatedCluster:
+    """Everything that happens follows from the seed and from the calls of a test."""
+
+    def __init__(
+        self,
+        seed: int,
+        directory: Path,
+        *,
+        broker_count: int = 3,
+        min_insync_replicas: int = 2,
+        by_file: bool = False,
+    ) -> None:
+        self.world = World(seed)
+        self.random = Random(seed + 1)
+        self.tree = FakeTree()
+        self._trace = TraceHandler(self.world)
+        self.directory = directory
+        self.brokers: dict[int, SimulatedBroker] = {}
+        self._assignments: dict[bytes, TopicAssignment] = {}
+        self.checks = Checks(self)
+        self.refused_count = 0
+        self._is_healed = False
+        self._settings: dict[str, Any] = {
+            "min_insync_replicas": min_insync_replicas,
+            "by_file": by_file,
+        }
+        self._lives = dict.fromkeys(range(broker_count), 0)
+        self._value_count = 0
+        self._patches = [
+            patch.object(module, name, stand_in)
+            for module in (replication_link, control_link)
+            for name, stand_in in (("Router", SimulatedRouter), ("Dealer", SimulatedDealer))
+        ]
+        registry: Any = FakeClient(self.tree)
+        registry_store.prepare_paths(registry)
+
+    def __enter__(self) -> Self:
+        for one in self._patches:
+            one.start()
+        log.addHandler(self._trace)
+        log.setLevel(logging.INFO)
+        log.propagate = False
+        for number in self._lives:
+            self.start(number)
+        self.world.after_each = self.checks.after_event
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        for one in self._patches:
+            one.stop()
+        log.removeHandler(self._trace)
+        log.propagate = True
+        log.setLevel(logging.NOTSET)
+        for broker in self.brokers.values():
+            if broker.node.is_alive:
+                broker.die()
+
+    # Brokers
+
+    def start(self, number: int) -> None:
+        """Start a broker that is not alive; tried again while its former life is registered."""
+        known = self.brokers.get(number)
+        if known is not None and known.node.is_alive:
+            return
+        self._lives[number] += 1
+        self.world.join(number, REGISTRY)
+        broker = SimulatedBroker(
+            self.world,
+            self.tree,
+            number,
+            self._lives[number],
+            self.directory / str(number),
+            **self._settings,
+        )
+        self.world.note(f"broker {number} starts, life {self._lives[number]}")
+        self.brokers[number] = broker
+        try:
+            broker.start()
+        except UserError:
+            broker.die()
+            self.world.after(300, lambda: self.start(number))
+
+    def crash(self, number: int, *, noticed: bool = True) -> None:
+        """kill -9; `noticed`: a supervisor ends the session at once, else it times out."""
+        broker = self.brokers[number]
+        if not broker.node.is_alive:
+            return
+        self.world.note(f"broker {number} crashes" + ("" if noticed else " unnoticed"))
+        broker.die()
+        delay_ms = self.random.randrange(5, 50) if noticed else SESSION_TIMEOUT_MS
+        self.world.after(delay_ms, broker.session.client.expire)
+
+    def lose_unflushed_tail(self, number: int) -> None:
+        """Of a broker that is down: a part of what it had written but not synced is gone."""
+        for partition in self.brokers[number].table:
+            log = partition.log
+            flushed, end = log.recovery_point, log.log_end_offset
+            if flushed == end:
+                continue
+            kept = self.random.randrange(flushed, end + 1)
+            self.world.note(f"broker {number} loses {partition.id} from {kept} to {end}")
+            for segment in reversed(log.segments):
+                if segment.base_offset >= kept and segment.base_offset > 0:
+                    segment.file.path.unlink()
+                    continue
+                position = segment.locate(kept)
+                with segment.file.path.open("r+b") as file:
+                    file.truncate(position)
+                break
+
+    def stop_cleanly(self, number: int) -> None:
+        """Controlled shutdown."""
+        self.world.note(f"broker {number} is asked to stop")
+
+        def on_stopped() -> None:
+            self.world.note(f"broker {number} has stopped")
+            if self._is_healed:
+                self.world.after(100, lambda: self.start(number))
+
+        self.brokers[number].stop_cleanly(on_stopped)
+
+    def pause(self, number: int) -> None:
+        """SIGSTOP: nothing runs, and nothing is answered; the session goes on being refreshed by
+        nobody.
+        """
+        broker = self.brokers[number]
+        if broker.is_up:
+            self.world.note(f"broker {number} is paused")
+            broker.node.is_paused = True
+            broker.session.cut_off()
+
+    def resume(self, number: int) -> None:
+        """SIGCONT: it goes on where it was, believing what it believed."""
+        broker = self.brokers[number]
+        if broker.node.is_alive and broker.node.is_paused:
+            self.world.note(f"broker {number} resumes")
+            broker.node.resume()
+            if broker.node.is_alive:
+                broker.session.reach_again()
+
+    def cut_from_registry(self, number: int) -> None:
+        """Only the registry is out of reach; peers and clients are not."""
+        broker = self.brokers[number]
+        if broker.is_up and not broker.session.is_cut_off:
+            self.world.note(f"broker {number} is cut off from the registry")
+            broker.session.cut_off()
+
+    def reach_registry(self, number: int) -> None:
+        broker = self.brokers[number]
+        if broker.node.is_alive and broker.session.is_cut_off and not broker.node.is_paused:
+            self.world.note(f"broker {number} reaches the registry")
+            broker.session.reach_again()
+
+    def separate(self, first: int, second: int) -> None:
+        """Two brokers do not hear of each other."""
+        self.world.note(f"brokers {first} and {second} are apart")
+        self.world.separate(first, second)
+
+    def join(self, first: int, second: int) -> None:
+        self.world.note(f"brokers {first} and {second} reach each other")
+        self.world.join(first, second)
+
+    # Topics and records
+
+    @property
+    def controller(self) -> SimulatedBroker | None:
+        """Whoever is up and believes to be the controller, in the highest epoch."""
+        active = [b for b in self.brokers.values() if b.is_up and b.driver._controller is not None]
+        return max(active, key=lambda b: b.driver._controller.epoch, default=None)  # type: ignore[union-attr]
+
+    def create_topic(self, name: str, partition_count: int, replication_factor: int) -> bool:
+        """Ask the controller, and wait for its answer; whether it says that it has."""
+        self.world.run_until(lambda: self.controller is not None, QUIET_LIMIT_MS)
+        controller = self.controller
+        assert controller is not None
+        outcomes: list[Any] = []
+
+        def create() -> None:
+            controller.requests.create_topics(
+                [NewTopic(name, partition_count, replication_factor)],
+                validate_only=False,
+                timeout_ms=1_000,
+                on_done=lambda outcomes_by_name, planned: outcomes.append(planned.get(name)),
+            )
+
+        controller.node.run(create)
+        self.world.run_until(lambda: bool(outcomes), 10_000)
+        return bool(outcomes) and outcomes[0] is not None
+
+    @property
+    def assignment(self) -> dict[TopicPartition, tuple[BrokerId, ...]]:
+        """Every partition of the registry and its replicas."""
+        found = {}
+        for name in self.tree.children(paths.TOPICS):
+            document = self.tree.nodes[paths.topic(name)].document
+            if document not in self._assignments:
+                self._assignments[document] = znodes.decode_topic(document)
+            for number, replicas in self._assignments[document].replicas.items():
+                found[TopicPartition(name, number)] = replicas
+        return found
+
+    def registered_state(self, partition: TopicPartition) -> PartitionStateRecord | None:
+        """What the registry holds of a partition."""
+        node = self.tree.nodes.get(state_path(partition))
+        return None if node is None else decode_state(node.document)
+
+    def produce(
+        self,
+        partition: TopicPartition,
+        *,
+        acks: int = -1,
+        record_count: int = 1,
+        to: int | None = None,
+    ) -> None:
+        """Send a batch to the broker that some broker's metadata names as leader, or to `to`."""
+        target = self._believed_leader(partition) if to is None else to
+        if target is None:
+            return
+        first = self._value_count
+        self._value_count += record_count
+        values = [b"value %d " % n + b"x" * (n % 50) for n in range(first, first + record_count)]
+        batch = bytes(
+            build_batch([NewRecord(value, None, self.world.wall_ms()) for value in values])
+        )
+
+        def on_answer(result: Any) -> None:
+            if result.error_code != 0:
+                self.refused_count += 1
+            elif acks == -1:
+                self.checks.acked += [
+                    Acked(partition, result.base_offset + index, value)
+                    for index, value in enumerate(values)
+                ]
+
+        def arrive() -> None:
+            self.brokers[target].produce(partition, batch, acks, on_answer)
+
+        self.world.after(self.world.delay_ms(), arrive)
+
+    def _believed_leader(self, partition: TopicPartition) -> int | None:
+        asked = [broker for broker in self.brokers.values() if broker.is_up]
+        if not asked:
+            return None
+        state = self.random.choice(asked).metadata.partition(partition)
+        return state.leader if state is not None and state.has_leader else None
+
+    def log_end(self, number: int, partition: TopicPartition) -> int:
+        replica = self.brokers[number].table.find(partition)
+        assert replica is not None
+        return replica.log.log_end_offset
+
+    def leader(self, partition: TopicPartition) -> BrokerId:
+        """As the registry has it."""
+        state = self.registered_state(partition)
+        assert state is not None
+        return state.leader
+
+    # The end of all faults
+
+    def heal(self) -> None:
+        """Everybody is up and reaches everybody."""
+        self.world.note("everything heals")
+        self._is_healed = True
+        for first in self.brokers:
+            for second in self.brokers:
+                if first < second and self.world.is_apart(first, second):
+                    self.join(first, second)
+        for number in list(self.brokers):
+            self.resume(number)
+            self.reach_registry(number)
+            with suppress(KeyError):
+                self.start(number)
+
+    def settle(self, limit_ms: int = QUIET_LIMIT_MS) -> None:
+        """Everything gets in sync again, and nothing that was promised is missing."""
+        in_sync = self.world.run_until(self.checks.everything_is_in_sync, limit_ms)
+        assert in_sync, "not everything is in sync again: " + self.describe()
+        self.checks.at_the_end()
+
+    def describe(self, partitions: Iterable[TopicPartition] | None = None) -> str:
+        lines = []
+        for partition_id in partitions or self.assignment:
+            lines.append(f"{partition_id} registry: {self.registered_state(partition_id)}")
+            for number, broker in self.brokers.items():
+                replica = broker.table.find(partition_id)
+                if replica is not None:
+                    lines.append(
+                        f"  broker {number} alive={broker.node.is_alive}"
+                        f" leader={replica.leader_id} epoch={replica.leader_epoch}"
+                        f" end={replica.log.log_end_offset} hw={replica.high_watermark}"
+                        f" leads={replica.leader is not None}"
+                        + (
+                            f" isr={replica.leader.isr} pending={replica.leader.pending_isr}"
+                            if replica.leader
+                            else ""
+                        )
+                    )
+        controller = self.controller
+        lines.append(f"controller: {None if controller is None else controller.id}")
+        return "\n".join(lines)

@@ -1,0 +1,112 @@
+"""Random histories: producers at work while everything that may go wrong goes wrong."""
+
+from collections.abc import Callable
+
+from tests.simulation.cluster import SimulatedCluster
+
+STEPS = 250
+
+
+class RandomHistory:
+    """Steps chosen by the cluster's dice; `run` ends with everything healed and checked."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self._cluster = cluster
+        self._random = cluster.random
+        self._actions: list[tuple[int, Callable[[], None]]] = [
+            (8, self._crash),
+            (12, self._restart),
+            (2, self._stop_cleanly),
+            (5, self._pause),
+            (8, self._resume),
+            (4, self._cut_from_registry),
+            (6, self._reach_registry),
+            (5, self._separate),
+            (8, self._join),
+            (6, self._break_connections),
+            (4, self._lose_registry_answer),
+            (4, self._flush),
+            (1, self._create_topic),
+        ]
+
+    def run(self, steps: int = STEPS) -> None:
+        """Topics, faults and records, then peace and the final checks."""
+        cluster = self._cluster
+        cluster.create_topic("orders", 2, len(cluster.brokers))
+        cluster.create_topic("bills", 1, 2)
+        for _ in range(steps):
+            self._produce()
+            if self._random.random() < 0.3:
+                self._any_action()()
+            cluster.world.run_for(self._random.choice([1, 3, 10, 30, 100, 300]))
+        cluster.heal()
+        cluster.settle()
+
+    def _any_action(self) -> Callable[[], None]:
+        weights = [weight for weight, _ in self._actions]
+        return self._random.choices([action for _, action in self._actions], weights)[0]
+
+    def _any_broker(self) -> int:
+        return self._random.choice(list(self._cluster.brokers))
+
+    def _produce(self) -> None:
+        for _ in range(self._random.randrange(4)):
+            self._cluster.produce(
+                self._random.choice(list(self._cluster.assignment)),
+                acks=self._random.choice([-1, -1, -1, 1]),
+                record_count=self._random.choice([1, 1, 3]),
+            )
+
+    def _crash(self) -> None:
+        self._cluster.crash(self._any_broker(), noticed=self._random.random() < 0.7)
+
+    def _restart(self) -> None:
+        self._cluster.start(self._any_broker())
+
+    def _stop_cleanly(self) -> None:
+        number = self._any_broker()
+        if self._cluster.brokers[number].is_up:
+            self._cluster.stop_cleanly(number)
+
+    def _pause(self) -> None:
+        self._cluster.pause(self._any_broker())
+
+    def _resume(self) -> None:
+        self._cluster.resume(self._any_broker())
+
+    def _cut_from_registry(self) -> None:
+        self._cluster.cut_from_registry(self._any_broker())
+
+    def _reach_registry(self) -> None:
+        self._cluster.reach_registry(self._any_broker())
+
+    def _pair(self) -> tuple[int, int]:
+        first, second = self._random.sample(list(self._cluster.brokers), 2)
+        return first, second
+
+    def _separate(self) -> None:
+        self._cluster.separate(*self._pair())
+
+    def _join(self) -> None:
+        self._cluster.join(*self._pair())
+
+    def _break_connections(self) -> None:
+        first, second = self._pair()
+        self._cluster.world.note(f"connections of {first} and {second} break")
+        self._cluster.world.break_connections(first, second)
+
+    def _lose_registry_answer(self) -> None:
+        number = self._any_broker()
+        self._cluster.world.note(f"the registry's next answer to {number} is lost")
+        self._cluster.brokers[number].session.answers_to_lose = 1
+
+    def _flush(self) -> None:
+        broker = self._cluster.brokers[self._any_broker()]
+        if broker.node.is_alive:
+            for partition in broker.table:
+                partition.log.flush()
+
+    def _create_topic(self) -> None:
+        cluster = self._cluster
+        if len(cluster.assignment) < 5 and cluster.controller is not None:
+            cluster.create_topic(f"topic{len(cluster.assignment)}", 1, 2)
