@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.network.socket_server import NetworkOptions
-from cluster.brokers.quotas.sampled_rate import WindowOptions
+from cluster.brokers.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.brokers.replication.follower_fetcher import FetchOptions
 from cluster.config import broker, topic
 from cluster.config.settings import Settings, topic_settings
@@ -43,6 +43,7 @@ def quota_windows(settings: Settings) -> WindowOptions:
     return WindowOptions(
         window_count=settings[broker.QUOTA_WINDOW_NUM],
         window_ms=settings[broker.QUOTA_WINDOW_SIZE_SECONDS] * 1_000,
+        credit=WindowCredit(settings[broker.QUOTA_WINDOW_CREDIT]),
     )
 
 

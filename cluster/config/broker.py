@@ -559,6 +559,13 @@ QUOTA_WINDOW_SIZE_SECONDS: Final = broker_setting(
     default=1,
     doc="Length of one such window.",
 )
+QUOTA_WINDOW_CREDIT: Final = broker_setting(
+    "milena.quota.window.credit",
+    choice("elapsed", "kafka"),
+    default="elapsed",
+    doc="What a client is credited with for the windows before its first use: nothing (elapsed), "
+    "or all of them as if they had been empty (kafka), to be used at once.",
+)
 
 # ------------------------------------------------------------------- metrics
 

@@ -116,9 +116,9 @@ class ClientQuotas:
         return self._table.resolve(kind, user, client_id) if client is None else client.resolved
 
     def max_value_in_window(self, kind: QuotaKind, user: str, client_id: str) -> float:
-        """What a client that was silent may use at once: a larger fetch could never be admitted."""
+        """The most that one fetch should take: a much larger one would never be admitted."""
         limit = self.resolve(kind, user, client_id).limit
-        return math.inf if limit is None else limit * self._options.burst_seconds
+        return math.inf if limit is None else limit * self._options.fetch_seconds
 
     def _resolve_again(self, now_ms: int) -> None:
         for client in self._clients.values():

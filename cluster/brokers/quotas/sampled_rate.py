@@ -1,35 +1,54 @@
-"""A rate over a row of small windows, with Kafka's arithmetic (`SampledStat`, `Rate`; QTA5).
+"""A rate over a row of small windows (QTA5, QTA7): Kafka's samples, two ways to divide them.
 
 A sample begins with the first value after the one before it is a window old, and counts until its
-last value is `window_count` windows old. The rate divides by the time since the oldest sample
-began, but at least by all windows except the present one plus the part of it that has passed: so
-a client that was silent may use what it did not use.
+last value is `window_count` windows old. Why there are two divisors: docs/decisions/005.
 """
 
 import math
 from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+_NEVER: Final = 1 << 62
+
+
+class WindowCredit(StrEnum):
+    """What the windows before a client's oldest sample are good for."""
+
+    ELAPSED = "elapsed"
+    """Nothing: the rate divides by the time since that sample began, at least by one window."""
+    KAFKA = "kafka"
+    """They were empty: it divides at least by all windows except the present one plus the part of
+    it that has passed (Kafka's `Rate`), so a client that was silent may use what it did not use."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowOptions:
-    """`quota.window.num` windows of `quota.window.size.seconds`."""
+    """`quota.window.num`, `quota.window.size.seconds` and `milena.quota.window.credit`."""
 
     window_count: int = 11
     window_ms: int = 1_000
+    credit: WindowCredit = WindowCredit.ELAPSED
 
     @property
-    def burst_seconds(self) -> float:
-        """For how many seconds' worth of its limit a client that was silent may send at once."""
-        return max(1, self.window_count - 1) * self.window_ms / 1_000
+    def fetch_seconds(self) -> float:
+        """How many seconds' worth of its limit a client may fetch at once.
+
+        Kafka: what it may use after a silence. Else a quarter of a window: a fetch waits until all
+        of it is admitted, so what is left unused grows with its size.
+        """
+        windows = 0.25 if self.credit is WindowCredit.ELAPSED else max(1, self.window_count - 1)
+        return windows * self.window_ms / 1_000
 
 
 class _Sample:
-    __slots__ = ("last_ms", "start_ms", "value")
+    __slots__ = ("has_begun", "last_ms", "start_ms", "value")
 
-    def __init__(self, now_ms: int) -> None:
-        self.reset(now_ms)
+    def __init__(self, now_ms: int, *, has_begun: bool) -> None:
+        self.reset(now_ms, has_begun=has_begun)
 
-    def reset(self, now_ms: int) -> None:
+    def reset(self, now_ms: int, *, has_begun: bool) -> None:
+        self.has_begun = has_begun
         self.start_ms = now_ms
         self.last_ms = now_ms
         self.value = 0.0
@@ -38,12 +57,14 @@ class _Sample:
 class SampledRate:
     """The recent rate of one budget. Its size is fixed: `window_count` + 1 samples.
 
-    Invariant: `total` is the sum of the samples, `_oldest_ms` the earliest of their starts, and
-    no sample is obsolete before `_obsolete_from_ms`.
+    Invariant: `total` is the sum of the samples, `_oldest_ms` the earliest start of those that
+    have begun, and no sample is obsolete before `_obsolete_from_ms`. To Kafka an empty sample has
+    begun as well, when it was made or the value in it became obsolete.
     """
 
     __slots__ = (
         "_current",
+        "_empty_has_begun",
         "_obsolete_from_ms",
         "_oldest_ms",
         "_options",
@@ -54,17 +75,19 @@ class SampledRate:
 
     def __init__(self, options: WindowOptions, now_ms: int) -> None:
         self._options = options
-        self._samples = [_Sample(now_ms)]
+        self._empty_has_begun = options.credit is WindowCredit.KAFKA
+        self._samples = [_Sample(now_ms, has_begun=self._empty_has_begun)]
         self._current = 0
-        self.total = 0.0
         self.last_ms = now_ms
-        self._oldest_ms = now_ms
-        self._obsolete_from_ms = now_ms + options.window_count * options.window_ms
+        self._summarise()
 
     def record(self, value: float, now_ms: int) -> None:
         """Count a value (negative to take one back) now; `now_ms` never goes back."""
         sample = self._samples[self._current]
-        if now_ms - sample.start_ms >= self._options.window_ms:
+        if not sample.has_begun:
+            sample.reset(now_ms, has_begun=True)
+            self._summarise()
+        elif now_ms - sample.start_ms >= self._options.window_ms:
             sample = self._advance(now_ms)
         sample.value += value
         sample.last_ms = now_ms
@@ -76,24 +99,25 @@ class SampledRate:
         # One more than the windows: the oldest may still overlap the measured time.
         self._current = (self._current + 1) % (self._options.window_count + 1)
         if self._current == len(samples):
-            samples.append(_Sample(now_ms))
+            samples.append(_Sample(now_ms, has_begun=True))
         else:
-            samples[self._current].reset(now_ms)
+            samples[self._current].reset(now_ms, has_begun=True)
         self._summarise()
         return samples[self._current]
 
     def _summarise(self) -> None:
-        samples = self._samples
-        self.total = math.fsum(sample.value for sample in samples)
-        self._oldest_ms = min(sample.start_ms for sample in samples)
+        begun = [sample for sample in self._samples if sample.has_begun]
         expiry_ms = self._options.window_count * self._options.window_ms
-        self._obsolete_from_ms = min(sample.last_ms for sample in samples) + expiry_ms
+        self.total: float = math.fsum(sample.value for sample in begun)
+        self._oldest_ms = min((sample.start_ms for sample in begun), default=_NEVER)
+        last_ms = min((sample.last_ms for sample in begun), default=_NEVER)
+        self._obsolete_from_ms = last_ms + expiry_ms
 
     def _purge(self, now_ms: int) -> None:
         expiry_ms = self._options.window_count * self._options.window_ms
         for sample in self._samples:
             if now_ms - sample.last_ms >= expiry_ms:
-                sample.reset(now_ms)
+                sample.reset(now_ms, has_begun=self._empty_has_begun)
         self._summarise()
 
     def measured_ms(self, now_ms: int) -> int:
@@ -102,6 +126,8 @@ class SampledRate:
             self._purge(now_ms)
         window_ms = self._options.window_ms
         elapsed_ms = now_ms - self._oldest_ms
+        if not self._empty_has_begun:
+            return max(window_ms, elapsed_ms)
         missing = self._options.window_count - 1 - elapsed_ms // window_ms
         if missing > 0:
             elapsed_ms += missing * window_ms
@@ -113,7 +139,7 @@ class SampledRate:
         return self.total * 1_000 / measured_ms
 
     def delay_ms(self, limit: float, now_ms: int) -> int:
-        """How long to wait until the rate is down at the limit: 0 unless it is above.
+        """How long to wait for the rate to come down to the limit: 0 unless it is above.
 
         X = (observed - limit) / limit x measured time, rounded half up as Kafka does.
         """

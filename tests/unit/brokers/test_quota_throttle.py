@@ -70,18 +70,18 @@ def throttle_with(kind: QuotaKind, limit: float) -> tuple[QuotaThrottle, ClientQ
 def test_the_larger_delay_counts_not_the_sum():
     throttle, quotas, _ = throttle_with(PRODUCE, 1_000.0)
     quotas.set_quota(QuotaEntity(None, "app"), REQUEST, 10.0, 0)
-    # 100.5 % x seconds over 10 s: 50 ms; 10 200 bytes: 200 ms.
-    assert throttle.on_produced("u", "app", 10_200, 1_005_000) == Delay(200, PRODUCE)
+    # 10.5 % x seconds: 50 ms; 1 200 bytes: 200 ms.
+    assert throttle.on_produced("u", "app", 1_200, 105_000) == Delay(200, PRODUCE)
     throttle, quotas, _ = throttle_with(FETCH, 1_000.0)
     quotas.set_quota(QuotaEntity(None, "app"), REQUEST, 10.0, 0)
-    assert throttle.on_fetched("u", "app", 10_020, 1_005_000) == Delay(50, REQUEST)
+    assert throttle.on_fetched("u", "app", 1_020, 105_000) == Delay(50, REQUEST)
 
 
 def test_bytes_that_a_throttled_fetch_does_not_send_are_not_counted():
     throttle, quotas, _ = throttle_with(FETCH, 1_000.0)
-    assert throttle.on_fetched("u", "app", 12_000, 10) == Delay(2_000, FETCH)
-    assert throttle.on_fetched("u", "app", 9_000, 10).ms == 0
-    assert quotas.explain("u", "app", 0)[1].total == 9_000
+    assert throttle.on_fetched("u", "app", 3_000, 10) == Delay(2_000, FETCH)
+    assert throttle.on_fetched("u", "app", 900, 10).ms == 0
+    assert quotas.explain("u", "app", 0)[1].total == 900
 
 
 def test_a_channel_is_muted_before_it_is_answered_and_read_again_after_the_delay():
@@ -130,13 +130,13 @@ def test_a_channel_that_closes_while_it_is_answered_has_no_timer():
 def test_when_a_limit_is_lifted_whoever_waits_goes_on_at_once():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
     channel = FakeChannel()
-    delay = throttle.on_produced("u", "app", 20_000, 0)
+    delay = throttle.on_produced("u", "app", 11_000, 0)
     throttle.respond(channel, "u", "app", [], delay)
     assert timers.pending() == [10_000]
     timers.turn_to(1_000)
-    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 1_600.0, 1_000)
+    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 2_750.0, 1_000)
     throttle.on_limits_changed()
-    assert timers.pending() == [1_000 + 2_500]
+    assert timers.pending() == [1_000 + 3_000]
     quotas.replace_quotas({}, 1_000)
     throttle.on_limits_changed()
     timers.turn_to(1_000)
@@ -145,7 +145,7 @@ def test_when_a_limit_is_lifted_whoever_waits_goes_on_at_once():
 
 def test_a_stricter_limit_does_not_lengthen_what_was_told():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
-    throttle.respond(FakeChannel(), "u", "app", [], throttle.on_produced("u", "app", 11_000, 0))
+    throttle.respond(FakeChannel(), "u", "app", [], throttle.on_produced("u", "app", 2_000, 0))
     quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 10.0, 0)
     throttle.on_limits_changed()
     assert timers.pending() == [1_000]

@@ -6,35 +6,45 @@ import pytest
 
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.quotas.entities import DEFAULT, QuotaEntity, QuotaKind
+from cluster.brokers.quotas.sampled_rate import WindowCredit, WindowOptions
 
 PRODUCE, FETCH, REQUEST = QuotaKind.PRODUCE, QuotaKind.FETCH, QuotaKind.REQUEST
 
 
-def quotas_with(entity: QuotaEntity, kind: QuotaKind, limit: float) -> ClientQuotas:
-    quotas = ClientQuotas()
+def quotas_with(
+    entity: QuotaEntity, kind: QuotaKind, limit: float, credit: WindowCredit = WindowCredit.ELAPSED
+) -> ClientQuotas:
+    quotas = ClientQuotas(WindowOptions(credit=credit))
     quotas.set_quota(entity, kind, limit, 0)
     return quotas
 
 
 def test_a_client_below_its_limit_does_not_wait():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
-    assert quotas.record(PRODUCE, "u", "app", 10_000, 0) == 0
-    assert quotas.record(PRODUCE, "u", "app", 1, 0) == 1  # 0.1 B/s over 1000 for 10 s
+    assert quotas.record(PRODUCE, "u", "app", 1_000, 0) == 0
+    assert quotas.record(PRODUCE, "u", "app", 1, 0) == 1  # 1 B/s over 1000 for 1 s
     assert quotas.record(FETCH, "u", "app", 1e9, 0) == 0
     assert quotas.record(PRODUCE, "u", "other", 1e9, 0) == 0
 
 
 def test_the_delay_to_the_millisecond():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
+    assert quotas.record(PRODUCE, "u", "app", 6_000, 0) == 5_000
+    assert quotas.delay_ms(PRODUCE, "u", "app", 1_700) == 4_300
+    assert quotas.record(PRODUCE, "u", "app", 500, 1_700) == 4_800
+    assert quotas.delay_ms(PRODUCE, "u", "nobody", 1_700) == 0
+
+
+def test_the_delay_to_the_millisecond_with_kafkas_credit():
+    quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0, WindowCredit.KAFKA)
     assert quotas.record(PRODUCE, "u", "app", 15_000, 0) == 5_000
     assert quotas.delay_ms(PRODUCE, "u", "app", 700) == 4_300
     assert quotas.record(PRODUCE, "u", "app", 500, 700) == 4_800
-    assert quotas.delay_ms(PRODUCE, "u", "nobody", 700) == 0
 
 
 def test_a_request_delay_is_at_most_one_window():
     quotas = quotas_with(QuotaEntity(None, "app"), REQUEST, 10.0)
-    assert quotas.record(REQUEST, "u", "app", 101.0, 0) == 100
+    assert quotas.record(REQUEST, "u", "app", 11.0, 0) == 100
     assert quotas.record(REQUEST, "u", "app", 500.0, 0) == 1_000
     assert quotas.delay_ms(REQUEST, "u", "app", 0) == 1_000
 
@@ -56,50 +66,53 @@ def test_a_request_delay_is_at_most_one_window():
 )
 def test_who_shares_a_budget(entity, first, second, is_shared):
     quotas = quotas_with(entity, PRODUCE, 1_000.0)
-    assert quotas.record(PRODUCE, *first, 10_000, 0) == 0
-    assert (quotas.record(PRODUCE, *second, 5_000, 0) > 0) is is_shared
+    assert quotas.record(PRODUCE, *first, 1_000, 0) == 0
+    assert (quotas.record(PRODUCE, *second, 500, 0) > 0) is is_shared
 
 
 def test_a_changed_limit_counts_from_the_next_request_on():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
-    quotas.record(PRODUCE, "u", "app", 20_000, 0)
+    quotas.record(PRODUCE, "u", "app", 2_000, 0)
     quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 2_500.0, 5)
     assert quotas.delay_ms(PRODUCE, "u", "app", 5) == 0
     quotas.replace_quotas({QuotaEntity("u", None): {PRODUCE: 100.0}}, 6)
     assert quotas.resolve(PRODUCE, "u", "app").rule == "user"
     # Another rule means another budget, which begins empty.
-    assert quotas.record(PRODUCE, "u", "app", 500, 6) == 0
+    assert quotas.record(PRODUCE, "u", "app", 50, 6) == 0
     quotas.replace_quotas({}, 7)
     assert quotas.record(PRODUCE, "u", "app", 1e9, 7) == 0
 
 
 def test_what_is_not_sent_is_not_counted():
     quotas = quotas_with(QuotaEntity(None, "app"), FETCH, 1_000.0)
-    assert quotas.record(FETCH, "u", "app", 12_000, 0) == 2_000
-    quotas.unrecord(FETCH, "u", "app", 12_000, 0)
-    assert quotas.record(FETCH, "u", "app", 9_000, 1) == 0
+    assert quotas.record(FETCH, "u", "app", 3_000, 0) == 2_000
+    quotas.unrecord(FETCH, "u", "app", 3_000, 0)
+    assert quotas.record(FETCH, "u", "app", 900, 1) == 0
     (usage,) = quotas.drain_interval(1_000)
-    assert (usage.usage, usage.requests) == (9_000, 2)
+    assert (usage.usage, usage.requests) == (900, 2)
 
 
-def test_a_silent_client_may_use_ten_seconds_worth_at_once():
-    quotas = quotas_with(QuotaEntity(None, "app"), FETCH, 1_000.0)
-    assert quotas.max_value_in_window(FETCH, "u", "app") == 10_000
+@pytest.mark.parametrize(
+    ("credit", "most"), [(WindowCredit.ELAPSED, 250), (WindowCredit.KAFKA, 10_000)]
+)
+def test_how_much_one_fetch_may_take(credit, most):
+    quotas = quotas_with(QuotaEntity(None, "app"), FETCH, 1_000.0, credit)
+    assert quotas.max_value_in_window(FETCH, "u", "app") == most
     assert quotas.max_value_in_window(FETCH, "u", "other") == math.inf
 
 
 def test_an_interval_tells_what_happened_in_it():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
-    delay_ms = quotas.record(PRODUCE, "u", "app", 11_500, 100)
+    delay_ms = quotas.record(PRODUCE, "u", "app", 2_500, 100)
     quotas.on_throttled(PRODUCE, "u", "app", delay_ms, 100)
     quotas.record(PRODUCE, "u", "free", 7, 100)
     first, free = quotas.drain_interval(1_000)
     assert (first.client_id, first.rule, first.limit) == ("app", "client", 1_000.0)
-    assert (first.usage, first.requests, first.throttled) == (11_500, 1, 1)
+    assert (first.usage, first.requests, first.throttled) == (2_500, 1, 1)
     assert (first.throttle_ms, first.throttle_ms_max) == (1_500, 1_500)
     assert (first.muted_ms, first.mute_left_ms) == (900, 600)
     assert (free.client_id, free.rule, free.limit) == ("free", None, None)
-    assert free.rate == pytest.approx(7 / 10.9)
+    assert free.rate == pytest.approx(7.0)
     # Still throttled, so told again; then over, so told no more.
     (second,) = quotas.drain_interval(2_000)
     assert (second.requests, second.muted_ms, second.mute_left_ms) == (0, 600, 0)
@@ -126,12 +139,12 @@ def test_a_mute_that_is_lifted_early_ends():
 def test_explain_says_which_rule_and_why():
     quotas = quotas_with(QuotaEntity(None, DEFAULT), PRODUCE, 1_000.0)
     quotas.record(PRODUCE, "u", "app", 12_000, 0)
-    quotas.on_throttled(PRODUCE, "u", "app", 2_000, 0)
-    produce, fetch, request = quotas.explain("u", "app", 500)
+    quotas.on_throttled(PRODUCE, "u", "app", 11_000, 0)
+    produce, fetch, request = quotas.explain("u", "app", 10_500)
     assert (produce.kind, fetch.kind, request.kind) == (PRODUCE, FETCH, REQUEST)
     assert (produce.rule, produce.limit, produce.is_seen) == ("default-client", 1_000.0, True)
     assert (produce.total, produce.measured_ms, produce.delay_ms) == (12_000, 10_500, 1_500)
-    assert produce.mute_left_ms == 1_500
+    assert produce.mute_left_ms == 500
     assert produce.utilisation == pytest.approx(12_000 / 10.5 / 1_000)
     assert produce.arithmetic == (
         "12000 B / 10.500 s = 1142.86 B/s; (1142.86 - 1000) / 1000 x 10500 ms = 1500 ms"
