@@ -10,6 +10,7 @@ v9 leader epoch fencing (KIP-320); v12 flexible, diverging epochs; v13 topic ids
 import uuid
 from typing import Final
 
+from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
 from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext, Services
 from cluster.brokers.network.channel import Outgoing
@@ -127,7 +128,9 @@ def _read(
 ) -> FetchedPartition:
     partition = None
     try:
-        partition = _find(name, topic_id, wanted.index, services)
+        partition = find_partition(
+            services, name, wanted.index, topic_id, ErrorCode.inconsistent_topic_id
+        )
         leader = partition.check_leader(wanted.current_leader_epoch)
         high_watermark = leader.high_watermark
         diverging = _diverging_epoch(partition, wanted)
@@ -168,21 +171,6 @@ def _read(
 
 def _topic_name(name: str | None, topic_id: uuid.UUID | None, services: Services) -> str | None:
     return name if name is not None else services.metadata.topic_name(topic_id)
-
-
-def _find(
-    name: str | None, topic_id: uuid.UUID | None, index: int, services: Services
-) -> Partition:
-    if name is None:
-        raise Refused(ErrorCode.unknown_topic_id)
-    partition = services.partitions.find(TopicPartition(name, index))
-    if partition is None:
-        if services.metadata.partition(TopicPartition(name, index)) is not None:
-            raise Refused(ErrorCode.not_leader_or_follower)
-        raise Refused(ErrorCode.unknown_topic_or_partition)
-    if topic_id is not None and partition.topic_id != topic_id:
-        raise Refused(ErrorCode.inconsistent_topic_id)
-    return partition
 
 
 def _diverging_epoch(partition: Partition, wanted: FetchPartition) -> tuple[int, int] | None:

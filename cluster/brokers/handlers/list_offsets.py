@@ -8,10 +8,11 @@ remote tier); v9 -5 latest tiered (none); v10 timeout.
 from datetime import timedelta
 from typing import Final
 
+from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.request import RequestContext, Services, adapted
 from cluster.brokers.replication.partition import Partition
 from cluster.model.errors import ErrorCode, Refused
-from cluster.model.ids import Offset, TopicPartition
+from cluster.model.ids import Offset
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     ListOffsetsPartition,
@@ -44,13 +45,7 @@ def _list(
     topic: str, asked: ListOffsetsPartition, services: Services
 ) -> ListOffsetsPartitionResponse:
     try:
-        partition_id = TopicPartition(topic, asked.partition_index)
-        partition = services.partitions.find(partition_id)
-        if partition is None:
-            known = services.metadata.partition(partition_id) is not None
-            raise Refused(
-                ErrorCode.not_leader_or_follower if known else ErrorCode.unknown_topic_or_partition
-            )
+        partition = find_partition(services, topic, asked.partition_index)
         timestamp, offset = _find_offset(partition, asked)
     except Refused as refused:
         return ListOffsetsPartitionResponse(

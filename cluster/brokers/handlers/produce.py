@@ -9,6 +9,7 @@ v8 error messages; v9 flexible; v10 leader hints (KIP-951); v13 topic ids.
 import uuid
 from typing import Final
 
+from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
 from cluster.brokers.handlers.request import (
     NO_ANSWER,
@@ -115,7 +116,7 @@ def handle(request: ProduceRequest, context: RequestContext, services: Services)
         results.append((name, topic_id, produced))
         for index, records in partitions:
             try:
-                partition = _find(topic, topic_id, index, services)
+                partition = find_partition(services, topic, index, topic_id)
                 _check_request(request, records, context.version)
                 appended = partition.append(records, acks, wall_ms, services.loop.now_ms)  # type: ignore[arg-type]  # None was refused
             except Refused as refused:
@@ -162,21 +163,6 @@ def handle(request: ProduceRequest, context: RequestContext, services: Services)
     )
     context.channel.on_close = parked.drop
     return PARKED
-
-
-def _find(
-    topic: str | None, topic_id: uuid.UUID | None, index: int, services: Services
-) -> Partition:
-    if topic is None:
-        raise Refused(ErrorCode.unknown_topic_id)
-    partition = services.partitions.find(TopicPartition(topic, index))
-    if partition is None:
-        if services.metadata.partition(TopicPartition(topic, index)) is not None:
-            raise Refused(ErrorCode.not_leader_or_follower)
-        raise Refused(ErrorCode.unknown_topic_or_partition)
-    if topic_id is not None and partition.topic_id != topic_id:
-        raise Refused(ErrorCode.unknown_topic_id)
-    return partition
 
 
 def _check_request(request: ProduceRequest, records: memoryview | None, version: int) -> None:

@@ -1,0 +1,35 @@
+"""The replica that a request means, or the code for why there is none here."""
+
+import uuid
+
+from cluster.brokers.handlers.request import Services
+from cluster.brokers.replication.partition import Partition
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import TopicPartition
+
+
+def find_partition(
+    services: Services,
+    topic: str | None,
+    index: int,
+    topic_id: uuid.UUID | None = None,
+    other_id: ErrorCode = ErrorCode.unknown_topic_id,
+) -> Partition:
+    """The replica here, leading or not.
+
+    `topic` is None where a topic id named nothing. Raises Refused: unknown_topic_id,
+    unknown_topic_or_partition, not_leader_or_follower for a partition of other brokers, and
+    `other_id` where the replica here still is one of an earlier topic of that name.
+    """
+    if topic is None:
+        raise Refused(ErrorCode.unknown_topic_id)
+    partition_id = TopicPartition(topic, index)
+    partition = services.partitions.find(partition_id)
+    if partition is None:
+        known = services.metadata.partition(partition_id) is not None
+        raise Refused(
+            ErrorCode.not_leader_or_follower if known else ErrorCode.unknown_topic_or_partition
+        )
+    if topic_id is not None and partition.topic_id != topic_id:
+        raise Refused(other_id)
+    return partition
