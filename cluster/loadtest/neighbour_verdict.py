@@ -7,7 +7,7 @@ from typing import Final
 MIB: Final = 1024 * 1024
 QUOTA_TOLERANCE: Final = 0.05
 ROUGH_TOLERANCE: Final = 0.15
-"""Where it was measured over one wave of the noisy client, whose ends are not in sight."""
+"""Where it was measured for a few seconds, perhaps over one wave whose ends are not in sight."""
 POLITE_SHARE: Final = 0.95
 """Of its scheduled rate, at least."""
 LATENCY_FACTOR: Final = 5.0

@@ -3,7 +3,7 @@
 Phases: `alone` (polite only), `limited` (noisy with its quota; the beginning, while the quota's
 windows fill, is not judged), `unlimited` (the quota is gone: what it was good for). In this order,
 because a quota counts what a client has used in the ten seconds before it was set. The polite
-client sends at the same rate all the time.
+client sends at the same rate all the time. Lengths suit either `milena.quota.window.credit`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ NOISY: Final = "noisy"
 POLITE: Final = "polite"
 
 WAVE_S: Final = 11.0
-"""The quota's windows together: a client that always wants more sends in waves of that length."""
+"""The quota's windows together: with Kafka's credit a client sends in waves of that length."""
 NOISY_FACTOR: Final = 1.5
 """The noisy client wants so much more than it may have."""
 
@@ -34,7 +34,7 @@ class Phases:
 
     alone: float = 8.0
     settling: float = 12.0
-    """Kafka's quota windows span 10 s, in which a client may use what it saved before."""
+    """Kafka's credit is ten seconds' worth, which a client may use in this time."""
     limited: float = 2 * WAVE_S
     unlimited: float = 6.0
     """0: without this phase."""
