@@ -10,6 +10,7 @@ import argparse
 import os
 import tempfile
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -177,6 +178,7 @@ def _kafka_python_producer(
 ) -> None:
     from kafka import KafkaProducer
     from kafka.errors import KafkaError
+    from kafka.producer.future import FutureRecordMetadata
 
     producer = KafkaProducer(
         bootstrap_servers=bootstrap,
@@ -184,10 +186,13 @@ def _kafka_python_producer(
         batch_size=FETCH_BYTES,
         max_block_ms=60_000,
     )
-    while not stop.is_set():
-        producer.send(topic, bytes(RECORD_BYTES))
-    with suppress(KafkaError):  # what was not sent by then is of no interest
-        producer.close(timeout=1)
+    waiting = deque[FutureRecordMetadata]()
+    with suppress(KafkaError):  # what was not sent by the end is of no interest
+        while not stop.is_set():
+            waiting.append(producer.send(topic, bytes(RECORD_BYTES)))
+            if len(waiting) > 256:  # its own buffer has no end
+                waiting.popleft().get(60)
+        producer.close(timeout=5)
 
 
 def _kafka_python_consumer(
