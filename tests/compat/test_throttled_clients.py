@@ -1,6 +1,6 @@
 """Stock clients over their quota: held back whether they honour the throttle time or ignore it.
 
-librdkafka and aiokafka ignore it, kafka-python pauses. 10 seconds' worth may be sent at once.
+librdkafka and aiokafka ignore it, kafka-python pauses. A second's worth may be sent at once.
 """
 
 import asyncio
@@ -31,17 +31,17 @@ def test_librdkafka_is_held_back_though_it_ignores_the_hint(cluster):
         }
     )
     delivered: list[object] = []
-    with limited(cluster, client_id, producer_byte_rate=20 * KIB):
+    with limited(cluster, client_id, producer_byte_rate=50 * KIB):
         for _ in range(40):
             producer.produce(
                 topic, b"x" * 10 * KIB, on_delivery=lambda error, _message: delivered.append(error)
             )
         wait_until(lambda: producer.poll(0.05) and any(told), "the throttle callback")
         held = len(delivered)
-        assert 20 <= held < 35
-        # No more than the limit admits: 20 KiB/s is two messages a second.
+        assert 4 <= held < 20
+        # No more than the limit admits: 50 KiB/s is five messages a second.
         producer.poll(1.0)
-        assert len(delivered) <= held + 5
+        assert len(delivered) <= held + 10
     # The limit is lifted: what waits goes on at once.
     assert producer.flush(5) == 0
     assert delivered == [None] * 40
@@ -63,7 +63,7 @@ def test_a_librdkafka_consumer_is_held_back(cluster):
             "throttle_cb": lambda event: told.append(event.throttle_time),
         }
     )
-    with limited(cluster, client_id, consumer_byte_rate=20 * KIB):
+    with limited(cluster, client_id, consumer_byte_rate=50 * KIB):
         consumer.assign([TopicPartition(topic, 0, 0)])
         received = 0
 
@@ -81,17 +81,17 @@ def test_a_librdkafka_consumer_is_held_back(cluster):
 
 def test_kafka_python_gets_everything_through_slowly(cluster):
     client_id, topic = a_client_id(), create_topic(cluster)
-    with limited(cluster, client_id, producer_byte_rate=40 * KIB, consumer_byte_rate=40 * KIB):
+    with limited(cluster, client_id, producer_byte_rate=120 * KIB, consumer_byte_rate=120 * KIB):
         producer = KafkaProducer(
             bootstrap_servers=cluster.bootstrap, client_id=client_id, batch_size=0
         )
 
         def produce() -> None:
-            for _ in range(50):
+            for _ in range(30):
                 producer.send(topic, b"x" * 10 * KIB)
             producer.flush(30)
 
-        # 500 KiB, of which 400 KiB may be sent at once.
+        # 300 KiB, of which 120 KiB may be sent at once.
         began = time.monotonic()
         produce()
         assert time.monotonic() - began > 1.0
@@ -105,10 +105,10 @@ def test_kafka_python_gets_everything_through_slowly(cluster):
             max_partition_fetch_bytes=20 * KIB,
         )
         began = time.monotonic()
-        received = [next(consumer) for _ in range(50)]
+        received = [next(consumer) for _ in range(30)]
         took = time.monotonic() - began
         consumer.close()
-    assert len(received) == 50
+    assert len(received) == 30
     assert took > 1.0
 
 
@@ -121,7 +121,7 @@ def test_aiokafka_is_held_back_though_it_ignores_the_hint(cluster):
         )
         await producer.start()
         began = time.monotonic()
-        await asyncio.gather(*[await producer.send(topic, b"x" * 10 * KIB) for _ in range(50)])
+        await asyncio.gather(*[await producer.send(topic, b"x" * 10 * KIB) for _ in range(30)])
         took = time.monotonic() - began
         await producer.stop()
         consumer = AIOKafkaConsumer(
@@ -132,12 +132,12 @@ def test_aiokafka_is_held_back_though_it_ignores_the_hint(cluster):
             max_partition_fetch_bytes=20 * KIB,
         )
         await consumer.start()
-        for _ in range(50):
+        for _ in range(30):
             await asyncio.wait_for(consumer.getone(), 30)
         await consumer.stop()
-        return took, 50
+        return took, 30
 
-    with limited(cluster, client_id, producer_byte_rate=40 * KIB, consumer_byte_rate=40 * KIB):
+    with limited(cluster, client_id, producer_byte_rate=120 * KIB, consumer_byte_rate=120 * KIB):
         took, received = asyncio.run(exchange())
     assert took > 1.0
-    assert received == 50
+    assert received == 30

@@ -45,14 +45,15 @@ def seconds(call: Callable[[], object]) -> float:
 def test_a_throttled_producer_is_answered_at_once_and_read_later(cluster):
     client_id, topic = a_client_id(), create_topic(cluster)
     with (
-        limited(cluster, client_id, producer_byte_rate=10 * KIB),
+        limited(cluster, client_id, producer_byte_rate=50 * KIB),
         NamedClient(cluster.addresses[leader(cluster, topic)], client_id) as client,
     ):
-        assert throttle_ms(client.call(produce_request(topic, batch(64 * KIB)))) == 0
+        # A second's worth at once; what is larger is taken as well, and waited for.
+        assert throttle_ms(client.call(produce_request(topic, batch(40 * KIB)))) == 0
         answer: list[object] = []
-        took = seconds(lambda: answer.append(client.call(produce_request(topic, batch(50 * KIB)))))
+        took = seconds(lambda: answer.append(client.call(produce_request(topic, batch(60 * KIB)))))
         delay_ms = throttle_ms(answer[0])
-        assert 1_000 < delay_ms < 2_000
+        assert 500 < delay_ms < 1_500
         assert answer[0].responses[0].partition_responses[0].error_code == 0
         assert took < 1.0
         waited = seconds(lambda: client.call(metadata_request()))
@@ -65,17 +66,17 @@ def test_a_throttled_fetch_is_empty_and_its_bytes_come_later(cluster):
         for _ in range(3):
             producer.call(produce_request(topic, batch(50 * KIB)))
     with (
-        limited(cluster, client_id, consumer_byte_rate=11 * KIB),
+        limited(cluster, client_id, consumer_byte_rate=105 * KIB),
         NamedClient(cluster.addresses[leader(cluster, topic)], client_id) as client,
     ):
-        # 110 KiB may be had at once: ten seconds' worth.
+        # A second's worth may be had at once: two of the three.
         for offset in (0, 1):
             answer = client.call(fetch_request(topic, offset, max_bytes=KIB))
             assert throttle_ms(answer) == 0
             assert len(answer.responses[0].partitions[0].records) > 50 * KIB
         began = time.monotonic()
         empty = client.call(fetch_request(topic, 2, max_bytes=KIB))
-        assert throttle_ms(empty) > 1_000
+        assert throttle_ms(empty) > 300
         assert empty.error_code == 0
         assert empty.responses == ()
         assert time.monotonic() - began < 1.0
@@ -83,15 +84,14 @@ def test_a_throttled_fetch_is_empty_and_its_bytes_come_later(cluster):
         def fetched() -> bool:
             return bool(client.call(fetch_request(topic, 2, max_bytes=KIB)).responses)
 
-        client.set_timeout(30)
         wait_until(fetched, "the third batch")
-        assert time.monotonic() - began > 1.0
+        assert time.monotonic() - began > 0.3
 
 
 def test_a_producer_without_acknowledgements_is_held_back_too(cluster):
     client_id, topic = a_client_id(), create_topic(cluster)
     with (
-        limited(cluster, client_id, producer_byte_rate=10 * KIB),
+        limited(cluster, client_id, producer_byte_rate=60 * KIB),
         NamedClient(cluster.addresses[leader(cluster, topic)], client_id) as client,
     ):
         for _ in range(2):
@@ -104,7 +104,7 @@ def test_a_producer_without_acknowledgements_is_held_back_too(cluster):
 def test_answers_stay_in_order_when_requests_are_sent_ahead(cluster):
     client_id, topic = a_client_id(), create_topic(cluster)
     with (
-        limited(cluster, client_id, producer_byte_rate=20 * KIB),
+        limited(cluster, client_id, producer_byte_rate=100 * KIB),
         NamedClient(cluster.addresses[leader(cluster, topic)], client_id) as client,
     ):
         for _ in range(6):
