@@ -1,10 +1,10 @@
-"""Start-up, memory, throughput and latency of a cluster of three brokers, on this machine, in one run.
+"""Start-up, memory, throughput and latency of a cluster of three brokers, in one run.
 
-    bin/test -- needs the development environment once; then:
-    .venv/bin/python bench/broker.py [--records N] [--requests N]
+Needs the environment that `bin/cluster` makes on first use:
+    PYTHONPATH=. .venv/bin/python bench/broker.py [--records N] [--requests N]
 
 Prints one table. Rates depend on the machine, so each row that moves bytes also gives the broker's
-CPU seconds per GB and the ratio to a plain copy of the same bytes into a file, taken in the same run.
+CPU seconds per GB, to be read beside the plain copy of a GB into a file that the run begins with.
 """
 
 import argparse

@@ -123,7 +123,8 @@ class NotRunning(UserError):
 
     def __init__(self, data_dir: Path) -> None:
         super().__init__(
-            f"no cluster is running in {shown(data_dir)}: start one with `{launcher(data_dir)} start`"
+            f"no cluster is running in {shown(data_dir)}:"
+            f" start one with `{launcher(data_dir)} start`"
         )
 
 
