@@ -21,7 +21,7 @@ from typing import Any, Self
 
 import psutil
 
-from cluster.supervisor.control_socket import ask_supervisor
+from cluster.supervisor.control_socket import NotRunning, ask_supervisor
 from cluster.supervisor.plan import DataDir
 from tests.support.waiting import wait_until
 
@@ -77,15 +77,18 @@ class Cluster:
         state = self.state()
         pids = [state["supervisor_pid"], state["registry_process"]["pid"]]
         pids += [broker["pid"] for broker in state["brokers"]]
-        processes = [psutil.Process(pid) for pid in pids]
+        processes = [psutil.Process(pid) for pid in pids if pid is not None]
         for process in processes:  # the supervisor first: it would start the others again
             process.kill()
         wait_until(lambda: not any(map(_is_alive, processes)), "every process to be gone")
 
     def close(self) -> None:
         """Stop what runs and remove the data; the logs stay for whoever looks into a failure."""
-        with contextlib.suppress(CommandFailed):
+        try:
             self.stop()
+        except (CommandFailed, subprocess.TimeoutExpired):
+            with contextlib.suppress(NotRunning):
+                self.kill_everything()
         for path in [self.data_dir / "registry", *map(self.log_dir, range(self.size))]:
             shutil.rmtree(path, ignore_errors=True)
 
