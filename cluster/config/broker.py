@@ -264,7 +264,7 @@ MAX_CONNECTIONS: Final = broker_setting(
     integer(at_least=0),
     default=INT_MAX,
     update=Update.CLUSTER_WIDE,
-    doc="Most client connections at a time; the one idle longest makes room.",
+    doc="Most client connections at a time; more wait in the listen queue.",
 )
 MAX_CONNECTIONS_PER_IP: Final = broker_setting(
     "max.connections.per.ip",

@@ -181,6 +181,11 @@ FIRST_FLEXIBLE: Final[dict[int, int]] = {
 """First flexible version of each key; those from 45 on that are not named were born flexible."""
 
 
+_LAST_KEY: Final = max(ApiKey)
+
+
 def is_flexible(api_key: int, version: int) -> bool:
-    """Whether this version has tagged fields and compact lengths (KIP-482)."""
-    return version >= FIRST_FLEXIBLE.get(api_key, 0)
+    """Whether this version has tagged fields and compact lengths (KIP-482); unknown keys: no."""
+    return version >= FIRST_FLEXIBLE.get(
+        api_key, 0 if 0 <= api_key <= _LAST_KEY else NEVER_FLEXIBLE
+    )

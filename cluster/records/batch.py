@@ -160,17 +160,14 @@ def validate_produced(records: memoryview, limits: BatchLimits, now_ms: int) -> 
 
     Timestamps are bounded by the batch's own first and maximum, so that no record is decoded.
     Raises Refused: corrupt_message (sizes, checksum), invalid_record (not one plain batch),
-    unsupported_for_message_format (formats v0 and v1), message_too_large, invalid_timestamp,
-    unsupported_compression_type.
+    message_too_large, invalid_timestamp, unsupported_compression_type.
     """
     size = len(records)
     if size > _MAGIC_POSITION and (magic := records[_MAGIC_POSITION]) != MAGIC_V2:
-        code = (
-            ErrorCode.unsupported_for_message_format
-            if magic < MAGIC_V2
-            else ErrorCode.invalid_record
+        # What Kafka answers to every Produce version that is served here (3 and later).
+        raise Refused(
+            ErrorCode.invalid_record, f"record batch of magic {magic}; only magic 2 is accepted"
         )
-        raise Refused(code, f"record batch of magic {magic}; only magic 2 is accepted")
     header = read_header(records)
     batch_size = LENGTH_OVERHEAD_BYTES + header.batch_length
     if batch_size != size:

@@ -9,7 +9,7 @@ import logging
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
@@ -30,6 +30,8 @@ from cluster.model.ids import LeaderEpoch, Offset
 from cluster.records.batch import HEADER_BYTES, MAGIC_V2, BatchHeader, read_header
 
 _log = logging.getLogger(__name__)
+
+PREALLOCATED: Final = "preallocated space"
 _LEFTOVERS = (".deleted", ".cleaned", ".tmp")
 _CRC_FROM = 21
 
@@ -205,7 +207,7 @@ def _defect(
     end = position + header.size_bytes
     if header.magic != MAGIC_V2:
         if header.batch_length == 0 and header.base_offset == 0:
-            return "preallocated space"
+            return PREALLOCATED
         _refuse_old_format(header, content, position, end)
         return f"magic {header.magic}"
     if header.size_bytes < HEADER_BYTES or end > size:
@@ -236,7 +238,10 @@ def _remove(segments: list[Segment], reason: str) -> None:
 
 def _cut(segment: Segment, scan: Scan) -> None:
     file = segment.file
-    _log.warning(
+    # Every log that was not closed ends in space allocated ahead: nothing was lost with that.
+    level = logging.INFO if scan.defect == PREALLOCATED else logging.WARNING
+    _log.log(
+        level,
         "%s cut from %d to %d bytes, log end offset %d: %s",
         file.path,
         file.size_bytes,

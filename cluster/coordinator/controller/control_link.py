@@ -18,6 +18,7 @@ Reply: TypeAlias = Callable[[Message], None]
 
 @dataclass(slots=True)
 class _Asked:
+    endpoint: str
     on_reply: Callable[[Message | None], None]
     timer: Timer
 
@@ -62,13 +63,15 @@ class ControlLink:
         self._last_id += 1
         request_id = self._last_id
         timer = self._loop.call_after(timeout_ms, lambda: self._finish(request_id, None))
-        self._asked[request_id] = _Asked(on_reply, timer)
+        self._asked[request_id] = _Asked(endpoint, on_reply, timer)
         dealer.send([msgpack.packb({"kind": kind, "id": request_id, "body": body})])
 
     def forget_all_but(self, endpoints: set[str]) -> None:
-        """Close connections to brokers that are gone; what was asked of them times out."""
+        """Close connections to brokers that are gone; what was asked of them gets None at once."""
         for endpoint in [e for e in self._dealers if e not in endpoints]:
             self._dealers.pop(endpoint).close()
+        for request_id in [i for i, a in self._asked.items() if a.endpoint not in endpoints]:
+            self._finish(request_id, None)
 
     def close(self) -> None:
         """Close the sockets; nobody is called back any more."""

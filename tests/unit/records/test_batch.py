@@ -50,7 +50,7 @@ def test_a_sound_batch_passes_with_its_header() -> None:
 def test_old_formats_are_told_apart(magic: int) -> None:
     batch = a_batch()
     batch[16] = magic
-    assert refusal(memoryview(batch)) is ErrorCode.unsupported_for_message_format
+    assert refusal(memoryview(batch)) is ErrorCode.invalid_record
 
 
 def test_a_future_format_is_an_invalid_record() -> None:
