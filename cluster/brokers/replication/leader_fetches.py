@@ -148,7 +148,7 @@ class LeaderFetches:
         for session in list(self._sessions.values()):
             if session.behind and session.tell_watermarks_at_ms <= now_ms:
                 session.tell_watermarks_at_ms = now_ms + _WATERMARKS_PERIOD_MS
-                session.ready.update(dict.fromkeys(session.behind - session.told))
+                session.ready.update(dict.fromkeys(sorted(session.behind - session.told)))
             until_ms = session.parked_until_ms
             if until_ms is not None and (session.ready or until_ms <= now_ms):
                 self._answer(session)
@@ -212,8 +212,9 @@ class LeaderFetches:
                 break  # what did not fit stays ready and goes first next time
             del session.ready[partition_id]
             session.told.add(partition_id)
-            session.behind.discard(partition_id)
             fetched = self._answer_partition(session, session.positions[partition_id], budget)
+            if fetched.error == 0:
+                session.behind.discard(partition_id)
             if fetched.records is not None:
                 records = fetched.records
                 budget -= records.size_bytes if isinstance(records, FileSource) else len(records)

@@ -396,3 +396,26 @@ def test_fetch_of_a_session_that_the_leader_does_not_know_begins_another(tmp_pat
     talk.run_until_quiet()
     assert in_step(talk)
     talk.close()
+
+
+def test_high_watermark_is_told_also_after_an_answer_that_was_an_error(tmp_path: Path) -> None:
+    talk = Dialogue(tmp_path, by_file=False)
+    talk.lead(0)
+    talk.follow(0)
+    talk.append(0)
+    talk.run_until_quiet()
+    partition_id = TopicPartition("orders", 0)
+    leading, following = talk.leading[partition_id], talk.following[partition_id]
+    assert (leading.high_watermark, following.high_watermark) == (1, 0)
+    # The leader loses its session before it has told, and has its role back at once.
+    leading.resign()
+    talk.leader_side.on_role_changed(partition_id)
+    talk.fetcher.on_answer(talk.to_follower.popleft(), talk.now_ms, talk.now_ms)
+    assert talk.fetcher._delayed
+    leading.become(state_in(LeaderEpoch(0)), talk.now_ms)
+    talk.leader_side.on_role_changed(partition_id)
+    for _ in range(3):
+        talk.pass_time(MAX_WAIT_MS)
+        talk.run_until_quiet()
+    assert following.high_watermark == 1
+    talk.close()
