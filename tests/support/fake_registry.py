@@ -7,7 +7,7 @@ simulation, has it carried out.
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 from kazoo.exceptions import (
@@ -30,6 +30,7 @@ class Stat(NamedTuple):
 
     version: int
     czxid: int
+    mzxid: int
     ephemeralOwner: int
 
 
@@ -37,19 +38,20 @@ class Stat(NamedTuple):
 class _Node:
     document: bytes
     czxid: int
+    mzxid: int
     owner: int = 0
     version: int = 0
     created_count: int = 0
 
     def stat(self) -> Stat:
-        return Stat(self.version, self.czxid, self.owner)
+        return Stat(self.version, self.czxid, self.mzxid, self.owner)
 
 
 class FakeTree:
     """What all sessions see."""
 
     def __init__(self) -> None:
-        self.nodes: dict[str, _Node] = {"": _Node(b"", 0)}
+        self.nodes: dict[str, _Node] = {"": _Node(b"", 0, 0)}
         self.data_watches: dict[str, list[tuple[int, Watch]]] = {}
         self.child_watches: dict[str, list[tuple[int, Watch]]] = {}
         self._zxid = 0
@@ -92,7 +94,7 @@ class FakeTree:
             raise NodeExistsError
         parent.created_count += 1
         self._zxid += 1
-        self.nodes[path] = _Node(document, self._zxid, owner)
+        self.nodes[path] = _Node(document, self._zxid, self._zxid, owner)
         self._fire(self.data_watches, path, EventType.CREATED)
         self._fire(self.child_watches, parent_path, EventType.CHILD)
         return path
@@ -103,6 +105,7 @@ class FakeTree:
             raise BadVersionError
         self._zxid += 1
         node.document = document
+        node.mzxid = self._zxid
         node.version += 1
         self._fire(self.data_watches, path, EventType.CHANGED)
         return node
@@ -268,7 +271,7 @@ class FakeTransaction:
 
 
 def _copy(node: _Node) -> _Node:
-    return _Node(node.document, node.czxid, node.owner, node.version, node.created_count)
+    return replace(node)
 
 
 class FakeSession:

@@ -54,10 +54,22 @@ class Controller:
 
     # -- brokers -----------------------------------------------------------------------------
 
-    def on_takeover(self, registrations: Iterable[BrokerRegistration]) -> Plan:
-        """Elections that are due when this controller starts: a live leader goes on leading."""
-        self.state.brokers.update({broker.id: broker for broker in registrations})
-        return Plan(changed=self._elect(set(self.state.brokers)))
+    def on_takeover(
+        self, registrations: Iterable[BrokerRegistration], written: Mapping[TopicPartition, int]
+    ) -> Plan:
+        """Elections that are due when this controller starts: a live leader goes on leading.
+
+        `written` are the zxids at which the partitions' states were written. A broker that has
+        registered since then was away, though nobody saw it: its epoch is a zxid too.
+        """
+        brokers = self.state.brokers
+        brokers.update({broker.id: broker for broker in registrations})
+
+        def stayed(partition: TopicPartition) -> set[BrokerId]:
+            zxid = written.get(partition, 0)
+            return {broker.id for broker in brokers.values() if broker.epoch < zxid}
+
+        return Plan(changed=self._elect(stayed))
 
     def on_brokers_changed(
         self, registrations: Iterable[BrokerRegistration]
@@ -78,24 +90,7 @@ class Controller:
         self.state.brokers.clear()
         self.state.brokers.update(new)
         # One that came back between two looks was away: it loses its leaderships first.
-        plan = Plan(changed=self._elect(stayed))
-        if joined:
-            after = ClusterState()
-            after.topics = {
-                name: TopicState(
-                    name,
-                    topic.topic_id,
-                    topic.configs,
-                    {
-                        number: plan.changed.get(TopicPartition(name, number), state)
-                        for number, state in topic.partitions.items()
-                    },
-                )
-                for name, topic in self.state.topics.items()
-            }
-            for partition, state in elect_all(after, set(new), self._unclean_topics()).items():
-                plan.changed[partition] = self._one_step(partition, state)
-        return plan, joined
+        return Plan(changed=self._elect(lambda _: stayed)), joined
 
     def on_controlled_shutdown(self, broker: BrokerId) -> Plan:
         """The broker is about to stop: move away from it what others can lead."""
@@ -208,21 +203,10 @@ class Controller:
 
     # -- shared ------------------------------------------------------------------------------
 
-    def _elect(self, live: set[BrokerId]) -> dict[TopicPartition, PartitionState]:
-        return elect_all(self.state, live, self._unclean_topics())
+    def _elect(
+        self, stayed: Callable[[TopicPartition], set[BrokerId]]
+    ) -> dict[TopicPartition, PartitionState]:
+        return elect_all(self.state, stayed, set(self.state.brokers), self._unclean_topics())
 
     def _unclean_topics(self) -> set[str]:
         return {t.name for t in self.state.topics.values() if self._is_unclean(t.configs)}
-
-    def _one_step(self, partition: TopicPartition, state: PartitionState) -> PartitionState:
-        """Two elections in one plan are one write: one partition epoch further, not two."""
-        before = self.state.partition(partition)
-        if before is None:
-            return state
-        return PartitionState(
-            state.replicas,
-            state.isr,
-            state.leader,
-            state.leader_epoch,
-            PartitionEpoch(before.partition_epoch + 1),
-        )

@@ -15,10 +15,10 @@ from cluster.coordinator.controller.broker_updates import BrokerUpdates
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.plan import Plan
-from cluster.coordinator.controller.registry_store import Deposed, Election
+from cluster.coordinator.controller.registry_store import Deposed, Election, LoadedCluster
 from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.registry.kazoo_session import KazooSession
-from cluster.model.cluster import BrokerRegistration, ClusterState
+from cluster.model.cluster import BrokerRegistration
 from cluster.model.ids import BrokerId
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
@@ -158,7 +158,7 @@ class ControllerDriver:
         self,
         term: int,
         election: Election,
-        state: ClusterState,
+        loaded: LoadedCluster,
         brokers: list[BrokerRegistration],
     ) -> None:
         if election.epoch is None or term != self._term:
@@ -168,16 +168,16 @@ class ControllerDriver:
             "controller in epoch %d with %d brokers, %d topics",
             election.epoch,
             len(brokers),
-            len(state.topics),
+            len(loaded.state.topics),
         )
         self._controller = Controller(
-            election.epoch, state, self._rules, self._random, self._is_unclean
+            election.epoch, loaded.state, self._rules, self._random, self._is_unclean
         )
         self._epoch_version = election.epoch_version
         self._is_busy = False
 
         def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
-            plan = controller.on_takeover(brokers)
+            plan = controller.on_takeover(brokers, loaded.written)
             everyone = {broker.id for broker in brokers}
 
             def on_done(is_done: bool) -> None:

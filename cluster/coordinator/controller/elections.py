@@ -1,6 +1,6 @@
 """Who leads a partition when brokers come, go, or are about to go. Pure."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from cluster.model.cluster import ClusterState, PartitionState
@@ -47,13 +47,37 @@ def move_away(
     return _changed(state, leader, others)
 
 
+def elect_after_absence(
+    state: PartitionState,
+    stayed: Collection[BrokerId],
+    live: Collection[BrokerId],
+    *,
+    unclean: bool,
+) -> PartitionState | None:
+    """`elect` where only `stayed` of the `live` brokers were there all the time.
+
+    One that was away may have lost what it had not synced: it leaves the leadership and the ISR to
+    those who stayed, and has them again, in a new leader epoch, where nobody did.
+    """
+    without = elect(state, stayed, unclean=False)
+    with_all = elect(without or state, live, unclean=unclean)
+    if without is None or with_all is None:
+        return with_all or without
+    return replace(with_all, partition_epoch=without.partition_epoch)  # one write, not two
+
+
 def elect_all(
-    cluster: ClusterState, live: Collection[BrokerId], unclean_topics: Collection[str]
+    cluster: ClusterState,
+    stayed: Callable[[TopicPartition], Collection[BrokerId]],
+    live: Collection[BrokerId],
+    unclean_topics: Collection[str],
 ) -> dict[TopicPartition, PartitionState]:
-    """`elect` for every partition; those that change."""
+    """`elect_after_absence` for every partition; those that change."""
     changed = {}
     for partition, state in cluster.partitions():
-        new_state = elect(state, live, unclean=partition.topic in unclean_topics)
+        new_state = elect_after_absence(
+            state, stayed(partition), live, unclean=partition.topic in unclean_topics
+        )
         if new_state is not None:
             changed[partition] = new_state
     return changed

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
+from typing import NamedTuple
 
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError, RolledBackError
@@ -54,6 +55,13 @@ class Election:
     epoch: ControllerEpoch | None = None
     epoch_version: int = -1
     """Version of `/controller_epoch` that every write of this controller checks."""
+
+
+class LoadedCluster(NamedTuple):
+    """What a new controller begins with; `written` is the zxid of each partition state."""
+
+    state: ClusterState
+    written: dict[TopicPartition, int]
 
 
 class Deposed(Exception):
@@ -156,9 +164,10 @@ def watch_controller(client: KazooClient, watch: Watch) -> BrokerId | None:
     return znodes.decode_controller(document)
 
 
-def load_cluster(client: KazooClient) -> ClusterState:
+def load_cluster(client: KazooClient) -> LoadedCluster:
     """Every topic with its partitions as the registry holds them; brokers are left empty."""
     state = ClusterState()
+    written: dict[TopicPartition, int] = {}
     names = client.get_children(paths.TOPICS)
     assignments = [(name, client.get_async(paths.topic(name))) for name in names]
     configs = {
@@ -176,14 +185,17 @@ def load_cluster(client: KazooClient) -> ClusterState:
                 name,
                 assignment.topic_id or new_uuid(),
                 overrides,
-                dict(_load_partitions(client, name, assignment)),
+                dict(_load_partitions(client, name, assignment, written)),
             )
         )
-    return state
+    return LoadedCluster(state, written)
 
 
 def _load_partitions(
-    client: KazooClient, name: str, assignment: TopicAssignment
+    client: KazooClient,
+    name: str,
+    assignment: TopicAssignment,
+    written: dict[TopicPartition, int],
 ) -> Iterator[tuple[int, PartitionState]]:
     pending = [
         (number, replicas, client.get_async(paths.partition_state(TopicPartition(name, number))))
@@ -200,6 +212,7 @@ def _load_partitions(
             )
             continue
         record = znodes.decode_partition_state(document)
+        written[TopicPartition(name, number)] = stat.mzxid
         yield (
             number,
             PartitionState(

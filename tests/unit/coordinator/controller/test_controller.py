@@ -41,6 +41,11 @@ def brokers(*numbers: int, again: tuple[int, ...] = ()) -> list[BrokerRegistrati
     return [a_broker(number, 200 if number in again else 100) for number in numbers]
 
 
+def written(controller: Controller, zxid: int) -> dict[TopicPartition, int]:
+    """All partition states were written then; brokers have registered at 100, those back at 200."""
+    return {partition: zxid for partition, _ in controller.state.partitions()}
+
+
 def leaders(plan: Plan) -> dict[str, int]:
     return {str(partition): state.leader for partition, state in plan.changed.items()}
 
@@ -60,7 +65,7 @@ def test_at_takeover_live_leaders_go_on_and_dead_ones_are_replaced():
             ),
         )
     )
-    plan = controller.on_takeover(brokers(1, 3))
+    plan = controller.on_takeover(brokers(1, 3), written(controller, 150))
     assert leaders(plan) == {"orders-0": 1, "orders-1": 1}
     assert plan.changed[ORDERS_0].isr == (1,)
     assert plan.changed[ORDERS_0].leader_epoch == 3
@@ -68,9 +73,21 @@ def test_at_takeover_live_leaders_go_on_and_dead_ones_are_replaced():
     assert set(controller.state.brokers) == {1, 3}
 
 
+def test_at_takeover_a_broker_that_came_back_unseen_does_not_go_on_leading():
+    """The controller and a leader died together, and the leader is back already."""
+    state = a_cluster([], a_topic("orders", a_partition([1, 2, 3]), a_partition([1])))
+    controller = a_controller(state)
+    plan = controller.on_takeover(brokers(1, 2, 3, again=(1,)), written(controller, 150))
+    assert leaders(plan) == {"orders-0": 2, "orders-1": 1}
+    assert plan.changed[ORDERS_0].isr == (2, 3)
+    alone = plan.changed[TopicPartition("orders", 1)]
+    assert alone.leader_epoch > 0
+    assert alone.partition_epoch == 1
+
+
 def test_at_takeover_partitions_without_a_state_get_one():
     state = a_cluster([], a_topic("orders", a_partition([1, 2], leader=-1, partition_epoch=-1)))
-    plan = a_controller(state).on_takeover(brokers(2))
+    plan = a_controller(state).on_takeover(brokers(2), {})
     assert leaders(plan) == {"orders-0": 2}
     assert plan.changed[ORDERS_0].isr == (2,)
     assert plan.changed[ORDERS_0].partition_epoch == 0
@@ -298,7 +315,7 @@ class AnyEvents(RuleBasedStateMachine):
         self.live = {0, 1, 2, 3}
         self.best: dict[TopicPartition, tuple[int, int]] = {}
         self.leaders: dict[tuple[TopicPartition, int], int] = {}
-        self._carry_out(self.controller.on_takeover(self._registrations()))
+        self._carry_out(self.controller.on_takeover(self._registrations(), {}))
 
     def _registrations(self) -> list[BrokerRegistration]:
         return [a_broker(number, self.epochs[number]) for number in sorted(self.live)]

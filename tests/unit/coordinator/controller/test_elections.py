@@ -4,7 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.coordinator.controller.elections import elect, elect_all, move_away
+from cluster.coordinator.controller.elections import (
+    elect,
+    elect_after_absence,
+    elect_all,
+    move_away,
+)
 from cluster.model.cluster import PartitionState
 from cluster.model.ids import NO_BROKER, BrokerId
 from tests.support.cluster_states import a_cluster, a_partition, a_topic
@@ -91,13 +96,50 @@ def test_it_keeps_what_nobody_can_take(isr, leader, leaving, others):
     assert move_away(before, BrokerId(leaving), live(*others)) is None
 
 
+@pytest.mark.parametrize(
+    ("isr", "leader", "stayed", "alive", "unclean", "expected_leader", "expected_isr"),
+    [
+        # back before anybody noticed: the others are in sync for certain
+        ([1, 2, 3], 1, [2, 3], [1, 2, 3], False, 2, (2, 3)),
+        # a follower that was away has to catch up first
+        ([1, 2, 3], 1, [1, 3], [1, 2, 3], False, 1, (1, 3)),
+        # nobody else is in sync: it leads again
+        ([1], 1, [2, 3], [1, 2, 3], False, 1, (1,)),
+        ([1, 2], 1, [3], [1, 2, 3], False, 1, (1, 2)),
+        # and is a better choice than one that is out of sync
+        ([1], 1, [2, 3], [1, 2, 3], True, 1, (1,)),
+        ([1], 1, [2, 3], [2, 3], True, 2, (2,)),
+        # the whole cluster was away
+        ([2, 3], 2, [], [1, 2, 3], False, 2, (2, 3)),
+        ([2, 3], 2, [], [1, 3], False, 3, (3,)),
+    ],
+)
+def test_brokers_that_were_away_come_after_those_who_stayed(
+    isr, leader, stayed, alive, unclean, expected_leader, expected_isr
+):
+    before = a_partition([1, 2, 3], isr, leader, leader_epoch=4, partition_epoch=9)
+    after = elect_after_absence(before, live(*stayed), live(*alive), unclean=unclean)
+    assert after is not None
+    assert (after.leader, after.isr) == (expected_leader, expected_isr)
+    if leader in stayed:
+        assert after.leader_epoch == 4
+    else:
+        assert after.leader_epoch > 4  # also where the same broker leads again
+    assert after.partition_epoch == 10
+
+
+def test_when_all_stayed_nothing_changes():
+    before = a_partition([1, 2, 3])
+    assert elect_after_absence(before, live(1, 2, 3), live(1, 2, 3), unclean=False) is None
+
+
 def test_all_partitions_of_all_topics_are_looked_at():
     cluster = a_cluster(
         [2],
         a_topic("clean", a_partition([1, 2], [1]), a_partition([2, 1])),
         a_topic("unclean", a_partition([1, 2], [1]), a_partition([2], [2])),
     )
-    changed = elect_all(cluster, live(2), {"unclean"})
+    changed = elect_all(cluster, lambda _: live(2), live(2), {"unclean"})
     assert {str(partition): (s.leader, s.isr) for partition, s in changed.items()} == {
         "clean-0": (NO_BROKER, (1,)),
         "clean-1": (2, (2,)),
@@ -133,6 +175,25 @@ def test_what_every_election_keeps_to(before, alive, unclean):
     assert after.partition_epoch == before.partition_epoch + 1
     assert after.leader_epoch == before.leader_epoch + (after.leader != before.leader)
     assert elect(after, alive, unclean=unclean) is None
+
+
+@given(states(), st.sets(st.integers(0, 6).map(BrokerId)), st.data(), st.booleans())
+def test_what_every_election_after_an_absence_keeps_to(before, alive, data, unclean):
+    stayed = data.draw(st.sets(st.sampled_from(sorted(alive)))) if alive else set()
+    after = elect_after_absence(before, stayed, alive, unclean=unclean)
+    if after is None:
+        assert before.leader in stayed or before.leader == NO_BROKER
+        return
+    assert after.partition_epoch == before.partition_epoch + 1
+    assert set(after.isr) <= set(after.replicas)
+    if after.has_leader:
+        assert after.leader in after.isr
+        assert set(after.isr) <= alive
+        assert after.leader == before.leader or after.leader_epoch > before.leader_epoch
+        if before.leader not in stayed:
+            assert after.leader_epoch > before.leader_epoch
+        if set(before.isr) & stayed:
+            assert set(after.isr) <= stayed
 
 
 @given(states(), st.sets(st.integers(0, 6).map(BrokerId)))

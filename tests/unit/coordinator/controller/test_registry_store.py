@@ -167,18 +167,18 @@ def test_what_was_committed_is_loaded(client):
         "orders", a_partition([1, 2]), a_partition([2, 1], [2]), configs={"retention.ms": "5"}
     )
     commit(client, Plan(created=[orders, a_topic("bills", a_partition([2]))]), state, version)
-    assert topics_of(store.load_cluster(client)) == topics_of(state)
+    assert topics_of(store.load_cluster(client).state) == topics_of(state)
 
     orders_0, bills_1 = TopicPartition("orders", 0), TopicPartition("bills", 1)
     plan = Plan(
         changed={orders_0: a_partition([1, 2], [2], 2, 1, 1)}, added={bills_1: a_partition([1])}
     )
     commit(client, plan, state, version)
-    assert topics_of(store.load_cluster(client)) == topics_of(state)
+    assert topics_of(store.load_cluster(client).state) == topics_of(state)
 
     again = Plan(changed={orders_0: a_partition([1, 2], [2, 1], 2, 1, 2)}, deleted=["bills"])
     commit(client, again, state, version)
-    loaded = store.load_cluster(client)
+    loaded = store.load_cluster(client).state
     assert topics_of(loaded) == topics_of(state)
     assert list(loaded.topics) == ["orders"]
     config_names = client.get_children(f"/config/{paths.TOPIC_CONFIGS}")
@@ -191,9 +191,9 @@ def test_a_large_plan_takes_several_transactions(client, monkeypatch):
     state = ClusterState()
     topic = a_topic("wide", *[a_partition([1]) for _ in range(40)])
     commit(client, Plan(created=[topic]), state, version)
-    assert topics_of(store.load_cluster(client)) == topics_of(state)
+    assert topics_of(store.load_cluster(client).state) == topics_of(state)
     commit(client, Plan(deleted=["wide"]), state, version)
-    assert store.load_cluster(client).topics == {}
+    assert store.load_cluster(client).state.topics == {}
 
 
 def test_a_controller_that_was_replaced_writes_nothing(client, new_client):
@@ -210,7 +210,7 @@ def test_a_controller_that_was_replaced_writes_nothing(client, new_client):
         store.commit(
             client, Plan(created=[a_topic("t", a_partition([1]))]), state, EPOCH_1, version
         )
-    assert topics_of(store.load_cluster(other)) == topics_of(state)
+    assert topics_of(store.load_cluster(other).state) == topics_of(state)
 
 
 @pytest.mark.parametrize(
@@ -226,10 +226,10 @@ def test_a_plan_made_from_something_else_is_out_of_step(client, plan):
     version = elected(client)
     state = ClusterState()
     commit(client, Plan(created=[a_topic("orders", a_partition([1]))]), state, version)
-    before = topics_of(store.load_cluster(client))
+    before = topics_of(store.load_cluster(client).state)
     with pytest.raises(OutOfStep):
         store.commit(client, plan, state, EPOCH_1, version)
-    assert topics_of(store.load_cluster(client)) == before
+    assert topics_of(store.load_cluster(client).state) == before
 
 
 def test_partitions_without_a_state_are_loaded_as_waiting_for_a_leader(client):
@@ -238,13 +238,29 @@ def test_partitions_without_a_state_are_loaded_as_waiting_for_a_leader(client):
     commit(client, Plan(created=[a_topic("orders", a_partition([1, 2]))]), state, version)
     client.delete(paths.partition_state(TopicPartition("orders", 0)))
     client.delete(paths.partition(TopicPartition("orders", 0)))
-    loaded = store.load_cluster(client).topics["orders"].partitions[0]
+    loaded = store.load_cluster(client).state.topics["orders"].partitions[0]
     assert loaded == a_partition([1, 2], leader=-1, partition_epoch=-1)
     plan = Plan(
         changed={TopicPartition("orders", 0): a_partition([1, 2], [2], 2, 1, partition_epoch=0)}
     )
     commit(client, plan, state, version)
-    assert store.load_cluster(client).topics["orders"].partitions[0].leader == 2
+    assert store.load_cluster(client).state.topics["orders"].partitions[0].leader == 2
+
+
+def test_the_zxid_of_a_state_tells_whether_a_broker_was_away_since(client, new_client):
+    version = elected(client)
+    other = new_client()
+    before = store.register_broker(other, a_broker(2), WALL_MS)
+    state = ClusterState()
+    commit(client, Plan(created=[a_topic("orders", a_partition([1, 2]))]), state, version)
+    written = store.load_cluster(client).written[TopicPartition("orders", 0)]
+    end(other)
+    wait_until(lambda: store.live_brokers(client) == [], "the broker to go")
+    after = store.register_broker(new_client(), a_broker(2), WALL_MS)
+    assert before < written < after
+    plan = Plan(changed={TopicPartition("orders", 0): a_partition([1, 2], [1], 1, 0, 1)})
+    commit(client, plan, state, version)
+    assert store.load_cluster(client).written[TopicPartition("orders", 0)] > after
 
 
 # Producer ids
