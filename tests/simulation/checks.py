@@ -1,5 +1,6 @@
 """What must hold after every event, and at the end of a simulation."""
 
+import uuid
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -7,7 +8,7 @@ from cluster.brokers.replication.partition import Partition
 from cluster.coordinator.registry import paths, znodes
 from cluster.coordinator.registry.znodes import PartitionStateRecord
 from cluster.model.ids import Offset, TopicPartition
-from cluster.records.batch import batches_of
+from cluster.records.batch import batches_of, read_header
 from cluster.records.reader import read_records
 
 if TYPE_CHECKING:
@@ -15,10 +16,17 @@ if TYPE_CHECKING:
     from tests.simulation.cluster import SimulatedCluster
 
 
+class Replicated(NamedTuple):
+    """A partition for good: a topic of the same name may come after it."""
+
+    topic_id: uuid.UUID
+    number: int
+
+
 class Acked(NamedTuple):
     """A record that a producer with acks=all was promised."""
 
-    partition: TopicPartition
+    partition: Replicated
     offset: int
     value: bytes
 
@@ -31,16 +39,17 @@ class Checks:
       end nor that of a member of the in-sync set in the registry.
     - Whatever lies below any replica's high watermark is the same bytes everywhere, for ever.
     - At the end every record that was acknowledged to a producer with acks=all is there.
+    - What an idempotent producer sent is there once and in order.
     """
 
     def __init__(self, cluster: "SimulatedCluster") -> None:
         self._cluster = cluster
-        self._leaders: dict[tuple[TopicPartition, int], int] = {}
-        self._high_watermarks: dict[tuple[TopicPartition, int, int], int] = {}
-        self._seen: dict[tuple[int, int, TopicPartition], int] = {}
+        self._leaders: dict[tuple[Replicated, int], int] = {}
+        self._high_watermarks: dict[tuple[Replicated, int, int], int] = {}
+        self._seen: dict[tuple[int, int, Replicated], int] = {}
         """High watermark at the last look, by broker, life and partition."""
-        self._committed: dict[TopicPartition, dict[int, bytes]] = {}
-        self._committed_end: dict[TopicPartition, int] = {}
+        self._committed: dict[Replicated, dict[int, bytes]] = {}
+        self._committed_end: dict[Replicated, int] = {}
         self.acked: list[Acked] = []
         self.members_may_lack_records = False
         """Where a broker lost its unflushed tail, the registry still counts it as in sync."""
@@ -53,7 +62,7 @@ class Checks:
 
     def _look_at(self, broker: "SimulatedBroker", partition: Partition) -> None:
         high_watermark = partition.high_watermark
-        key = (int(broker.id), broker.node.life, partition.id)
+        key = (int(broker.id), broker.node.life, replicated(partition))
         before = self._seen.get(key)
         if partition.leader is not None:
             self._look_at_leader(broker, partition, high_watermark, before)
@@ -69,7 +78,7 @@ class Checks:
         high_watermark: int,
         before: int | None,
     ) -> None:
-        epoch = (partition.id, int(partition.leader_epoch))
+        epoch = (replicated(partition), int(partition.leader_epoch))
         leader = self._leaders.setdefault(epoch, broker.id)
         assert leader == broker.id, f"{leader} and {broker.id} lead {partition.id} in {epoch[1]}"
         life = (*epoch, broker.node.life)  # it begins with its checkpoint again
@@ -81,7 +90,11 @@ class Checks:
         if high_watermark == before or self.members_may_lack_records:
             return
         state = self._cluster.registered_state(partition.id)
-        if state is None or state.leader_epoch != partition.leader_epoch:
+        if (
+            state is None
+            or state.leader_epoch != partition.leader_epoch
+            or self._cluster.topic_id(partition.id.topic) != partition.topic_id
+        ):
             return
         for member in state.isr:
             replica = self._cluster.brokers[member].table.find(partition.id)
@@ -92,15 +105,16 @@ class Checks:
             )
 
     def _check_committed(self, partition: Partition, first: Offset, end: Offset) -> None:
-        committed = self._committed.setdefault(partition.id, {})
+        key = replicated(partition)
+        committed = self._committed.setdefault(key, {})
         for base_offset, last_offset, batch in batches_between(partition, first, end):
             known = committed.get(base_offset)
             if known is None:
-                assert base_offset == self._committed_end.get(partition.id, 0), (
+                assert base_offset == self._committed_end.get(key, 0), (
                     f"{partition.id}: offset {base_offset} was committed with other batches before"
                 )
                 committed[base_offset] = batch
-                self._committed_end[partition.id] = last_offset + 1
+                self._committed_end[key] = last_offset + 1
             else:
                 assert known == batch, f"{partition.id}: another batch at offset {base_offset}"
 
@@ -138,17 +152,32 @@ class Checks:
             assert state is not None
             leader = cluster.brokers[state.leader].table.find(partition_id)
             assert leader is not None
-            values = {
-                record.offset: bytes(record.value or b"")
-                for _, _, batch in batches_between(leader, Offset(0), leader.log.log_end_offset)
-                for record in read_records(memoryview(batch))
-            }
-            for acked in self.acked:
-                if acked.partition == partition_id:
-                    assert values.get(acked.offset) == acked.value, (
-                        f"{partition_id}: the acknowledged record {acked.value!r} at"
-                        f" {acked.offset} is {values.get(acked.offset)!r}"
-                    )
+            self._check_records(leader)
+
+    def _check_records(self, leader: Partition) -> None:
+        values: dict[int, bytes] = {}
+        sequences: dict[int, int] = {}
+        for _, _, batch in batches_between(leader, Offset(0), leader.log.log_end_offset):
+            header = read_header(memoryview(batch))
+            if header.producer_id >= 0:
+                expected = sequences.get(header.producer_id, -1) + 1
+                assert header.base_sequence == expected, (
+                    f"{leader.id}: producer {header.producer_id} sequence {header.base_sequence}"
+                    f" where {expected} comes next"
+                )
+                sequences[header.producer_id] = header.base_sequence + header.last_offset_delta
+            for record in read_records(memoryview(batch)):
+                values[record.offset] = bytes(record.value or b"")
+        for acked in self.acked:
+            if acked.partition == replicated(leader):
+                assert values.get(acked.offset) == acked.value, (
+                    f"{leader.id}: the acknowledged record {acked.value!r} at {acked.offset}"
+                    f" is {values.get(acked.offset)!r}"
+                )
+
+
+def replicated(partition: Partition) -> Replicated:
+    return Replicated(partition.topic_id, partition.id.partition)
 
 
 def batches_between(

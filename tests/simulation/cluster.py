@@ -1,7 +1,8 @@
 """A whole cluster in one thread: brokers, registry, producers, and the faults that befall them."""
 
 import logging
-from collections.abc import Iterable
+import uuid
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -18,7 +19,7 @@ from cluster.model.errors import UserError
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.records.builder import NewRecord, build_batch
 from tests.simulation.broker import SimulatedBroker
-from tests.simulation.checks import Acked, Checks, decode_state, state_path
+from tests.simulation.checks import Acked, Checks, Replicated, decode_state, state_path
 from tests.simulation.registry import REGISTRY, SESSION_TIMEOUT_MS
 from tests.simulation.world import SimulatedDealer, SimulatedRouter, TraceHandler, World, log
 from tests.support.fake_registry import FakeClient, FakeTree
@@ -225,12 +226,30 @@ class SimulatedCluster:
         """Every partition of the registry and its replicas."""
         found = {}
         for name in self.tree.children(paths.TOPICS):
-            document = self.tree.nodes[paths.topic(name)].document
-            if document not in self._assignments:
-                self._assignments[document] = znodes.decode_topic(document)
-            for number, replicas in self._assignments[document].replicas.items():
+            assignment = self._decoded(self.tree.nodes[paths.topic(name)].document)
+            for number, replicas in assignment.replicas.items():
                 found[TopicPartition(name, number)] = replicas
         return found
+
+    def topic_id(self, name: str) -> uuid.UUID | None:
+        """As the registry has it."""
+        node = self.tree.nodes.get(paths.topic(name))
+        return None if node is None else self._decoded(node.document).topic_id
+
+    def _decoded(self, document: bytes) -> TopicAssignment:
+        known = self._assignments.get(document)
+        if known is None:
+            known = self._assignments[document] = znodes.decode_topic(document)
+        return known
+
+    def delete_topic(self, name: str) -> None:
+        """Ask the controller; it may be done now, later or not at all."""
+        controller = self.controller
+        if controller is not None:
+            self.world.note(f"topic {name} is to be deleted")
+            controller.node.run(
+                lambda: controller.requests.delete_topics([(name, None)], 1_000, lambda _: None)
+            )
 
     def registered_state(self, partition: TopicPartition) -> PartitionStateRecord | None:
         """What the registry holds of a partition."""
@@ -246,7 +265,7 @@ class SimulatedCluster:
         to: int | None = None,
     ) -> None:
         """Send a batch to the broker that some broker's metadata names as leader, or to `to`."""
-        target = self._believed_leader(partition) if to is None else to
+        target = self.believed_leader(partition) if to is None else to
         if target is None:
             return
         first = self._value_count
@@ -256,21 +275,56 @@ class SimulatedCluster:
             build_batch([NewRecord(value, None, self.world.wall_ms()) for value in values])
         )
 
-        def on_answer(result: Any) -> None:
+        def on_answer(result: Any, written: Replicated, _is_in_office: bool) -> None:
             if result.error_code != 0:
                 self.refused_count += 1
             elif acks == -1:
-                self.checks.acked += [
-                    Acked(partition, result.base_offset + index, value)
-                    for index, value in enumerate(values)
-                ]
+                self.promise(written, result.base_offset, values)
+
+        self.send(target, partition, batch, acks, on_answer)
+
+    def send(
+        self,
+        target: int,
+        partition: TopicPartition,
+        batch: bytes,
+        acks: int,
+        on_answer: Callable[[Any, Replicated, bool], None],
+    ) -> None:
+        """A produce request on its way; its answer comes later, or never.
+
+        `on_answer` hears too whether it went to the leader in office, and not to one of the past.
+        """
 
         def arrive() -> None:
-            self.brokers[target].produce(partition, batch, acks, on_answer)
+            broker = self.brokers[target]
+            replica = broker.table.find(partition)
+            topic_id = uuid.UUID(int=0) if replica is None else replica.topic_id
+            state = self.registered_state(partition)
+            is_in_office = (
+                replica is not None
+                and state is not None
+                and state.leader == target
+                and state.leader_epoch == replica.leader_epoch
+            )
+            broker.produce(
+                partition,
+                batch,
+                acks,
+                lambda result: on_answer(
+                    result, Replicated(topic_id, partition.partition), is_in_office
+                ),
+            )
 
         self.world.after(self.world.delay_ms(), arrive)
 
-    def _believed_leader(self, partition: TopicPartition) -> int | None:
+    def promise(self, written: Replicated, base_offset: int, values: list[bytes]) -> None:
+        """A producer was told that these records are in every in-sync replica."""
+        self.checks.acked += [
+            Acked(written, base_offset + index, value) for index, value in enumerate(values)
+        ]
+
+    def believed_leader(self, partition: TopicPartition) -> int | None:
         asked = [broker for broker in self.brokers.values() if broker.is_up]
         if not asked:
             return None
@@ -309,6 +363,12 @@ class SimulatedCluster:
         in_sync = self.world.run_until(self.checks.everything_is_in_sync, limit_ms)
         assert in_sync, "not everything is in sync again: " + self.describe()
         self.checks.at_the_end()
+
+    def explain(self, error: BaseException, replay: str) -> None:
+        """Tell whoever reads the failure what happened before, and how to see it again."""
+        error.add_note(f"replay: {replay}")
+        error.add_note("the last events:\n" + "\n".join(self.world.trace))
+        error.add_note(self.describe())
 
     def describe(self, partitions: Iterable[TopicPartition] | None = None) -> str:
         lines = []

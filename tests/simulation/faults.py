@@ -3,16 +3,21 @@
 from collections.abc import Callable
 
 from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.producer import IdempotentProducer
 
 STEPS = 250
 
 
 class RandomHistory:
-    """Steps chosen by the cluster's dice; `run` ends with everything healed and checked."""
+    """Steps chosen by the cluster's dice; `run` ends with everything healed and checked.
+
+    Any number of brokers may be down, paused, apart, or without the registry at the same time.
+    """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         self._cluster = cluster
         self._random = cluster.random
+        self._producers: list[IdempotentProducer] = []
         self._actions: list[tuple[int, Callable[[], None]]] = [
             (8, self._crash),
             (12, self._restart),
@@ -27,13 +32,16 @@ class RandomHistory:
             (4, self._lose_registry_answer),
             (4, self._flush),
             (1, self._create_topic),
+            (1, self._delete_topic),
         ]
 
     def run(self, steps: int = STEPS) -> None:
         """Topics, faults and records, then peace and the final checks."""
         cluster = self._cluster
-        cluster.create_topic("orders", 2, len(cluster.brokers))
+        cluster.create_topic("orders", 2, min(3, len(cluster.brokers)))
         cluster.create_topic("bills", 1, 2)
+        for number, partition in enumerate(cluster.assignment):
+            self._producers.append(IdempotentProducer(cluster, partition, 1000 + number))
         for _ in range(steps):
             self._produce()
             if self._random.random() < 0.3:
@@ -50,12 +58,16 @@ class RandomHistory:
         return self._random.choice(list(self._cluster.brokers))
 
     def _produce(self) -> None:
+        for producer in self._producers:
+            producer.step()
+        partitions = list(self._cluster.assignment)
         for _ in range(self._random.randrange(4)):
-            self._cluster.produce(
-                self._random.choice(list(self._cluster.assignment)),
-                acks=self._random.choice([-1, -1, -1, 1]),
-                record_count=self._random.choice([1, 1, 3]),
-            )
+            if partitions:
+                self._cluster.produce(
+                    self._random.choice(partitions),
+                    acks=self._random.choice([-1, -1, -1, 1]),
+                    record_count=self._random.choice([1, 1, 3]),
+                )
 
     def _crash(self) -> None:
         self._cluster.crash(self._any_broker(), noticed=self._random.random() < 0.7)
@@ -109,4 +121,34 @@ class RandomHistory:
     def _create_topic(self) -> None:
         cluster = self._cluster
         if len(cluster.assignment) < 5 and cluster.controller is not None:
-            cluster.create_topic(f"topic{len(cluster.assignment)}", 1, 2)
+            cluster.create_topic(self._random.choice(["more", "bills"]), 1, 2)
+
+    def _delete_topic(self) -> None:
+        self._cluster.delete_topic(self._random.choice(["more", "bills"]))
+
+
+class PowerLosses(RandomHistory):
+    """One machine at a time loses what it had not synced, when every replica is in sync.
+
+    That is what replication promises to survive; connections break meanwhile.
+    """
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        super().__init__(cluster)
+        cluster.checks.members_may_lack_records = True
+        self._actions = [
+            (6, self._lose_power),
+            (4, self._break_connections),
+            (2, self._lose_registry_answer),
+            (6, self._flush),
+        ]
+
+    def _lose_power(self) -> None:
+        cluster = self._cluster
+        if not cluster.checks.everything_is_in_sync():
+            return
+        number = self._any_broker()
+        cluster.crash(number, noticed=self._random.random() < 0.7)
+        cluster.lose_unflushed_tail(number)
+        delay_ms = self._random.choice([0, 10, 100, 3_000])
+        cluster.world.after(delay_ms, lambda: cluster.start(number))

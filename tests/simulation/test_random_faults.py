@@ -1,0 +1,65 @@
+"""Random histories of a whole cluster, each from a seed.
+
+`SIM_SEEDS=17` replays one seed, `SIM_SEEDS=0-1000` runs as many as there is patience for.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.faults import PowerLosses, RandomHistory
+
+ASKED = os.environ.get("SIM_SEEDS", "")
+
+
+def seeds(count: int) -> range:
+    """Those asked for, else the first `count`."""
+    if not ASKED:
+        return range(count)
+    first, _, last = ASKED.partition("-")
+    return range(int(first), int(last or first) + 1)
+
+
+def run(seed: int, directory: Path, history: type[RandomHistory], minimum: int) -> None:
+    """The seed decides about the shape of the cluster too."""
+    cluster = SimulatedCluster(
+        seed,
+        directory,
+        broker_count=5 if seed % 5 == 4 else 3,
+        min_insync_replicas=max(minimum, 2 if seed % 3 else 1),
+        by_file=seed % 2 == 0,
+    )
+    try:
+        with cluster:
+            history(cluster).run()
+    except BaseException as error:
+        test = os.environ["PYTEST_CURRENT_TEST"].split("[")[0].split(" ")[0]
+        cluster.explain(error, f"SIM_SEEDS={seed} bin/test {test}")
+        raise
+    assert cluster.checks.acked or cluster.refused_count
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", seeds(24))
+def test_nothing_promised_is_lost_whatever_fails(seed: int, tmp_path: Path) -> None:
+    run(seed, tmp_path, RandomHistory, minimum=1)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", seeds(8))
+def test_nothing_promised_is_lost_when_one_machine_loses_power(seed: int, tmp_path: Path) -> None:
+    run(seed, tmp_path, PowerLosses, minimum=2)
+
+
+@pytest.mark.simulation
+def test_a_seed_is_a_history(tmp_path: Path) -> None:
+    """The same events in the same order, or a failure could not be replayed."""
+    histories = []
+    for name in ("first", "second"):
+        with SimulatedCluster(7, tmp_path / name) as cluster:
+            RandomHistory(cluster).run(steps=60)
+        trace = [line.replace(str(tmp_path / name), "") for line in cluster.world.trace]
+        histories.append((cluster.world.event_count, len(cluster.checks.acked), trace))
+    assert histories[0] == histories[1]

@@ -1,0 +1,340 @@
+"""Histories worth a name: the plain ones, the famous ones, and those that a seed has found."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.model.ids import TopicPartition
+from tests.simulation.cluster import SimulatedCluster
+
+ORDERS = TopicPartition("orders", 0)
+pytestmark = pytest.mark.simulation
+
+
+@pytest.fixture
+def new_cluster(tmp_path: Path) -> Iterator[Callable[..., SimulatedCluster]]:
+    """A cluster with the topic `orders`, three replicas of one partition, all in sync."""
+    clusters: list[SimulatedCluster] = []
+
+    def make(seed: int = 1, **settings: object) -> SimulatedCluster:
+        cluster = SimulatedCluster(seed, tmp_path, **settings)  # type: ignore[arg-type]
+        clusters.append(cluster.__enter__())
+        assert cluster.create_topic("orders", 1, 3)
+        cluster.settle()
+        return cluster
+
+    yield make
+    for cluster in clusters:
+        cluster.__exit__(None, None, None)
+
+
+def write(cluster: SimulatedCluster, count: int, *, acks: int = -1, to: int | None = None) -> None:
+    """Records, one after another, each answered before the next if it can be."""
+    for _ in range(count):
+        cluster.produce(ORDERS, acks=acks, to=to)
+        cluster.world.run_for(20)
+
+
+def acked(cluster: SimulatedCluster) -> int:
+    """How many records were promised, once every message has arrived."""
+    cluster.world.run_for(1_000)
+    return len(cluster.checks.acked)
+
+
+def others(cluster: SimulatedCluster, number: int) -> list[int]:
+    return [other for other in cluster.brokers if other != number]
+
+
+def leads(cluster: SimulatedCluster, number: int) -> bool:
+    """As the broker itself believes."""
+    replica = cluster.brokers[number].table.find(ORDERS)
+    return replica is not None and replica.leader is not None
+
+
+# One broker goes
+
+
+def test_when_the_leader_dies_the_next_one_has_everything(new_cluster):
+    cluster = new_cluster()
+    write(cluster, 10)
+    old = cluster.leader(ORDERS)
+    cluster.crash(old)
+    cluster.world.run_for(500)
+    assert cluster.leader(ORDERS) != old
+    write(cluster, 10)
+    assert acked(cluster) == 20
+    cluster.heal()
+    cluster.settle()
+
+
+def test_a_controlled_shutdown_is_hardly_noticed(new_cluster):
+    cluster = new_cluster()
+    write(cluster, 5)
+    cluster.stop_cleanly(cluster.leader(ORDERS))
+    cluster.world.run_for(100)
+    write(cluster, 20)
+    assert acked(cluster) == 25
+    cluster.heal()
+    cluster.settle()
+
+
+def test_an_idle_follower_is_in_sync_again_after_its_restart(new_cluster):
+    cluster = new_cluster()
+    write(cluster, 3)
+    follower = others(cluster, cluster.leader(ORDERS))[0]
+    cluster.crash(follower)
+    cluster.world.run_for(1_000)
+    assert follower not in cluster.registered_state(ORDERS).isr
+    cluster.start(follower)
+    cluster.settle(limit_ms=5_000)
+
+
+def test_below_min_insync_replicas_nothing_is_promised(new_cluster):
+    cluster = new_cluster()
+    for follower in others(cluster, cluster.leader(ORDERS)):
+        cluster.crash(follower)
+    cluster.world.run_for(500)
+    write(cluster, 5)
+    assert acked(cluster) == 0
+    assert cluster.refused_count == 5
+    write(cluster, 5, acks=1)
+    cluster.heal()
+    cluster.settle()
+
+
+def test_the_whole_cluster_goes_down_and_comes_back(new_cluster):
+    cluster = new_cluster()
+    write(cluster, 10)
+    for number in cluster.brokers:
+        cluster.crash(number, noticed=False)
+        cluster.world.run_for(100)
+    cluster.world.run_for(5_000)
+    cluster.heal()
+    cluster.settle()
+    write(cluster, 5)
+    assert acked(cluster) == 15
+
+
+# Leaders of the past
+
+
+def test_a_leader_that_was_paused_promises_nothing_when_it_wakes(new_cluster):
+    cluster = new_cluster()
+    write(cluster, 5)
+    old = cluster.leader(ORDERS)
+    cluster.pause(old)
+    cluster.world.run_for(3_000)
+    new = cluster.leader(ORDERS)
+    assert new != old
+    write(cluster, 5)
+    # Requests that waited in its socket are the first thing it sees.
+    for _ in range(5):
+        cluster.produce(ORDERS, to=old)
+        cluster.produce(ORDERS, acks=1, to=old)
+    cluster.world.run_for(500)
+    assert acked(cluster) == 10
+    cluster.resume(old)
+    assert leads(cluster, old)  # it does not know better yet
+    cluster.settle()
+    assert acked(cluster) == 10
+
+
+def test_a_leader_without_the_registry_promises_nothing_once_it_is_replaced(new_cluster):
+    cluster = new_cluster()
+    write(cluster, 5)
+    old = cluster.leader(ORDERS)
+    cluster.cut_from_registry(old)
+    cluster.world.run_for(3_000)
+    assert leads(cluster, old)
+    assert cluster.leader(ORDERS) != old
+    write(cluster, 5, to=old)
+    write(cluster, 5, to=old, acks=1)
+    assert acked(cluster) == 5
+    write(cluster, 5)
+    cluster.heal()
+    cluster.settle()
+
+
+def test_what_only_a_replaced_leader_has_is_cut(new_cluster):
+    cluster = new_cluster()
+    write(cluster, 5)
+    old = cluster.leader(ORDERS)
+    for other in others(cluster, old):
+        cluster.separate(old, other)
+    write(cluster, 7, acks=1, to=old)
+    assert cluster.log_end(old, ORDERS) == 12
+    cluster.crash(old)
+    cluster.world.run_for(1_000)
+    write(cluster, 3)
+    assert acked(cluster) == 8
+    cluster.heal()
+    cluster.settle()
+    assert cluster.log_end(old, ORDERS) == 8
+
+
+def test_replicas_that_parted_in_several_epochs_agree_again(new_cluster):
+    """Each leader writes something of its own and dies before anyone has it (KIP-101, KIP-279)."""
+    cluster = new_cluster(min_insync_replicas=1)
+    write(cluster, 3)
+    for turn in range(6):
+        leader = cluster.leader(ORDERS)
+        for other in others(cluster, leader):
+            cluster.separate(leader, other)
+        write(cluster, 1 + turn % 3, acks=1, to=leader)
+        cluster.crash(leader)
+        cluster.world.run_for(300)
+        for other in others(cluster, leader):
+            cluster.join(leader, other)
+        write(cluster, 1)
+        cluster.start(leader)
+        cluster.world.run_for(50)
+    cluster.heal()
+    cluster.settle()
+
+
+def test_a_leader_that_wrote_nothing_is_no_history(new_cluster):
+    """It has begun an epoch that its successor has never heard of."""
+    cluster = new_cluster()
+    write(cluster, 3)
+    first = cluster.leader(ORDERS)
+    cluster.crash(first)
+    cluster.world.run_for(300)
+    second = cluster.leader(ORDERS)
+    cluster.crash(second)
+    cluster.world.run_for(300)
+    write(cluster, 2, acks=1)
+    cluster.heal()
+    cluster.settle(limit_ms=10_000)
+
+
+def test_messages_that_waited_for_long_do_no_harm(new_cluster):
+    cluster = new_cluster()
+    write(cluster, 3)
+    leader = cluster.leader(ORDERS)
+    follower = others(cluster, leader)[0]
+    cluster.separate(leader, follower)
+    write(cluster, 3, acks=1)
+    cluster.world.run_for(3_000)
+    write(cluster, 3)
+    cluster.crash(leader)
+    cluster.world.run_for(1_000)
+    cluster.start(leader)
+    cluster.world.run_for(1_000)
+    cluster.join(leader, follower)
+    cluster.settle()
+
+
+# The controller
+
+
+def test_the_controller_and_a_leader_die_together(new_cluster):
+    cluster = new_cluster()
+    write(cluster, 5)
+    controller, leader = cluster.controller.id, cluster.leader(ORDERS)
+    for number in {controller, leader}:
+        cluster.crash(number)
+    cluster.world.run_for(3_000)
+    assert cluster.controller.id != controller
+    assert cluster.leader(ORDERS) != leader
+    cluster.heal()
+    cluster.settle()
+    write(cluster, 5)
+    assert acked(cluster) == 10
+
+
+def test_a_leader_that_lost_its_tail_does_not_lead_on_under_a_new_controller(new_cluster):
+    """It is back before the new controller looks, so nobody has seen it go."""
+    cluster = new_cluster(seed=3)
+    cluster.checks.members_may_lack_records = True
+    write(cluster, 20)
+    assert acked(cluster) == 20
+    leader = cluster.leader(ORDERS)
+    controller = cluster.controller.id
+    survivors = [n for n in cluster.brokers if n not in (leader, controller)]
+    for survivor in survivors:
+        # Its look at the cluster takes long: the answer to its election is lost.
+        cluster.brokers[survivor].session.answers_to_lose = 1
+    for number in {leader, controller}:
+        cluster.crash(number)
+    cluster.lose_unflushed_tail(leader)
+    cluster.world.run_for(60)
+    for number in {leader, controller}:
+        cluster.start(number)
+    cluster.settle()
+
+
+def test_a_newcomer_whose_admission_is_not_heard_of_is_waited_for(new_cluster):
+    """The controller writes the larger ISR, but its answer and its update are lost.
+
+    Whoever was admitted may lead next, so nothing may be promised without it (KIP-497).
+    """
+    cluster = new_cluster(min_insync_replicas=1)
+    write(cluster, 3)
+    leader = cluster.leader(ORDERS)
+    controller = cluster.controller.id
+    follower = next(n for n in cluster.brokers if n not in (leader, controller))
+    if leader == controller:
+        pytest.skip("the seed has put both on one broker")
+    cluster.crash(follower)
+    cluster.world.run_for(500)
+    cluster.start(follower)
+    world = cluster.world
+    assert world.run_until(
+        lambda: cluster.brokers[leader].table.find(ORDERS).leader.pending_isr is not None, 5_000
+    )
+    assert world.run_until(lambda: follower in cluster.registered_state(ORDERS).isr, 1_000)
+    world.separate(leader, controller)
+    world.separate(leader, follower)
+    end = cluster.log_end(follower, ORDERS)
+    write(cluster, 5, to=leader)
+    high_watermark = cluster.brokers[leader].table.find(ORDERS).high_watermark
+    assert high_watermark <= end
+    cluster.crash(leader)
+    world.run_for(1_000)
+    cluster.heal()
+    cluster.settle()
+
+
+def test_a_registration_whose_answer_was_lost_is_found_again(new_cluster):
+    cluster = new_cluster()
+    number = others(cluster, cluster.controller.id)[0]
+    cluster.cut_from_registry(number)
+    cluster.world.run_for(3_000)
+    cluster.brokers[number].session.answers_to_lose = 1
+    cluster.reach_registry(number)
+    cluster.settle(limit_ms=15_000)
+
+
+# Topics
+
+
+def test_a_broker_that_was_away_drops_what_was_deleted_meanwhile(new_cluster):
+    cluster = new_cluster()
+    write(cluster, 5)
+    away = others(cluster, cluster.controller.id)[0]
+    cluster.crash(away)
+    cluster.world.run_for(500)
+    cluster.delete_topic("orders")
+    cluster.world.run_for(500)
+    assert cluster.assignment == {}
+    cluster.start(away)
+    cluster.world.run_for(2_000)
+    assert all(broker.table.find(ORDERS) is None for broker in cluster.brokers.values())
+
+
+def test_a_topic_of_the_same_name_begins_empty_everywhere(new_cluster):
+    cluster = new_cluster()
+    write(cluster, 5)
+    away = others(cluster, cluster.controller.id)[0]
+    cluster.crash(away)
+    cluster.world.run_for(500)
+    cluster.delete_topic("orders")
+    cluster.world.run_for(500)
+    cluster.start(away)
+    cluster.world.run_for(5)
+    assert cluster.create_topic("orders", 1, 2)
+    write(cluster, 3)
+    cluster.settle()
+    assert acked(cluster) == 8
+    assert {cluster.log_end(number, ORDERS) for number in cluster.assignment[ORDERS]} == {3}
