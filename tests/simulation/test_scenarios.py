@@ -264,7 +264,8 @@ def test_a_leader_that_lost_its_tail_does_not_lead_on_under_a_new_controller(new
     cluster.settle()
 
 
-def test_a_newcomer_whose_admission_is_not_heard_of_is_waited_for(new_cluster):
+@pytest.mark.parametrize("waited_ms", [0, 4_000])  # before and after the proposal times out
+def test_a_newcomer_whose_admission_is_not_heard_of_is_waited_for(new_cluster, waited_ms):
     """The controller writes the larger ISR, but its answer and its update are lost.
 
     Whoever was admitted may lead next, so nothing may be promised without it (KIP-497).
@@ -282,6 +283,7 @@ def test_a_newcomer_whose_admission_is_not_heard_of_is_waited_for(new_cluster):
     assert newcomer not in cluster.brokers[leader].table.find(ORDERS).leader.isr
     cluster.separate(leader, controller)
     cluster.separate(leader, newcomer)
+    world.run_for(waited_ms)
     write(cluster, 5, to=leader)
     assert acked(cluster) == 3
     cluster.crash(leader)
