@@ -11,10 +11,12 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from cluster.metrics.kafka_names import BY_KEY
 from cluster.metrics.stats_reader import read_stats
@@ -132,8 +134,20 @@ def test_sums_of_usage_are_what_the_client_sent(watched, metric_records):
     assert after.values[name] - before[name] == sum(range(1, 21))
     (row,) = [r for r in after.rows if (r.client_id, r.quota) == ("wire", "produce")]
     assert (row.usage, row.requests) == (sent_bytes, 20)
-    followers = [stats_of(watched, b).values for b in range(3) if b != broker]
-    assert all(v[BY_KEY["PartitionCount"].name] >= 4 for v in followers)
+
+
+def test_replicas_on_a_broker_are_counted(watched):
+    """Followers learn of a topic, and publish their gauges, at their own pace."""
+    create_topic(watched, partitions=2)
+    gauge = BY_KEY["PartitionCount"].name
+    admin = AdminClient({"bootstrap.servers": watched.bootstrap})
+
+    def gauges_equal_metadata():
+        topics = admin.list_topics(timeout=10).topics.values()
+        replicas = Counter(b for t in topics for p in t.partitions.values() for b in p.replicas)
+        return all(stats_of(watched, b).values[gauge] == replicas[b] >= 2 for b in range(3))
+
+    wait_until(gauges_equal_metadata, "every broker counting its replicas")
 
 
 def test_bytes_out_are_counted(watched):
