@@ -1,5 +1,6 @@
 """Fixtures of the tests that run whole clusters."""
 
+import signal
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
@@ -8,6 +9,14 @@ import pytest
 from tests.support.running_cluster import Cluster
 
 _running: list[Cluster] = []
+
+
+def pytest_configure() -> None:
+    """Ctrl-C reaches the processes that tests start.
+
+    A shell that starts the tests in the background has SIGINT ignored, and children inherit that.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")

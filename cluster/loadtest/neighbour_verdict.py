@@ -10,6 +10,9 @@ ROUGH_TOLERANCE: Final = 0.15
 """Where it was measured for a few seconds, perhaps over one wave whose ends are not in sight."""
 POLITE_SHARE: Final = 0.95
 """Of its scheduled rate, at least."""
+ROUGH_POLITE_SHARE: Final = 0.75
+"""The same where a few seconds were measured: what a machine that stood still for a second or two
+has not acknowledged yet counts for much, while a client that shares a quota gets far less."""
 LATENCY_FACTOR: Final = 5.0
 LATENCY_FLOOR_MS: Final = 250.0
 """Below this p99 is not judged: on a small busy machine it is the scheduler that speaks, while a
@@ -75,7 +78,8 @@ def verdict(judged: Judged) -> list[Check]:
             judged.noisy_throttle_ms > 0,
         )
     )
-    needed = judged.polite_rate_scheduled * POLITE_SHARE
+    share = ROUGH_POLITE_SHARE if judged.is_rough else POLITE_SHARE
+    needed = judged.polite_rate_scheduled * share
     checks.append(
         Check(
             "polite gets its rate",

@@ -10,14 +10,22 @@ import sys
 from pathlib import Path
 
 VERSION = "3.9.1"  # the last line with ZooKeeper mode
+SLF4J = "1.7.36"  # the version that Kafka's own dependencies ask for; `simple` logs to stderr
 _CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "milena" / VERSION
 _POM = f"""\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>milena</groupId><artifactId>kafka-for-tests</artifactId><version>1</version>
-  <dependencies><dependency>
-    <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>{VERSION}</version>
-  </dependency></dependencies>
+  <dependencies>
+    <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId>
+      <version>{VERSION}</version>
+    </dependency>
+    <dependency>
+      <groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId>
+      <version>{SLF4J}</version>
+    </dependency>
+  </dependencies>
 </project>
 """
 
@@ -25,7 +33,8 @@ _POM = f"""\
 def class_path() -> str | None:
     """For `java -cp`, when Kafka is in the cache; else None."""
     jars = _CACHE / "jars"
-    is_here = shutil.which("java") is not None and (jars / f"kafka_2.13-{VERSION}.jar").exists()
+    needed = [f"kafka_2.13-{VERSION}.jar", f"slf4j-simple-{SLF4J}.jar"]
+    is_here = shutil.which("java") is not None and all((jars / name).exists() for name in needed)
     return f"{jars}/*" if is_here else None
 
 

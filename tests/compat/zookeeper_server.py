@@ -36,8 +36,7 @@ def require_zookeeper() -> None:
 def _why_absent() -> str | None:
     if is_installed():
         return None
-    wished = os.environ.get("CI") == "true" or os.environ.get("MILENA_TEST_INSTALL") == "1"
-    if not wished:
+    if not may_install():
         return "no Debian package `zookeeper`; MILENA_TEST_INSTALL=1 installs it"
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
@@ -50,6 +49,11 @@ def _why_absent() -> str | None:
         if done.returncode != 0:
             return f"apt-get {arguments[0]} failed: {done.stderr.strip()[-200:]}"
     return None if is_installed() else "the package `zookeeper` has no server"
+
+
+def may_install() -> bool:
+    """Whether tests may add software to this machine: in CI, or where somebody says so."""
+    return os.environ.get("CI") == "true" or os.environ.get("MILENA_TEST_INSTALL") == "1"
 
 
 def is_installed() -> bool:

@@ -75,3 +75,5 @@ def test_a_rough_measurement_only_tells_what_is_exceeded():
         "noisy in all",
     ]
     assert broken(is_rough=True, p99_limited_ms=2_001.0) == ["polite p99 latency"]
+    assert broken(is_rough=True, polite_rate=225.0) == []
+    assert broken(is_rough=True, polite_rate=224.9) == ["polite gets its rate"]
