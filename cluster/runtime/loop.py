@@ -67,16 +67,16 @@ class EventLoop:
         self._deferred: deque[Callable[[], None]] = deque()
         self._posted: deque[Callable[[], None]] = deque()
         self._is_stopping = False
+        self._unwatched: set[int] = set()
+        """Descriptors that this turn's callbacks let go of: what is still to come for them is not
+        for them, nor for whoever has got their number since."""
         self._wake_reader, self._wake_writer = os.pipe()
         os.set_blocking(self._wake_reader, False)
         os.set_blocking(self._wake_writer, False)
         self._selector.register(self._wake_reader, READABLE, self._on_wake)
 
     def watch(self, source: HasFileno | int, events: int, callback: Callable[[int], None]) -> None:
-        """Call `callback(ready_events)` whenever the descriptor is ready for one of `events`.
-
-        It may still be called once after `unwatch`, when both happen in one turn.
-        """
+        """Call `callback(ready_events)` whenever the descriptor is ready for one of `events`."""
         self._selector.register(source, events, callback)
 
     def rewatch(
@@ -86,8 +86,8 @@ class EventLoop:
         self._selector.modify(source, events, callback)
 
     def unwatch(self, source: HasFileno | int) -> None:
-        """Forget a descriptor; to be called before it is closed."""
-        self._selector.unregister(source)
+        """Forget a descriptor, also in this turn; to be called before it is closed."""
+        self._unwatched.add(self._selector.unregister(source).fd)
 
     def call_at(self, deadline_ms: int, callback: Callable[[], None]) -> Timer:
         """Run `callback` in the first turn at or after the monotonic deadline."""
@@ -136,7 +136,11 @@ class EventLoop:
         """One turn; waits for readiness no longer than the next timer or `max_wait_ms`."""
         ready = self._selector.select(self._wait_seconds(max_wait_ms))
         self.now_ms = self._clock.monotonic_ms()
+        unwatched = self._unwatched
+        unwatched.clear()
         for key, events in ready:
+            if unwatched and key.fd in unwatched:
+                continue
             key.data(events)
         if self._timers:
             self._run_timers()

@@ -6,7 +6,6 @@ The file is mode 0600: whoever may talk to it may stop the cluster.
 import json
 import os
 import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,8 +18,6 @@ from cluster.runtime.loop import READABLE, EventLoop
 Answer = Callable[[dict[str, Any]], dict[str, Any]]
 
 _LINE_MAX_BYTES: Final = 1 << 20
-_ATTEMPTS: Final = 5
-_RETRY_S: Final = 0.05
 _PATH_MAX_BYTES: Final = 100
 """`sun_path` holds 108 bytes on Linux, 104 on macOS."""
 
@@ -100,40 +97,25 @@ class ControlSocket:
 
 
 def ask_supervisor(path: Path, request: dict[str, Any], timeout_s: float = 5.0) -> dict[str, Any]:
-    """Send one request. Raises UserError with the supervisor's refusal, NotRunning without one.
-
-    A connection that breaks before the answer is tried again while the socket file is there: a
-    supervisor that is gone has removed it, or refuses connections.
-    """
-    data = json.dumps(request).encode() + b"\n"
-    for _ in range(_ATTEMPTS):
-        try:
-            line = _exchange(path, data, timeout_s)
-        except TimeoutError:
-            raise UserError(f"the supervisor of {path.parent.parent} does not answer") from None
-        except (ConnectionRefusedError, FileNotFoundError):
-            break
-        except OSError:
-            line = b""
-        if line:
-            reply: dict[str, Any] = json.loads(line)
-            if not reply.pop("ok"):
-                raise UserError(reply["error"])
-            return reply
-        if not path.exists():
-            break
-        time.sleep(_RETRY_S)
-    raise NotRunning(path.parent.parent)
-
-
-def _exchange(path: Path, data: bytes, timeout_s: float) -> bytes:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(timeout_s)
-        with _short(path) as address:
-            connection.connect(address)
-        connection.sendall(data)
-        with connection.makefile("rb") as stream:
-            return stream.readline()
+    """Send one request. Raises UserError with the supervisor's refusal, NotRunning without one."""
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(timeout_s)
+            with _short(path) as address:
+                connection.connect(address)
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            with connection.makefile("rb") as stream:
+                line = stream.readline()
+    except TimeoutError:
+        raise UserError(f"the supervisor of {path.parent.parent} does not answer") from None
+    except OSError:
+        raise NotRunning(path.parent.parent) from None
+    if not line:
+        raise NotRunning(path.parent.parent)
+    reply: dict[str, Any] = json.loads(line)
+    if not reply.pop("ok"):
+        raise UserError(reply["error"])
+    return reply
 
 
 class NotRunning(UserError):

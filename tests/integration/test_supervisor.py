@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,9 +16,9 @@ from cluster.model.errors import UserError
 from cluster.supervisor.control_socket import NotRunning, ask_supervisor
 from cluster.supervisor.lock_file import is_locked
 from cluster.supervisor.plan import DataDir
+from tests.support.waiting import DEADLINE_S, wait_until
 
 ROOT = Path(__file__).parents[2]
-DEADLINE_S = 20.0
 
 
 class DummyCluster:
@@ -76,10 +75,7 @@ class DummyCluster:
 
 
 def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen in time"
-        os.sched_yield()
+    wait_until(condition, "it")
 
 
 @pytest.fixture

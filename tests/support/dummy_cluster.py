@@ -35,16 +35,16 @@ def child(files: DataDir, name: str, broker_id: int | None) -> ChildSpec:
         if is_listed(files, "broken", broker_id):
             raise StorageFailed("the disk is somebody else's")
         reader, writer = socket.socketpair()
-
-        def on_term(*_: object) -> None:
-            note("told to stop")
-            if not is_listed(files, "stubborn", broker_id):
-                writer.send(b"x")
-
-        signal.signal(signal.SIGTERM, on_term)
+        writer.setblocking(False)
+        # Not a handler of Python's, which waits for the end of a `recv` that has just begun.
+        signal.set_wakeup_fd(writer.fileno())
+        signal.signal(signal.SIGTERM, lambda *_: None)
         note("started")
         ready({})
-        reader.recv(1)
+        while reader.recv(1):
+            note("told to stop")
+            if not is_listed(files, "stubborn", broker_id):
+                return
 
     return ChildSpec(name, name.replace("-", " "), "127.0.0.1", 1, run, broker_id)
 

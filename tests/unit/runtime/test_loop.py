@@ -66,6 +66,36 @@ def test_rewatch_changes_the_events_and_unwatch_ends_them(loop, pair):
     assert seen == [WRITABLE]
 
 
+def test_what_is_let_go_of_in_a_turn_is_not_called_in_it_nor_who_gets_its_number(loop):
+    """As when a child's end and its last words are seen at once, and the next child is forked."""
+    pipes = [os.pipe(), os.pipe()]
+    calls: list[str] = []
+    successors: list[int] = []
+
+    def replace(one: int) -> None:
+        calls.append("first")
+        other = pipes[1 - one][0]
+        loop.unwatch(other)
+        os.close(other)
+        reader, writer = os.pipe()
+        assert reader == other, "the number is given again"
+        successors.extend((reader, writer))
+        loop.watch(reader, READABLE, lambda _: calls.append("successor"))
+
+    for one, (reader, writer) in enumerate(pipes):
+        os.write(writer, b"x")
+        loop.watch(reader, READABLE, lambda _, one=one: replace(one))
+    turn(loop)
+    assert calls == ["first"]
+    os.write(successors[1], b"x")
+    called = next(reader for reader, _ in pipes if reader != successors[0])
+    loop.unwatch(called)
+    turn(loop)
+    assert calls == ["first", "successor"]
+    for number in {called, pipes[0][1], pipes[1][1], *successors}:
+        os.close(number)
+
+
 def test_callbacks_see_the_time_at_which_readiness_was_reported(loop, clock, pair):
     ours, theirs = pair
     seen: list[int] = []
