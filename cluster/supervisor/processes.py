@@ -42,13 +42,19 @@ class ChildReport(NamedTuple):
 
 
 def fork_child(spec: ChildSpec, log_file: Path, close_inherited: Callable[[], None]) -> Forked:
-    """Fork; in the child, run `spec.run` and never return. `close_inherited` runs in the child."""
+    """Fork; in the child, run `spec.run` and never return. `close_inherited` runs in the child.
+
+    Signals wait until the child has handlers of its own: through those it inherits, what is sent to
+    it would arrive in its parent's signal pipe and stop the cluster.
+    """
     reader, writer = os.pipe()
     parent_pid = os.getpid()
     sys.stdout.flush()
     sys.stderr.flush()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _RESET_SIGNALS)
     pid = os.fork()
     if pid:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(writer)
         os.set_blocking(reader, False)
         return Forked(pid, reader)
@@ -57,6 +63,7 @@ def fork_child(spec: ChildSpec, log_file: Path, close_inherited: Callable[[], No
         os.close(reader)
         close_inherited()
         _become_child(log_file, parent_pid)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
         status = _run(spec, writer)
     finally:
         logging.shutdown()
