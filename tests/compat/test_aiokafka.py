@@ -22,7 +22,7 @@ from tests.support.topics import create_topic, unique_name
 
 pytestmark = pytest.mark.compat
 
-TIMEOUT_S = 20
+TIMEOUT_S = 60
 
 
 def run(work: Awaitable[Any]) -> Any:

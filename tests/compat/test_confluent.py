@@ -35,7 +35,7 @@ from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.compat
 
-TIMEOUT_S = 20.0
+TIMEOUT_S = 60.0
 
 
 @pytest.fixture(scope="module")

@@ -31,19 +31,17 @@ def test_librdkafka_is_held_back_though_it_ignores_the_hint(cluster):
         }
     )
     delivered: list[object] = []
-    with limited(cluster, client_id, producer_byte_rate=50 * KIB):
+    with limited(cluster, client_id, producer_byte_rate=10 * KIB):
         for _ in range(40):
             producer.produce(
                 topic, b"x" * 10 * KIB, on_delivery=lambda error, _message: delivered.append(error)
             )
         wait_until(lambda: producer.poll(0.05) and any(told), "the throttle callback")
-        held = len(delivered)
-        assert 4 <= held < 20
-        # No more than the limit admits: 50 KiB/s is five messages a second.
+        # No more than the limit admits: 10 KiB/s is one message a second.
         producer.poll(1.0)
-        assert len(delivered) <= held + 10
+        assert len(delivered) < 20
     # The limit is lifted: what waits goes on at once.
-    assert producer.flush(5) == 0
+    assert producer.flush(15) == 0
     assert delivered == [None] * 40
 
 
@@ -63,7 +61,7 @@ def test_a_librdkafka_consumer_is_held_back(cluster):
             "throttle_cb": lambda event: told.append(event.throttle_time),
         }
     )
-    with limited(cluster, client_id, consumer_byte_rate=50 * KIB):
+    with limited(cluster, client_id, consumer_byte_rate=10 * KIB):
         consumer.assign([TopicPartition(topic, 0, 0)])
         received = 0
 
@@ -74,7 +72,7 @@ def test_a_librdkafka_consumer_is_held_back(cluster):
 
         wait_until(is_throttled, "the throttle callback")
         received += len(consumer.consume(100, 0.5))
-        assert received < 35
+        assert received < 25
     wait_until(lambda: is_throttled() and received == 40, "the rest, the limit being lifted")
     consumer.close()
 

@@ -31,7 +31,7 @@ run_registry(
     lambda port: print(port, flush=True),
 )
 """
-DEADLINE_SECONDS = 10.0
+DEADLINE_SECONDS = 30.0
 
 
 def wait_until(condition: Callable[[], object], what: str) -> None:

@@ -90,7 +90,7 @@ def test_ctrl_c_at_any_step_leaves_nothing(demo, tmp_path, step):
     process = demo("--short", "--port", "0")
     read_until(process, step)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=30)
+    out, _ = process.communicate(timeout=60)
     assert process.returncode == 130
     assert out.splitlines()[-1].startswith("Interrupted: ")
     assert "Traceback" not in out

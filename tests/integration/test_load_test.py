@@ -149,7 +149,7 @@ def test_ctrl_c_shows_what_there_is_and_leaves_no_process(cluster):
         workers = workers_of(process)
         assert len(workers) == 2
         process.send_signal(signal.SIGINT)
-        out, _ = process.communicate(timeout=20)
+        out, _ = process.communicate(timeout=60)
         assert process.returncode == 130
         assert out.startswith("Interrupted: these are partial results.")
         assert "load-producer-1" in out
@@ -176,7 +176,7 @@ def test_a_worker_that_dies_is_one_line(cluster):
         process.stderr.readline()
         workers = workers_of(process)
         workers[0].kill()
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
         assert process.returncode == 1
         assert out == ""
         assert err.splitlines()[-1].startswith("error: ")
@@ -209,7 +209,7 @@ def test_ctrl_c_in_the_scenario_removes_the_quota(cluster):
         )
         workers = workers_of(process)
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=20)
+        out, err = process.communicate(timeout=60)
         assert process.returncode == 130
         assert out == ""
         assert err.splitlines()[-1].startswith("Interrupted: ")

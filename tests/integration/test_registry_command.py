@@ -104,7 +104,7 @@ def test_watch_prints_what_happens(registry: RegistryProcess, is_recursive: bool
         client.set("/a/b" if is_recursive else "/a", b"1")
         wait_until(lambda: wanted in client.command(b"mntr"), "the watch left again")
         client.delete("/a", recursive=True)
-        assert process.wait(10) == 0
+        assert process.wait(60) == 0
         events = re.findall(r"type:(\w+) path:(\S+)", process.stdout.read())
     if is_recursive:
         expected = [("NodeCreated", "/a"), ("NodeCreated", "/a/b"), ("NodeDataChanged", "/a/b")]

@@ -102,8 +102,8 @@ def test_parties(clients: list[KazooClient]) -> None:
 
 def test_read_and_write_locks_and_semaphores(clients: list[KazooClient]) -> None:
     first, second = (client.ReadLock("/rw", "r") for client in clients[:2])
-    assert first.acquire(timeout=1)
-    assert second.acquire(timeout=1), "readers share"
+    assert first.acquire(timeout=DEADLINE_SECONDS)
+    assert second.acquire(timeout=DEADLINE_SECONDS), "readers share"
     writer = clients[2].WriteLock("/rw", "w")
     assert not writer.acquire(blocking=False)
     first.release()
@@ -111,8 +111,8 @@ def test_read_and_write_locks_and_semaphores(clients: list[KazooClient]) -> None
     assert writer.acquire(timeout=DEADLINE_SECONDS)
     writer.release()
     semaphores = [client.Semaphore("/semaphore", max_leases=2) for client in clients]
-    assert semaphores[0].acquire(timeout=1)
-    assert semaphores[1].acquire(timeout=1)
+    assert semaphores[0].acquire(timeout=DEADLINE_SECONDS)
+    assert semaphores[1].acquire(timeout=DEADLINE_SECONDS)
     assert not semaphores[2].acquire(blocking=False)
     semaphores[0].release()
     assert semaphores[2].acquire(timeout=DEADLINE_SECONDS)

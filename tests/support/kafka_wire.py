@@ -20,7 +20,7 @@ from kio.serial import entity_reader, entity_writer
 from cluster.protocol.api import ApiKey
 from tests.support.running_cluster import Address
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 30.0
 _SIZE = struct.Struct(">i")
 _CLOSED = (ConnectionResetError, BrokenPipeError, ConnectionAbortedError)
 

@@ -21,7 +21,7 @@ def unique_name(prefix: str = "topic") -> str:
 def describe(address: Address, *topics: str) -> Any:
     """One broker's Metadata, or None when it does not answer."""
     try:
-        with WireClient(address, timeout_s=2.0) as client:
+        with WireClient(address, timeout_s=5.0) as client:
             return client.call(metadata_request(*topics))
     except (OSError, ClosedByPeer):
         return None

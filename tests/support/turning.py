@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from cluster.runtime.loop import EventLoop
 
-DEADLINE_S = 10.0
+DEADLINE_S = 60.0
 
 
 def turn_until(loop: EventLoop, condition: Callable[[], object], what: str) -> None:

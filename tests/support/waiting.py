@@ -6,7 +6,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-DEADLINE_S = 20.0
+DEADLINE_S = 60.0
+"""A machine with other work may stand still for seconds; who waits in vain is not in a hurry."""
 _POLL_S = 0.02
 
 
