@@ -1,15 +1,19 @@
-"""What counting costs a saturated broker: two brokers side by side, one with metrics switched off.
+"""What metrics cost a saturated broker: its CPU time per request, counting and not counting.
 
-    .venv/bin/python bench/metrics.py [--pairs N] [--rounds N] [--requests N]
+    PYTHONPATH=. .venv/bin/python bench/metrics.py [--blocks N] [--requests N]
 
-Rounds alternate between the two, so that the machine's moods hit both; several pairs are started,
-since two processes of the same program differ by some percent for no reason of its own. A saturated
-broker is one busy thread, so its throughput is one over the CPU time per request: that is what the
-ratio compares. Also times single updates of the stats file.
+Two processes of the same program differ by some percent for no reason of their own, so one broker
+does both: a signal, which only this benchmark's brokers know, switches its counting off and on, and
+blocks of requests alternate. A saturated broker is one busy thread, so its throughput is one over
+the CPU time per request: that is what the ratio compares. What is done once a second whether or not
+anything was counted (rows, records of the topic) is measured on its own, on brokers without clients
+with and without `milena.metrics.enable`. Also times single updates of the stats file.
 """
 
 import argparse
 import json
+import os
+import signal
 import socket
 import statistics
 import struct
@@ -19,19 +23,19 @@ import tempfile
 import time
 import timeit
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
-from confluent_kafka.admin import AdminClient, NewTopic
 
+from cluster.brokers.pipeline import Pipeline
+from cluster.launch import StartOptions, start
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import MetricKind, QuotaRow
 from cluster.metrics.stats_reader import read_stats
 from cluster.records.builder import NewRecord, build_batch
 
-ROOT = Path(__file__).resolve().parent.parent
 TOPIC = "load"
 IN_FLIGHT = 200
 
@@ -39,88 +43,135 @@ IN_FLIGHT = 200
 def main() -> None:
     """Run every measurement and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--pairs", type=int, default=5, help="pairs of brokers")
-    parser.add_argument("--rounds", type=int, default=4, help="rounds per broker and size")
-    parser.add_argument("--requests", type=int, default=20_000, help="requests per round")
+    parser.add_argument("--blocks", type=int, default=300, help="pairs of blocks per size")
+    parser.add_argument("--requests", type=int, default=1_000, help="requests per block")
+    parser.add_argument("--idle-seconds", type=int, default=20, help="without clients, per broker")
+    parser.add_argument("--start", nargs=2, metavar=("DIR", "METRICS"), help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.start:
+        sys.exit(start_switchable(Path(options.start[0]), options.start[1]))
     rows = single_updates()
-    costs: dict[int, list[tuple[float, float]]] = {100: [], 10_000: []}
-    for _ in range(options.pairs):
-        with tempfile.TemporaryDirectory(prefix="milena-bench-") as directory, ExitStack() as stack:
-            brokers = {
-                name: stack.enter_context(broker(Path(directory) / name, is_on))
-                for name, is_on in (("on", "true"), ("off", "false"))
-            }
-            for size_bytes, pairs in costs.items():
-                pairs.append(compare(brokers, size_bytes, options.rounds, options.requests))
-    for size_bytes, pairs in costs.items():
-        on, off = (statistics.mean(side) for side in zip(*pairs, strict=True))
-        rows += [
-            (f"{size_bytes}-byte produce: CPU per request, on / off", f"{on:.2f} / {off:.2f} us"),
-            ("  throughput on / off: ratio of the means", f"{off / on:.4f}"),
-            ("  ratio of each pair", " ".join(f"{off / on:.3f}" for on, off in pairs)),
-        ]
+    with broker("true") as state:
+        for size_bytes, count in ((100, options.requests), (10_000, options.requests // 4)):
+            rows += compared(state, size_bytes, options.blocks, count)
+        idle_on = idle_share(state, options.idle_seconds)
+    with broker("false") as state:
+        idle_off = idle_share(state, options.idle_seconds)
+    rows.append(
+        (
+            "CPU without clients, metrics on / off",
+            f"{idle_on * 100:.2f} % / {idle_off * 100:.2f} % of a core",
+        )
+    )
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print(f"{name:<{width}}  {value}")
 
 
+def switchable(pipeline: Any) -> None:
+    """Pipelines made from now on, in forked brokers, stop and go on counting at SIGUSR1."""
+    initialise = pipeline.__init__
+
+    def with_switch(self: Any, handlers: Any, services: Any, throttle: Any) -> None:
+        initialise(self, handlers, services, throttle)
+        spare = [None, services.counters]
+
+        def switch(*_: object) -> None:
+            spare.reverse()
+            self._counters = spare[1]
+            object.__setattr__(services, "counters", spare[1])
+
+        signal.signal(signal.SIGUSR1, switch)
+
+    pipeline.__init__ = with_switch
+
+
 @contextmanager
-def broker(data_dir: Path, metrics: str) -> Iterator[dict[str, Any]]:
-    """A cluster of one broker; `status --json` with its broker."""
-    cluster = [sys.executable, "-m", "cluster", "--data-dir", str(data_dir)]
-    start = ["start", "--detach", "--brokers", "1", "--port", "0", "--registry-port", "0"]
-    override = ["--override", f"milena.metrics.enable={metrics}"]
-    subprocess.run([*cluster, *start, *override], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
-    try:
-        status = subprocess.run(
-            [*cluster, "status", "--json"], check=True, cwd=ROOT, capture_output=True
-        )
-        state: dict[str, Any] = json.loads(status.stdout)
-        admin = AdminClient({"bootstrap.servers": state["bootstrap"]})
-        admin.create_topics([NewTopic(TOPIC, 1, 1)])[TOPIC].result()
-        yield state["brokers"][0]
-    finally:
-        subprocess.run(
-            [*cluster, "stop", "--purge"], check=False, cwd=ROOT, stdout=subprocess.DEVNULL
-        )
+def broker(metrics: str) -> Iterator[dict[str, Any]]:
+    """A cluster of one switchable broker with one topic; the broker as `status` describes it."""
+    with tempfile.TemporaryDirectory(prefix="milena-bench-") as directory:
+        data_dir = Path(directory) / "data"
+        # In a process of its own, which the daemon is forked from.
+        starting = [sys.executable, __file__, "--start", str(data_dir), metrics]
+        subprocess.run(starting, check=True, stdout=subprocess.DEVNULL)
+        command = [sys.executable, "-m", "cluster", "--data-dir", str(data_dir)]
+        try:
+            asked = subprocess.run([*command, "status", "--json"], check=True, capture_output=True)
+            state: dict[str, Any] = json.loads(asked.stdout)
+            topics = ["topics", "--create", "--topic", TOPIC, "--replication-factor", "1"]
+            subprocess.run([*command, *topics], check=True, stdout=subprocess.DEVNULL)
+            yield state["brokers"][0]
+        finally:
+            stop = [*command, "stop", "--purge"]
+            subprocess.run(stop, check=False, stdout=subprocess.DEVNULL)
 
 
-def compare(
-    brokers: dict[str, dict[str, Any]], size_bytes: int, rounds: int, requests: int
-) -> tuple[float, float]:
-    """CPU microseconds per request of both: medians over the rounds."""
+def start_switchable(data_dir: Path, metrics: str) -> int:
+    """Start it in the background; the exit status."""
+    switchable(Pipeline)
+    options = StartOptions(
+        data_dir,
+        brokers=1,
+        port=0,
+        registry_port=0,
+        overrides=(f"milena.metrics.enable={metrics}",),
+        detach=True,
+    )
+    return start(options, time.monotonic_ns() // 1_000_000, print)
+
+
+def compared(
+    state: dict[str, Any], size_bytes: int, blocks: int, count: int
+) -> list[tuple[str, str]]:
+    """Rows about blocks of `count` requests in the order on, off, off, on."""
     frame = produce_frame(size_bytes)
-    count = requests if size_bytes < 1000 else requests // 4
-    cpu: dict[str, list[float]] = {name: [] for name in brokers}
-    for number in range(rounds + 1):
-        # The first round warms up; the order changes each time.
-        for name in sorted(brokers, reverse=bool(number % 2)):
-            cpu_seconds = load(brokers[name], frame, count)
-            if number:
-                cpu[name].append(cpu_seconds / count * 1e6)
-    return statistics.median(cpu["on"]), statistics.median(cpu["off"])
-
-
-def load(of: dict[str, Any], frame: bytes, count: int) -> float:
-    """The broker's CPU seconds for `count` pipelined requests."""
-    with socket.create_connection((of["host"], of["port"])) as connection:
+    pairs = []
+    with socket.create_connection((state["host"], state["port"])) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.sendall(frame)
-        answer = connection.recv(4096)
-        error = struct.unpack_from(">h", answer, 4 + 4 + 4 + 2 + len(TOPIC) + 4 + 4)[0]
-        if error:
-            sys.exit(f"produce was answered with error {error}")
-        before = cpu_seconds_of(of["pid"])
-        sent = received = 0
-        while received < count * len(answer):
-            if sent < count and sent - received // len(answer) < IN_FLIGHT:
-                part = min(IN_FLIGHT // 4, count - sent)
-                connection.sendall(frame * part)
-                sent += part
-            else:
-                received += len(connection.recv(1 << 16))
-        return cpu_seconds_of(of["pid"]) - before
+        load(connection, state["pid"], frame, 5 * count)
+        for _ in range(blocks // 2):
+            on_off = []
+            for is_switched in (False, True, False, True):
+                if is_switched:
+                    os.kill(state["pid"], signal.SIGUSR1)
+                    load(connection, state["pid"], frame, 10)
+                on_off.append(load(connection, state["pid"], frame, count) / count * 1e6)
+            pairs += [(on_off[0], on_off[1]), (on_off[3], on_off[2])]
+    # Half of the blocks is within these: what else the machine did in a block is left out.
+    kept = sorted(pairs, key=sum)[: max(4, len(pairs) // 2)]
+    on, off = (statistics.mean(side) for side in zip(*kept, strict=True))
+    error = statistics.stdev(on - off for on, off in kept) / len(kept) ** 0.5
+    return [
+        (f"{size_bytes}-byte produce: CPU per request, on / off", f"{on:.2f} / {off:.2f} us"),
+        ("  counting costs", f"{on - off:.2f} us (standard error {error:.2f})"),
+        ("  throughput on / off", f"{off / on:.4f} (standard error {error / on:.4f})"),
+    ]
+
+
+def load(connection: socket.socket, pid: int, frame: bytes, count: int) -> float:
+    """The broker's CPU seconds for `count` pipelined requests."""
+    connection.sendall(frame)
+    answer = connection.recv(4096)
+    error = struct.unpack_from(">h", answer, 4 + 4 + 4 + 2 + len(TOPIC) + 4 + 4)[0]
+    if error:
+        sys.exit(f"produce was answered with error {error}")
+    before = cpu_seconds_of(pid)
+    sent = received = 0
+    while received < count * len(answer):
+        if sent < count and sent - received // len(answer) < IN_FLIGHT:
+            part = min(IN_FLIGHT // 4, count - sent)
+            connection.sendall(frame * part)
+            sent += part
+        else:
+            received += len(connection.recv(1 << 16))
+    return cpu_seconds_of(pid) - before
+
+
+def idle_share(state: dict[str, Any], seconds: int) -> float:
+    """CPU seconds per second of a broker that nobody asks anything."""
+    before = cpu_seconds_of(state["pid"])
+    time.sleep(seconds)
+    return (cpu_seconds_of(state["pid"]) - before) / seconds
 
 
 def cpu_seconds_of(pid: int) -> float:
