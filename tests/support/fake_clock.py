@@ -11,6 +11,9 @@ class FakeClock:
     def monotonic_ms(self) -> int:
         return self.now_ms
 
+    def monotonic_us(self) -> int:
+        return self.now_ms * 1_000
+
     def wall_ms(self) -> int:
         return self.now_ms + self._wall_offset_ms
 

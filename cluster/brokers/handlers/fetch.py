@@ -1,12 +1,14 @@
 """Fetch (API key 1), versions 4-17.
 
-Answers at once if there are enough bytes or any partition has an error; else it is parked until the
-bytes are there, the leader changes, or max wait is over. Records leave as file regions.
+Answers at once if there are enough bytes, or more than a limit lets through, or any partition has
+an error; else it is parked until the bytes are there, the leader changes, or max wait is over.
+Records leave as file regions.
 Not done: fetch sessions (KIP-227; session id 0 declines them), reading from followers (KIP-392),
 aborted transactions (there are none, so read_committed reads to the high watermark).
 v9 leader epoch fencing (KIP-320); v12 flexible, diverging epochs; v13 topic ids; v16 leader hints.
 """
 
+import logging
 import uuid
 from typing import Final
 
@@ -16,7 +18,7 @@ from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestCon
 from cluster.brokers.network.channel import Outgoing
 from cluster.brokers.quotas.entities import QuotaKind
 from cluster.brokers.replication.partition import Partition
-from cluster.model.errors import ErrorCode, Refused
+from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.endpoints import NodeEndpoint
@@ -29,6 +31,8 @@ from cluster.protocol.fetch_codec import (
     scan_fetch_request,
 )
 
+log = logging.getLogger(__name__)
+
 API: Final = Api(ApiKey.FETCH, 4, 17)
 
 _HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
@@ -40,13 +44,35 @@ Answer = tuple[list[FetchedTopic], list[NodeEndpoint]]
 class _Result:
     """One pass over all partitions of a request."""
 
-    __slots__ = ("endpoints", "has_error", "size_bytes", "topics")
+    __slots__ = (
+        "endpoints",
+        "has_error",
+        "has_old_segment",
+        "held_back_bytes",
+        "min_bytes",
+        "size_bytes",
+        "topics",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, min_bytes: int) -> None:
+        self.min_bytes = min_bytes
         self.topics: list[FetchedTopic] = []
         self.size_bytes = 0
+        self.held_back_bytes = 0
+        """By how much reads fell short of a limit where more could have been read."""
         self.has_error = False
+        self.has_old_segment = False
+        """A read ended with its segment, and the next one has more."""
         self.endpoints: dict[int, NodeEndpoint] = {}
+
+    @property
+    def is_enough(self) -> bool:
+        """Waiting would add nothing that is asked for."""
+        return (
+            self.size_bytes + self.held_back_bytes >= self.min_bytes
+            or self.has_error
+            or self.has_old_segment
+        )
 
     def answer(self) -> Answer:
         return self.topics, list(self.endpoints.values())
@@ -62,7 +88,7 @@ class _DelayedFetch:
 
     def try_complete(self) -> bool:
         result = _read_all(self._request, self._context, self._services)
-        if not result.has_error and result.size_bytes < self._request.min_bytes:
+        if not result.is_enough:
             return False
         self._context.answer(result.answer())
         return True
@@ -74,12 +100,7 @@ class _DelayedFetch:
 def handle(request: FetchRequest, context: RequestContext, services: Services) -> Answer | NotYet:
     """Read what there is; wait for more if that is too little."""
     result = _read_all(request, context, services)
-    if (
-        result.has_error
-        or result.size_bytes >= request.min_bytes
-        or request.max_wait_ms <= 0
-        or not request.topics
-    ):
+    if result.is_enough or request.max_wait_ms <= 0 or not request.topics:
         return result.answer()
     keys = [
         TopicPartition(name, partition.index)
@@ -97,12 +118,12 @@ def handle(request: FetchRequest, context: RequestContext, services: Services) -
 
 
 def _read_all(request: FetchRequest, context: RequestContext, services: Services) -> _Result:
-    result = _Result()
     # Never more than the quota admits at once, else the answer could never be sent.
     admitted = services.quotas.max_value_in_window(
         QuotaKind.FETCH, context.user, context.client_id or ""
     )
     budget = int(min(request.max_bytes, services.fetch_max_bytes, admitted))
+    result = _Result(min(request.min_bytes, budget))
     for topic in request.topics:
         name = _topic_name(topic.name, topic.topic_id, services)
         fetched = []
@@ -137,12 +158,21 @@ def _read(
         data = None
         if diverging is None:
             # The first batch is returned whole even when it is larger than every limit (KIP-74).
+            limit = max(0, min(budget, wanted.max_bytes))
             data = partition.read(
                 Offset(wanted.fetch_offset),
-                max(0, min(budget, wanted.max_bytes)),
+                limit,
                 upper_offset=high_watermark,
                 at_least_one_batch=result.size_bytes == 0,
             )
+            if data.next_offset < high_watermark:
+                # Only whole batches are read, so a limit is counted as used up (Kafka cuts there).
+                result.held_back_bytes += max(0, limit - data.size_bytes)
+                if wanted.fetch_offset < partition.log.segments[-1].base_offset:
+                    result.has_old_segment = True
+    except StorageFailed as failure:
+        log.error("fetch from %s-%d: %s", name, wanted.index, failure)  # noqa: TRY400 - one line
+        return FetchedPartition(wanted.index, int(ErrorCode.kafka_storage_error))
     except Refused as refused:
         hint = None
         if name is not None and refused.code in _HINTED:
@@ -174,12 +204,18 @@ def _topic_name(name: str | None, topic_id: uuid.UUID | None, services: Services
 
 
 def _diverging_epoch(partition: Partition, wanted: FetchPartition) -> tuple[int, int] | None:
-    """Where the client's history parts from ours (KIP-595), or None if it does not."""
-    if wanted.last_fetched_epoch < 0:
-        return None
+    """Where the client's history parts from ours (KIP-595), or None if it does not.
+
+    Raises Refused(offset_out_of_range) for an epoch that is newer than all of ours.
+    """
+    if wanted.last_fetched_epoch < 0 or wanted.fetch_offset < partition.log.log_start_offset:
+        return None  # before the log start the offset alone decides
     epoch, end_offset = partition.log.epoch_end_offset(LeaderEpoch(wanted.last_fetched_epoch))
     if epoch < 0:
-        return None  # older than our history: the offset alone decides
+        raise Refused(
+            ErrorCode.offset_out_of_range,
+            f"epoch {wanted.last_fetched_epoch} is newer than {partition.log.latest_epoch}",
+        )
     if epoch < wanted.last_fetched_epoch or end_offset < wanted.fetch_offset:
         return int(epoch), int(end_offset)
     return None

@@ -1,0 +1,252 @@
+"""One broker without sockets: real handlers, pipeline, logs and roles, on a clock that a test sets.
+
+Requests come as frames and answers are parsed by kio, so versions and encodings are tested along
+the way. What the controller decides comes as its updates, through the real control requests; what
+this broker asks of the controller stays in `stage.link` until a test answers it.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, Self
+
+from kio.index import load_response_schema
+
+from cluster.brokers import options
+from cluster.brokers.control_requests import ControlRequests
+from cluster.brokers.handlers import HANDLERS
+from cluster.brokers.handlers.request import Services
+from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.network.channel import MuteReason
+from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.pipeline import Pipeline
+from cluster.brokers.producer_ids import ProducerIds
+from cluster.brokers.quota_throttle import QuotaThrottle
+from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.replication.leader_replica import IsrProposal
+from cluster.brokers.replication.partition import Partition
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.replication.replica_roles import ReplicaRoles
+from cluster.config.settings import broker_settings, topic_settings
+from cluster.coordinator.controller.update import ClusterUpdate, encode_update
+from cluster.model.cluster import TopicState
+from cluster.model.errors import PeerError
+from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, Offset, TopicPartition
+from cluster.protocol.api_versions import ApiVersionsAnswers
+from cluster.runtime.loop import EventLoop
+from tests.support.cluster_states import a_broker
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_control_link import FakeControlLink
+from tests.support.kafka_wire import WireClient, frame_of
+from tests.support.scripted_controller import ScriptedController
+
+BROKER, OTHER, THIRD = 1, 2, 3
+LAG_MS = 10_000
+BROKER_EPOCH = 100
+"""Of every broker; `a_broker` has it as its default."""
+
+
+class StageConnection:
+    """A client's connection, in place of a channel: what it is answered, and why it was closed."""
+
+    def __init__(self, stage: "HandlerStage", listener: str) -> None:
+        self._stage = stage
+        self._correlation_id = 0
+        self._expected: list[tuple[int, Any]] = []
+        self._frames: list[bytes | None] = []
+        self.listener_name = listener
+        self.peer = "a client"
+        self.attachment: object = None
+        self.on_close: Any = None
+        self.is_open = True
+        self.closed_because: str | None = None
+        self.mute_reasons = MuteReason(0)
+
+    # -- the channel's side ------------------------------------------------------------------------
+
+    def respond(self, buffers: "list[Any] | None") -> None:
+        """The answer to the request in progress; None when it has none."""
+        if not self.is_open:
+            return
+        assert self.is_waiting, "answered twice"
+        self.on_close = None
+        if buffers is None:
+            self._expected.pop(0)
+            return
+        parts = [b if isinstance(b, bytes | bytearray) else b.view() for b in buffers]
+        self._frames.append(b"".join(parts))
+
+    def mute(self, reason: MuteReason) -> None:
+        self.mute_reasons |= reason
+
+    def unmute(self, reason: MuteReason) -> None:
+        self.mute_reasons &= ~reason
+
+    # -- the client's side -------------------------------------------------------------------------
+
+    @property
+    def is_waiting(self) -> bool:
+        """A request was sent and has neither answer nor end."""
+        return len(self._expected) > len(self._frames)
+
+    def send(self, message: Any) -> None:
+        """Hand a request over; a broken protocol closes the connection, as a channel does."""
+        assert self.is_open
+        self._correlation_id += 1
+        self._expected.append((self._correlation_id, message))
+        frame = memoryview(frame_of(message, self._correlation_id))[4:]
+        try:
+            self._stage.pipeline.on_frame(self, frame)  # type: ignore[arg-type]  # stands in
+        except PeerError as error:
+            self.closed_because = str(error)
+            self.close()
+
+    def receive(self) -> Any:
+        """The answer to the oldest request that has none yet; None while it has to wait."""
+        if not self._frames:
+            return None
+        frame = self._frames.pop(0)
+        correlation_id, asked = self._expected.pop(0)
+        assert frame is not None
+        assert int.from_bytes(frame[:4], "big") == len(frame) - 4
+        schema = load_response_schema(type(asked).__api_key__, type(asked).__version__)
+        return WireClient.parse(frame[4:], schema, correlation_id)
+
+    def call(self, message: Any) -> Any:
+        """Send a request, finish the turn and return its answer, None if it waits."""
+        self.send(message)
+        self._stage.turn()
+        return self.receive()
+
+    def close(self) -> None:
+        """The connection is gone, from either side."""
+        self.is_open = False
+        if self.on_close is not None:
+            self.on_close()
+            self.on_close = None
+
+
+class HandlerStage:
+    """Broker 1 of three, with nothing on it until `take`; use as a context manager."""
+
+    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+        self.settings = broker_settings(
+            {"broker.id": str(BROKER), "milena.log.preallocate.step.bytes": "65536"}
+            | (settings or {})
+        )
+        self.clock = FakeClock()
+        self.loop = EventLoop(self.clock)
+        self.directory = LogDirectory.open(directory, "stage", BROKER)
+        self.table = PartitionTable(
+            [self.directory],
+            BrokerId(BROKER),
+            lambda overrides: options.log_options(self.settings, overrides),
+        )
+        self.table.load(self.clock.wall_ms())
+        self.metadata = MetadataCache("stage")
+        self.purgatory = Purgatory(self.loop.call_at)
+        self.proposals: list[tuple[TopicPartition, IsrProposal]] = []
+        self.roles = ReplicaRoles(
+            BrokerId(BROKER),
+            self.table,
+            LAG_MS,
+            self.loop.defer,
+            self.purgatory.check,
+            lambda partition, proposal: self.proposals.append((partition, proposal)),
+        )
+        self.controller = ScriptedController()
+        controller: Any = self.controller
+        self.control = ControlRequests(
+            BrokerId(BROKER), self.loop, self.metadata, self.roles, lambda: controller
+        )
+        self.control.broker_epoch = BrokerEpoch(BROKER_EPOCH)
+        self.link = FakeControlLink()
+        self.control.use_link(self.link)  # type: ignore[arg-type]  # stands in
+        self.quotas = ClientQuotas()
+        self.producer_id_blocks: list[tuple[Any, Any]] = []
+        no_quota_changes: Any = SimpleNamespace()
+        self.services = Services(
+            broker_id=BrokerId(BROKER),
+            settings=self.settings,
+            clock=self.clock,
+            loop=self.loop,
+            metadata=self.metadata,
+            partitions=self.table,
+            roles=self.roles,
+            purgatory=self.purgatory,
+            controller=controller,
+            request_topic_creation=self.control.request_topic_creation,
+            alter_topic_configs=self.control.alter_topic_configs,
+            producer_ids=ProducerIds(
+                lambda on_done, on_failed: self.producer_id_blocks.append((on_done, on_failed))
+            ),
+            topic_settings=lambda overrides: topic_settings(self.settings, overrides),
+            quotas=self.quotas,
+            quota_changes=no_quota_changes,
+            fetch_max_bytes=1 << 20,
+            api_versions=ApiVersionsAnswers(handler.api for handler in HANDLERS),
+            counters=None,
+        )
+        self.pipeline = Pipeline(HANDLERS, self.services, QuotaThrottle(self.quotas, self.loop))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.directory.close()
+        self.loop.close()
+
+    # -- what the controller decides ---------------------------------------------------------------
+
+    def update(
+        self,
+        *topics: TopicState,
+        brokers: tuple[int, ...] = (BROKER, OTHER, THIRD),
+        deleted: tuple[str, ...] = (),
+        is_full: bool = False,
+        controller_epoch: int = 1,
+        broker_epoch: int = BROKER_EPOCH,
+    ) -> dict[str, Any] | None:
+        """An update of the controller, broker 2; what it is answered."""
+        replies: list[dict[str, Any]] = []
+        update = ClusterUpdate(
+            BrokerId(OTHER),
+            ControllerEpoch(controller_epoch),
+            BrokerEpoch(broker_epoch),
+            is_full,
+            tuple(a_broker(number) for number in brokers),
+            topics,
+            deleted,
+        )
+        self.control.on_request("update_metadata", encode_update(update), replies.append)
+        self.turn()
+        return replies[0] if replies else None
+
+    # -- what happens ------------------------------------------------------------------------------
+
+    def connect(self, listener: str = "PLAINTEXT") -> StageConnection:
+        """Another client."""
+        return StageConnection(self, listener)
+
+    def turn(self) -> None:
+        """What is due and deferred happens."""
+        self.loop.run_once(max_wait_ms=0)
+
+    def pass_time(self, duration_ms: int) -> None:
+        """Time goes on, and what is due by then happens."""
+        self.clock.pass_time(duration_ms)
+        self.turn()
+
+    def partition(self, topic: str, number: int = 0) -> Partition:
+        """A replica here."""
+        partition = self.table.find(TopicPartition(topic, number))
+        assert partition is not None
+        return partition
+
+    def follower_fetches(self, follower: int, partition: Partition, offset: int) -> None:
+        """A follower has every record before an offset."""
+        moved, _ = partition.on_follower_fetch(BrokerId(follower), Offset(offset), self.loop.now_ms)
+        if moved:
+            self.roles.on_high_watermark_moved(partition)
+        self.turn()

@@ -1,0 +1,45 @@
+"""A controller that keeps what it is asked, until a test answers."""
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass
+class AskedOfController:
+    """One operation and its arguments; `on_done` is to be called once."""
+
+    operation: str
+    subjects: Any
+    on_done: Any
+    timeout_ms: int
+    validate_only: bool = False
+
+
+class ScriptedController:
+    """Stands in for `ControllerRequests`."""
+
+    def __init__(self) -> None:
+        self.asked: list[AskedOfController] = []
+
+    def create_topics(
+        self, topics: Any, *, validate_only: bool, timeout_ms: int, on_done: Any
+    ) -> None:
+        self.asked.append(
+            AskedOfController("create_topics", topics, on_done, timeout_ms, validate_only)
+        )
+
+    def delete_topics(self, topics: Any, timeout_ms: int, on_done: Any) -> None:
+        self.asked.append(AskedOfController("delete_topics", topics, on_done, timeout_ms))
+
+    def create_partitions(
+        self, topics: Any, *, validate_only: bool, timeout_ms: int, on_done: Any
+    ) -> None:
+        self.asked.append(
+            AskedOfController("create_partitions", topics, on_done, timeout_ms, validate_only)
+        )
+
+    def take(self) -> AskedOfController:
+        """The only thing asked since the last call."""
+        (asked,) = self.asked
+        self.asked.clear()
+        return asked
