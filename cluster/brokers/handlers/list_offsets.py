@@ -1,18 +1,24 @@
 """ListOffsets (API key 2), versions 1-10.
 
 Answers at once. Latest is the high watermark for both isolation levels (there are no transactions).
-v4 leader epochs; v6 flexible; v7 -3 max timestamp; v8 -4 earliest local (as earliest, there is no
-remote tier); v9 -5 latest tiered (none); v10 timeout.
+A new leader whose high watermark is not known up to the start of its epoch does not answer with an
+offset that might go back later (KIP-207).
+v4 leader epochs; v5 OFFSET_NOT_AVAILABLE, before it LEADER_NOT_AVAILABLE; v6 flexible; v7 -3 max
+timestamp; v8 -4 earliest local (as earliest, there is no remote tier); v9 -5 latest tiered (none);
+v10 timeout.
 """
 
+import logging
+from collections import Counter
+from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.request import RequestContext, Services, adapted
 from cluster.brokers.replication.partition import Partition
-from cluster.model.errors import ErrorCode, Refused
-from cluster.model.ids import Offset
+from cluster.model.errors import ErrorCode, Refused, StorageFailed
+from cluster.model.ids import NO_EPOCH, LeaderEpoch
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     ListOffsetsPartition,
@@ -22,19 +28,53 @@ from cluster.protocol.messages import (
     ListOffsetsTopicResponse,
 )
 
+log = logging.getLogger(__name__)
+
 API: Final = Api(ApiKey.LIST_OFFSETS, 1, 10)
+
+_LATEST: Final = -1
+_EARLIEST: Final = -2
+_MAX_TIMESTAMP: Final = -3
+_EARLIEST_LOCAL: Final = -4
+_LATEST_TIERED: Final = -5
+_FIRST_VERSION_OF: Final[Mapping[int, int]] = {
+    _LATEST: 1,
+    _EARLIEST: 1,
+    _MAX_TIMESTAMP: 7,
+    _EARLIEST_LOCAL: 8,
+    _LATEST_TIERED: 9,
+}
+_FIRST_WITH_OFFSET_NOT_AVAILABLE: Final = 5
+
+_Found = tuple[int, int, LeaderEpoch]
+"""Timestamp (-1 where none is asked for), offset (-1 where there is none), and its epoch."""
+_NOTHING: Final[_Found] = (-1, -1, NO_EPOCH)
 
 
 def handle(
-    request: ListOffsetsRequest, _context: RequestContext, services: Services
+    request: ListOffsetsRequest, context: RequestContext, services: Services
 ) -> ListOffsetsResponse:
     """One offset per asked partition."""
+    times = Counter(
+        (topic.name, asked.partition_index)
+        for topic in request.topics
+        for asked in topic.partitions
+    )
     return ListOffsetsResponse(
         throttle_time=timedelta(0),
         topics=tuple(
             ListOffsetsTopicResponse(
                 name=topic.name,
-                partitions=tuple(_list(topic.name, asked, services) for asked in topic.partitions),
+                partitions=tuple(
+                    _list(
+                        topic.name,
+                        asked,
+                        context.version,
+                        services,
+                        is_repeated=times[topic.name, asked.partition_index] > 1,
+                    )
+                    for asked in topic.partitions
+                ),
             )
             for topic in request.topics
         ),
@@ -42,41 +82,65 @@ def handle(
 
 
 def _list(
-    topic: str, asked: ListOffsetsPartition, services: Services
+    topic: str,
+    asked: ListOffsetsPartition,
+    version: int,
+    services: Services,
+    *,
+    is_repeated: bool,
 ) -> ListOffsetsPartitionResponse:
+    index = asked.partition_index
     try:
-        partition = find_partition(services, topic, asked.partition_index)
-        timestamp, offset = _find_offset(partition, asked)
+        if is_repeated:
+            raise Refused(ErrorCode.invalid_request, "the partition is in the request twice")
+        # What a version does not know is an error of this partition alone, as in Kafka.
+        if asked.timestamp < 0 and version < _FIRST_VERSION_OF.get(asked.timestamp, version + 1):
+            raise Refused(ErrorCode.unsupported_version, f"timestamp {asked.timestamp}")
+        partition = find_partition(services, topic, index)
+        timestamp, offset, epoch = _find_offset(partition, asked)
     except Refused as refused:
+        code = refused.code
+        if code is ErrorCode.offset_not_available and version < _FIRST_WITH_OFFSET_NOT_AVAILABLE:
+            code = ErrorCode.leader_not_available
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=code)
+    except StorageFailed as failure:
+        log.error("offsets of %s-%d: %s", topic, index, failure)  # noqa: TRY400 - one line
         return ListOffsetsPartitionResponse(
-            partition_index=asked.partition_index, error_code=refused.code
+            partition_index=index, error_code=ErrorCode.kafka_storage_error
         )
     return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index,
+        partition_index=index,
         error_code=ErrorCode.none,
         timestamp=timestamp,
         offset=offset,
-        leader_epoch=-1 if offset < 0 else partition.log.epochs.epoch_at(Offset(offset)),
+        leader_epoch=epoch,
     )
 
 
-def _find_offset(partition: Partition, asked: ListOffsetsPartition) -> tuple[int, int]:
-    """Timestamp (-1 where none is asked for) and offset (-1 where there is none)."""
-    high_watermark = partition.check_leader(asked.current_leader_epoch).high_watermark
-    match asked.timestamp:
-        case -1:  # latest
-            return -1, high_watermark
-        case -2 | -4:  # earliest, earliest local
-            return -1, partition.log.log_start_offset
-        case -5:  # latest tiered
-            return -1, -1
-        case -3:  # max timestamp
-            found = partition.log.max_timestamp_offset(upper_offset=high_watermark)
-        case timestamp if timestamp >= 0:
-            found = partition.log.offset_for_timestamp(timestamp, upper_offset=high_watermark)
-        case timestamp:
-            raise Refused(ErrorCode.invalid_request, f"unknown timestamp {timestamp}")
-    return (-1, -1) if found is None else (found.timestamp_ms, found.offset)
+def _find_offset(partition: Partition, asked: ListOffsetsPartition) -> _Found:
+    leader = partition.check_leader(asked.current_leader_epoch)
+    own = partition.log
+    # Until the followers of a new leader have fetched, it may not know all that was committed.
+    is_behind = leader.high_watermark < leader.epoch_start_offset
+    if asked.timestamp == _LATEST:
+        if is_behind:
+            raise Refused(ErrorCode.offset_not_available)
+        return -1, leader.high_watermark, leader.leader_epoch
+    if asked.timestamp in (_EARLIEST, _EARLIEST_LOCAL):
+        start = own.log_start_offset
+        return -1, start, own.epochs.epoch_at(start)
+    if asked.timestamp == _LATEST_TIERED:
+        return _NOTHING
+    upper_offset = own.log_end_offset if is_behind else leader.high_watermark
+    if asked.timestamp == _MAX_TIMESTAMP:
+        found = own.max_timestamp_offset(upper_offset=upper_offset)
+    else:
+        found = own.offset_for_timestamp(asked.timestamp, upper_offset=upper_offset)
+    if is_behind and (found is None or found.offset >= leader.high_watermark):
+        raise Refused(ErrorCode.offset_not_available)
+    if found is None:
+        return _NOTHING
+    return found.timestamp_ms, found.offset, own.epochs.epoch_at(found.offset)
 
 
 HANDLER: Final = adapted(API, handle)

@@ -13,6 +13,8 @@ from pathlib import Path
 from struct import Struct
 from typing import Final, Protocol
 
+from cluster.model.errors import StorageFailed
+
 ENTRY_BYTES: Final = 8
 _INT32: Final = Struct(">I")
 
@@ -21,11 +23,11 @@ class OffsetIndex(Protocol):
     """What readers ask of an index, open or closed."""
 
     def position_of(self, relative_offset: int) -> int:
-        """Position of a batch at or before this offset, to walk on from."""
+        """Position of a batch at or before this offset, to walk on from. Raises StorageFailed."""
         ...
 
     def position_before(self, position: int) -> int:
-        """The largest known batch position that is not after this one."""
+        """The largest known batch position that is not after this one. Raises StorageFailed."""
         ...
 
 
@@ -102,7 +104,10 @@ class ClosedOffsetIndex:
 
     def _search(self, wanted: int, field: int) -> int:
         if self._count < 0:
-            self._mapping = map_file(self._path)
+            try:
+                self._mapping = map_file(self._path)
+            except OSError as error:
+                raise StorageFailed(f"cannot read {self._path}: {error.strerror}") from error
             self._count = len(self._mapping) // ENTRY_BYTES if self._mapping else 0
         mapping = self._mapping
         if mapping is None:
@@ -117,7 +122,7 @@ class ClosedOffsetIndex:
 
 
 def map_file(path: Path) -> mmap.mmap | None:
-    """A read-only mapping of a whole file; None when it is empty or gone."""
+    """A read-only mapping of a whole file; None when it is empty or gone. Raises OSError."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

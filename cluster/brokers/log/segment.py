@@ -266,10 +266,17 @@ class Segment:
             position += header.size_bytes
 
     def position_before_timestamp(self, timestamp_ms: int) -> int:
-        """Position from which to look for the first batch that is not older than this."""
+        """Position from which to look for the first batch that is not older than this.
+
+        Raises StorageFailed.
+        """
         times = self._active_time_index
         if times is None:
-            times = TimeIndex.load(self._path(TIME_INDEX_SUFFIX), self.options.segment_index_bytes)
+            path = self._path(TIME_INDEX_SUFFIX)
+            try:
+                times = TimeIndex.load(path, self.options.segment_index_bytes)
+            except OSError as error:
+                raise StorageFailed(f"cannot read {path}: {error.strerror}") from error
         return self._index.position_of(times.offset_before(timestamp_ms))
 
     # Cutting

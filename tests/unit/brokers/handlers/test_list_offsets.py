@@ -1,0 +1,185 @@
+"""ListOffsets over real logs: which offset is meant, and when a leader does not know it yet."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import Offset
+from tests.support.cluster_states import a_partition, a_topic
+from tests.support.handler_requests import (
+    WALL_MS,
+    a_batch,
+    codes_of,
+    list_offsets_of,
+    offsets_in,
+    produce_to,
+)
+from tests.support.handler_stage import BROKER, OTHER, HandlerStage
+
+LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
+ALONE = a_partition([BROKER])
+
+
+def append(stage: HandlerStage, *timestamps_ms: int, partition: int = 0) -> None:
+    client = stage.connect()
+    for timestamp_ms in timestamps_ms:
+        client.call(produce_to(("t", partition, a_batch(timestamp_ms=timestamp_ms)), acks=1))
+
+
+def ask(stage: HandlerStage, timestamp: int, **options: Any) -> tuple[int, int, int, int]:
+    """Error code, timestamp, offset and epoch (-1 below version 4) of partition 0."""
+    (one,) = offsets_in(stage.connect().call(list_offsets_of("t", (0, timestamp), **options)))
+    return one.error_code, one.timestamp, one.offset, getattr(one, "leader_epoch", -1)
+
+
+def test_offsets_and_the_epochs_of_their_records(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", a_partition([BROKER], leader_epoch=2)))
+    append(stage, WALL_MS, WALL_MS + 10, WALL_MS + 5)
+    stage.update(a_topic("t", a_partition([BROKER], leader_epoch=4, partition_epoch=1)))
+    append(stage, WALL_MS + 7)
+    stage.partition("t").log.advance_log_start_offset(Offset(1))
+
+    assert ask(stage, EARLIEST) == ask(stage, EARLIEST_LOCAL) == (0, -1, 1, 2)
+    assert ask(stage, LATEST) == (0, -1, 4, 4)
+    assert ask(stage, MAX_TIMESTAMP) == (0, WALL_MS + 10, 1, 2)
+    assert ask(stage, LATEST_TIERED) == (0, -1, -1, -1)
+    assert ask(stage, 0) == (0, WALL_MS + 10, 1, 2)
+    assert ask(stage, WALL_MS + 10) == (0, WALL_MS + 10, 1, 2)
+    assert ask(stage, WALL_MS + 11) == (0, -1, -1, -1)
+
+
+def test_an_empty_log(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", a_partition([BROKER], leader_epoch=3)))
+
+    assert ask(stage, EARLIEST)[:3] == (0, -1, 0)
+    assert ask(stage, LATEST) == (0, -1, 0, 3)
+    assert ask(stage, MAX_TIMESTAMP) == ask(stage, 0) == (0, -1, -1, -1)
+
+
+def test_what_is_not_committed_is_not_found(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", a_partition([BROKER, OTHER])))
+    append(stage, WALL_MS, WALL_MS + 1)
+    stage.follower_fetches(OTHER, stage.partition("t"), 1)
+
+    assert ask(stage, LATEST) == (0, -1, 1, 0)
+    assert ask(stage, WALL_MS) == ask(stage, MAX_TIMESTAMP) == (0, WALL_MS, 0, 0)
+    assert ask(stage, WALL_MS + 1) == (0, -1, -1, -1)
+
+
+# -- a new leader (KIP-207) ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def new_leader(stage: HandlerStage) -> HandlerStage:
+    """It has three records from its time as a follower, and knows that the first is committed."""
+    both = [BROKER, OTHER]
+    stage.update(a_topic("t", a_partition(both)))
+    append(stage, WALL_MS, WALL_MS + 2, WALL_MS + 1)
+    stage.follower_fetches(OTHER, stage.partition("t"), 1)
+    stage.update(a_topic("t", a_partition(both, leader=OTHER, leader_epoch=1, partition_epoch=1)))
+    stage.update(a_topic("t", a_partition(both, leader_epoch=2, partition_epoch=2)))
+    return stage
+
+
+@pytest.mark.parametrize("timestamp", [LATEST, MAX_TIMESTAMP, WALL_MS + 1, WALL_MS + 3])
+def test_a_new_leader_does_not_guess(new_leader: HandlerStage, timestamp: int) -> None:
+    for version in range(7 if timestamp == MAX_TIMESTAMP else 1, 11):
+        code = ErrorCode.offset_not_available if version >= 5 else ErrorCode.leader_not_available
+        assert ask(new_leader, timestamp, version=version) == (code, -1, -1, -1)
+
+
+def test_a_new_leader_tells_what_cannot_change(new_leader: HandlerStage) -> None:
+    assert ask(new_leader, EARLIEST) == (0, -1, 0, 0)
+    assert ask(new_leader, WALL_MS) == (0, WALL_MS, 0, 0)
+
+
+def test_a_new_leader_answers_when_its_followers_have_fetched(new_leader: HandlerStage) -> None:
+    new_leader.follower_fetches(OTHER, new_leader.partition("t"), 3)
+
+    assert ask(new_leader, LATEST) == (0, -1, 3, 2)
+    assert ask(new_leader, WALL_MS + 3) == (0, -1, -1, -1)
+    assert ask(new_leader, MAX_TIMESTAMP) == (0, WALL_MS + 2, 1, 0)
+
+
+def test_records_of_its_own_epoch_leave_a_leader_certain(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", a_partition([BROKER, OTHER])))
+    append(stage, WALL_MS)
+
+    assert ask(stage, LATEST) == (0, -1, 0, 0)
+
+
+# -- refusals --------------------------------------------------------------------------------------
+
+
+def test_leader_epochs_of_clients_are_compared(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", a_partition([BROKER], leader_epoch=5)))
+
+    codes = [ask(stage, LATEST, leader_epoch=epoch)[0] for epoch in (-1, 4, 5, 6)]
+
+    fenced, unknown = ErrorCode.fenced_leader_epoch, ErrorCode.unknown_leader_epoch
+    assert codes == [0, fenced, 0, unknown]
+
+
+def test_followers_and_strangers_refuse(stage: HandlerStage) -> None:
+    both = [BROKER, OTHER]
+    stage.update(
+        a_topic("t", a_partition(both, leader=OTHER), a_partition([OTHER]), a_partition(both))
+    )
+    client = stage.connect()
+
+    answer = client.call(list_offsets_of("t", *((n, LATEST) for n in range(4))))
+
+    moved, unknown = ErrorCode.not_leader_or_follower, ErrorCode.unknown_topic_or_partition
+    assert codes_of(offsets_in(answer)) == [moved, moved, 0, unknown]
+
+
+def test_a_partition_twice_in_a_request_is_refused_both_times(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", ALONE, ALONE))
+
+    answer = stage.connect().call(list_offsets_of("t", (0, LATEST), (1, LATEST), (0, EARLIEST)))
+
+    twice = ErrorCode.invalid_request
+    assert codes_of(offsets_in(answer)) == [twice, 0, twice]
+
+
+@pytest.mark.parametrize(
+    ("timestamp", "first_version"),
+    [(LATEST, 1), (EARLIEST, 1), (MAX_TIMESTAMP, 7), (EARLIEST_LOCAL, 8), (LATEST_TIERED, 9)],
+)
+def test_special_timestamps_begin_with_a_version(
+    stage: HandlerStage, timestamp: int, first_version: int
+) -> None:
+    stage.update(a_topic("t", ALONE))
+
+    for version in range(1, 11):
+        code = ask(stage, timestamp, version=version)[0]
+        assert code == (0 if version >= first_version else ErrorCode.unsupported_version)
+
+
+@pytest.mark.parametrize("timestamp", [-6, -77, -(2**63)])
+def test_other_negative_timestamps_are_none(stage: HandlerStage, timestamp: int) -> None:
+    stage.update(a_topic("t", ALONE))
+
+    assert ask(stage, timestamp, version=10)[0] == ErrorCode.unsupported_version
+
+
+@pytest.mark.parametrize("lost", [".log", ".timeindex"])
+def test_a_partition_that_cannot_be_read_leaves_the_others_alone(tmp_path: Path, lost: str) -> None:
+    topic = a_topic("t", ALONE, ALONE, configs={"segment.bytes": "300"})
+    with HandlerStage(tmp_path) as before:
+        before.update(topic)
+        for partition in (0, 1):
+            append(before, *range(WALL_MS, WALL_MS + 12), partition=partition)
+        closed = before.partition("t").log.segments[0].file.path
+        before.table.close()
+
+    with HandlerStage(tmp_path) as stage:
+        stage.update(topic)
+        closed.with_suffix(lost).unlink()
+        client = stage.connect()
+        answer = client.call(list_offsets_of("t", (0, WALL_MS + 1), (1, WALL_MS + 1)))
+
+        assert client.closed_because is None
+        assert codes_of(offsets_in(answer)) == [ErrorCode.kafka_storage_error, 0]
