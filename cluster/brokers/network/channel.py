@@ -23,7 +23,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias
 
-from cluster.model.errors import PeerError
+from cluster.model.errors import PeerError, StorageFailed
 from cluster.runtime.loop import READABLE, WRITABLE, EventLoop
 
 _SIZE: Final = struct.Struct(">i")
@@ -301,10 +301,16 @@ class Channel:
 
     def _flush(self) -> None:
         out = self._out
-        while out:
-            sent_all = self._send_file(out) if _is_large_region(out[0]) else self._send_buffers(out)
-            if not sent_all:
-                break
+        try:
+            while out:
+                sent_all = (
+                    self._send_file(out) if _is_large_region(out[0]) else self._send_buffers(out)
+                )
+                if not sent_all:
+                    break
+        except StorageFailed as failure:
+            # The answer has begun with its size, so there is no way left to say this in it.
+            raise PeerError(str(failure)) from failure
         self.last_active_ms = self._owner.loop.now_ms
 
     def _send_buffers(self, out: "deque[Outgoing]") -> bool:

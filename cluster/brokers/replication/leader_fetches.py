@@ -20,7 +20,7 @@ from cluster.brokers.replication.wire import (
     FileSource,
     FollowerFetch,
 )
-from cluster.model.errors import ErrorCode, Refused
+from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -235,12 +235,23 @@ class LeaderFetches:
             records = None
             if diverging is None:
                 records = self._read(session, partition, position, budget)
-        except Refused as refused:
+        except (Refused, StorageFailed) as problem:
+            code = ErrorCode.kafka_storage_error
+            if isinstance(problem, Refused):
+                code = problem.code
+            else:
+                log.error(  # noqa: TRY400 - one line for a person
+                    "%s-%d: cannot be read for broker %d: %s",
+                    position.topic,
+                    position.partition,
+                    session.follower,
+                    problem,
+                )
             return FetchedPartition(
                 position.topic,
                 position.partition,
                 position.leader_epoch,
-                int(refused.code),
+                int(code),
                 -1 if partition is None else partition.high_watermark,
                 -1 if partition is None else partition.log.log_start_offset,
             )

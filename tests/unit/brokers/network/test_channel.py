@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cluster.brokers.network import channel as channel_module
 from cluster.brokers.network.channel import Channel, FileRegion, MuteReason, Outgoing
-from cluster.model.errors import PeerError
+from cluster.model.errors import PeerError, StorageFailed
 from cluster.runtime.loop import EventLoop
 from tests.support.fake_clock import FakeClock
 
@@ -357,6 +357,25 @@ def test_a_file_that_ends_before_its_region_closes_the_connection(server, tmp_pa
     server.client.sendall(framed(b"x"))
     server.drain()
     assert server.closed == ["the file ended before the region that was promised"]
+
+
+@pytest.mark.parametrize("size", [1_000, 100_000])
+def test_a_region_that_cannot_be_read_closes_the_connection(server, size):
+    class Lost:
+        position = 0
+        size_bytes = size
+
+        def fileno(self):
+            raise StorageFailed("cannot open 0.log: Too many open files")
+
+        def view(self):
+            self.fileno()
+
+    server.process = lambda channel, frame: channel.respond([b"head", Lost()])
+    server.client.sendall(framed(b"fetch"))
+    server.turn()
+
+    assert server.closed == ["cannot open 0.log: Too many open files"]
 
 
 def test_a_client_that_does_not_read_its_answers_is_not_read_either(server):

@@ -1,0 +1,46 @@
+"""The leader's side of follower fetches over real logs, where a disk may fail."""
+
+from pathlib import Path
+
+from cluster.brokers.replication.leader_fetches import LeaderFetches
+from cluster.brokers.replication.wire import FetchAnswer, FetchPosition, FollowerFetch
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import BrokerId, LeaderEpoch, Offset
+from tests.support.cluster_states import a_partition, a_topic
+from tests.support.handler_requests import a_batch, produce_to
+from tests.support.handler_stage import BROKER, OTHER, HandlerStage
+
+BOTH = a_partition([BROKER, OTHER])
+
+
+def test_a_partition_that_cannot_be_read_leaves_the_others_alone(tmp_path: Path) -> None:
+    topic = a_topic("t", BOTH, BOTH, configs={"segment.bytes": "300"})
+    with HandlerStage(tmp_path) as before:
+        before.update(topic)
+        client = before.connect()
+        for partition in (0, 1):
+            for _ in range(10):
+                client.call(produce_to(("t", partition, a_batch()), acks=1))
+        closed = before.partition("t").log.segments[0].file.path
+        before.table.close()
+
+    with HandlerStage(tmp_path) as stage:
+        stage.update(topic)
+        closed.unlink()
+        answers: list[FetchAnswer] = []
+        leader_side = LeaderFetches(
+            stage.roles, "here", 1000, lambda _identity, answer: not answers.append(answer)
+        )
+        positions = [
+            FetchPosition("t", number, LeaderEpoch(0), Offset(0), LeaderEpoch(-1))
+            for number in (0, 1)
+        ]
+        leader_side.on_fetch(
+            b"other",
+            FollowerFetch(BrokerId(OTHER), "here", 7, 0, positions, [], 500, 5000, False),
+            stage.loop.now_ms,
+        )
+
+        (answer,) = answers
+        assert [p.error for p in answer.partitions] == [ErrorCode.kafka_storage_error, 0]
+        assert answer.partitions[1].records
