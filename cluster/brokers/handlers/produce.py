@@ -81,25 +81,23 @@ class _Waiting:
 class _DelayedProduce:
     """An acks=all request in the purgatory."""
 
-    def __init__(
-        self, context: RequestContext, results: list[_TopicResult], waiting: list[_Waiting]
-    ) -> None:
+    def __init__(self, context: RequestContext, answer: Answer, waiting: list[_Waiting]) -> None:
         self._context = context
-        self._results = results
+        self._answer = answer
         self._waiting = waiting
 
     def try_complete(self) -> bool:
         self._waiting = [item for item in self._waiting if not item.settle()]
         if self._waiting:
             return False
-        self._context.answer((self._results, []))
+        self._context.answer(self._answer)
         return True
 
     def expire(self) -> None:
         for item in self._waiting:
             if not item.settle():
                 item.fail(ErrorCode.request_timed_out)
-        self._context.answer((self._results, []))
+        self._context.answer(self._answer)
 
 
 def handle(request: ProduceRequest, context: RequestContext, services: Services) -> Answer | NotYet:
@@ -154,10 +152,11 @@ def handle(request: ProduceRequest, context: RequestContext, services: Services)
         _close_on_error(results)
         return NO_ANSWER
     waiting = [item for item in waiting if not item.settle()]
+    answer: Answer = (results, list(endpoints.values()))  # type: ignore[assignment]  # lists are sequences
     if not waiting:
-        return results, list(endpoints.values())  # type: ignore[return-value]  # lists are sequences
+        return answer
     parked = services.purgatory.park(
-        _DelayedProduce(context, results, waiting),
+        _DelayedProduce(context, answer, waiting),
         [item.partition.id for item in waiting],
         services.loop.now_ms + max(0, request.timeout_ms),
     )

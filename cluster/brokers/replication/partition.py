@@ -79,7 +79,10 @@ class Partition:
         return True
 
     def resign(self) -> None:
-        """Neither lead nor follow until the controller speaks again (its session is lost)."""
+        """Neither lead nor follow until the controller speaks again: the session is lost.
+
+        Or ever again: the replica is deleted.
+        """
         self._high_watermark = self.high_watermark
         self.leader = None
         self.leader_id = NO_BROKER

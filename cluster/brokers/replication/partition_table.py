@@ -125,10 +125,14 @@ class PartitionTable:
         return partition
 
     def delete(self, partition_id: TopicPartition) -> Partition | None:
-        """Remove a replica and its files; what it was, or None."""
+        """Remove a replica and its files; what it was, or None. Raises StorageFailed: files stay.
+
+        It leads no more, so whoever waits for a high watermark of it does not wait in vain.
+        """
         partition = self._partitions.pop(partition_id, None)
         if partition is not None:
             self._directory_of.pop(partition_id)
+            partition.resign()
             partition.log.delete()
         return partition
 

@@ -1,0 +1,391 @@
+"""Produce over real logs: what is appended, when it is answered, and with which code."""
+
+import shutil
+import uuid
+from typing import Any
+
+import pytest
+
+from cluster.model.errors import ErrorCode
+from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
+from cluster.records.compression import Compression
+from cluster.records.reader import read_records
+from tests.support.cluster_states import a_partition, a_topic
+from tests.support.handler_requests import a_batch, codes_of, produce_to, produced_in
+from tests.support.handler_stage import BROKER, OTHER, THIRD, HandlerStage
+
+ALONE = a_partition([BROKER])
+BOTH = a_partition([BROKER, OTHER])
+
+
+def values_in(stage: HandlerStage, number: int = 0) -> list[bytes]:
+    """Values of a partition's records, committed or not."""
+    log = stage.partition("t", number).log
+    end = log.log_end_offset
+    part = log.read(log.log_start_offset, 1 << 20, upper_offset=end, at_least_one_batch=True)
+    return [record.value or b"" for record in read_records(part.view())]
+
+
+def codes(answer: Any) -> list[int]:
+    return codes_of(produced_in(answer))
+
+
+# -- answered at once ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(3, 14))
+def test_every_version_is_answered_with_the_offset(stage: HandlerStage, version: int) -> None:
+    topic = a_topic("t", ALONE)
+    stage.update(topic)
+    name: Any = topic.topic_id if version >= 13 else "t"
+    client = stage.connect()
+
+    answers = [
+        client.call(produce_to((name, 0, a_batch(b"a", b"b")), acks=acks, version=version))
+        for acks in (1, -1)
+    ]
+
+    assert [(p.error_code, p.base_offset) for a in answers for p in produced_in(a)] == [
+        (0, 0),
+        (0, 2),
+    ]
+    assert values_in(stage) == [b"a", b"b", b"a", b"b"]
+
+
+def test_the_leader_alone_is_asked_for_with_acks_1(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", BOTH, configs={"min.insync.replicas": "2"}))
+    stage.update(a_topic("t", a_partition([BROKER, OTHER], isr=[BROKER], partition_epoch=1)))
+
+    assert codes(stage.connect().call(produce_to(("t", 0, a_batch()), acks=1))) == [0]
+
+
+def test_every_partition_of_a_request_has_its_own_fate(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", ALONE, a_partition([OTHER]), ALONE))
+
+    answer = stage.connect().call(
+        produce_to(
+            ("t", 0, a_batch(b"a")),
+            ("t", 1, a_batch()),
+            ("t", 7, a_batch()),
+            ("none", 0, a_batch()),
+            ("t", 2, a_batch(b"b")),
+        )
+    )
+
+    moved, unknown = ErrorCode.not_leader_or_follower, ErrorCode.unknown_topic_or_partition
+    assert codes(answer) == [0, moved, unknown, unknown, 0]
+    assert (values_in(stage, 0), values_in(stage, 2)) == ([b"a"], [b"b"])
+
+
+def test_a_partition_twice_in_a_request_takes_both_batches(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", BOTH))
+    client = stage.connect()
+
+    assert client.call(produce_to(("t", 0, a_batch(b"a")), ("t", 0, a_batch(b"b")))) is None
+    stage.follower_fetches(OTHER, stage.partition("t"), 1)
+    assert client.receive() is None
+    stage.follower_fetches(OTHER, stage.partition("t"), 2)
+
+    assert [(p.error_code, p.base_offset) for p in produced_in(client.receive())] == [
+        (0, 0),
+        (0, 1),
+    ]
+    assert len(stage.purgatory) == 0
+
+
+def test_topics_by_id(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", ALONE))
+
+    answer = stage.connect().call(produce_to((uuid.uuid4(), 0, a_batch()), version=13))
+
+    assert codes(answer) == [ErrorCode.unknown_topic_id]
+
+
+# -- batches that are refused ----------------------------------------------------------------------
+
+
+def _transactional() -> bytes:
+    identity = ProducerIdentity(5, 0, 0)
+    return bytes(build_batch([NewRecord(b"v")], producer=identity, is_transactional=True))
+
+
+def _corrupt() -> bytes:
+    return a_batch()[:-1] + b"\xff"
+
+
+@pytest.mark.parametrize(
+    ("records", "code"),
+    [
+        (None, ErrorCode.invalid_record),
+        (b"", ErrorCode.invalid_record),
+        (a_batch()[:30], ErrorCode.corrupt_message),
+        (_corrupt(), ErrorCode.corrupt_message),
+        (a_batch() + a_batch(), ErrorCode.invalid_record),
+        (a_batch(b"x" * 2_000), ErrorCode.message_too_large),
+        (_transactional(), ErrorCode.invalid_txn_state),
+    ],
+)
+def test_a_batch_that_is_refused_leaves_the_others_alone(
+    stage: HandlerStage, records: bytes | None, code: ErrorCode
+) -> None:
+    stage.update(a_topic("t", ALONE, ALONE, configs={"max.message.bytes": "1000"}))
+
+    answer = stage.connect().call(produce_to(("t", 0, records), ("t", 1, a_batch(b"good"))))
+
+    assert codes(answer) == [code, 0]
+    assert stage.partition("t").log.log_end_offset == 0
+    assert values_in(stage, 1) == [b"good"]
+
+
+@pytest.mark.parametrize("acks", [2, -2, 32767])
+def test_acks_that_mean_nothing(stage: HandlerStage, acks: int) -> None:
+    stage.update(a_topic("t", ALONE))
+
+    answer = stage.connect().call(produce_to(("t", 0, a_batch()), acks=acks))
+
+    assert codes(answer) == [ErrorCode.invalid_required_acks]
+    assert stage.partition("t").log.log_end_offset == 0
+
+
+def test_zstd_begins_with_version_7(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", ALONE))
+    batch = bytes(build_batch([NewRecord(b"v")], codec=Compression.ZSTD))
+    client = stage.connect()
+
+    answers = [client.call(produce_to(("t", 0, batch), version=version)) for version in (6, 7)]
+
+    assert [codes(a) for a in answers] == [[ErrorCode.unsupported_compression_type], [0]]
+
+
+def test_a_disk_that_fails_leaves_the_other_partitions_alone(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", ALONE, ALONE, configs={"segment.bytes": "100"}))
+    client = stage.connect()
+    both = produce_to(("t", 0, a_batch()), ("t", 1, a_batch()))
+    assert codes(client.call(both)) == [0, 0]
+
+    shutil.rmtree(stage.partition("t").log.directory)  # so the next segment cannot be begun
+
+    assert codes(client.call(both)) == [ErrorCode.kafka_storage_error, 0]
+    assert client.closed_because is None
+    assert stage.partition("t").log.log_end_offset == 1
+
+
+# -- acks=0 ----------------------------------------------------------------------------------------
+
+
+def test_acks_0_is_not_answered(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", ALONE))
+    client = stage.connect()
+
+    assert client.call(produce_to(("t", 0, a_batch(b"v")), acks=0)) is None
+    assert not client.is_waiting
+    assert client.is_open
+    assert values_in(stage) == [b"v"]
+
+
+def test_acks_0_with_an_error_closes_the_connection(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", ALONE))
+    client = stage.connect()
+
+    client.send(produce_to(("t", 0, a_batch(b"v")), ("t", 9, a_batch()), acks=0))
+
+    assert client.closed_because is not None
+    assert "t-9 failed: unknown_topic_or_partition" in client.closed_because
+    assert values_in(stage) == [b"v"]
+
+
+# -- acks=all --------------------------------------------------------------------------------------
+
+
+def test_acks_all_waits_for_every_in_sync_replica(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", a_partition([BROKER, OTHER, THIRD])))
+    partition = stage.partition("t")
+    client = stage.connect()
+
+    assert client.call(produce_to(("t", 0, a_batch()))) is None
+    stage.follower_fetches(OTHER, partition, 1)
+    assert client.receive() is None
+    stage.follower_fetches(THIRD, partition, 1)
+
+    (produced,) = produced_in(client.receive())
+    assert (produced.error_code, produced.base_offset) == (0, 0)
+    assert len(stage.purgatory) == 0
+
+
+def test_a_timeout_is_told_of_the_partitions_that_have_it(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", BOTH, BOTH, ALONE))
+    client = stage.connect()
+
+    client.call(
+        produce_to(*(("t", number, a_batch()) for number in (0, 1, 2, 3)), timeout_ms=1_000)
+    )
+    stage.follower_fetches(OTHER, stage.partition("t", 1), 1)
+    stage.pass_time(999)
+    assert client.receive() is None
+    stage.pass_time(1)
+
+    late, unknown = ErrorCode.request_timed_out, ErrorCode.unknown_topic_or_partition
+    assert codes(client.receive()) == [late, 0, 0, unknown]
+    assert stage.partition("t", 0).log.log_end_offset == 1  # it may be committed later
+    assert len(stage.purgatory) == 0
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_a_request_that_may_not_wait_times_out(stage: HandlerStage, timeout_ms: int) -> None:
+    stage.update(a_topic("t", BOTH))
+
+    answer = stage.connect().call(produce_to(("t", 0, a_batch()), timeout_ms=timeout_ms))
+
+    assert codes(answer) == [ErrorCode.request_timed_out]
+
+
+def test_too_few_in_sync_replicas_before_the_append(stage: HandlerStage) -> None:
+    stage.update(
+        a_topic(
+            "t", a_partition([BROKER, OTHER], isr=[BROKER]), configs={"min.insync.replicas": "2"}
+        )
+    )
+
+    answer = stage.connect().call(produce_to(("t", 0, a_batch())))
+
+    assert codes(answer) == [ErrorCode.not_enough_replicas]
+    assert stage.partition("t").log.log_end_offset == 0
+
+
+def test_too_few_in_sync_replicas_after_the_append(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", BOTH, configs={"min.insync.replicas": "2"}))
+    client = stage.connect()
+    client.call(produce_to(("t", 0, a_batch())))
+
+    stage.update(
+        a_topic(
+            "t",
+            a_partition([BROKER, OTHER], isr=[BROKER], partition_epoch=1),
+            configs={"min.insync.replicas": "2"},
+        )
+    )
+
+    assert codes(client.receive()) == [ErrorCode.not_enough_replicas_after_append]
+
+
+def test_a_leader_that_is_replaced_does_not_know_what_becomes_of_a_batch(
+    stage: HandlerStage,
+) -> None:
+    stage.update(a_topic("t", BOTH))
+    client = stage.connect()
+    client.call(produce_to(("t", 0, a_batch())))
+
+    stage.update(
+        a_topic("t", a_partition([BROKER, OTHER], leader=OTHER, leader_epoch=1, partition_epoch=1))
+    )
+
+    assert codes(client.receive()) == [ErrorCode.not_leader_or_follower]
+
+
+def test_a_deleted_topic_ends_the_wait(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", BOTH))
+    client = stage.connect()
+    client.call(produce_to(("t", 0, a_batch())))
+
+    stage.update(deleted=("t",))
+
+    assert codes(client.receive()) == [ErrorCode.not_leader_or_follower]
+
+
+def test_a_client_that_leaves_is_forgotten_but_its_batch_is_not(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", BOTH))
+    client = stage.connect()
+    client.call(produce_to(("t", 0, a_batch(b"v"))))
+
+    client.close()
+
+    assert len(stage.purgatory) == 0
+    stage.follower_fetches(OTHER, stage.partition("t"), 1)
+    stage.pass_time(1_000)
+    assert values_in(stage) == [b"v"]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_whoever_asks_the_wrong_broker_learns_the_right_one(
+    stage: HandlerStage, waits: bool
+) -> None:
+    """Also where another partition of the request has to wait (KIP-951)."""
+    stage.update(a_topic("t", a_partition([OTHER]), BOTH if waits else ALONE))
+    client = stage.connect()
+
+    answer = client.call(produce_to(("t", 0, a_batch()), ("t", 1, a_batch()), acks=-1, version=10))
+    if waits:
+        stage.follower_fetches(OTHER, stage.partition("t", 1), 1)
+        answer = client.receive()
+
+    moved, appended = produced_in(answer)
+    assert (moved.error_code, appended.error_code) == (ErrorCode.not_leader_or_follower, 0)
+    assert moved.current_leader.leader_id == OTHER
+    assert [(e.node_id, e.host, e.port) for e in answer.node_endpoints] == [(OTHER, "host2", 9094)]
+
+
+# -- idempotent producers --------------------------------------------------------------------------
+
+
+def from_producer(sequence: int, epoch: int = 0) -> bytes:
+    return a_batch(producer=ProducerIdentity(77, epoch, sequence))
+
+
+def test_a_repeated_batch_is_answered_as_at_first_and_appended_once(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", ALONE))
+    client = stage.connect()
+
+    answers = [
+        client.call(produce_to(("t", 0, from_producer(sequence)))) for sequence in (0, 1, 0, 1, 2)
+    ]
+
+    assert [(p.error_code, p.base_offset) for a in answers for p in produced_in(a)] == [
+        (0, 0),
+        (0, 1),
+        (0, 0),
+        (0, 1),
+        (0, 2),
+    ]
+    assert stage.partition("t").log.log_end_offset == 3
+
+
+def test_a_repeated_batch_waits_for_its_first_copy(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", BOTH))
+    lost, again = stage.connect(), stage.connect()
+    lost.call(produce_to(("t", 0, from_producer(0))))
+    lost.close()
+
+    assert again.call(produce_to(("t", 0, from_producer(0)))) is None
+    stage.follower_fetches(OTHER, stage.partition("t"), 1)
+
+    assert [(p.error_code, p.base_offset) for p in produced_in(again.receive())] == [(0, 0)]
+
+
+def test_a_repeated_batch_within_a_request(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", ALONE))
+
+    answer = stage.connect().call(
+        produce_to(("t", 0, from_producer(0)), ("t", 0, from_producer(0)))
+    )
+
+    assert [(p.error_code, p.base_offset) for p in produced_in(answer)] == [(0, 0), (0, 0)]
+    assert stage.partition("t").log.log_end_offset == 1
+
+
+def test_sequences_and_epochs_out_of_order_are_refused(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", ALONE))
+    client = stage.connect()
+    batches = [from_producer(0), from_producer(2), from_producer(0, 1), from_producer(1, 0)]
+
+    answers = [codes(client.call(produce_to(("t", 0, batch)))) for batch in batches]
+
+    out, old = ErrorCode.out_of_order_sequence_number, ErrorCode.invalid_producer_epoch
+    assert answers == [[0], [out], [0], [old]]
+
+
+def test_transactions_are_refused(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", ALONE))
+
+    answer = stage.connect().call(produce_to(("t", 0, a_batch()), transactional_id="tx"))
+
+    assert codes(answer) == [ErrorCode.invalid_txn_state]
