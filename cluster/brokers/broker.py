@@ -176,7 +176,9 @@ class Broker:
                 settings[keys.DEFAULT_REPLICATION_FACTOR],
                 lambda overrides: _ignore(topic_settings(settings, overrides)),
             ),
-            lambda overrides: topic_settings(settings, overrides)[UNCLEAN_LEADER_ELECTION_ENABLE],
+            lambda overrides: options.stored_topic_settings(settings, overrides)[
+                UNCLEAN_LEADER_ELECTION_ENABLE
+            ],
             self._random,
         )
         self._controller_requests = ControllerRequests(self._controller)

@@ -1,6 +1,8 @@
 """From settings to the small option objects that the broker's parts are given. Pure."""
 
+import logging
 from collections.abc import Mapping
+from functools import lru_cache
 
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.network.socket_server import NetworkOptions
@@ -9,7 +11,10 @@ from cluster.brokers.replication.follower_fetcher import FetchOptions
 from cluster.config import broker, topic
 from cluster.config.settings import Settings, topic_settings
 from cluster.model.cluster import Endpoint
+from cluster.model.errors import Refused
 from cluster.model.ids import BrokerId
+
+log = logging.getLogger(__name__)
 
 
 def network_options(settings: Settings) -> NetworkOptions:
@@ -47,9 +52,35 @@ def quota_windows(settings: Settings) -> WindowOptions:
     )
 
 
+def stored_topic_settings(settings: Settings, overrides: Mapping[str, str]) -> Settings:
+    """The settings of a topic that exists, whatever the registry has for it.
+
+    What a broker writes there was checked, but the registry may have been Kafka's before, or be
+    written by other tools: a config that this broker would refuse is left out, with one line.
+    """
+    try:
+        return topic_settings(settings, overrides)
+    except Refused:
+        usable: dict[str, str] = {}
+        for key, value in overrides.items():
+            try:
+                topic_settings(settings, usable | {key: value})
+            except Refused as refused:
+                _warn_once(refused.detail)
+            else:
+                usable[key] = value
+        return topic_settings(settings, usable)
+
+
+@lru_cache(maxsize=256)
+def _warn_once(reason: str) -> None:
+    """Every partition of every update would say it again."""
+    log.warning("a topic's config in the registry is not used: %s", reason)
+
+
 def log_options(settings: Settings, overrides: Mapping[str, str]) -> tuple[LogOptions, int]:
-    """A topic's log options and its min.insync.replicas. Raises Refused(invalid_config)."""
-    own = topic_settings(settings, overrides)
+    """The log options and the min.insync.replicas of a topic that exists."""
+    own = stored_topic_settings(settings, overrides)
     options = LogOptions(
         segment_bytes=own[topic.SEGMENT_BYTES],
         segment_ms=own[topic.SEGMENT_MS],

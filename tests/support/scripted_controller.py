@@ -38,6 +38,9 @@ class ScriptedController:
             AskedOfController("create_partitions", topics, on_done, timeout_ms, validate_only)
         )
 
+    def on_controlled_shutdown(self, broker: Any, on_done: Any) -> None:
+        self.asked.append(AskedOfController("controlled_shutdown", broker, on_done, 0))
+
     def take(self) -> AskedOfController:
         """The only thing asked since the last call."""
         (asked,) = self.asked
