@@ -3,8 +3,8 @@
 Answers at once from the broker's cache; encoded answers are kept until the cluster changes, since
 load-test clients ask often. A missing topic that may be created is asked of the controller and
 answered LEADER_NOT_AVAILABLE, upon which clients ask again.
-v1 null: all topics; v4 allow_auto_topic_creation; v8 authorized operations; v9 flexible; v12 topics
-by id; v13 top-level error.
+v1 null: all topics; v4 allow_auto_topic_creation; v6 LISTENER_NOT_FOUND, before it
+LEADER_NOT_AVAILABLE; v8 authorized operations; v9 flexible; v12 topics by id; v13 top-level error.
 """
 
 import struct
@@ -39,6 +39,7 @@ INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"}
 _CORRELATION: Final = struct.Struct(">i")
 _THROTTLE_TIME: Final = struct.Struct(">i")
 _FIRST_THROTTLE_TIME: Final = 3
+_FIRST_LISTENER_NOT_FOUND: Final = 6
 _REMEMBERED_MAX: Final = 256
 
 
@@ -80,9 +81,11 @@ def describe_cluster_topics(
             for topic in metadata.topics.values()
         ]
     else:
+        # A topic twice in a request is told once, as in Kafka: clients index the answer by name.
+        once = {(asked.name, asked.topic_id): asked for asked in request.topics}
         topics = [
             _asked_topic(asked, request, context, services, topic_operations)
-            for asked in request.topics
+            for asked in once.values()
         ]
         _create_missing(topics, request, services)
     return MetadataResponse(
@@ -169,7 +172,11 @@ def _partition(
     if not state.has_leader or state.leader not in live:
         error = ErrorCode.leader_not_available
     elif services.metadata.endpoint(state.leader, context.listener) is None:
-        error = ErrorCode.listener_not_found
+        error = (
+            ErrorCode.listener_not_found
+            if context.version >= _FIRST_LISTENER_NOT_FOUND
+            else ErrorCode.leader_not_available
+        )
     return MetadataResponsePartition(
         error_code=error,
         partition_index=number,

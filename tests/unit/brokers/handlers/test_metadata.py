@@ -1,0 +1,279 @@
+"""Metadata and DescribeCluster from a broker's cache: what is told, what is created."""
+
+import uuid
+from typing import Any
+
+import pytest
+
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import TopicPartition
+from cluster.protocol.api import ApiKey
+from tests.support.cluster_states import a_partition, a_topic
+from tests.support.handler_stage import BROKER, OTHER, THIRD, HandlerStage
+from tests.support.kafka_wire import metadata_request, request
+
+ALL = [BROKER, OTHER, THIRD]
+
+
+def ask(stage: HandlerStage, *names: str, auto_create: bool = False, version: int = 12) -> Any:
+    return stage.connect().call(metadata_request(*names, auto_create=auto_create, version=version))
+
+
+def every_topic(version: int) -> Any:
+    return request(
+        ApiKey.METADATA,
+        version,
+        topics=[] if version == 0 else None,
+        allow_auto_topic_creation=True,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
+
+
+def by_id(*ids: uuid.UUID, version: int = 12) -> Any:
+    return request(
+        ApiKey.METADATA,
+        version,
+        topics=[{"topic_id": topic_id, "name": None} for topic_id in ids],
+        allow_auto_topic_creation=True,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_every_version_lists_every_topic(stage: HandlerStage, version: int) -> None:
+    stage.update(a_topic("t", a_partition(ALL), a_partition([OTHER])), a_topic("u"))
+
+    answer = stage.connect().call(every_topic(version))
+
+    assert [(b.node_id, b.host, b.port) for b in answer.brokers] == [
+        (BROKER, "host1", 9093),
+        (OTHER, "host2", 9094),
+        (THIRD, "host3", 9095),
+    ]
+    assert [topic.name for topic in answer.topics] == ["t", "u"]
+    first, second = answer.topics[0].partitions
+    assert (first.leader_id, first.replica_nodes, first.isr_nodes) == (BROKER, (1, 2, 3), (1, 2, 3))
+    assert (second.partition_index, second.leader_id) == (1, OTHER)
+    if version >= 1:
+        assert answer.controller_id == OTHER
+    if version >= 2:
+        assert answer.cluster_id == "stage"
+    if version >= 10:
+        assert answer.topics[0].topic_id == a_topic("t").topic_id
+
+
+def test_no_topics_but_the_asked_ones(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", a_partition(ALL)), a_topic("u", a_partition(ALL)))
+
+    assert [topic.name for topic in ask(stage, "u").topics] == ["u"]
+    assert [topic.name for topic in ask(stage).topics] == []
+
+
+def test_a_topic_twice_in_a_request_is_told_once(stage: HandlerStage) -> None:
+    """Kafka asks a set: clients index the answer by name."""
+    known = a_topic("t", a_partition(ALL))
+    stage.update(known)
+
+    answer = ask(stage, "t", "missing", "t", "missing", auto_create=True)
+    ids = stage.connect().call(by_id(known.topic_id, known.topic_id))
+
+    assert [topic.name for topic in answer.topics] == ["t", "missing"]
+    assert [topic.name for topic in ids.topics] == ["t"]
+    assert [asked.body for asked in stage.link.asked] == [{"names": ["missing"]}]
+
+
+def test_topics_by_id(stage: HandlerStage) -> None:
+    known, unknown = a_topic("t", a_partition(ALL)), uuid.uuid4()
+    stage.update(known)
+
+    answer = stage.connect().call(by_id(known.topic_id, unknown))
+
+    found, missing = answer.topics
+    assert (found.error_code, found.name) == (0, "t")
+    assert (missing.error_code, missing.name, missing.topic_id) == (
+        ErrorCode.unknown_topic_id,
+        None,
+        unknown,
+    )
+    assert stage.link.asked == []
+
+
+@pytest.mark.parametrize("version", [10, 11])
+def test_by_id_begins_with_version_12(stage: HandlerStage, version: int) -> None:
+    client = stage.connect()
+
+    client.send(by_id(uuid.uuid4(), version=version))
+
+    assert client.closed_because is not None
+
+
+# -- creation --------------------------------------------------------------------------------------
+
+
+def test_a_missing_topic_is_created_if_the_client_allows(stage: HandlerStage) -> None:
+    stage.update()
+
+    (refused,) = ask(stage, "t").topics
+    assert refused.error_code == ErrorCode.unknown_topic_or_partition
+    assert stage.link.asked == []
+
+    (coming,) = ask(stage, "t", auto_create=True).topics
+    assert coming.error_code == ErrorCode.leader_not_available
+    assert [asked.body for asked in stage.link.asked] == [{"names": ["t"]}]
+
+    stage.update(a_topic("t", a_partition(ALL)))
+    (created,) = ask(stage, "t", auto_create=True).topics
+    assert (created.error_code, len(created.partitions)) == (0, 1)
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_clients_that_cannot_say_so_allow_it(stage: HandlerStage, version: int) -> None:
+    stage.update()
+
+    (coming,) = ask(stage, "t", version=version).topics
+
+    assert coming.error_code == ErrorCode.leader_not_available
+    assert len(stage.link.asked) == 1
+
+
+def test_a_broker_may_not_allow_it(tmp_path: Any) -> None:
+    with HandlerStage(tmp_path, {"auto.create.topics.enable": "false"}) as stage:
+        stage.update()
+        (refused,) = ask(stage, "t", auto_create=True).topics
+        assert refused.error_code == ErrorCode.unknown_topic_or_partition
+        assert stage.link.asked == []
+
+
+@pytest.mark.parametrize("name", ["", ".", "../up", "x" * 250])
+def test_a_name_that_no_topic_has_is_not_created(stage: HandlerStage, name: str) -> None:
+    stage.update()
+
+    (refused,) = ask(stage, name, auto_create=True).topics
+
+    assert refused.error_code == ErrorCode.invalid_topic_exception
+    assert stage.link.asked == []
+
+
+# -- who is there ----------------------------------------------------------------------------------
+
+
+def test_partitions_without_a_live_leader(stage: HandlerStage) -> None:
+    stage.update(
+        a_topic(
+            "t",
+            a_partition([OTHER, THIRD], isr=[OTHER], leader=-1),
+            a_partition([OTHER, THIRD]),
+            a_partition([THIRD, BROKER]),
+        ),
+        brokers=(BROKER, THIRD),
+    )
+
+    none, gone, here = ask(stage, "t").topics[0].partitions
+
+    away = ErrorCode.leader_not_available
+    assert (none.error_code, none.leader_id, none.offline_replicas) == (away, -1, (OTHER,))
+    assert (gone.error_code, gone.leader_id, gone.offline_replicas) == (away, -1, (OTHER,))
+    assert (here.error_code, here.leader_id, here.offline_replicas) == (0, THIRD, ())
+    assert none.isr_nodes == (OTHER,)
+
+
+@pytest.mark.parametrize("version", [5, 6, 12])
+def test_a_listener_that_a_leader_does_not_have(stage: HandlerStage, version: int) -> None:
+    stage.update(a_topic("t", a_partition(ALL)))
+
+    answer = stage.connect("INTERNAL").call(metadata_request("t", version=version))
+
+    # Clients of older versions do not know the code.
+    expected = ErrorCode.listener_not_found if version >= 6 else ErrorCode.leader_not_available
+    assert answer.topics[0].partitions[0].error_code == expected
+    assert answer.brokers == ()
+
+
+def test_answers_follow_the_cluster(stage: HandlerStage) -> None:
+    """They are remembered, until an update or the controller's end."""
+    stage.update(a_topic("t", a_partition(ALL)))
+    assert ask(stage, "t") == ask(stage, "t")
+
+    stage.update(
+        a_topic("t", a_partition(ALL, leader=THIRD, leader_epoch=1, partition_epoch=1)),
+        brokers=(BROKER, THIRD),
+    )
+    moved = ask(stage, "t")
+    assert moved.topics[0].partitions[0].leader_id == THIRD
+    assert [broker.node_id for broker in moved.brokers] == [BROKER, THIRD]
+
+    stage.metadata.forget_controller()
+    assert ask(stage, "t").controller_id == -1
+    stage.update(deleted=("t",))
+    assert ask(stage, "t").topics[0].error_code == ErrorCode.unknown_topic_or_partition
+
+
+def test_remembered_answers_are_bounded(stage: HandlerStage) -> None:
+    stage.update(*(a_topic(f"t{n}", a_partition(ALL)) for n in range(300)))
+
+    for number in range(300):
+        ask(stage, f"t{number}")
+
+    assert len(stage.metadata.encoded_answers) <= 256
+
+
+def test_one_remembered_answer_serves_one_kind_of_client(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", a_partition(ALL)))
+
+    outside = stage.connect().call(metadata_request("t"))
+    inside = stage.connect("INTERNAL").call(metadata_request("t"))
+
+    assert outside.topics[0].partitions[0].error_code == 0
+    assert inside.topics[0].partitions[0].error_code == ErrorCode.listener_not_found
+
+
+# -- DescribeCluster -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_the_cluster_is_described(stage: HandlerStage, version: int) -> None:
+    stage.update()
+
+    answer = stage.connect().call(
+        request(
+            ApiKey.DESCRIBE_CLUSTER,
+            version,
+            include_cluster_authorized_operations=True,
+            endpoint_type=1,
+            include_fenced_brokers=False,
+        )
+    )
+
+    assert (answer.error_code, answer.cluster_id, answer.controller_id) == (0, "stage", OTHER)
+    assert [broker.broker_id for broker in answer.brokers] == [BROKER, OTHER, THIRD]
+    assert answer.cluster_authorized_operations > 0
+
+
+@pytest.mark.parametrize(
+    ("endpoint_type", "code"),
+    [(2, ErrorCode.mismatched_endpoint_type), (3, ErrorCode.unsupported_endpoint_type)],
+)
+def test_only_brokers_are_described(
+    stage: HandlerStage, endpoint_type: int, code: ErrorCode
+) -> None:
+    answer = stage.connect().call(
+        request(
+            ApiKey.DESCRIBE_CLUSTER,
+            1,
+            include_cluster_authorized_operations=False,
+            endpoint_type=endpoint_type,
+        )
+    )
+
+    assert answer.error_code == code
+    assert answer.brokers == ()
+
+
+def test_the_cache_knows_single_partitions(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", a_partition(ALL)))
+
+    assert stage.metadata.partition(TopicPartition("t", 1)) is None
+    assert stage.metadata.partition(TopicPartition("u", 0)) is None
+    assert stage.metadata.topic_name(None) is None
