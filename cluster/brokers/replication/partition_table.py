@@ -6,8 +6,10 @@ Roles are given by `replica_roles`; this module knows logs and directories only.
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final
 
-from cluster.brokers.log.checkpoints import read_topic_id
+from cluster.brokers.log.checkpoints import read_topic_id, write_topic_id
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.partition_log import PartitionLog
@@ -15,6 +17,8 @@ from cluster.brokers.replication.partition import Partition
 from cluster.model.ids import BrokerId, Offset, TopicPartition, decode_uuid, encode_uuid
 
 log = logging.getLogger(__name__)
+
+_NO_TOPIC_ID: Final = uuid.UUID(int=0)
 
 OptionsOf = Callable[[Mapping[str, str]], tuple[LogOptions, int]]
 """From a topic's overrides to its log's options and its min.insync.replicas."""
@@ -52,11 +56,9 @@ class PartitionTable:
                     recovery_point=recovery_points.get(partition_id, Offset(0)),
                     log_start_offset=log_starts.get(partition_id, Offset(0)),
                 )
-                text = read_topic_id(path)
-                topic_id = uuid.UUID(int=0) if text is None else decode_uuid(text)
                 self._partitions[partition_id] = Partition(
                     partition_id,
-                    topic_id,
+                    _topic_id_of(path),
                     partition_log,
                     high_watermarks.get(partition_id, Offset(0)),
                     self._local_id,
@@ -86,10 +88,14 @@ class PartitionTable:
         """The replica, created in the log directory with the fewest if it is not here yet.
 
         What is here under the same name but another topic id belonged to a topic that was deleted
-        while this broker was away, and is removed first. Raises StorageFailed.
+        while this broker was away, and is removed first. What does not say its topic id (Kafka
+        before 2.8 wrote none) is given this one, as Kafka does. Raises StorageFailed.
         """
         options, min_insync_replicas = self._options_of(configs)
         partition = self._partitions.get(partition_id)
+        if partition is not None and partition.topic_id == _NO_TOPIC_ID:
+            write_topic_id(partition.log.directory, encode_uuid(topic_id))
+            partition.topic_id = topic_id
         if partition is not None and partition.topic_id != topic_id:
             log.info("%s: removing the log of a deleted topic of the same name", partition_id)
             self.delete(partition_id)
@@ -159,3 +165,15 @@ class PartitionTable:
         """The replicas of these topics."""
         wanted = set(names)
         return [p for p in self._partitions.values() if p.id.topic in wanted]
+
+
+def _topic_id_of(directory: Path) -> uuid.UUID:
+    """The topic id that a partition's directory names; zero where it names none."""
+    text = read_topic_id(directory)
+    if text is None:
+        return _NO_TOPIC_ID
+    try:
+        return decode_uuid(text)
+    except ValueError:
+        log.warning("%s: %r is no topic id", directory, text)
+        return _NO_TOPIC_ID

@@ -1,0 +1,174 @@
+"""Replicas on disk: found again after a stop, spread over directories, gone when deleted."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.brokers import options
+from cluster.brokers.log.checkpoints import PARTITION_METADATA
+from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.config.settings import broker_settings
+from cluster.model.errors import StorageFailed
+from cluster.model.ids import BrokerId, Offset, TopicPartition
+from tests.support.cluster_states import a_partition
+from tests.support.handler_requests import WALL_MS, a_batch
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+TOPIC_ID = uuid.UUID(int=7)
+BROKER = BrokerId(1)
+
+
+class Disk:
+    """Log directories, and one life of a table after the other."""
+
+    def __init__(self, root: Path, count: int = 1) -> None:
+        self.paths = [root / f"disk{number}" for number in range(count)]
+        self.settings = broker_settings({"milena.log.preallocate.step.bytes": "65536"})
+        self.directories: list[LogDirectory] = []
+
+    def open(self) -> PartitionTable:
+        self.crash()
+        self.directories = [LogDirectory.open(path, "c", BROKER) for path in self.paths]
+        table = PartitionTable(
+            self.directories,
+            BROKER,
+            lambda overrides: options.log_options(self.settings, overrides),
+        )
+        table.load(WALL_MS)
+        return table
+
+    def crash(self) -> None:
+        for directory in self.directories:
+            directory.close()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[Disk]:
+    made = Disk(tmp_path)
+    yield made
+    made.crash()
+
+
+def create(table: PartitionTable, partition: TopicPartition = T0, records: int = 0) -> None:
+    made = table.find_or_create(partition, TOPIC_ID, {}, WALL_MS)
+    made.become(a_partition([BROKER]), 0)
+    for _ in range(records):
+        made.append(memoryview(a_batch()), 1, WALL_MS, 0)
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_replicas_are_found_again(disk: Disk, is_clean: bool) -> None:
+    table = disk.open()
+    create(table, T0, records=3)
+    create(table, T1)
+    if is_clean:
+        table.close()
+    else:
+        table.write_checkpoints()
+
+    found = disk.open()
+
+    assert sorted(partition.id for partition in found) == [T0, T1]
+    again = found.find(T0)
+    assert again is not None
+    assert (again.topic_id, again.log.log_end_offset, again.high_watermark) == (TOPIC_ID, 3, 3)
+    assert again.leader is None
+    assert found.find_or_create(T0, TOPIC_ID, {}, WALL_MS) is again
+
+
+def test_a_high_watermark_beyond_the_log_is_cut(disk: Disk) -> None:
+    table = disk.open()
+    create(table, records=2)
+    table.close()
+    LogDirectory.write_high_watermarks(disk.directories[0], {T0: Offset(99)})
+
+    again = disk.open().find(T0)
+
+    assert again is not None
+    assert again.high_watermark == 2
+
+
+def test_checkpoints_name_what_is_there(disk: Disk) -> None:
+    table = disk.open()
+    create(table, T0, records=3)
+    create(table, T1, records=1)
+    kept = table.find(T0)
+    assert kept is not None
+    kept.log.advance_log_start_offset(Offset(1))
+    kept.log.flush()
+    table.delete(T1)
+
+    table.write_checkpoints()
+
+    (directory,) = disk.directories
+    assert directory.read_high_watermarks() == {T0: 3}
+    assert directory.read_recovery_points() == {T0: 3}
+    assert directory.read_log_start_offsets() == {T0: 1}
+
+
+def test_replicas_go_to_the_directory_with_the_fewest(tmp_path: Path) -> None:
+    disk = Disk(tmp_path, count=3)
+    table = disk.open()
+
+    for number in range(7):
+        create(table, TopicPartition("t", number))
+    disk.crash()
+
+    assert sorted(len(list(path.glob("t-*"))) for path in disk.paths) == [2, 2, 3]
+
+
+def test_a_deleted_replica_is_gone_and_leads_no_more(disk: Disk) -> None:
+    table = disk.open()
+    create(table, records=1)
+    deleted = table.delete(T0)
+
+    assert deleted is not None
+    assert deleted.leader is None
+    assert not deleted.log.directory.exists()
+    assert (table.find(T0), len(table), table.of_topics(["t"])) == (None, 0, [])
+    assert table.delete(T0) is None
+
+
+def test_a_replica_of_another_topic_of_the_name_is_replaced(disk: Disk) -> None:
+    table = disk.open()
+    create(table, records=3)
+    table.close()
+    table = disk.open()
+
+    made = table.find_or_create(T0, uuid.UUID(int=8), {}, WALL_MS)
+
+    assert (made.topic_id, made.log.log_end_offset) == (uuid.UUID(int=8), 0)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"version: 0\n", b"version: 0\ntopic_id: what?"])
+def test_a_replica_that_does_not_say_its_topic_id_keeps_its_records(
+    disk: Disk, content: bytes | None
+) -> None:
+    """Kafka before 2.8 wrote none, and the file is not synced: a power cut may have emptied it."""
+    table = disk.open()
+    create(table, records=3)
+    table.close()
+    metadata = disk.paths[0] / "t-0" / PARTITION_METADATA
+    if content is None:
+        metadata.unlink()
+    else:
+        metadata.write_bytes(content)
+
+    made = disk.open().find_or_create(T0, TOPIC_ID, {}, WALL_MS)
+    assert (made.topic_id, made.log.log_end_offset) == (TOPIC_ID, 3)
+
+    again = disk.open().find(T0)
+    assert again is not None
+    assert again.topic_id == TOPIC_ID
+
+
+def test_a_disk_that_cannot_take_a_replica(disk: Disk) -> None:
+    table = disk.open()
+    (disk.paths[0] / "t-0").write_bytes(b"in the way")
+
+    with pytest.raises(StorageFailed, match="t-0"):
+        table.find_or_create(T0, TOPIC_ID, {}, WALL_MS)
+    assert table.find(T0) is None
