@@ -32,8 +32,13 @@ class LogFlusher:
         """Start a sync of every log that is due. `now_ms` is wall time, as for appends."""
         for partition in self._table:
             if partition.id not in self._under_way and partition.log.needs_flush(now_ms):
+                try:
+                    target = partition.log.flush_target()
+                except StorageFailed as failure:
+                    log.error("%s: %s", partition.id, failure)  # noqa: TRY400 - one line
+                    continue
                 self._under_way.add(partition.id)
-                self._jobs.put((partition, partition.log.flush_target()))
+                self._jobs.put((partition, target))
 
     def close(self) -> None:
         """Finish what is under way."""
@@ -47,10 +52,14 @@ class LogFlusher:
                 target.sync()
             except StorageFailed as failure:
                 log.error("%s: %s", partition.id, failure)  # noqa: TRY400 - one line for a person
-                self._post(lambda p=partition: self._under_way.discard(p.id))  # type: ignore[misc]
+                self._post(lambda p=partition: self._on_failed(p))  # type: ignore[misc]
             else:
                 self._post(lambda p=partition, t=target: self._on_synced(p, t))  # type: ignore[misc]
 
+    def _on_failed(self, partition: Partition) -> None:
+        self._under_way.discard(partition.id)
+        partition.log.on_flush_failed()
+
     def _on_synced(self, partition: Partition, target: FlushTarget) -> None:
         self._under_way.discard(partition.id)
-        partition.log.flushed_to(target.offset)
+        partition.log.on_flushed(target)

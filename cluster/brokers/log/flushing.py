@@ -12,7 +12,7 @@ from cluster.model.ids import Offset
 
 @dataclass(frozen=True, slots=True)
 class FlushTarget:
-    """Files as they stood when the log end was `offset`.
+    """Files as they stood when the log end was `offset`, after the log was cut `cuts` times.
 
     It keeps the segment files open, so a roll, truncation or deletion meanwhile does no harm.
     """
@@ -20,6 +20,7 @@ class FlushTarget:
     offset: Offset
     segments: tuple[MmapSegment, ...]
     paths: tuple[Path, ...]
+    cuts: int
 
     def sync(self) -> None:
         """Wait until all of it is on disk. Touches no state of the log. Raises StorageFailed."""

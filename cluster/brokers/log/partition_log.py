@@ -78,6 +78,8 @@ class PartitionLog:
         )
         self._now_ms = now_ms
         self._dirty_since_ms = -1
+        self._cuts = 0
+        self._lowest_cut = self.log_end_offset
         self._files = SegmentList(directory, recovered.segments)
         self.update_options(options)
 
@@ -314,6 +316,7 @@ class PartitionLog:
             self.truncate_fully_and_start_at(offset)
             return
         end = self._files.truncate(offset, self._options)
+        self._was_cut_at(end)
         self.log_end_offset = end
         self.log_start_offset = min(self.log_start_offset, end)
         self.recovery_point = min(self.recovery_point, end)
@@ -326,10 +329,15 @@ class PartitionLog:
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
         """Empty the log; the next record gets this offset. Raises StorageFailed."""
         self._files.restart(offset, self._now_ms)
+        self._was_cut_at(offset)
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self.epochs.clear()
         self.producers.entries.clear()
         _log.info("%s emptied, starts at offset %d", self.partition, offset)
+
+    def _was_cut_at(self, offset: Offset) -> None:
+        self._lowest_cut = min(self._lowest_cut, offset) if self._cuts else offset
+        self._cuts += 1
 
     def advance_log_start_offset(self, offset: Offset) -> None:
         """Hide records before an offset; never moves back, nor past the log end."""
@@ -363,7 +371,8 @@ class PartitionLog:
     def flush_target(self) -> FlushTarget:
         """What to sync so that everything appended so far survives the machine's crash.
 
-        `FlushTarget.sync` may run on another thread; then `flushed_to(target.offset)` here.
+        `FlushTarget.sync` may run on another thread; then `on_flushed(target)` here. Raises
+        StorageFailed.
         """
         segments = self._files.since(self.recovery_point)
         closed = [path for segment in segments[:-1] for path in segment.paths[1:]]
@@ -379,17 +388,27 @@ class PartitionLog:
             self.log_end_offset,
             tuple(segment.file for segment in segments),
             (*closed, *snapshots, self.epochs.path, self.directory),
+            self._cuts,
         )
 
-    def flushed_to(self, offset: Offset) -> None:
-        """Take a finished sync into account; a log truncated meanwhile keeps its lower end."""
-        self.recovery_point = max(self.recovery_point, min(offset, self.log_end_offset))
+    def on_flushed(self, target: FlushTarget) -> None:
+        """Take a finished sync into account.
+
+        Where the log was cut meanwhile, other records may stand above the cut by now.
+        """
+        end = target.offset if target.cuts == self._cuts else min(target.offset, self._lowest_cut)
+        self.recovery_point = max(self.recovery_point, end)
+
+    def on_flush_failed(self) -> None:
+        """A sync was not finished: what it was for is still due after `flush.ms`."""
+        if self._dirty_since_ms < 0:
+            self._dirty_since_ms = self._now_ms
 
     def flush(self) -> None:
         """Sync everything appended so far, waiting for it. Raises StorageFailed."""
         target = self.flush_target()
         target.sync()
-        self.flushed_to(target.offset)
+        self.on_flushed(target)
 
     def close(self, *, flush: bool) -> None:
         """Leave a directory that opens without recovery; `flush` also waits for the disk.
@@ -404,7 +423,7 @@ class PartitionLog:
         if flush:
             target = self.flush_target()
             replace(target, paths=(*active.paths[1:], *target.paths)).sync()
-            self.flushed_to(target.offset)
+            self.on_flushed(target)
 
     def delete(self) -> None:
         """Remove the partition from the disk, its directory renamed first. Raises StorageFailed."""

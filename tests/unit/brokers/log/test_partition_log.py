@@ -412,7 +412,7 @@ def test_flush_moves_the_recovery_point(tmp_path: Path) -> None:
     target = log.flush_target()
     append(log, a_batch(1))
     target.sync()
-    log.flushed_to(target.offset)
+    log.on_flushed(target)
     assert log.recovery_point == 60
     assert not log.needs_flush(NOW_MS)
     log.flush()
@@ -445,7 +445,7 @@ def test_a_flush_of_truncated_records_does_not_count(tmp_path: Path) -> None:
     target = log.flush_target()
     log.truncate_to(Offset(10))
     target.sync()
-    log.flushed_to(target.offset)
+    log.on_flushed(target)
     assert log.recovery_point == 10
 
 
