@@ -10,6 +10,7 @@ from typing import Final
 
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
 from cluster.model.errors import ErrorCode
+from cluster.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 
@@ -20,6 +21,8 @@ def handle(
     request: InitProducerIdRequest, context: RequestContext, services: Services
 ) -> InitProducerIdResponse | NotYet:
     """A fresh producer id."""
+    if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
+        return _refused(ErrorCode.invalid_request)
     if request.transactional_id is not None:
         code = (
             ErrorCode.coordinator_not_available

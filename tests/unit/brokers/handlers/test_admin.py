@@ -1,0 +1,443 @@
+"""CreateTopics, DeleteTopics, CreatePartitions, configs and producer ids: what is asked of whom."""
+
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kio.index import load_response_schema
+
+from cluster.coordinator.controller.config_requests import REQUEST_KIND
+from cluster.coordinator.controller.plan import Outcome
+from cluster.model.errors import ErrorCode, PeerError
+from cluster.protocol.api import ApiKey
+from tests.support.cluster_states import a_partition, a_topic
+from tests.support.handler_stage import BROKER, OTHER, THIRD, HandlerStage
+from tests.support.kafka_wire import WireClient, header_of, request
+
+ALL = [BROKER, OTHER, THIRD]
+DONE = Outcome(ErrorCode.none)
+TOPIC, BROKER_RESOURCE, GROUP = 2, 4, 3
+SET, DELETE, APPEND, SUBTRACT = range(4)
+
+
+def creation(*topics: dict[str, Any], version: int = 7, validate_only: bool = False) -> Any:
+    plain = {"num_partitions": 2, "replication_factor": 3, "assignments": [], "configs": []}
+    return request(
+        ApiKey.CREATE_TOPICS,
+        version,
+        topics=[plain | topic for topic in topics],
+        timeout=7_000,
+        validate_only=validate_only,
+    )
+
+
+# -- CreateTopics ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(2, 8))
+def test_a_topic_is_created_by_the_controller(stage: HandlerStage, version: int) -> None:
+    client = stage.connect()
+    config = {"name": "retention.ms", "value": "5"}
+    assignment = {"partition_index": 0, "broker_ids": [2, 3]}
+    client.send(
+        creation({"name": "t", "configs": [config], "assignments": [assignment]}, version=version)
+    )
+    assert client.is_waiting
+
+    asked = stage.controller.take()
+    (new,) = asked.subjects
+    assert (new.name, new.partition_count, new.replication_factor) == ("t", 2, 3)
+    assert (new.configs, new.assignment) == ({"retention.ms": "5"}, {0: (2, 3)})
+    assert (asked.timeout_ms, asked.validate_only) == (7_000, False)
+
+    made = a_topic("t", a_partition(ALL), a_partition(ALL), configs={"retention.ms": "5"})
+    asked.on_done({"t": DONE}, {"t": made})
+    (result,) = client.receive().topics
+    assert (result.name, result.error_code) == ("t", 0)
+    if version >= 5:
+        assert (result.num_partitions, result.replication_factor) == (2, 3)
+        assert {c.name: c.value for c in result.configs}["retention.ms"] == "5"
+    if version >= 7:
+        assert result.topic_id == made.topic_id
+
+
+def test_topics_that_need_no_controller_to_be_refused(stage: HandlerStage) -> None:
+    client = stage.connect()
+    client.send(
+        creation(
+            {"name": "twice"},
+            {"name": "good"},
+            {"name": "null", "configs": [{"name": "retention.ms", "value": None}]},
+            {"name": "twice"},
+            validate_only=True,
+        )
+    )
+
+    asked = stage.controller.take()
+    assert [new.name for new in asked.subjects] == ["good"]
+    assert asked.validate_only
+    asked.on_done({"good": DONE}, {"good": a_topic("good", a_partition(ALL))})
+
+    assert {t.name: t.error_code for t in client.receive().topics} == {
+        "twice": ErrorCode.invalid_request,
+        "good": 0,
+        "null": ErrorCode.invalid_config,
+    }
+
+
+def test_a_client_that_leaves_before_the_topic_is_there(stage: HandlerStage) -> None:
+    client = stage.connect()
+    client.send(creation({"name": "t"}))
+
+    client.close()
+
+    stage.controller.take().on_done({"t": DONE}, {"t": a_topic("t", a_partition(ALL))})
+    assert client.receive() is None
+
+
+# -- DeleteTopics and CreatePartitions -------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_topics_are_deleted_by_the_controller(stage: HandlerStage, version: int) -> None:
+    client = stage.connect()
+    topic_id = uuid.uuid4()
+    named = [{"name": "t", "topic_id": None}, {"name": None, "topic_id": topic_id}]
+    client.send(
+        request(ApiKey.DELETE_TOPICS, version, topics=named, topic_names=["t", "u"], timeout=7_000)
+    )
+
+    asked = stage.controller.take()
+    second = (None, topic_id) if version >= 6 else ("u", None)
+    assert asked.subjects == [("t", None), second]
+    unknown = Outcome(ErrorCode.unknown_topic_or_partition, "no")
+    asked.on_done([("t", None, DONE), ("u", topic_id, unknown)])
+
+    first, other = client.receive().responses
+    assert (first.name, first.error_code) == ("t", 0)
+    assert (other.name, other.error_code) == ("u", ErrorCode.unknown_topic_or_partition)
+
+
+def test_a_broker_may_not_allow_deletion(tmp_path: Path) -> None:
+    with HandlerStage(tmp_path, {"delete.topic.enable": "false"}) as stage:
+        answer = stage.connect().call(
+            request(ApiKey.DELETE_TOPICS, 5, topic_names=["t"], timeout=1_000)
+        )
+
+        assert [r.error_code for r in answer.responses] == [ErrorCode.topic_deletion_disabled]
+        assert stage.controller.asked == []
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_partitions_are_added_by_the_controller(stage: HandlerStage, version: int) -> None:
+    client = stage.connect()
+    client.send(
+        request(
+            ApiKey.CREATE_PARTITIONS,
+            version,
+            topics=[
+                {"name": "t", "count": 4, "assignments": None},
+                {"name": "u", "count": 2, "assignments": [{"broker_ids": [1, 2]}]},
+            ],
+            timeout=7_000,
+            validate_only=True,
+        )
+    )
+
+    asked = stage.controller.take()
+    assert asked.subjects == [("t", 4, None), ("u", 2, [(1, 2)])]
+    assert (asked.timeout_ms, asked.validate_only) == (7_000, True)
+    asked.on_done({"t": DONE, "u": Outcome(ErrorCode.invalid_partitions, "why")})
+
+    first, second = client.receive().results
+    assert (first.name, first.error_code) == ("t", 0)
+    assert (second.error_code, second.error_message) == (ErrorCode.invalid_partitions, "why")
+
+
+# -- DescribeConfigs -------------------------------------------------------------------------------
+
+
+def described(
+    stage: HandlerStage, *resources: tuple[int, str, list[str] | None], version: int = 4
+) -> list[Any]:
+    answer = stage.connect().call(
+        request(
+            ApiKey.DESCRIBE_CONFIGS,
+            version,
+            resources=[
+                {"resource_type": kind, "resource_name": name, "configuration_keys": keys}
+                for kind, name, keys in resources
+            ],
+            include_synonyms=True,
+            include_documentation=False,
+        )
+    )
+    return list(answer.results)
+
+
+@pytest.mark.parametrize("version", range(1, 5))
+def test_configs_of_topics_and_of_this_broker(stage: HandlerStage, version: int) -> None:
+    stage.update(a_topic("t", a_partition(ALL), configs={"retention.ms": "5"}))
+
+    topic, broker, everyone = described(
+        stage,
+        (TOPIC, "t", ["retention.ms", "no.such"]),
+        (BROKER_RESOURCE, str(BROKER), ["broker.id"]),
+        (BROKER_RESOURCE, "", None),
+        version=version,
+    )
+
+    assert [(c.name, c.value) for c in topic.configs] == [("retention.ms", "5")]
+    assert [(c.name, c.value) for c in broker.configs] == [("broker.id", str(BROKER))]
+    assert (everyone.error_code, everyone.configs) == (0, ())
+
+
+def test_configs_that_cannot_be_described(stage: HandlerStage) -> None:
+    stage.update()
+
+    results = described(
+        stage,
+        (TOPIC, "none", None),
+        (TOPIC, "..", None),
+        (BROKER_RESOURCE, "2", None),
+        (GROUP, "g", None),
+    )
+
+    assert [r.error_code for r in results] == [
+        ErrorCode.unknown_topic_or_partition,
+        ErrorCode.invalid_topic_exception,
+        ErrorCode.invalid_request,
+        ErrorCode.invalid_request,
+    ]
+    assert all(r.configs == () for r in results)
+
+
+# -- AlterConfigs and IncrementalAlterConfigs ------------------------------------------------------
+
+
+def incremental(*resources: tuple[int, str, list[tuple[str, int, str | None]]]) -> Any:
+    return request(
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        1,
+        resources=[
+            {
+                "resource_type": kind,
+                "resource_name": name,
+                "configs": [
+                    {"name": key, "config_operation": operation, "value": value}
+                    for key, operation, value in operations
+                ],
+            }
+            for kind, name, operations in resources
+        ],
+        validate_only=False,
+    )
+
+
+def altered(stage: HandlerStage, message: Any, codes: dict[str, int] | None = None) -> Any:
+    """Has the controller answer with these codes; the body it was asked with, and the results."""
+    client = stage.connect()
+    client.send(message)
+    body = None
+    if stage.link.asked:
+        (asked,) = stage.link.asked
+        assert asked.kind == REQUEST_KIND
+        body = asked.body
+        stage.link.answer_all(
+            None
+            if codes is None
+            else {"outcomes": [(name, code, None) for name, code in codes.items()]}
+        )
+    stage.turn()
+    return body, {r.resource_name: r.error_code for r in client.receive().responses}
+
+
+def test_lists_grow_and_shrink(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", a_partition(ALL), configs={"cleanup.policy": "compact"}))
+
+    for operation, given, expected in [
+        (APPEND, "delete", "compact,delete"),
+        (APPEND, "compact", "compact"),
+        (SUBTRACT, "compact", ""),
+        (SUBTRACT, "delete", "compact"),
+        (SET, "delete", "delete"),
+        (DELETE, None, None),
+    ]:
+        body, _ = altered(stage, incremental((TOPIC, "t", [("cleanup.policy", operation, given)])))
+        assert repr(expected) in repr(body) or expected is None
+        assert "'cleanup.policy'" in repr(body)
+
+
+def test_what_cannot_be_altered_is_refused_alone(stage: HandlerStage) -> None:
+    stage.update(a_topic("good", a_partition(ALL)))
+    retention = ("retention.ms", SET, "5")
+
+    body, results = altered(
+        stage,
+        incremental(
+            (TOPIC, "twice", [retention]),
+            (TOPIC, "twice", [retention]),
+            (BROKER_RESOURCE, "1", [("log.retention.ms", SET, "5")]),
+            (GROUP, "g", [retention]),
+            (TOPIC, "..", [retention]),
+            (TOPIC, "same", [retention, retention]),
+            (TOPIC, "null", [("retention.ms", SET, None)]),
+            (TOPIC, "what", [("retention.ms", 7, "5")]),
+            (TOPIC, "nolist", [("retention.ms", APPEND, "5")]),
+            (TOPIC, "unknown", [("no.such", APPEND, "5")]),
+            (TOPIC, "good", [retention]),
+        ),
+        {"good": 0},
+    )
+
+    invalid = ErrorCode.invalid_request
+    assert results == {
+        "twice": invalid,
+        "1": invalid,
+        "g": invalid,
+        "..": ErrorCode.invalid_topic_exception,
+        "same": invalid,
+        "null": invalid,
+        "what": invalid,
+        "nolist": invalid,
+        "unknown": ErrorCode.invalid_config,
+        "good": 0,
+    }
+    assert "good" in repr(body)
+    assert "twice" not in repr(body)
+
+
+def test_a_controller_that_does_not_answer(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", a_partition(ALL)))
+
+    _, results = altered(stage, incremental((TOPIC, "t", [("retention.ms", SET, "5")])))
+
+    assert results == {"t": ErrorCode.request_timed_out}
+
+
+def test_nothing_to_alter_is_answered_at_once(stage: HandlerStage) -> None:
+    body, results = altered(stage, incremental())
+
+    assert (body, results) == (None, {})
+
+
+# -- InitProducerId --------------------------------------------------------------------------------
+
+
+def init_producer_id(
+    transactional_id: str | None = None, present: tuple[int, int] = (-1, -1), version: int = 4
+) -> Any:
+    return request(
+        ApiKey.INIT_PRODUCER_ID,
+        version,
+        transactional_id=transactional_id,
+        transaction_timeout=1_000,
+        producer_id=present[0],
+        producer_epoch=present[1],
+    )
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_every_producer_has_an_id_of_its_own(stage: HandlerStage, version: int) -> None:
+    first, second = stage.connect(), stage.connect()
+    assert first.call(init_producer_id(version=version)) is None
+    ((on_done, _),) = stage.producer_id_blocks
+
+    on_done(range(1_000, 2_000))
+    answers = [first.receive(), second.call(init_producer_id(version=version))]
+
+    assert [(a.error_code, a.producer_id, a.producer_epoch) for a in answers] == [
+        (0, 1_000, 0),
+        (0, 1_001, 0),
+    ]
+
+
+def test_a_registry_that_is_away_is_a_coordinator_that_is(stage: HandlerStage) -> None:
+    client = stage.connect()
+    client.send(init_producer_id())
+    ((_, on_failed),) = stage.producer_id_blocks
+
+    on_failed(ConnectionError("gone"))
+
+    answer = client.receive()
+    assert answer.error_code == ErrorCode.coordinator_not_available
+    assert (answer.producer_id, answer.producer_epoch) == (-1, -1)
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        (init_producer_id("tx"), ErrorCode.coordinator_not_available),
+        (init_producer_id(""), ErrorCode.invalid_request),
+        (init_producer_id(present=(5, -1)), ErrorCode.invalid_request),
+        (init_producer_id(present=(-1, 5)), ErrorCode.invalid_request),
+    ],
+)
+def test_ids_that_are_not_given(stage: HandlerStage, message: Any, code: ErrorCode) -> None:
+    answer = stage.connect().call(message)
+
+    assert answer.error_code == code
+    assert stage.producer_id_blocks == []
+
+
+def test_a_producer_that_bumps_its_epoch_gets_another_id(stage: HandlerStage) -> None:
+    client = stage.connect()
+    client.send(init_producer_id(present=(77, 3)))
+    ((on_done, _),) = stage.producer_id_blocks
+
+    on_done(range(1_000, 2_000))
+
+    assert client.receive().producer_id == 1_000
+
+
+# -- ApiVersions and the pipeline ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(5))
+def test_what_is_served_is_said(stage: HandlerStage, version: int) -> None:
+    answer = stage.connect().call(
+        request(
+            ApiKey.API_VERSIONS, version, client_software_name="me", client_software_version="1"
+        )
+    )
+
+    served = {int(a.api_key): (a.min_version, a.max_version) for a in answer.api_keys}
+    assert served[ApiKey.PRODUCE] == (0, 13)
+    assert served[ApiKey.FETCH] == (4, 17)
+    assert ApiKey.LIST_OFFSETS in served
+
+
+@pytest.mark.parametrize(
+    ("api_key", "version", "reason"),
+    [
+        (ApiKey.PRODUCE, 2, "PRODUCE version 2 is not supported (3-13 are)"),
+        (ApiKey.METADATA, 14, "METADATA version 14 is not supported (0-13 are)"),
+        (999, 0, "API key 999 is not supported"),
+    ],
+)
+def test_what_is_not_served_closes_the_connection(
+    stage: HandlerStage, api_key: int, version: int, reason: str
+) -> None:
+    channel: Any = stage.connect()
+    no_tags = b"\0"
+
+    with pytest.raises(PeerError) as refused:
+        stage.pipeline.on_frame(channel, memoryview(header_of(api_key, version) + no_tags))
+
+    assert str(refused.value) == reason
+
+
+def test_a_version_of_api_versions_that_is_not_known_is_answered_in_version_0(
+    stage: HandlerStage,
+) -> None:
+    answers: list[bytes] = []
+    channel: Any = stage.connect()
+    channel.respond = lambda buffers: answers.append(b"".join(buffers))
+
+    stage.pipeline.on_frame(channel, memoryview(header_of(ApiKey.API_VERSIONS, 99) + b"\0"))
+
+    schema = load_response_schema(int(ApiKey.API_VERSIONS), 0)
+    answer = WireClient.parse(answers[0][4:], schema, 1)
+    assert answer.error_code == ErrorCode.unsupported_version
+    assert ApiKey.API_VERSIONS in [int(a.api_key) for a in answer.api_keys]
