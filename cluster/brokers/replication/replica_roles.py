@@ -6,7 +6,7 @@ at its end: followers are answered, waiting requests are tried again.
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
-from typing import Protocol
+from typing import Final, Protocol
 
 from cluster.brokers.replication.leader_fetches import LeaderFetches
 from cluster.brokers.replication.leader_replica import IsrProposal
@@ -17,6 +17,9 @@ from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
 
 log = logging.getLogger(__name__)
+
+_NOWHERE: Final = ""
+"""Endpoint of a leader that is not registered: followed as soon as it is."""
 
 
 class FollowerPorts(Protocol):
@@ -55,7 +58,7 @@ class ReplicaRoles:
         self._appended: dict[TopicPartition, None] = {}
         self._moved: dict[TopicPartition, None] = {}
         self._followed: dict[TopicPartition, str] = {}
-        """Replication endpoint of the leader, by partition that we follow."""
+        """Replication endpoint of the leader, by partition that we follow or are to follow."""
         self._is_flush_deferred = False
 
     def use_link(self, link: FollowerPorts) -> None:
@@ -203,7 +206,12 @@ class ReplicaRoles:
     def _follow(
         self, partition: Partition, leader: BrokerRegistration | None, *, changed: bool
     ) -> None:
-        if self._link is None or leader is None:
+        if self._link is None:
+            return
+        if leader is None:
+            if changed:
+                self._unfollow(partition.id)
+            self._followed.setdefault(partition.id, _NOWHERE)
             return
         endpoint = leader.replication_endpoint
         if changed or self._followed.get(partition.id) != endpoint:
