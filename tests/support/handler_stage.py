@@ -128,19 +128,21 @@ class StageConnection:
 
 
 class HandlerStage:
-    """Broker 1 of three, with nothing on it until `take`; use as a context manager."""
+    """One broker of three, with nothing on it until `update`; use as a context manager."""
 
-    def __init__(self, directory: Path, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, directory: Path, settings: Mapping[str, str] | None = None, number: int = BROKER
+    ) -> None:
         self.settings = broker_settings(
-            {"broker.id": str(BROKER), "milena.log.preallocate.step.bytes": "65536"}
+            {"broker.id": str(number), "milena.log.preallocate.step.bytes": "65536"}
             | (settings or {})
         )
         self.clock = FakeClock()
         self.loop = EventLoop(self.clock)
-        self.directory = LogDirectory.open(directory, "stage", BROKER)
+        self.directory = LogDirectory.open(directory, "stage", number)
         self.table = PartitionTable(
             [self.directory],
-            BrokerId(BROKER),
+            BrokerId(number),
             lambda overrides: options.log_options(self.settings, overrides),
         )
         self.table.load(self.clock.wall_ms())
@@ -148,7 +150,7 @@ class HandlerStage:
         self.purgatory = Purgatory(self.loop.call_at)
         self.proposals: list[tuple[TopicPartition, IsrProposal]] = []
         self.roles = ReplicaRoles(
-            BrokerId(BROKER),
+            BrokerId(number),
             self.table,
             LAG_MS,
             self.loop.defer,
@@ -158,7 +160,7 @@ class HandlerStage:
         self.controller = ScriptedController()
         controller: Any = self.controller
         self.control = ControlRequests(
-            BrokerId(BROKER), self.loop, self.metadata, self.roles, lambda: controller
+            BrokerId(number), self.loop, self.metadata, self.roles, lambda: controller
         )
         self.control.broker_epoch = BrokerEpoch(BROKER_EPOCH)
         self.link = FakeControlLink()
@@ -167,7 +169,7 @@ class HandlerStage:
         self.producer_id_blocks: list[tuple[Any, Any]] = []
         no_quota_changes: Any = SimpleNamespace()
         self.services = Services(
-            broker_id=BrokerId(BROKER),
+            broker_id=BrokerId(number),
             settings=self.settings,
             clock=self.clock,
             loop=self.loop,

@@ -11,8 +11,8 @@ from cluster.brokers.log_flusher import LogFlusher
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_requests import WALL_MS, a_batch
 from tests.support.handler_stage import BROKER, HandlerStage
+from tests.support.turning import DEADLINE_S
 
-DEADLINE_S = 10.0
 ALONE = a_partition([BROKER])
 EVERY_MESSAGE = {"flush.messages": "1"}
 

@@ -1,0 +1,162 @@
+"""Two brokers that replicate over real ZeroMQ sockets, each on its own loop and clock."""
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from cluster.brokers import options
+from cluster.brokers.replication.partition import Partition
+from cluster.brokers.replication.replication_link import ReplicationLink
+from cluster.model.cluster import BrokerRegistration, TopicState
+from cluster.model.ids import BrokerId
+from cluster.runtime.zmq_link import Dealer, ZmqContext
+from tests.support.cluster_states import a_broker, a_partition, a_topic
+from tests.support.handler_requests import a_batch, codes_of, produce_to, produced_in
+from tests.support.handler_stage import BROKER, OTHER, HandlerStage
+from tests.support.turning import DEADLINE_S
+
+BOTH = [BROKER, OTHER]
+
+
+class Side:
+    """A broker with its replication link."""
+
+    def __init__(self, root: Path, number: int, machine: str) -> None:
+        self.number = number
+        self.stage = HandlerStage(root / str(number), number=number)
+        self.context = ZmqContext()
+        self.machine = machine
+        self.open_link()
+
+    def open_link(self) -> None:
+        self.link = ReplicationLink(
+            self.context,
+            self.stage.loop,
+            self.stage.clock,
+            "127.0.0.1",
+            options.fetch_options(self.stage.settings, self.machine),
+            1 << 20,
+            self.stage.roles,
+            Random(self.number),
+            self.stage.roles.on_high_watermark_moved,
+        )
+        self.stage.roles.use_link(self.link)
+
+    def registration(self) -> BrokerRegistration:
+        return replace(a_broker(self.number), replication_endpoint=self.link.endpoint)
+
+    def partition(self, number: int = 0) -> Partition:
+        return self.stage.partition("t", number)
+
+    def close(self) -> None:
+        self.link.close()
+        self.context.close()
+        self.stage.directory.close()
+        self.stage.loop.close()
+
+
+class Pair:
+    def __init__(self, root: Path, machines: tuple[str, str] = ("here", "here")) -> None:
+        self.leader = Side(root, BROKER, machines[0])
+        self.follower = Side(root, OTHER, machines[1])
+
+    def take(self, topic: TopicState) -> None:
+        """Both take the roles of a topic."""
+        brokers = {BrokerId(s.number): s.registration() for s in (self.leader, self.follower)}
+        for side in (self.leader, self.follower):
+            side.stage.roles.take_topics([topic], brokers, side.stage.loop.now_ms)
+            side.stage.roles.on_brokers_changed(brokers)
+
+    def turn_until(self, condition: Callable[[], object], what: str) -> None:
+        deadline = time.monotonic() + DEADLINE_S
+        while not condition():
+            assert time.monotonic() < deadline, f"waited {DEADLINE_S:g} s for {what}"
+            for side in (self.leader, self.follower):
+                side.stage.clock.pass_time(10)
+                side.stage.loop.run_once(max_wait_ms=5)
+
+
+@pytest.fixture(params=["same machine", "two machines"])
+def pair(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Pair]:
+    by_file = request.param == "same machine"
+    made = Pair(tmp_path, ("here", "here" if by_file else "there"))
+    yield made
+    made.leader.close()
+    made.follower.close()
+
+
+def contents(side: Side, number: int = 0) -> bytes:
+    log = side.partition(number).log
+    end = log.log_end_offset
+    return bytes(
+        log.read(log.log_start_offset, 1 << 20, upper_offset=end, at_least_one_batch=True).view()
+    )
+
+
+def test_a_batch_is_copied_and_acknowledged(pair: Pair) -> None:
+    pair.take(a_topic("t", a_partition(BOTH), a_partition(BOTH)))
+    client = pair.leader.stage.connect()
+    client.send(produce_to(("t", 0, a_batch(b"a", b"b")), ("t", 1, a_batch()), timeout_ms=60_000))
+
+    pair.turn_until(lambda: not client.is_waiting, "the acknowledgement")
+
+    assert codes_of(produced_in(client.receive())) == [0, 0]
+    assert contents(pair.follower, 0) == contents(pair.leader, 0)
+    assert contents(pair.follower, 1) == contents(pair.leader, 1)
+    pair.turn_until(
+        lambda: pair.follower.partition().high_watermark == 2, "the follower's high watermark"
+    )
+    assert pair.leader.link.sent_bytes == pair.follower.link.received_bytes > 0
+
+
+def test_a_follower_that_is_told_to_stop_stops(pair: Pair) -> None:
+    pair.take(a_topic("t", a_partition(BOTH)))
+    client = pair.leader.stage.connect()
+    client.send(produce_to(("t", 0, a_batch()), timeout_ms=60_000))
+    pair.turn_until(lambda: not client.is_waiting, "the acknowledgement")
+
+    pair.follower.link.unfollow(pair.follower.partition().id)
+    pair.follower.link.unfollow(pair.follower.partition().id)
+    other = pair.leader.stage.connect()
+    other.send(produce_to(("t", 0, a_batch()), timeout_ms=1_000))
+    pair.turn_until(lambda: not other.is_waiting, "the timeout")
+
+    assert pair.follower.partition().log.log_end_offset == 1
+
+
+def test_everything_moves_along_to_a_leader_that_restarted(pair: Pair) -> None:
+    topic = a_topic("t", a_partition(BOTH), a_partition(BOTH))
+    pair.take(topic)
+    first = pair.leader.stage.connect()
+    first.send(produce_to(("t", 0, a_batch()), ("t", 1, a_batch()), timeout_ms=60_000))
+    pair.turn_until(lambda: not first.is_waiting, "the acknowledgement")
+
+    pair.leader.link.close()
+    pair.leader.open_link()
+    pair.take(topic)
+    second = pair.leader.stage.connect()
+    second.send(produce_to(("t", 0, a_batch()), ("t", 1, a_batch()), timeout_ms=60_000))
+    pair.turn_until(lambda: not second.is_waiting, "the acknowledgement")
+
+    assert codes_of(produced_in(second.receive())) == [0, 0]
+    assert [pair.follower.partition(n).log.log_end_offset for n in (0, 1)] == [2, 2]
+
+
+def test_what_is_no_fetch_is_ignored(pair: Pair, caplog: pytest.LogCaptureFixture) -> None:
+    pair.take(a_topic("t", a_partition(BOTH)))
+    stranger = Dealer(
+        pair.leader.context, pair.leader.stage.loop, pair.leader.link.endpoint, lambda _: None
+    )
+    stranger.send([b"\xc1 nonsense"])
+    pair.turn_until(
+        lambda: "ignored a replication message" in caplog.text, "the line about the message"
+    )
+
+    client = pair.leader.stage.connect()
+    client.send(produce_to(("t", 0, a_batch()), timeout_ms=60_000))
+    pair.turn_until(lambda: not client.is_waiting, "the acknowledgement")
+    stranger.close()
