@@ -14,6 +14,7 @@ from crc32c import crc32c
 
 from cluster.brokers.log.checkpoints import replace_file
 from cluster.brokers.log.producer_state import AppendedBatch, ProducerEntry
+from cluster.model.errors import StorageFailed
 from cluster.model.ids import NO_SEQUENCE
 
 SUFFIX: Final = ".snapshot"
@@ -93,6 +94,15 @@ def write_snapshot(directory: Path, offset: int, entries: Mapping[int, ProducerE
     path = snapshot_path(directory, offset)
     replace_file(path, encode_snapshot(entries), sync=False)
     return path
+
+
+def remove_snapshot(directory: Path, offset: int) -> None:
+    """Delete the snapshot at an offset, if there is one. Raises StorageFailed."""
+    path = snapshot_path(directory, offset)
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as problem:
+        raise StorageFailed(f"cannot delete {path}: {problem.strerror}") from problem
 
 
 def read_snapshot(directory: Path, offset: int) -> dict[int, ProducerEntry]:

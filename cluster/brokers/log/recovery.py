@@ -20,6 +20,7 @@ from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.producer_snapshots import (
     DamagedSnapshot,
     read_snapshot,
+    remove_snapshot,
     snapshot_offsets,
     snapshot_path,
 )
@@ -262,7 +263,7 @@ def load_producers(
 ) -> ProducerState:
     """Producer state at the log end: the newest good snapshot, then the batches after it.
 
-    Snapshots beyond the log end and damaged ones are deleted.
+    Snapshots beyond the log end and damaged ones are deleted. Raises StorageFailed.
     """
     producers = ProducerState(options.producer_id_expiration_ms)
     replay_from = segments[0].base_offset
@@ -275,7 +276,7 @@ def load_producers(
             else:
                 replay_from = offset
                 break
-        snapshot_path(directory, offset).unlink(missing_ok=True)
+        remove_snapshot(directory, offset)
     if replay_from < log_end_offset:
         for segment in segments[segment_slot(segments, replay_from) :]:
             start = segment.locate(replay_from)

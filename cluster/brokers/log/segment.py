@@ -182,19 +182,25 @@ class Segment:
         ) and offset_index.is_sound(self._path(TIME_INDEX_SUFFIX), time_index.ENTRY_BYTES)
 
     def trust_indexes(self, *, active: bool) -> None:
-        """Use the index files as they are: into memory when active, from the file otherwise."""
+        """Use the index files as they are: into memory when active, from the file otherwise.
+
+        Raises StorageFailed.
+        """
         index_bytes = self.options.segment_index_bytes
         self._bytes_since_index = 0
-        if active:
-            self._index = self._active_index = ActiveOffsetIndex.load(
-                self._path(INDEX_SUFFIX), index_bytes
-            )
-            self._active_time_index = TimeIndex.load(self._path(TIME_INDEX_SUFFIX), index_bytes)
-            last = self._active_time_index.last
-        else:
-            self._index = ClosedOffsetIndex(self._path(INDEX_SUFFIX))
-            self._active_index = self._active_time_index = None
-            last = time_index.last_entry(self._path(TIME_INDEX_SUFFIX))
+        path, time_path = self._path(INDEX_SUFFIX), self._path(TIME_INDEX_SUFFIX)
+        try:
+            if active:
+                loaded = ActiveOffsetIndex.load(path, index_bytes)
+                self._active_time_index = TimeIndex.load(time_path, index_bytes)
+                self._index = self._active_index = loaded
+                last = self._active_time_index.last
+            else:
+                self._index = ClosedOffsetIndex(path)
+                self._active_index = self._active_time_index = None
+                last = time_index.last_entry(time_path)
+        except OSError as error:
+            raise StorageFailed(f"cannot read {error.filename}: {error.strerror}") from error
         if last is not None:
             self.max_timestamp_ms = last[0]
             self.max_timestamp_offset = self.base_offset + last[1]

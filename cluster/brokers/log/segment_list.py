@@ -5,7 +5,11 @@ from pathlib import Path
 
 from cluster.brokers.log.log_reads import segment_slot
 from cluster.brokers.log.options import LogOptions
-from cluster.brokers.log.producer_snapshots import snapshot_offsets, snapshot_path, write_snapshot
+from cluster.brokers.log.producer_snapshots import (
+    remove_snapshot,
+    snapshot_offsets,
+    write_snapshot,
+)
 from cluster.brokers.log.producer_state import ProducerEntry
 from cluster.brokers.log.recovery import new_segment
 from cluster.brokers.log.segment import Segment
@@ -86,7 +90,7 @@ class SegmentList:
     def _remove_snapshots_before(self, limit: int | None) -> None:
         for offset in snapshot_offsets(self.directory):
             if limit is None or offset < limit:
-                snapshot_path(self.directory, offset).unlink(missing_ok=True)
+                remove_snapshot(self.directory, offset)
 
     def since(self, recovery_point: Offset) -> tuple[Segment, ...]:
         """The segments that hold anything from an offset on."""

@@ -401,6 +401,34 @@ def test_the_log_start_moves_on_only(tmp_path: Path) -> None:
     assert log.log_start_offset == log.log_end_offset == 60
 
 
+# A disk that fails
+
+
+@pytest.mark.parametrize("lost", [".index", ".timeindex"])
+def test_a_cut_into_a_segment_without_its_index_is_a_failed_disk(tmp_path: Path, lost: str) -> None:
+    log = open_log(tmp_path)
+    for _ in range(60):
+        append(log, a_batch(1))
+    log.segments[0].file.path.with_suffix(lost).unlink()
+
+    with pytest.raises(StorageFailed, match=f"0000{lost}"):
+        log.truncate_to(Offset(3))
+
+
+def test_a_snapshot_that_cannot_be_removed_is_a_failed_disk(tmp_path: Path) -> None:
+    log = open_log(tmp_path)
+    for _ in range(60):
+        append(log, a_batch(1))
+    snapshot = next(log.directory.glob("*.snapshot"))
+    snapshot.unlink()
+    snapshot.mkdir()
+
+    with pytest.raises(StorageFailed, match="snapshot"):
+        log.truncate_to(Offset(3))
+    with pytest.raises(StorageFailed, match="snapshot"):
+        log.truncate_fully_and_start_at(Offset(3))
+
+
 # Durability
 
 
