@@ -322,6 +322,46 @@ def test_nothing_to_alter_is_answered_at_once(stage: HandlerStage) -> None:
     assert (body, results) == (None, {})
 
 
+@pytest.mark.parametrize("version", range(3))
+def test_configs_are_replaced_as_a_whole(stage: HandlerStage, version: int) -> None:
+    stage.update(a_topic("t", a_partition(ALL), configs={"segment.bytes": "12345"}))
+    message = request(
+        ApiKey.ALTER_CONFIGS,
+        version,
+        resources=[
+            {
+                "resource_type": TOPIC,
+                "resource_name": "t",
+                "configs": [{"name": "retention.ms", "value": "5"}],
+            }
+        ],
+        validate_only=True,
+    )
+
+    body, results = altered(stage, message, {"t": int(ErrorCode.policy_violation)})
+
+    assert results == {"t": ErrorCode.policy_violation}
+    assert body["validate_only"] is True
+    assert [tuple(fields) for fields in body["topics"]] == [("t", True, {"retention.ms": "5"})]
+
+
+# -- DescribeUserScramCredentials ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("asked", "told"), [(None, []), (["a", "b", "a"], ["a", "b"])])
+def test_nobody_has_credentials(
+    stage: HandlerStage, asked: list[str] | None, told: list[str]
+) -> None:
+    users = None if asked is None else [{"name": name} for name in asked]
+
+    answer = stage.connect().call(request(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, users=users))
+
+    assert answer.error_code == 0
+    assert [(r.user, r.error_code) for r in answer.results] == [
+        (name, ErrorCode.resource_not_found) for name in told
+    ]
+
+
 # -- InitProducerId --------------------------------------------------------------------------------
 
 

@@ -384,3 +384,16 @@ def test_a_partition_that_cannot_be_read_leaves_the_others_alone(tmp_path: Path)
         assert client.closed_because is None
         assert codes_of(fetched_in(answer)) == [ErrorCode.kafka_storage_error, 0]
         assert [bool(size) for size in sizes(answer)] == [False, True]
+
+
+def test_a_replica_of_an_earlier_topic_of_the_name(stage: HandlerStage) -> None:
+    topic = a_topic("t", ALONE)
+    stage.update(topic)
+    stage.partition("t").topic_id = uuid.uuid4()  # a disk kept it from being replaced
+    client = stage.connect()
+
+    fetched = client.call(fetch_from((topic.topic_id, [wanted(0)]), version=13))
+    produced = client.call(produce_to((topic.topic_id, 0, a_batch()), version=13))
+
+    assert codes_of(fetched_in(fetched)) == [ErrorCode.inconsistent_topic_id]
+    assert codes_of(produced_in(produced)) == [ErrorCode.unknown_topic_id]
