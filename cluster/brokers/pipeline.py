@@ -95,14 +95,14 @@ class Pipeline:
             if delay.ms:
                 buffers = handler.encode(version, correlation_id, response, delay.ms)
             if counters is not None:
-                counters.fetch_times[handling_us.bit_length()] += 1
+                counters.note_fetch_us(handling_us)
                 if not delay.ms:
                     counters.on_fetched(response[0])
         else:
             if context.api_key == _PRODUCE:
                 delay = throttle.on_produced(user, client_id, context.size_bytes, handling_us)
                 if counters is not None:
-                    counters.produce_times[handling_us.bit_length()] += 1
+                    counters.note_produce_us(handling_us)
             else:
                 delay = throttle.on_request(user, client_id, handling_us)
                 if counters is not None:

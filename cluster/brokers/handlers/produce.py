@@ -143,8 +143,7 @@ def handle(request: ProduceRequest, context: RequestContext, services: Services)
             if not appended.is_duplicate:
                 services.roles.on_appended(partition)
                 if counters is not None:
-                    counters.bytes_in += len(records)  # type: ignore[arg-type]  # as above
-                    counters.messages_in += appended.last_offset - appended.base_offset + 1
+                    counters.note_appended(appended)
             if acks == ACKS_ALL:
                 required = Offset(appended.last_offset + 1)
                 waiting.append(_Waiting(partition, required, produced, len(produced) - 1))

@@ -47,6 +47,8 @@ class Appended(NamedTuple):
     last_offset: Offset
     log_append_time_ms: int
     log_start_offset: Offset
+    produced_bytes: int
+    """The batch's size as it was sent."""
     is_duplicate: bool = False
 
 
@@ -141,10 +143,12 @@ class PartitionLog:
         Raises Refused (see `validate_produced`, `ProducerState.check`; record_list_too_large for
         a batch larger than a segment) and StorageFailed; then nothing is appended.
         """
+        size = produced_bytes = len(records)
         header = validate_produced(records, self._limits, now_ms)
         if self._codec is not None and header.attributes & CODEC_MASK != self._codec:
             records = memoryview(recompress(header, records, self._codec))
             header = validate_produced(records, self._limits, now_ms)
+            size = len(records)
         has_producer = header.producer_id >= 0
         if has_producer and (repeated := self.producers.check(header)) is not None:
             stamp = repeated.timestamp_ms if self._limits.is_log_append_time else NO_TIMESTAMP
@@ -153,9 +157,9 @@ class PartitionLog:
                 Offset(repeated.last_offset),
                 stamp,
                 self.log_start_offset,
+                produced_bytes,
                 is_duplicate=True,
             )
-        size = len(records)
         if size > self._options.segment_bytes:
             raise Refused(
                 ErrorCode.record_list_too_large,
@@ -181,7 +185,9 @@ class PartitionLog:
         if has_producer:
             self.producers.record(header, base_offset, timestamp_ms)
         self._ended_at(last_offset, now_ms)
-        return Appended(base_offset, last_offset, append_time_ms, self.log_start_offset)
+        return Appended(
+            base_offset, last_offset, append_time_ms, self.log_start_offset, produced_bytes
+        )
 
     def reserve(self, size_bytes: int) -> memoryview:
         """Writable space at the end of the log, for replicated bytes to be read into.

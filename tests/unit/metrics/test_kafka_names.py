@@ -1,10 +1,12 @@
 """The table of names is sound, and everything a broker registers fits its file."""
 
 from cluster.brokers.handlers import HANDLERS
+from cluster.brokers.log.partition_log import Appended
 from cluster.brokers.metric_counters import BrokerCounters
 from cluster.metrics.kafka_names import BROKER_METRICS
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_reader import read_memory
+from cluster.model.ids import Offset
 from cluster.protocol.fetch_codec import FetchedPartition
 
 
@@ -18,17 +20,20 @@ def test_keys_and_names_are_unique():
 def test_everything_fits_and_is_readable():
     stats = MmapStats.in_memory(rows=0)
     counters = BrokerCounters(stats, [handler.api.key for handler in HANDLERS])
-    counters.fetch_times[5] += 1
+    counters.note_fetch_us(17)
     counters.requests[18] += 1
-    counters.produce_times[(700).bit_length()] += 1
-    counters.produce_times[40] += 2
-    counters.bytes_in += 1000
-    counters.messages_in += 10
+    for handled_us in (700, 1 << 39, 1 << 39):
+        counters.note_produce_us(handled_us)
+    for base_offset, last_offset, size_bytes in ((20, 20, 100), (21, 29, 900)):
+        counters.note_appended(
+            Appended(Offset(base_offset), Offset(last_offset), -1, Offset(0), size_bytes)
+        )
     counters.on_fetched(
         [("t", None, [FetchedPartition(0, 0, records_size_bytes=500), FetchedPartition(1, 3)])]
     )
     counters.throttle_ms += 30
     counters.store()
+    counters.store()  # and nothing counts twice
     counters.set("LeaderCount", 4)
     values = read_memory(memoryview(stats.memory)).values
     assert {metric.name for metric in BROKER_METRICS} <= values.keys()
