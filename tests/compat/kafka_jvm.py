@@ -1,4 +1,4 @@
-"""Apache Kafka in ZooKeeper mode, fetched by Maven into a cache for tests and benchmarks.
+"""Apache Kafka with its tools and ZooKeeper mode, fetched by Maven into a cache for tests.
 
 python -m tests.compat.kafka_jvm      fetch it, print its class path
 """
@@ -22,6 +22,18 @@ _POM = f"""\
       <version>{VERSION}</version>
     </dependency>
     <dependency>
+      <groupId>org.apache.kafka</groupId><artifactId>kafka-tools</artifactId>
+      <version>{VERSION}</version>
+      <exclusions>
+        <exclusion><!-- Kafka Connect: only its own tools need it -->
+          <groupId>org.apache.kafka</groupId><artifactId>connect-runtime</artifactId>
+        </exclusion>
+        <exclusion><!-- a second one beside slf4j-simple -->
+          <groupId>org.slf4j</groupId><artifactId>slf4j-reload4j</artifactId>
+        </exclusion>
+      </exclusions>
+    </dependency>
+    <dependency>
       <groupId>org.slf4j</groupId><artifactId>slf4j-simple</artifactId>
       <version>{SLF4J}</version>
     </dependency>
@@ -33,7 +45,11 @@ _POM = f"""\
 def class_path() -> str | None:
     """For `java -cp`, when Kafka is in the cache; else None."""
     jars = _CACHE / "jars"
-    needed = [f"kafka_2.13-{VERSION}.jar", f"slf4j-simple-{SLF4J}.jar"]
+    needed = [
+        f"kafka_2.13-{VERSION}.jar",
+        f"kafka-tools-{VERSION}.jar",
+        f"slf4j-simple-{SLF4J}.jar",
+    ]
     is_here = shutil.which("java") is not None and all((jars / name).exists() for name in needed)
     return f"{jars}/*" if is_here else None
 

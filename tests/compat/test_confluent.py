@@ -5,12 +5,9 @@ from typing import Any
 
 import pytest
 from confluent_kafka import (
-    OFFSET_BEGINNING,
     Consumer,
     KafkaError,
     KafkaException,
-    Message,
-    Producer,
     TopicPartition,
 )
 from confluent_kafka.admin import (
@@ -21,6 +18,12 @@ from confluent_kafka.admin import (
     OffsetSpec,
 )
 
+from tests.compat.confluent_records import (
+    TIMEOUT_S,
+    assigning_consumer,
+    produce,
+    read_all,
+)
 from tests.compat.samples import (
     COMPRESSIONS,
     NOW_MS,
@@ -34,8 +37,6 @@ from tests.support.topics import create_topic, unique_name
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.compat
-
-TIMEOUT_S = 60.0
 
 
 @pytest.fixture(scope="module")
@@ -52,17 +53,8 @@ def topic(admin: AdminClient) -> str:
 
 @pytest.fixture
 def consumer(cluster: Cluster) -> Iterator[Consumer]:
-    reader = Consumer(
-        {
-            "bootstrap.servers": cluster.bootstrap,
-            "group.id": "none: partitions are assigned",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "fetch.wait.max.ms": 10,
-        }
-    )
-    yield reader
-    reader.close()
+    with assigning_consumer(cluster.bootstrap) as reader:
+        yield reader
 
 
 def wait(futures: dict[Any, Any]) -> list[Any]:
@@ -78,65 +70,12 @@ def error_of(futures: dict[Any, Any]) -> int:
     return code
 
 
-def produce(
-    cluster: Cluster, topic: str, samples: list[Sample], **config: object
-) -> list[tuple[KafkaError | None, Message]]:
-    """Produce and flush; what the delivery callback was given for each record."""
-    delivered: list[tuple[KafkaError | None, Message]] = []
-    producer = Producer(
-        {
-            "bootstrap.servers": cluster.bootstrap,
-            "linger.ms": 5,
-            **{key.replace("_", "."): value for key, value in config.items()},
-        }
-    )
-    for sample in samples:
-        producer.produce(
-            topic,
-            sample.value,
-            sample.key,
-            sample.partition,
-            on_delivery=lambda error, message: delivered.append((error, message)),
-            timestamp=sample.timestamp_ms,
-            headers=list(sample.headers),
-        )
-    assert producer.flush(TIMEOUT_S) == 0
-    return delivered
-
-
-def read_all(consumer: Consumer, topic: str) -> dict[int, list[Sample]]:
-    """Every record from the beginning to the present end, by partition; offsets are checked."""
-    consumer.assign([TopicPartition(topic, p, OFFSET_BEGINNING) for p in range(PARTITIONS)])
-    records: dict[int, list[Sample]] = {p: [] for p in range(PARTITIONS)}
-    at_end: set[int] = set()
-    while len(at_end) < PARTITIONS:
-        message: Any = consumer.poll(TIMEOUT_S)
-        assert message is not None, f"nothing more of {topic} after {records}"
-        partition = message.partition()
-        error = message.error()
-        if error is not None:
-            assert error.code() == KafkaError._PARTITION_EOF, error
-            at_end.add(partition)
-            continue
-        assert message.offset() == len(records[partition])
-        records[partition].append(
-            Sample(
-                partition,
-                message.key(),
-                message.value(),
-                tuple(message.headers() or ()),
-                message.timestamp()[1],
-            )
-        )
-    return records
-
-
 @pytest.mark.parametrize("acks", ["0", "1", "all"])
 @pytest.mark.parametrize("codec", COMPRESSIONS)
 def test_records_come_back_as_they_were_sent(
     cluster: Cluster, topic: str, consumer: Consumer, codec: str, acks: str
 ) -> None:
-    delivered = produce(cluster, topic, SAMPLES, compression_type=codec, acks=acks)
+    delivered = produce(cluster.bootstrap, topic, SAMPLES, compression_type=codec, acks=acks)
 
     assert [error for error, _ in delivered if error] == []
     assert len(delivered) == len(SAMPLES)
@@ -156,7 +95,12 @@ def end_offsets(consumer: Consumer, topic: str) -> list[int]:
 @pytest.mark.parametrize("codec", COMPRESSIONS)
 def test_idempotent_producer(cluster: Cluster, topic: str, consumer: Consumer, codec: str) -> None:
     delivered = produce(
-        cluster, topic, SAMPLES, compression_type=codec, enable_idempotence=True, batch_size=500
+        cluster.bootstrap,
+        topic,
+        SAMPLES,
+        compression_type=codec,
+        enable_idempotence=True,
+        batch_size=500,
     )
 
     assert [error for error, _ in delivered if error] == []
@@ -212,7 +156,7 @@ def test_partitions_are_added(admin: AdminClient, cluster: Cluster, topic: str) 
         "five partitions",
     )
     assert sorted(described.partitions) == [0, 1, 2, 3, 4]
-    delivered = produce(cluster, topic, [Sample(4, b"k", b"in the new one")])
+    delivered = produce(cluster.bootstrap, topic, [Sample(4, b"k", b"in the new one")])
     assert delivered[0][0] is None
     assert error_of(admin.create_partitions([NewPartitions(topic, 5)])) == (
         KafkaError.INVALID_PARTITIONS
@@ -222,13 +166,13 @@ def test_partitions_are_added(admin: AdminClient, cluster: Cluster, topic: str) 
 def test_topic_is_deleted_and_created_anew(
     cluster: Cluster, admin: AdminClient, topic: str, consumer: Consumer
 ) -> None:
-    produce(cluster, topic, SAMPLES)
+    produce(cluster.bootstrap, topic, SAMPLES)
     wait(admin.delete_topics([topic]))
 
     wait_until(lambda: topic not in admin.list_topics(timeout=TIMEOUT_S).topics, "its end")
     wait(admin.create_topics([NewTopic(topic, PARTITIONS, 3)]))
     wait_until(lambda: topic in admin.list_topics(timeout=TIMEOUT_S).topics, "the new one")
-    produce(cluster, topic, SAMPLES[-3:])
+    produce(cluster.bootstrap, topic, SAMPLES[-3:])
     assert [len(records) for records in read_all(consumer, topic).values()] == [0, 0, 3]
 
 
@@ -253,7 +197,7 @@ def test_configs_are_described(admin: AdminClient) -> None:
 
 
 def test_offsets_are_listed(cluster: Cluster, admin: AdminClient, topic: str) -> None:
-    produce(cluster, topic, SAMPLES, acks="all")
+    produce(cluster.bootstrap, topic, SAMPLES, acks="all")
 
     specs: Any = OffsetSpec  # its class methods have no types
 
@@ -274,7 +218,7 @@ def test_offsets_are_listed(cluster: Cluster, admin: AdminClient, topic: str) ->
 
 
 def test_offsets_for_times(cluster: Cluster, consumer: Consumer, topic: str) -> None:
-    produce(cluster, topic, SAMPLES, acks="all")
+    produce(cluster.bootstrap, topic, SAMPLES, acks="all")
 
     asked = [TopicPartition(topic, p, NOW_MS + 3) for p in range(PARTITIONS)]
     found = {p.partition: p.offset for p in consumer.offsets_for_times(asked, TIMEOUT_S)}
@@ -328,14 +272,14 @@ def test_message_too_large(cluster: Cluster, admin: AdminClient) -> None:
     name = unique_name("small")
     wait(admin.create_topics([NewTopic(name, 1, 1, config={"max.message.bytes": "1000"})]))
 
-    ((error, _),) = produce(cluster, name, [Sample(0, None, bytes(2000))])
+    ((error, _),) = produce(cluster.bootstrap, name, [Sample(0, None, bytes(2000))])
 
     assert error is not None
     assert error.code() == KafkaError.MSG_SIZE_TOO_LARGE
 
 
 def test_fetch_beyond_the_end_starts_over(cluster: Cluster, topic: str, consumer: Consumer) -> None:
-    produce(cluster, topic, SAMPLES, acks="all")
+    produce(cluster.bootstrap, topic, SAMPLES, acks="all")
     consumer.assign([TopicPartition(topic, 2, 10_000)])  # auto.offset.reset=latest
 
     message: Any = consumer.poll(TIMEOUT_S)
@@ -347,7 +291,7 @@ def test_fetch_beyond_the_end_starts_over(cluster: Cluster, topic: str, consumer
 def test_producer_creates_missing_topics(cluster: Cluster, admin: AdminClient) -> None:
     name = unique_name("auto")
 
-    ((error, message),) = produce(cluster, name, [Sample(0, b"k", b"v")])
+    ((error, message),) = produce(cluster.bootstrap, name, [Sample(0, b"k", b"v")])
 
     assert error is None
     assert message.offset() == 0

@@ -1,17 +1,18 @@
 """Apache Kafka in ZooKeeper mode runs unmodified on the built-in registry, and over its restart."""
 
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from tests.compat.kafka_jvm import class_path, fetch
-from tests.compat.zookeeper_server import HOST, free_port, may_install
+from tests.compat.kafka_process import KafkaProcess, require_kafka
+from tests.compat.zookeeper_server import HOST, free_port
 from tests.integration.registry_process import RegistryProcess
 from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.compat, pytest.mark.xdist_group("jvm")]
 
 RECORDS = 200
 
@@ -23,48 +24,16 @@ def registry(tmp_path: Path) -> Iterator[RegistryProcess]:
 
 
 @pytest.fixture
-def bootstrap(registry: RegistryProcess, tmp_path: Path) -> Iterator[str]:
+def kafka(registry: RegistryProcess, tmp_path: Path) -> Iterator[KafkaProcess]:
     """A Kafka broker, id 7, registered under /kafka."""
-    jars = class_path()
-    if jars is None and may_install():
-        problem = fetch()
-        if problem:
-            pytest.skip(problem)
-        jars = class_path()
-    if jars is None:
-        pytest.skip("no Apache Kafka; `python -m tests.compat.kafka_jvm` fetches it")
-    address = f"{HOST}:{free_port()}"
-    config = tmp_path / "server.properties"
-    config.write_text(
-        f"""broker.id=7
-listeners=PLAINTEXT://{address}
-log.dirs={tmp_path}/kafka
-zookeeper.connect={HOST}:{registry.port}/kafka
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=1
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-"""
-    )
-    with (tmp_path / "kafka.log").open("w") as log:
-        process = subprocess.Popen(
-            [
-                "java",
-                "-Xmx512m",
-                "-XX:TieredStopAtLevel=1",
-                "-Dorg.slf4j.simpleLogger.showDateTime=true",
-                "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
-                "-cp",
-                jars,
-                "kafka.Kafka",
-                str(config),
-            ],
-            stdout=log,
-            stderr=log,
-        )
-    yield address
-    process.terminate()
-    process.wait(30)
+    require_kafka()
+    with KafkaProcess(
+        tmp_path / "kafka",
+        broker_id=7,
+        address=(HOST, free_port()),
+        registry=f"{HOST}:{registry.port}/kafka",
+    ) as process:
+        yield process
 
 
 def produce(bootstrap: str, first: int) -> None:
@@ -82,22 +51,9 @@ def produce(bootstrap: str, first: int) -> None:
     assert failures == []
 
 
-def knows_its_controller(bootstrap: str) -> bool:
-    """Kafka answers Metadata before it knows itself, and librdkafka asks again only much later.
-
-    So each look is a new client's.
-    """
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    try:
-        return admin.list_topics(timeout=5).controller_id == 7
-    except KafkaException:
-        return False
-
-
-def test_kafka_runs_on_the_registry(registry: RegistryProcess, bootstrap: str) -> None:
+def test_kafka_runs_on_the_registry(registry: RegistryProcess, kafka: KafkaProcess) -> None:
     client = registry.client()
-    wait_until(lambda: client.exists("/kafka/brokers/ids/7"), "the registration", 90)
-    wait_until(lambda: knows_its_controller(bootstrap), "Kafka's start", 90)
+    bootstrap = kafka.bootstrap
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     admin.create_topics([NewTopic("orders", 2, 1)], request_timeout=90)["orders"].result(90)
     produce(bootstrap, 0)

@@ -1,0 +1,163 @@
+"""Apache Kafka's command-line tools and brokers (ZooKeeper mode), as processes of tests."""
+
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import pytest
+
+from tests.compat.kafka_jvm import class_path, fetch
+from tests.compat.zookeeper_server import may_install
+from tests.support.running_cluster import Address
+from tests.support.topics import describe
+from tests.support.waiting import wait_until
+
+# A JVM of its own for each tool: compiled as little as a run of a second needs.
+_JAVA: Final = ("java", "-XX:TieredStopAtLevel=1")
+_TOOL_DEADLINE_S: Final = 120.0
+_BROKER_DEADLINE_S: Final = 120.0
+
+
+class ToolFailed(AssertionError):
+    """A tool ended with another exit status than 0; says what it wrote."""
+
+
+def require_kafka() -> str:
+    """The class path; skips the running test where Kafka is not and must not be fetched."""
+    jars = class_path()
+    if jars is None and may_install():
+        problem = fetch()
+        if problem:
+            pytest.skip(problem)
+        jars = class_path()
+    if jars is None:
+        pytest.skip("no Apache Kafka; `python -m tests.compat.kafka_jvm` fetches it")
+    return jars
+
+
+def run_tool(main_class: str, *arguments: str, stdin: str = "", fails: bool = False) -> str:
+    """Run one tool of Kafka's to its end; what it wrote, to stdout and to stderr.
+
+    Raises ToolFailed when its exit status is not 0; with `fails`, when it is 0.
+    """
+    done = subprocess.run(
+        [
+            *_JAVA,
+            "-Xmx256m",
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+            "-cp",
+            require_kafka(),
+            main_class,
+            *arguments,
+        ],
+        input=stdin,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=_TOOL_DEADLINE_S,
+        check=False,
+    )
+    if fails is not (done.returncode != 0):
+        raise ToolFailed(f"{main_class} {arguments}: {done.returncode}\n{done.stdout}")
+    return done.stdout
+
+
+class KafkaProcess:
+    """One Kafka broker on a log directory and a registry; a context manager that ends it."""
+
+    def __init__(
+        self,
+        log_dir: Path,
+        *,
+        broker_id: int,
+        address: Address,
+        registry: str,
+        overrides: Mapping[str, str] | None = None,
+    ) -> None:
+        """`registry` is what `zookeeper.connect` takes; files of its own lie beside `log_dir`."""
+        self.broker_id = broker_id
+        self.address = address
+        self.log_path = log_dir.with_name(f"{log_dir.name}-kafka.log")
+        settings = {
+            "broker.id": str(broker_id),
+            "listeners": "PLAINTEXT://{}:{}".format(*address),
+            "log.dirs": str(log_dir),
+            "zookeeper.connect": registry,
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "1",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.num.partitions": "1",
+            "transaction.state.log.min.isr": "1",
+            "group.initial.rebalance.delay.ms": "0",
+            **(overrides or {}),
+        }
+        self._config = log_dir.with_name(f"{log_dir.name}-kafka.properties")
+        self._config.write_text("".join(f"{key}={value}\n" for key, value in settings.items()))
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """As clients are told."""
+        return "{}:{}".format(*self.address)
+
+    def log(self) -> str:
+        """What it has logged so far."""
+        return self.log_path.read_text()
+
+    def start(self) -> Self:
+        """Returns when it has named itself the controller: from then on it takes every request."""
+        with self.log_path.open("a") as log:
+            self._process = subprocess.Popen(
+                [
+                    *_JAVA,
+                    "-Xmx512m",
+                    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+                    "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+                    "-cp",
+                    require_kafka(),
+                    "kafka.Kafka",
+                    str(self._config),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        wait_until(self._serves, "Kafka's start", _BROKER_DEADLINE_S)
+        return self
+
+    def stop(self) -> None:
+        """SIGTERM, and gone: Kafka closes its logs."""
+        process = self._taken()
+        process.terminate()
+        process.wait(_BROKER_DEADLINE_S)
+
+    def kill(self) -> None:
+        """SIGKILL, and gone."""
+        process = self._taken()
+        process.kill()
+        process.wait()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._process is not None:
+            self.kill()
+
+    def _taken(self) -> "subprocess.Popen[bytes]":
+        process, self._process = self._process, None
+        assert process is not None
+        return process
+
+    def _serves(self) -> bool:
+        assert self._process is not None
+        assert self._process.poll() is None, self.log()[-4_000:]
+        view = describe(self.address)
+        return view is not None and view.controller_id == self.broker_id

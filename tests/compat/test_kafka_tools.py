@@ -1,0 +1,246 @@
+"""Apache Kafka's command-line tools, unmodified, against a cluster of ours."""
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from cluster.brokers.handlers import HANDLERS
+from cluster.records.batch import Compression, batches_of
+from tests.compat.confluent_records import produce
+from tests.compat.kafka_process import require_kafka, run_tool
+from tests.compat.samples import COMPRESSIONS, NOW_MS, PARTITIONS, SAMPLES
+from tests.support.broker_probes import fetched
+from tests.support.client_quotas import a_client_id
+from tests.support.kafka_wire import WireClient
+from tests.support.running_cluster import Cluster
+from tests.support.topics import create_topic, describe, leader, unique_name
+
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("jvm")]
+
+KAFKA_TOPICS = "org.apache.kafka.tools.TopicCommand"
+KAFKA_CONFIGS = "kafka.admin.ConfigCommand"
+CONSOLE_PRODUCER = "kafka.tools.ConsoleProducer"
+CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+GET_OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
+PRODUCER_PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"
+BROKER_API_VERSIONS = "kafka.admin.BrokerApiVersionsCommand"
+
+
+@pytest.fixture(autouse=True)
+def _jars() -> None:
+    require_kafka()
+
+
+def run(cluster: Cluster, main_class: str, *arguments: str, stdin: str = "") -> str:
+    """Run a tool that takes --bootstrap-server."""
+    return run_tool(main_class, "--bootstrap-server", cluster.bootstrap, *arguments, stdin=stdin)
+
+
+# -- topics and their configs -----------------------------------------------------------------
+
+
+def test_topics_live_and_die(cluster: Cluster) -> None:
+    topic = unique_name("tools")
+    created = run(
+        cluster,
+        KAFKA_TOPICS,
+        *("--create", "--topic", topic, "--partitions", "3", "--replication-factor", "2"),
+        *("--config", "min.insync.replicas=2", "--config", "retention.ms=3600000"),
+    )
+    assert created == f"Created topic {topic}.\n"
+
+    summary, *partitions = run(cluster, KAFKA_TOPICS, "--describe", "--topic", topic).splitlines()
+    view = described(cluster, topic)
+    facts = dict(field.split(":", 1) for field in summary.split("\t"))
+    assert facts["PartitionCount"].strip() == "3"
+    assert facts["ReplicationFactor"].strip() == "2"
+    configs = set(facts["Configs"].strip().split(","))
+    assert configs == {"min.insync.replicas=2", "retention.ms=3600000"}
+    for state in view.partitions:
+        replicas = ",".join(map(str, state.replica_nodes))
+        isr = ",".join(map(str, state.isr_nodes))
+        line = f"Partition: {state.partition_index}\tLeader: {state.leader_id}"
+        assert f"{line}\tReplicas: {replicas}\tIsr: {isr}" in partitions[state.partition_index]
+
+    run(cluster, KAFKA_TOPICS, "--alter", "--topic", topic, "--partitions", "5")
+    assert len(described(cluster, topic).partitions) == 5
+    assert topic in run(cluster, KAFKA_TOPICS, "--list").splitlines()
+    run(cluster, KAFKA_TOPICS, "--delete", "--topic", topic)
+    assert topic not in cluster.command("topics", "--list").stdout.splitlines()
+
+
+def described(cluster: Cluster, topic: str) -> Any:
+    (view,) = describe(cluster.addresses[0], topic).topics
+    return view
+
+
+def test_a_refusal_arrives_with_its_reason(cluster: Cluster) -> None:
+    text = run_tool(
+        KAFKA_TOPICS,
+        *("--bootstrap-server", cluster.bootstrap, "--create", "--topic", unique_name("tools")),
+        *("--replication-factor", str(cluster.size + 1)),
+        fails=True,
+    )
+    assert "InvalidReplicationFactorException" in text
+    assert f"larger than available brokers: {cluster.size}" in text
+
+
+def test_topic_configs_are_changed_and_described(cluster: Cluster) -> None:
+    topic = create_topic(cluster, unique_name("tools"))
+    entity = ("--entity-type", "topics", "--entity-name", topic)
+    run(cluster, KAFKA_CONFIGS, "--alter", *entity, "--add-config", "retention.ms=7200000")
+
+    text = run(cluster, KAFKA_CONFIGS, "--describe", *entity)
+
+    assert text.splitlines() == [
+        f"Dynamic configs for topic {topic} are:",
+        "  retention.ms=7200000 sensitive=false synonyms="
+        "{DYNAMIC_TOPIC_CONFIG:retention.ms=7200000, DEFAULT_CONFIG:log.retention.ms=604800000}",
+    ]
+    ours = cluster.command("configs", "--describe", *entity).stdout
+    assert "retention.ms=7200000" in ours
+
+
+# -- quotas -----------------------------------------------------------------------------------
+
+
+def test_quotas_are_set_described_and_removed(cluster: Cluster) -> None:
+    client, user = a_client_id(), a_client_id()
+    of_client = ("--entity-type", "clients", "--entity-name", client)
+    of_user = ("--entity-type", "users", "--entity-name", user)
+    any_client_of_user = (*of_user, "--entity-type", "clients", "--entity-default")
+    limits = "consumer_byte_rate=20480,request_percentage=50"
+    run(cluster, KAFKA_CONFIGS, "--alter", *of_client, "--add-config", "producer_byte_rate=10240")
+    run(cluster, KAFKA_CONFIGS, "--alter", *any_client_of_user, "--add-config", limits)
+
+    listed = rules(cluster)
+    assert listed[None, client] == {"producer_byte_rate": 10_240}
+    assert listed[user, "<default>"] == {"consumer_byte_rate": 20_480, "request_percentage": 50}
+    text = run(cluster, KAFKA_CONFIGS, "--describe", *of_client)
+    assert f"client-id '{client}' are producer_byte_rate=10240.0" in text
+    text = run(cluster, KAFKA_CONFIGS, "--describe", *any_client_of_user)
+    assert f"user-principal '{user}', the default client-id are" in text
+    assert "consumer_byte_rate=20480.0" in text
+    assert "request_percentage=50.0" in text
+
+    run(cluster, KAFKA_CONFIGS, "--alter", *of_client, "--delete-config", "producer_byte_rate")
+    run(
+        cluster,
+        KAFKA_CONFIGS,
+        *("--alter", *any_client_of_user),
+        *("--delete-config", "consumer_byte_rate,request_percentage"),
+    )
+    assert not {(None, client), (user, "<default>")} & rules(cluster).keys()
+
+
+def rules(cluster: Cluster) -> dict[tuple[str | None, str | None], dict[str, float]]:
+    """What our own `quotas list` shows: limits by user and client id."""
+    listed = json.loads(cluster.command("quotas", "list", "--json").stdout)
+    return {
+        (one.pop("user"), one.pop("client_id")): {k: v for k, v in one.items() if k != "rule"}
+        for one in listed
+    }
+
+
+def test_the_performance_tool_is_throttled_by_its_quota(cluster: Cluster) -> None:
+    client_id = a_client_id()
+    topic = create_topic(cluster, unique_name("tools"))
+    quota = ("quotas", "set", "--client-id", client_id, "--producer-byte-rate", "50KiB")
+    cluster.command(*quota)
+    # One request alone is above the quota: whoever sends it, however slowly, is throttled.
+    text = run_tool(
+        PRODUCER_PERFORMANCE,
+        *("--topic", topic, "--num-records", "2", "--record-size", "100000"),
+        *("--throughput", "-1", "--print-metrics", "--producer-props"),
+        *(f"bootstrap.servers={cluster.bootstrap}", f"client.id={client_id}", "acks=all"),
+    )
+    cluster.command("quotas", "unset", "--client-id", client_id, "--producer-byte-rate")
+
+    assert "2 records sent" in text
+    assert metric(text, "producer-metrics:produce-throttle-time-max") > 0
+    assert metric(text, "producer-metrics:record-error-total") == 0
+    assert run(cluster, GET_OFFSETS, "--topic", topic) == f"{topic}:0:2\n"
+
+
+def metric(text: str, name: str) -> float:
+    """One value of what `--print-metrics` wrote."""
+    found = re.search(rf"^{name}:\S+\s*: ([\d.]+)$", text, re.MULTILINE)
+    assert found, text
+    return float(found[1])
+
+
+# -- records ----------------------------------------------------------------------------------
+
+
+def test_the_console_producer_and_consumer_agree(cluster: Cluster) -> None:
+    topic = create_topic(cluster, unique_name("tools"))
+    for codec in COMPRESSIONS:
+        text = run(
+            cluster,
+            CONSOLE_PRODUCER,
+            *("--topic", topic, "--compression-codec", codec, "--request-required-acks", "all"),
+            *("--property", "parse.key=true", "--property", "parse.headers=true"),
+            *("--property", "null.marker=NULL"),
+            stdin=f"h1:a,h2:b\tkey\t{codec * 20}\nh1:ä\tNULL\tno key\nNULL\tgone\tNULL\n",
+        )
+        assert text.strip("> \n") == ""
+
+    shown = run(
+        cluster,
+        CONSOLE_CONSUMER,
+        *("--topic", topic, "--partition", "0", "--offset", "earliest"),
+        *("--max-messages", str(3 * len(COMPRESSIONS))),
+        *("--property", "print.key=true", "--property", "print.headers=true"),
+        *("--property", "print.offset=true", "--property", "print.partition=true"),
+    )
+
+    lines = []
+    for number, codec in enumerate(COMPRESSIONS):
+        lines += [
+            f"Partition:0\tOffset:{3 * number}\th1:a,h2:b\tkey\t{codec * 20}",
+            f"Partition:0\tOffset:{3 * number + 1}\th1:ä\tnull\tno key",
+            f"Partition:0\tOffset:{3 * number + 2}\tNO_HEADERS\tgone\tnull",
+        ]
+    summary = f"Processed a total of {len(lines)} messages"
+    assert shown.splitlines() == [*lines, summary]
+    with WireClient(cluster.addresses[leader(cluster, topic)]) as client:
+        records = fetched(client, topic, 0).records
+    headers = [header for header, _ in batches_of(memoryview(records))]
+    assert {header.compression for header in headers} == set(Compression)
+    assert all(header.producer_id >= 0 for header in headers)  # idempotent by default
+
+
+def test_offsets_are_told(cluster: Cluster) -> None:
+    topic = create_topic(cluster, unique_name("tools"), partitions=PARTITIONS)
+    produce(cluster.bootstrap, topic, SAMPLES)
+
+    def offsets(time: str) -> list[str]:
+        return run(cluster, GET_OFFSETS, "--topic", topic, "--time", time).splitlines()
+
+    assert offsets("latest") == [f"{topic}:0:5", f"{topic}:1:4", f"{topic}:2:200"]
+    assert offsets("max-timestamp") == [f"{topic}:0:1", f"{topic}:1:1", f"{topic}:2:199"]
+    assert f"{topic}:2:50" in offsets(str(NOW_MS + 50))
+
+
+# -- versions ---------------------------------------------------------------------------------
+
+
+def test_every_broker_tells_its_versions(cluster: Cluster) -> None:
+    text = run(cluster, BROKER_API_VERSIONS)
+
+    for broker, (host, port) in enumerate(cluster.addresses):
+        (shown,) = re.findall(
+            rf"^{re.escape(host)}:{port} \(id: {broker} rack: null\) -> \((.*?)^\)",
+            text,
+            re.MULTILINE | re.DOTALL,
+        )
+        usable = re.findall(r"\((\d+)\): (\d+)(?: to (\d+))? \[usable: \d+\]", shown)
+        assert {int(key): (int(low), int(high or low)) for key, low, high in usable} == {
+            int(api.key): (
+                api.min_version if api.advertised_min is None else api.advertised_min,
+                api.max_version,
+            )
+            for api in (handler.api for handler in HANDLERS)
+        }
