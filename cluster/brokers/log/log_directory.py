@@ -130,8 +130,10 @@ class LogDirectory:
 def _lock(path: Path) -> int:
     descriptor = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
+        # The first for openers in this process too, the second because it is the one Kafka takes.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
+        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):  # lockf may answer EACCES
         os.close(descriptor)
         raise StorageFailed(
             f"log directory {path} is in use by another process; stop that broker first"

@@ -1,5 +1,9 @@
 """A log directory: whose it is, its lock, its marker and its checkpoints."""
 
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -51,6 +55,46 @@ def test_one_opener_at_a_time(tmp_path: Path) -> None:
     first.close()
     first.close()
     opened(tmp_path).close()
+
+
+# Java's file locks, and so Kafka's, are those of POSIX: they do not see the locks of flock(2).
+TAKE_KAFKAS_LOCK = """
+import fcntl, sys
+file = open(sys.argv[1], "w")
+try:
+    fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except OSError:
+    print("refused", flush=True)
+else:
+    print("taken", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def a_kafka_on(directory: Path) -> Iterator[str]:
+    """A process that asks for the lock as Kafka does, and keeps it; `taken` or `refused`."""
+    command = [sys.executable, "-c", TAKE_KAFKAS_LOCK, str(directory / ".lock")]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+        process.communicate()
+
+
+def test_kafka_and_we_keep_each_other_out(tmp_path: Path) -> None:
+    opened(tmp_path).close()
+    with a_kafka_on(tmp_path / "broker-1") as answer:
+        assert answer == "taken"
+        with pytest.raises(StorageFailed, match="in use by another process"):
+            opened(tmp_path)
+    directory = opened(tmp_path)
+    with a_kafka_on(tmp_path / "broker-1") as answer:
+        assert answer == "refused"
+    directory.close()
+    with a_kafka_on(tmp_path / "broker-1") as answer:
+        assert answer == "taken"
 
 
 def test_the_clean_shutdown_marker_counts_once(tmp_path: Path) -> None:
