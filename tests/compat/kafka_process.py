@@ -1,7 +1,9 @@
 """Apache Kafka's command-line tools and brokers (ZooKeeper mode), as processes of tests."""
 
 import subprocess
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -43,15 +45,7 @@ def run_tool(main_class: str, *arguments: str, stdin: str = "", fails: bool = Fa
     Raises ToolFailed when its exit status is not 0; with `fails`, when it is 0.
     """
     done = subprocess.run(
-        [
-            *_JAVA,
-            "-Xmx256m",
-            "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-            "-cp",
-            require_kafka(),
-            main_class,
-            *arguments,
-        ],
+        _tool_command(main_class, arguments),
         input=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -62,6 +56,37 @@ def run_tool(main_class: str, *arguments: str, stdin: str = "", fails: bool = Fa
     if fails is not (done.returncode != 0):
         raise ToolFailed(f"{main_class} {arguments}: {done.returncode}\n{done.stdout}")
     return done.stdout
+
+
+@contextmanager
+def running_tool(main_class: str, *arguments: str) -> Iterator[Callable[[], str]]:
+    """Start one tool of Kafka's; calling what this gives waits for its end and is its stdout.
+
+    Raises ToolFailed then when its exit status is not 0.
+    """
+    with (
+        tempfile.TemporaryFile("w+") as output,  # a pipe that nobody reads would stop the tool
+        subprocess.Popen(
+            _tool_command(main_class, arguments), stdin=subprocess.DEVNULL, stdout=output
+        ) as process,
+    ):
+
+        def finish() -> str:
+            status = process.wait(_TOOL_DEADLINE_S)
+            output.seek(0)
+            if status != 0:
+                raise ToolFailed(f"{main_class} {arguments}: {status}\n{output.read()}")
+            return output.read()
+
+        try:
+            yield finish
+        finally:
+            process.kill()  # does nothing to one that has ended
+
+
+def _tool_command(main_class: str, arguments: tuple[str, ...]) -> list[str]:
+    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
+    return [*_JAVA, "-Xmx256m", quiet, "-cp", require_kafka(), main_class, *arguments]
 
 
 class KafkaProcess:

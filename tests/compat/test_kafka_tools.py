@@ -2,20 +2,24 @@
 
 import json
 import re
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import TopicPartition
 
 from cluster.brokers.handlers import HANDLERS
 from cluster.records.batch import Compression, batches_of
-from tests.compat.confluent_records import produce
-from tests.compat.kafka_process import require_kafka, run_tool
+from tests.compat.confluent_records import TIMEOUT_S, assigning_consumer, produce, read_all
+from tests.compat.kafka_process import require_kafka, run_tool, running_tool
 from tests.compat.samples import COMPRESSIONS, NOW_MS, PARTITIONS, SAMPLES
 from tests.support.broker_probes import fetched
 from tests.support.client_quotas import a_client_id
 from tests.support.kafka_wire import WireClient
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, describe, leader, unique_name
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("jvm")]
 
@@ -25,6 +29,7 @@ CONSOLE_PRODUCER = "kafka.tools.ConsoleProducer"
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 GET_OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 PRODUCER_PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"
+VERIFIABLE_PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
 BROKER_API_VERSIONS = "kafka.admin.BrokerApiVersionsCommand"
 
 
@@ -222,6 +227,47 @@ def test_offsets_are_told(cluster: Cluster) -> None:
     assert offsets("latest") == [f"{topic}:0:5", f"{topic}:1:4", f"{topic}:2:200"]
     assert offsets("max-timestamp") == [f"{topic}:0:1", f"{topic}:1:1", f"{topic}:2:199"]
     assert f"{topic}:2:50" in offsets(str(NOW_MS + 50))
+
+
+def test_javas_idempotent_producer_lives_through_a_leaders_death(
+    new_cluster: Callable[..., Cluster], tmp_path: Path
+) -> None:
+    cluster = new_cluster().start()
+    topic = create_topic(cluster, partitions=PARTITIONS, configs={"min.insync.replicas": "2"})
+    config = tmp_path / "producer.properties"
+    config.write_text("enable.idempotence=true\nacks=all\nretries=2147483647\n")
+    options = {"topic": topic, "max-messages": "4000", "throughput": "1000"}
+    arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
+    servers = ("--bootstrap-server", cluster.bootstrap, "--producer.config", str(config))
+
+    with (
+        assigning_consumer(cluster.bootstrap) as consumer,
+        running_tool(VERIFIABLE_PRODUCER, *servers, *arguments) as finish,
+    ):
+
+        def busy_leaders() -> set[int]:
+            """Of partitions that have records: the producer stays with one for a while."""
+            return {
+                leader(cluster, topic, partition)
+                for partition in range(PARTITIONS)
+                if consumer.get_watermark_offsets(TopicPartition(topic, partition), TIMEOUT_S)[1]
+            }
+
+        cluster.kill_now(wait_until(busy_leaders, "records", 60).pop())
+        events = [json.loads(line) for line in finish().splitlines()]
+        read = read_all(consumer, topic)
+
+    acknowledged = {
+        (event["partition"], event["offset"]): event["value"]
+        for event in events
+        if event["name"] == "producer_send_success"
+    }
+    assert acknowledged == {
+        (partition, offset): (record.value or b"").decode()
+        for partition, records in read.items()
+        for offset, record in enumerate(records)
+    }
+    assert sorted(map(int, acknowledged.values())) == list(range(4_000))
 
 
 # -- versions ---------------------------------------------------------------------------------
