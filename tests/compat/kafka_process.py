@@ -1,5 +1,6 @@
 """Apache Kafka's command-line tools and brokers (ZooKeeper mode), as processes of tests."""
 
+import functools
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -28,15 +29,20 @@ class ToolFailed(AssertionError):
 
 def require_kafka() -> str:
     """The class path; skips the running test where Kafka is not and must not be fetched."""
-    jars = class_path()
+    jars, problem = _class_path()
+    if jars is None:
+        pytest.skip(problem)
+    return jars
+
+
+@functools.cache
+def _class_path() -> tuple[str | None, str]:
+    """Fetched once at most; without it, why."""
+    jars, problem = class_path(), "no Apache Kafka; `python -m tests.compat.kafka_jvm` fetches it"
     if jars is None and may_install():
         problem = fetch()
-        if problem:
-            pytest.skip(problem)
         jars = class_path()
-    if jars is None:
-        pytest.skip("no Apache Kafka; `python -m tests.compat.kafka_jvm` fetches it")
-    return jars
+    return jars, problem
 
 
 def run_tool(main_class: str, *arguments: str, stdin: str = "", fails: bool = False) -> str:
