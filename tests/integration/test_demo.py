@@ -91,7 +91,7 @@ def test_ctrl_c_at_any_step_leaves_nothing(demo, tmp_path, step):
     read_until(process, step)
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
-    assert process.returncode == 130
+    assert process.returncode == 130, out
     assert out.splitlines()[-1].startswith("Interrupted: ")
     assert "Traceback" not in out
     wait_until(lambda: not processes_of(tmp_path / "demo"), "the cluster to be gone")
