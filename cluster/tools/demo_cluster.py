@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
-from cluster.supervisor.control_socket import NotRunning, ask_supervisor
+from cluster.supervisor.control_socket import ask_supervisor
 from cluster.supervisor.lock_file import is_locked
 from cluster.supervisor.plan import DataDir
 from cluster.supervisor.ports import WantedPort, choose_ports
@@ -72,7 +72,7 @@ def remove_cluster(files: DataDir) -> None:
     with _handled(signal.SIG_IGN):  # it is short, and must be done
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         while is_locked(files.lock_file):
-            with suppress(NotRunning):  # its socket comes later than its lock
+            with suppress(UserError):  # its socket comes later than its lock, or it is busy
                 ask_supervisor(files.control_socket, {"command": "stop"})
             if time.monotonic() > deadline:
                 raise UserError(
