@@ -13,6 +13,7 @@ from cluster.coordinator.controller.config_plans import TopicAlteration
 from cluster.coordinator.controller.config_requests import decode_outcomes, encode_alterations
 from cluster.coordinator.controller.control_link import ControlLink, Message, Reply
 from cluster.coordinator.controller.controller_requests import ControllerRequests
+from cluster.coordinator.controller.message_fields import error_code, listed, number, text
 from cluster.coordinator.controller.plan import Outcome
 from cluster.coordinator.controller.topic_plans import NewTopic
 from cluster.coordinator.controller.update import decode_update
@@ -74,7 +75,7 @@ class ControlRequests:
                     self._on_create_topics(body, reply)
                 case "controlled_shutdown":
                     self._controller().on_controlled_shutdown(
-                        BrokerId(body["broker"]), lambda is_done: reply({"done": is_done})
+                        BrokerId(number(body["broker"])), lambda is_done: reply({"done": is_done})
                     )
                 case _ if kind in self._served:
                     self._served[kind](body, reply)
@@ -107,7 +108,7 @@ class ControlRequests:
 
     def _on_create_topics(self, body: Message, reply: Reply) -> None:
         self._controller().create_topics(
-            [NewTopic(name) for name in body["names"]],
+            [NewTopic(text(name)) for name in listed(body["names"])],
             validate_only=False,
             timeout_ms=_AUTO_CREATE_TIMEOUT_MS,
             on_done=lambda outcomes, _planned: reply(
@@ -122,24 +123,14 @@ class ControlRequests:
         present = self._metadata.partition(partition)
 
         def on_reply(answer: Message | None) -> None:
-            outcome: PartitionState | ErrorCode | None = None
-            known = self._metadata.partition(partition)
-            if answer is not None and answer.get("code") == 0 and known is not None:
-                outcome = PartitionState(
-                    known.replicas,
-                    tuple(map(BrokerId, answer["isr"])),
-                    self._local_id,
-                    proposal.leader_epoch,
-                    PartitionEpoch(answer["partition_epoch"]),
-                )
-                if self.counters is not None and present is not None:
-                    if len(proposal.isr) > len(present.isr):
-                        self.counters.isr_expands += 1
-                    else:
-                        self.counters.isr_shrinks += 1
-            elif answer is not None:
-                outcome = ErrorCode(answer["code"] or ErrorCode.unknown_topic_or_partition)
+            outcome = self._isr_outcome(partition, proposal, answer)
+            if isinstance(outcome, ErrorCode):
                 log.info("%s: ISR proposal refused (%s)", partition, outcome.name)
+            elif outcome is not None and self.counters is not None and present is not None:
+                if len(proposal.isr) > len(present.isr):
+                    self.counters.isr_expands += 1
+                else:
+                    self.counters.isr_shrinks += 1
             self._roles.on_isr_answered(partition, proposal, outcome, self._loop.now_ms)
 
         if self._metadata.controller_endpoint() is None:
@@ -159,6 +150,30 @@ class ControlRequests:
             on_reply,
         )
 
+    def _isr_outcome(
+        self, partition: TopicPartition, proposal: IsrProposal, answer: Message | None
+    ) -> PartitionState | ErrorCode | None:
+        """The new state, or why not; None where the answer does not tell whether it is in force."""
+        if answer is None:
+            return None
+        known = self._metadata.partition(partition)
+        try:
+            code = error_code(answer["code"])
+            if code is not ErrorCode.none:
+                return code
+            if known is None:
+                return ErrorCode.unknown_topic_or_partition
+            return PartitionState(
+                known.replicas,
+                tuple(BrokerId(number(one)) for one in listed(answer["isr"])),
+                self._local_id,
+                proposal.leader_epoch,
+                PartitionEpoch(number(answer["partition_epoch"])),
+            )
+        except (PeerError, KeyError) as error:
+            log.warning("%s: not an answer to an ISR proposal: %r", partition, error)
+            return None
+
     def request_topic_creation(self, names: list[str]) -> None:
         """Have missing topics created with default settings, unless that is under way."""
         names = [name for name in names if name not in self._being_created]
@@ -170,7 +185,7 @@ class ControlRequests:
             self._being_created.difference_update(names)
             for name, code in (answer or {}).items():
                 if code not in (0, ErrorCode.topic_already_exists):
-                    log.info("auto-creation of topic %s: %s", name, ErrorCode(code).name)
+                    log.info("auto-creation of topic %s: %s", name, _name_of(code))
 
         self._ask_controller("create_topics", {"names": names}, on_reply, _AUTO_CREATE_TIMEOUT_MS)
 
@@ -184,7 +199,12 @@ class ControlRequests:
         """Have configs of topics changed; the outcome by topic, None without an answer in time."""
 
         def on_reply(answer: Message | None) -> None:
-            on_done(None if answer is None else decode_outcomes(answer))
+            try:
+                outcomes = None if answer is None else decode_outcomes(answer)
+            except PeerError as error:
+                log.warning("the controller's answer is not understood: %s", error)
+                outcomes = None
+            on_done(outcomes)
 
         self._ask_controller(
             config_requests.REQUEST_KIND,
@@ -246,3 +266,10 @@ class ControlRequests:
             self._loop.defer(lambda: on_reply(None))
         else:
             self._link.ask(endpoint, kind, body, on_reply, timeout_ms)
+
+
+def _name_of(code: object) -> str:
+    try:
+        return error_code(code).name
+    except PeerError:
+        return "an answer that is not understood"

@@ -14,10 +14,11 @@ from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.coordinator.controller.control_link import ControlLink, Message, Reply
 from cluster.coordinator.controller.controller_requests import ControllerRequests
+from cluster.coordinator.controller.message_fields import number
 from cluster.coordinator.controller.plan import Outcome
 from cluster.coordinator.controller.topic_plans import NewTopic
-from cluster.model.errors import ErrorCode, Refused, StorageFailed
-from cluster.model.ids import BrokerId, TopicPartition
+from cluster.model.errors import ErrorCode, PeerError, Refused, StorageFailed
+from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
 from cluster.records.builder import NewRecord, build_batch
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
@@ -124,7 +125,8 @@ class MetricTopic:
             if topic is None or not topic.partitions:
                 return
             number = self._local_id % len(topic.partitions)
-            leader = topic.partitions[number].leader
+            state = topic.partitions.get(number)
+            leader = NO_BROKER if state is None else state.leader
             if leader == self._local_id:
                 if not self._append(number, self._waiting[0][0]):
                     return
@@ -135,8 +137,14 @@ class MetricTopic:
                 return
 
     def on_request(self, body: Message, reply: Reply) -> None:
-        """A peer's batch, for a partition that it believes this broker leads."""
-        is_appended = self._append(int(body["partition"]), bytes(body["batch"]))
+        """A peer's batch, for a partition that it believes this broker leads.
+
+        Raises KeyError or PeerError when it is malformed.
+        """
+        batch = body["batch"]
+        if not isinstance(batch, bytes):  # bytes() of a number would be so many zeros
+            raise PeerError(f"{batch!r:.80} is not a batch")
+        is_appended = self._append(number(body["partition"]), batch)
         reply({"code": 0 if is_appended else int(ErrorCode.not_leader_or_follower)})
 
     def _ask(self, endpoint: str, number: int) -> None:

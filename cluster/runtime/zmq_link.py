@@ -147,14 +147,21 @@ class Dealer(_LoopSocket):
         # A dead peer's port may be given to a stranger: reconnect slowly and not for ever.
         socket.setsockopt(zmq.RECONNECT_IVL, 100)
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, 2000)
-        socket.connect(endpoint)
         self.endpoint = endpoint
         self._on_message = on_message
+        try:
+            socket.connect(endpoint)
+        except zmq.ZMQError as error:
+            # What a peer registers is its claim: it is not reached, and nobody else is harmed.
+            log.warning("cannot send to %r: %s", endpoint, error)
+            self.is_open = False
+            socket.close()
+            return
         super().__init__(loop, socket)
 
     def _deliver(self, frames: list[bytes]) -> None:
         self._on_message(frames)
 
     def send(self, frames: Sequence[Any]) -> bool:
-        """Send or queue; False when the queue is full."""
+        """Send or queue; False when the queue is full, or the endpoint is none."""
         return self._send(frames)

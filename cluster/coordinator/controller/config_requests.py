@@ -8,6 +8,7 @@ from cluster.coordinator.controller.config_plans import TopicAlteration
 from cluster.coordinator.controller.control_link import Message, Reply
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.controller_driver import ControllerDriver
+from cluster.coordinator.controller.message_fields import error_code, mapped, text
 from cluster.coordinator.controller.plan import Outcome, Plan
 from cluster.model.errors import ErrorCode, PeerError
 
@@ -25,8 +26,14 @@ def encode_alterations(alterations: Sequence[TopicAlteration], *, validate_only:
 
 
 def decode_outcomes(reply: Message) -> dict[str, Outcome]:
-    """The controller's answer: the outcome by topic."""
-    return {name: Outcome(ErrorCode(code), detail) for name, code, detail in reply["outcomes"]}
+    """The controller's answer: the outcome by topic. Raises PeerError when it is malformed."""
+    try:
+        return {
+            text(name): Outcome(error_code(code), None if detail is None else text(detail))
+            for name, code, detail in reply["outcomes"]
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise PeerError(f"malformed answer to {REQUEST_KIND}: {error!r}") from error
 
 
 class ConfigRequests:
@@ -38,9 +45,12 @@ class ConfigRequests:
     def on_request(self, body: Message, reply: Reply) -> None:
         """A broker's request. Raises PeerError when it is malformed."""
         try:
-            alterations = [TopicAlteration(*fields) for fields in body["topics"]]
+            alterations = [
+                TopicAlteration(text(name), bool(is_whole), _values_of(values))
+                for name, is_whole, values in body["topics"]
+            ]
             validate_only = bool(body["validate_only"])
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, ValueError) as error:
             raise PeerError(f"malformed {REQUEST_KIND}: {error!r}") from error
 
         def refuse() -> None:
@@ -63,6 +73,12 @@ class ConfigRequests:
             return plan, finish
 
         self._driver.enqueue(operation, refuse)
+
+
+def _values_of(values: Any) -> dict[str, str | None]:
+    return {
+        text(key): None if value is None else text(value) for key, value in mapped(values).items()
+    }
 
 
 def _encoded(outcomes: dict[str, Outcome]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgpack
 
@@ -23,11 +23,19 @@ class _Asked:
     timer: Timer
 
 
+class _Received(NamedTuple):
+    id: int
+    kind: Any
+    """Only requests have one."""
+    body: Message
+
+
 class ControlLink:
     """One broker's control endpoint: serves requests of peers and asks theirs.
 
     Invariant: every `ask` calls its `on_reply` exactly once, with None after the timeout.
     Requests to one endpoint arrive in the order in which they were asked.
+    Invariant: whoever is called back is given a map; what peers send is otherwise theirs to check.
     """
 
     def __init__(
@@ -83,23 +91,22 @@ class ControlLink:
         self._asked.clear()
 
     def _on_message(self, identity: bytes, frames: list[bytes]) -> None:
-        message = _unpack(frames)
-        if message is None or "kind" not in message:
+        received = _unpack(frames)
+        if received is None or not isinstance(received.kind, str):
             log.warning("ignored a control message that is not a request")
             return
-        request_id = message.get("id")
 
         def reply(body: Message) -> None:
-            self._router.send(identity, [msgpack.packb({"id": request_id, "body": body})])
+            self._router.send(identity, [msgpack.packb({"id": received.id, "body": body})])
 
-        self._on_request(message["kind"], message.get("body") or {}, reply)
+        self._on_request(received.kind, received.body, reply)
 
     def _on_reply_frames(self, frames: list[bytes]) -> None:
-        message = _unpack(frames)
-        if message is None:
+        received = _unpack(frames)
+        if received is None:
             log.warning("ignored a control message that is not a reply")
             return
-        self._finish(message.get("id", 0), message.get("body") or {})
+        self._finish(received.id, received.body)
 
     def _finish(self, request_id: int, body: Message | None) -> None:
         asked = self._asked.pop(request_id, None)
@@ -108,9 +115,15 @@ class ControlLink:
             asked.on_reply(body)
 
 
-def _unpack(frames: list[bytes]) -> Message | None:
+def _unpack(frames: list[bytes]) -> _Received | None:
+    """What a peer sent, or None if it is no message of ours."""
     try:
         message = msgpack.unpackb(frames[0], strict_map_key=False)
-    except (ValueError, IndexError, msgpack.UnpackException):
+    except (ValueError, TypeError, IndexError, msgpack.UnpackException):
+        return None  # a TypeError: a map whose key is a list
+    if not isinstance(message, dict):
         return None
-    return message if isinstance(message, dict) else None
+    request_id, body = message.get("id"), message.get("body") or {}
+    if not isinstance(request_id, int) or not isinstance(body, dict):
+        return None
+    return _Received(request_id, message.get("kind"), body)

@@ -12,6 +12,7 @@ from cluster.coordinator.controller.broker_updates import UPDATE_TIMEOUT_MS
 from cluster.coordinator.controller.control_link import Message
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.controller_driver import ControllerDriver
+from cluster.coordinator.controller.message_fields import listed, number, text
 from cluster.coordinator.controller.plan import Outcome, Plan
 from cluster.coordinator.controller.topic_plans import NewTopic
 from cluster.model.cluster import TopicState
@@ -55,13 +56,13 @@ class ControllerRequests:
     def on_isr_proposed(self, message: Message, reply: Callable[[Message], None]) -> None:
         """A leader's proposal, as a control message; the reply holds a code and the new state.
 
-        Raises KeyError, TypeError or ValueError when the message is not one.
+        Raises KeyError or PeerError when the message is not one.
         """
-        partition = TopicPartition(message["topic"], message["partition"])
-        broker = BrokerId(message["broker"])
-        isr = tuple(map(BrokerId, message["isr"]))
-        leader_epoch = LeaderEpoch(message["leader_epoch"])
-        partition_epoch = PartitionEpoch(message["partition_epoch"])
+        partition = TopicPartition(text(message["topic"]), number(message["partition"]))
+        broker = BrokerId(number(message["broker"]))
+        isr = tuple(BrokerId(number(one)) for one in listed(message["isr"]))
+        leader_epoch = LeaderEpoch(number(message["leader_epoch"]))
+        partition_epoch = PartitionEpoch(number(message["partition_epoch"]))
 
         def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
             plan, outcome = controller.on_isr_proposed(

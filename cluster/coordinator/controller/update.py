@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cluster.coordinator.controller.message_fields import mapped, number, text
 from cluster.model.cluster import BrokerRegistration, Endpoint, PartitionState, TopicState
 from cluster.model.errors import PeerError
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, LeaderEpoch, PartitionEpoch
@@ -71,13 +72,13 @@ def decode_update(message: Mapping[str, Any]) -> ClusterUpdate:
     """The update of a received map. Raises PeerError when it is not one."""
     try:
         return ClusterUpdate(
-            BrokerId(message["controller"]),
-            ControllerEpoch(message["controller_epoch"]),
-            BrokerEpoch(message["broker_epoch"]),
+            BrokerId(number(message["controller"])),
+            ControllerEpoch(number(message["controller_epoch"])),
+            BrokerEpoch(number(message["broker_epoch"])),
             bool(message["full"]),
             tuple(_broker(fields) for fields in message["brokers"]),
             tuple(_topic(fields) for fields in message["topics"]),
-            tuple(message["deleted"]),
+            tuple(map(text, message["deleted"])),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise PeerError(f"malformed cluster update: {error!r}") from error
@@ -86,30 +87,35 @@ def decode_update(message: Mapping[str, Any]) -> ClusterUpdate:
 def _broker(fields: Any) -> BrokerRegistration:
     broker_id, epoch, endpoints, rack, control, replication, machine = fields
     return BrokerRegistration(
-        BrokerId(broker_id),
-        BrokerEpoch(epoch),
-        tuple(Endpoint(*endpoint) for endpoint in endpoints),
-        rack,
-        control,
-        replication,
-        machine,
+        BrokerId(number(broker_id)),
+        BrokerEpoch(number(epoch)),
+        tuple(
+            Endpoint(text(listener), text(protocol), text(host), number(port))
+            for listener, protocol, host, port in endpoints
+        ),
+        None if rack is None else text(rack),
+        text(control),
+        text(replication),
+        text(machine),
     )
 
 
 def _topic(fields: Any) -> TopicState:
     name, topic_id, configs, partitions = fields
+    if not isinstance(topic_id, bytes):
+        raise PeerError(f"{topic_id!r:.80} is not a topic id")
     return TopicState(
-        name,
+        text(name),
         uuid.UUID(bytes=topic_id),
-        configs,
+        {text(key): text(value) for key, value in mapped(configs).items()},
         {
-            number: PartitionState(
-                tuple(map(BrokerId, replicas)),
-                tuple(map(BrokerId, isr)),
-                BrokerId(leader),
-                LeaderEpoch(leader_epoch),
-                PartitionEpoch(partition_epoch),
+            number(index): PartitionState(
+                tuple(BrokerId(number(one)) for one in replicas),
+                tuple(BrokerId(number(one)) for one in isr),
+                BrokerId(number(leader)),
+                LeaderEpoch(number(leader_epoch)),
+                PartitionEpoch(number(partition_epoch)),
             )
-            for number, replicas, isr, leader, leader_epoch, partition_epoch in partitions
+            for index, replicas, isr, leader, leader_epoch, partition_epoch in partitions
         },
     )

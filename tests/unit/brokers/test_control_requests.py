@@ -12,13 +12,30 @@ from cluster.coordinator.controller.config_plans import TopicAlteration
 from cluster.coordinator.controller.plan import Outcome
 from cluster.model.cluster import TopicState
 from cluster.model.errors import ErrorCode
-from cluster.model.ids import BrokerEpoch, BrokerId, LeaderEpoch, PartitionEpoch, TopicPartition
+from cluster.model.ids import (
+    NO_BROKER,
+    BrokerEpoch,
+    BrokerId,
+    LeaderEpoch,
+    PartitionEpoch,
+    TopicPartition,
+)
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_requests import a_batch, produce_to
 from tests.support.handler_stage import BROKER, BROKER_EPOCH, OTHER, THIRD, HandlerStage
 
 T0 = TopicPartition("t", 0)
 ALL = [BROKER, OTHER, THIRD]
+A_STATE = ([1], [1], 1, 0, 0)
+AN_UPDATE: dict[str, Any] = {
+    "controller": OTHER,
+    "controller_epoch": 1,
+    "broker_epoch": BROKER_EPOCH,
+    "full": False,
+    "brokers": [],
+    "topics": [],
+    "deleted": [],
+}
 
 
 @pytest.fixture
@@ -70,8 +87,22 @@ def test_an_update_before_the_registration_is_to_be_sent_again(stage: HandlerSta
         ("no such kind", {}),
         ("update_metadata", {}),
         ("update_metadata", {"controller": "x"}),
+        ("update_metadata", AN_UPDATE | {"controller_epoch": "7"}),
+        ("update_metadata", AN_UPDATE | {"broker_epoch": None}),
+        ("update_metadata", AN_UPDATE | {"deleted": [["t"]]}),
+        ("update_metadata", AN_UPDATE | {"topics": [("t", "a text of 16 let", {}, [])]}),
+        ("update_metadata", AN_UPDATE | {"topics": [("t", bytes(16), [], [])]}),
+        ("update_metadata", AN_UPDATE | {"topics": [("t", bytes(16), {"k": 1}, [])]}),
+        ("update_metadata", AN_UPDATE | {"topics": [("t", bytes(16), {}, [([0], *A_STATE)])]}),
+        ("update_metadata", AN_UPDATE | {"brokers": [(1, 1, [], None, 7, "", "")]}),
+        ("update_metadata", AN_UPDATE | {"brokers": [(1, 1, [("a",)], None, "", "", "")]}),
+        ("update_metadata", AN_UPDATE | {"a later version": 1, "brokers": [(1, 1, [], None)]}),
         ("create_topics", {}),
+        ("create_topics", {"names": "text"}),
+        ("create_topics", {"names": [5]}),
+        ("create_topics", {"names": [["t"]]}),
         ("controlled_shutdown", {}),
+        ("controlled_shutdown", {"broker": [1]}),
     ],
 )
 def test_what_is_malformed_is_ignored(stage: HandlerStage, kind: str, body: dict[str, Any]) -> None:
@@ -80,6 +111,8 @@ def test_what_is_malformed_is_ignored(stage: HandlerStage, kind: str, body: dict
     stage.control.on_request(kind, body, replies.append)
 
     assert replies == []
+    assert stage.controller.asked == []
+    assert stage.metadata.controller_id == NO_BROKER
 
 
 def test_a_partial_update_leaves_the_rest_alone(stage: HandlerStage) -> None:
@@ -229,7 +262,20 @@ def test_a_refused_proposal_is_not_in_force(stage: HandlerStage) -> None:
     assert leader.on_tick(stage.loop.now_ms, 10_000) == PROPOSAL
 
 
-@pytest.mark.parametrize("answer", [None, {"code": int(ErrorCode.not_controller)}])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        {"code": int(ErrorCode.not_controller)},
+        {},
+        {"code": None},
+        {"code": "none"},
+        {"code": 0},
+        {"code": 0, "isr": [BROKER]},
+        {"code": 0, "isr": [["x"]], "partition_epoch": 1},
+        {"code": 0, "isr": [BROKER, OTHER], "partition_epoch": "1"},
+    ],
+)
 def test_a_proposal_without_an_answer_may_be_in_force(
     stage: HandlerStage, answer: dict[str, Any] | None
 ) -> None:
@@ -240,6 +286,16 @@ def test_a_proposal_without_an_answer_may_be_in_force(
     assert leader.pending_isr is None
     assert leader.isr == tuple(ALL)
     assert leader.high_watermark == 0
+
+
+def test_a_refusal_with_an_unknown_code_is_one(stage: HandlerStage) -> None:
+    """A controller of a later version has codes that this broker does not know."""
+    leader = leader_that_proposed(stage)
+
+    stage.link.answer_all({"code": 31_000})
+
+    assert leader.pending_isr is None
+    assert leader.on_tick(stage.loop.now_ms, 10_000) == PROPOSAL
 
 
 def test_nobody_to_ask_is_a_refusal(stage: HandlerStage) -> None:
@@ -275,6 +331,19 @@ def test_a_missing_topic_is_asked_for_once_at_a_time(stage: HandlerStage) -> Non
     assert [asked.body for asked in stage.link.asked] == [{"names": ["a"]}]
 
 
+@pytest.mark.parametrize("code", [31_000, None, "none", [1]])
+def test_an_answer_about_a_topic_that_is_not_understood_ends_nothing(
+    stage: HandlerStage, code: object
+) -> None:
+    stage.update()
+
+    stage.control.request_topic_creation(["a"])
+    stage.link.answer_all({"a": code})
+
+    stage.control.request_topic_creation(["a"])
+    assert [asked.body for asked in stage.link.asked] == [{"names": ["a"]}]
+
+
 def test_a_topic_is_asked_for_again_when_there_was_nobody_to_ask(stage: HandlerStage) -> None:
     stage.control.request_topic_creation(["a"])
     stage.turn()
@@ -285,7 +354,12 @@ def test_a_topic_is_asked_for_again_when_there_was_nobody_to_ask(stage: HandlerS
     assert [asked.kind for asked in stage.link.asked] == ["create_topics"]
 
 
-def test_config_changes_without_an_answer(stage: HandlerStage) -> None:
+@pytest.mark.parametrize(
+    "answer", [None, {}, {"outcomes": 5}, {"outcomes": [("t",)]}, {"outcomes": [("t", "x", None)]}]
+)
+def test_config_changes_without_an_answer(
+    stage: HandlerStage, answer: dict[str, Any] | None
+) -> None:
     stage.update()
     outcomes: list[Any] = []
 
@@ -294,9 +368,23 @@ def test_config_changes_without_an_answer(stage: HandlerStage) -> None:
         validate_only=False,
         on_done=outcomes.append,
     )
-    stage.link.answer_all(None)
+    stage.link.answer_all(answer)
 
     assert outcomes == [None]
+
+
+def test_an_unknown_code_of_a_config_change_is_an_unknown_error(stage: HandlerStage) -> None:
+    stage.update()
+    outcomes: list[Any] = []
+
+    stage.control.alter_topic_configs(
+        [TopicAlteration("t", False, {"retention.ms": "1"})],
+        validate_only=False,
+        on_done=outcomes.append,
+    )
+    stage.link.answer_all({"outcomes": [("t", 31_000, "new")]})
+
+    assert outcomes == [{"t": Outcome(ErrorCode.unknown_server_error, "new")}]
 
 
 # -- controlled shutdown ---------------------------------------------------------------------------

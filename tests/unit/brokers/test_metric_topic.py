@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from cluster.brokers.metric_topic import METRICS_TOPIC, MetricTopic
-from cluster.model.errors import ErrorCode, Refused
+from cluster.model.errors import ErrorCode, PeerError, Refused
 from cluster.model.ids import TopicPartition
 from cluster.records.reader import read_records
 
@@ -127,6 +127,25 @@ def test_a_peer_hands_over_a_batch(world):
     code = int(ErrorCode.not_leader_or_follower)
     assert answers == [{"code": 0}, {"code": code}, {"code": code}]
     assert world.appended == [b"x"]
+
+
+@pytest.mark.parametrize(
+    "body", [{}, {"partition": 1, "batch": 10**18}, {"partition": "1", "batch": b"x"}]
+)
+def test_what_is_no_batch_is_refused(world, body):
+    with pytest.raises((KeyError, PeerError)):
+        world.topic.on_request(body, pytest.fail)
+
+
+def test_a_partition_that_is_not_known_yet_is_waited_for(world):
+    world.has_leaders(1, 4)
+    del world.topics[METRICS_TOPIC].partitions[0]
+    world.topics[METRICS_TOPIC].partitions[5] = SimpleNamespace(leader=1)
+    world.topic.send([b"a"], 1)
+    assert (world.appended, world.asked) == ([], [])
+    world.has_leaders(4)
+    world.topic.flush()
+    assert world.written() == [[b"a"]]
 
 
 def test_many_records_are_several_batches(world):

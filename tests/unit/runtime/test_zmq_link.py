@@ -117,6 +117,16 @@ def test_a_full_queue_refuses_instead_of_growing(link, monkeypatch):
     assert [dealer.send([b"x"]) for _ in range(7)] == [True] * 5 + [False] * 2
 
 
+@pytest.mark.parametrize("endpoint", ["", "garbage", "tcp://", "tcp://no port", "x://y:1", "\0"])
+def test_an_endpoint_that_is_none_takes_no_messages(link, endpoint):
+    """It is what a peer has registered; it must not end whoever reads it."""
+    dealer = link.dealer(endpoint)
+    assert dealer.endpoint == endpoint
+    assert dealer.send([b"x"]) is False
+    link.loop.run_once(max_wait_ms=0)
+    dealer.close()
+
+
 def test_a_callback_may_close_its_own_socket(link):
     dealers: list[Dealer] = []
 

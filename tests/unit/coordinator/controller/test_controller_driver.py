@@ -14,7 +14,7 @@ from cluster.coordinator.controller.plan import Outcome, Plan
 from cluster.coordinator.controller.topic_plans import NewTopic, TopicRules
 from cluster.coordinator.controller.update import ClusterUpdate, decode_update
 from cluster.coordinator.registry import paths
-from cluster.model.errors import ErrorCode
+from cluster.model.errors import ErrorCode, PeerError
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.runtime.loop import EventLoop
 from tests.support.cluster_states import a_broker
@@ -24,6 +24,16 @@ from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
 
 ORDERS_0 = TopicPartition("orders", 0)
 WALL_MS = 1_700_000_000_000
+
+
+A_PROPOSAL: dict[str, Any] = {
+    "topic": "orders",
+    "partition": 0,
+    "broker": 1,
+    "isr": [1],
+    "leader_epoch": 0,
+    "partition_epoch": 0,
+}
 
 
 class Member:
@@ -447,8 +457,14 @@ def test_a_malformed_proposal_does_not_hold_the_controller_up(stage, controller)
         {"topic": "orders", "partition": 0},
         {"topic": "orders", "partition": 0, "broker": 1, "isr": 5},
         {},
+        {**A_PROPOSAL, "isr": [[1]]},
+        {**A_PROPOSAL, "isr": ["1"]},
+        {**A_PROPOSAL, "topic": ["orders"]},
+        {**A_PROPOSAL, "partition": [0]},
+        {**A_PROPOSAL, "leader_epoch": "0"},
+        {**A_PROPOSAL, "partition_epoch": None},
     ):
-        with pytest.raises((KeyError, TypeError)):
+        with pytest.raises((KeyError, PeerError)):
             controller.requests.on_isr_proposed(message, pytest.fail)
     outcomes = create(controller)
     stage.settle()
