@@ -19,7 +19,7 @@ UPDATE_TIMEOUT_MS: Final = 5_000
 """A live broker that does not acknowledge an update in this time is sent the full state again."""
 
 
-def _nothing() -> None:
+def _nothing(_do_all_know: bool) -> None:
     return
 
 
@@ -48,25 +48,30 @@ class BrokerUpdates:
         self,
         plan: Plan,
         full_to: set[BrokerId],
-        done: Callable[[], None] = _nothing,
+        done: Callable[[bool], None] = _nothing,
         timeout_ms: int = UPDATE_TIMEOUT_MS,
     ) -> None:
-        """Send what changed to every live broker; `done` when all have answered or timed out."""
+        """Send what changed to every live broker; `done` when all have answered or timed out, with
+        whether all have answered that are still there.
+        """
         controller = self._active()
         if controller is None:
-            done()
+            done(True)
             return
         receivers = [b for b in controller.state.brokers.values() if b.control_endpoint]
         waiting = {broker.id for broker in receivers}
+        is_anyone_late = False
 
-        def on_acknowledged(broker: BrokerId) -> None:
-            if broker in waiting:
-                waiting.discard(broker)
+        def on_settled(broker: BrokerRegistration, has_answered: bool) -> None:
+            nonlocal is_anyone_late
+            is_anyone_late |= not has_answered and _is_there(controller, broker)
+            if broker.id in waiting:
+                waiting.discard(broker.id)
                 if not waiting:
-                    done()
+                    done(not is_anyone_late)
 
         if not receivers:
-            done()
+            done(True)
         for broker in receivers:
             self._send(
                 controller,
@@ -74,7 +79,7 @@ class BrokerUpdates:
                 plan,
                 is_full=broker.id in full_to,
                 timeout_ms=max(1, min(timeout_ms, UPDATE_TIMEOUT_MS)),
-                on_settled=partial(on_acknowledged, broker.id),
+                on_settled=partial(on_settled, broker),
             )
 
     def _send(
@@ -85,7 +90,7 @@ class BrokerUpdates:
         *,
         is_full: bool,
         timeout_ms: int,
-        on_settled: Callable[[], None],
+        on_settled: Callable[[bool], None],
     ) -> None:
         state = controller.state
         update = ClusterUpdate(
@@ -99,7 +104,7 @@ class BrokerUpdates:
         )
 
         def on_reply(reply: Message | None) -> None:
-            on_settled()
+            on_settled(reply is not None)
             if self._active() is not controller:
                 return
             if reply is None:
@@ -118,8 +123,7 @@ class BrokerUpdates:
     def _resend(self, controller: Controller, broker: BrokerRegistration) -> None:
         """The full state, again and again until the broker has it, or is gone."""
         life = broker.id, broker.epoch
-        current = controller.state.brokers.get(broker.id)
-        if current is None or current.epoch != broker.epoch or life in self._behind:
+        if not _is_there(controller, broker) or life in self._behind:
             return
         log.warning("broker %d did not acknowledge an update; resending all", broker.id)
         self._behind.add(life)
@@ -129,5 +133,10 @@ class BrokerUpdates:
             Plan(),
             is_full=True,
             timeout_ms=UPDATE_TIMEOUT_MS,
-            on_settled=lambda: self._behind.discard(life),
+            on_settled=lambda _has_answered: self._behind.discard(life),
         )
+
+
+def _is_there(controller: Controller, broker: BrokerRegistration) -> bool:
+    current = controller.state.brokers.get(broker.id)
+    return current is not None and current.epoch == broker.epoch

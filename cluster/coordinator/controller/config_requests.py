@@ -68,7 +68,9 @@ class ConfigRequests:
                     return
                 for name, configs in plan.configured.items():
                     log.info("configs of topic %s: %s", name, configs)
-                self._driver.updates.tell_everyone(plan, set(), lambda: reply(_encoded(outcomes)))
+                self._driver.updates.tell_everyone(
+                    plan, set(), lambda _do_all_know: reply(_encoded(outcomes))
+                )
 
             return plan, finish
 

@@ -1,6 +1,7 @@
 """What brokers and clients ask of the controller, each as one operation of its driver.
 
-An answer is given when the registry has the change and, for topics, every live broker knows it.
+An answer is given when the registry has the change and, for topics, every live broker knows it;
+REQUEST_TIMED_OUT if that takes longer than the client wants to wait (DelayedCreatePartitions).
 """
 
 import logging
@@ -25,6 +26,11 @@ _NOT_CONTROLLER: Final = Outcome(
     ErrorCode.not_controller, "This is not the correct controller for this cluster."
 )
 
+_TIMED_OUT: Final = Outcome(
+    ErrorCode.request_timed_out,
+    "It is done, but the timeout was over before every broker had heard of it.",
+)
+
 
 class ControllerRequests:
     """Every `on_done` and `reply` is called exactly once, on the broker's thread.
@@ -43,7 +49,7 @@ class ControllerRequests:
 
             def finish(is_done: bool) -> None:
                 if is_done:
-                    self._tell(plan, lambda: on_done(True))
+                    self._tell(plan, lambda _do_all_know: on_done(True), UPDATE_TIMEOUT_MS)
                 else:
                     on_done(False)
 
@@ -112,7 +118,11 @@ class ControllerRequests:
                     return
                 for topic in plan.created:
                     log.info("created topic %s (%d partitions)", topic.name, len(topic.partitions))
-                self._tell(plan, lambda: on_done(outcomes, planned), timeout_ms)
+
+                def answer(do_all_know: bool) -> None:
+                    on_done(outcomes if do_all_know else _all_late(outcomes), planned)
+
+                self._tell(plan, answer, timeout_ms)
 
             return plan, finish
 
@@ -140,7 +150,11 @@ class ControllerRequests:
                     return
                 for name in plan.deleted:
                     log.info("deleted topic %s", name)
-                self._tell(plan, lambda: on_done(outcomes), timeout_ms)
+
+                def answer(do_all_know: bool) -> None:
+                    on_done([(n, i, o if do_all_know else _late(o)) for n, i, o in outcomes])
+
+                self._tell(plan, answer, timeout_ms)
 
             return plan, finish
 
@@ -168,20 +182,42 @@ class ControllerRequests:
                 if not is_done:
                     refuse()
                     return
-                self._tell(plan, lambda: on_done(outcomes), timeout_ms)
+
+                def answer(do_all_know: bool) -> None:
+                    on_done(outcomes if do_all_know else _all_late(outcomes))
+
+                self._tell(plan, answer, timeout_ms)
 
             return plan, finish
 
         self._driver.enqueue(operation, refuse)
 
-    def _tell(
-        self, plan: Plan, done: Callable[[], None], timeout_ms: int = UPDATE_TIMEOUT_MS
-    ) -> None:
-        """Call `done` when every live broker knows the plan; at once if there is nothing in it."""
+    def _tell(self, plan: Plan, done: Callable[[bool], None], timeout_ms: int) -> None:
+        """Call `done` when every live broker knows the plan, with False if that took too long.
+
+        At once where there is nothing in the plan, or nothing to wait for (0 ms). A broker that
+        does not answer for UPDATE_TIMEOUT_MS is waited for no longer, whoever has more time: it is
+        as good as gone, and will be sent everything.
+        """
         if plan.is_empty:
-            done()
+            done(True)
+        elif timeout_ms <= 0:
+            self._driver.updates.tell_everyone(plan, set())
+            done(False)
         else:
-            self._driver.updates.tell_everyone(plan, set(), done, timeout_ms)
+            is_patient = timeout_ms > UPDATE_TIMEOUT_MS
+            self._driver.updates.tell_everyone(
+                plan, set(), lambda do_all_know: done(do_all_know or is_patient), timeout_ms
+            )
+
+
+def _all_late(outcomes: dict[str, Outcome]) -> dict[str, Outcome]:
+    return {name: _late(outcome) for name, outcome in outcomes.items()}
+
+
+def _late(outcome: Outcome) -> Outcome:
+    """What was done in the registry, but is not known everywhere: as Kafka has it, an error."""
+    return _TIMED_OUT if outcome.code is ErrorCode.none else outcome
 
 
 def _all_not_controller(names: Iterable[str]) -> dict[str, Outcome]:

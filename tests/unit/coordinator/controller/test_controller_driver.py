@@ -506,9 +506,93 @@ def test_everyone_must_answer_or_time_out_before_the_client_is_answered(stage, c
     first, second = controller.link.take()
     first.on_reply({"code": 0})
     assert outcomes.codes == []
-    second.on_reply(None)
+    second.on_reply({"code": 0})
     assert outcomes.codes == [{"orders": "none"}]
     assert first.timeout_ms == 1000
+
+
+@pytest.mark.parametrize(
+    ("timeout_ms", "code"),
+    [(1000, "request_timed_out"), (5_000, "request_timed_out"), (5_001, "none")],
+)
+def test_a_topic_that_not_everyone_knows_in_time_is_timed_out_and_created(
+    stage, controller, timeout_ms, code
+):
+    outcomes = create(controller, timeout_ms=timeout_ms)
+    stage.settle()
+    first, second = controller.link.take()
+    first.on_reply(None)
+    assert outcomes.codes == []
+    second.on_reply({"code": 0})
+    assert outcomes.codes == [{"orders": code}]
+    assert controller.driver._controller.state.partition(ORDERS_0) is not None
+
+
+def test_a_broker_that_is_gone_is_not_waited_for(stage, controller):
+    outcomes = create(controller)
+    stage.settle()
+    first, second = controller.link.take()
+    next(m for m in stage.members if m.id == 2).session.client.expire()
+    stage.settle()
+    first.on_reply({"code": 0})
+    second.on_reply(None)
+    assert outcomes.codes == [{"orders": "none"}]
+
+
+@pytest.mark.parametrize("timeout_ms", [0, -1])
+def test_without_time_to_wait_the_answer_comes_with_the_write(stage, controller, timeout_ms):
+    """As Kafka: what succeeds is timed out, what fails says why."""
+    created = create(controller, timeout_ms=timeout_ms)
+    stage.settle()
+    assert created.codes == [{"orders": "request_timed_out"}]
+    assert controller.session.client.exists(paths.topic("orders")) is not None
+    assert len(controller.link.answer_all({"code": 0})) == 2
+
+    again = create(controller, timeout_ms=timeout_ms)
+    stage.settle()
+    assert again.codes == [{"orders": "topic_already_exists"}]
+    looked = create(controller, "other", timeout_ms=timeout_ms, validate_only=True)
+    assert looked.codes == [{"other": "none"}]
+
+    enlarged = Outcomes()
+    controller.requests.create_partitions(
+        [("orders", 3, None), ("missing", 3, None)],
+        validate_only=False,
+        timeout_ms=timeout_ms,
+        on_done=enlarged,
+    )
+    deleted: list[Any] = []
+    names = [("orders", None), ("missing", None)]
+    controller.requests.delete_topics(names, timeout_ms, deleted.extend)
+    stage.settle()
+    assert enlarged.codes == [
+        {"orders": "request_timed_out", "missing": "unknown_topic_or_partition"}
+    ]
+    assert [(name, outcome.code.name) for name, _, outcome in deleted] == [
+        ("orders", "request_timed_out"),
+        ("missing", "unknown_topic_or_partition"),
+    ]
+    assert controller.session.client.exists(paths.topic("orders")) is None
+
+
+def test_partitions_and_deletions_that_not_everyone_knows_are_timed_out(stage, controller):
+    create(controller)
+    stage.settle()
+    controller.link.answer_all({"code": 0})
+    enlarged = Outcomes()
+    controller.requests.create_partitions(
+        [("orders", 3, None)], validate_only=False, timeout_ms=1000, on_done=enlarged
+    )
+    stage.settle()
+    controller.link.answer_all(None)
+    assert enlarged.codes == [{"orders": "request_timed_out"}]
+    deleted: list[Any] = []
+    controller.requests.delete_topics([("orders", None)], 1000, deleted.extend)
+    stage.settle()
+    controller.link.answer_all(None)
+    assert [(name, outcome.code.name) for name, _, outcome in deleted] == [
+        ("orders", "request_timed_out")
+    ]
 
 
 def test_a_broker_that_does_not_answer_is_sent_the_full_state_until_it_does(stage, controller):
@@ -606,5 +690,5 @@ def test_a_plan_may_be_told_after_the_office_has_ended(stage, controller):
     controller.driver.resign()
     done: list[bool] = []
     tell: Callable[..., None] = controller.driver.updates.tell_everyone
-    tell(Plan(), set(), lambda: done.append(True))
+    tell(Plan(), set(), done.append)
     assert done == [True]
