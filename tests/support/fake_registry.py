@@ -175,6 +175,9 @@ class FakeClient:
             self.tree.child_watches.setdefault(path, []).append((self.client_id[0], watch))
         return names
 
+    def get_children_async(self, path: str) -> _Answer:
+        return _Answer(lambda: self.get_children(path))
+
     def ensure_path(self, path: str) -> None:
         self._check_session()
         for position, letter in enumerate(path + "/"):

@@ -147,7 +147,7 @@ class ControllerDriver:
         watch = self._registry.watcher(lambda: self._on_brokers_changed(term))
         self._registry.submit(
             lambda client: (
-                registry_store.load_cluster(client),
+                registry_store.load_cluster(client, election.epoch_version),
                 registry_store.live_brokers(client, watch),
             ),
             lambda result: self._on_loaded(term, election, *result),

@@ -4,9 +4,10 @@ Every write of the controller goes in a transaction that also checks the version
 `/controller_epoch`, so a controller that was replaced without noticing writes nothing (CTL1).
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -39,6 +40,8 @@ from cluster.model.ids import (
     encode_uuid,
     new_uuid,
 )
+
+log = logging.getLogger(__name__)
 
 _WRITES_PER_TRANSACTION = 500
 """Keeps a transaction far below jute.maxbuffer (1 MiB)."""
@@ -109,16 +112,23 @@ def register_broker(
 
 
 def live_brokers(client: KazooClient, watch: Watch | None = None) -> list[BrokerRegistration]:
-    """Every registered broker that can be reached by ours; `watch` fires when one comes or goes."""
+    """Every registered broker that can be reached by ours; `watch` fires when one comes or goes.
+
+    What is no registration is left out: one znode of another tool must not leave all brokers
+    without a controller.
+    """
     names = client.get_children(paths.BROKER_IDS, watch=watch)
-    pending = [(name, client.get_async(paths.broker(BrokerId(int(name))))) for name in names]
+    pending = [(name, client.get_async(f"{paths.BROKER_IDS}/{name}")) for name in names]
     found = []
     for name, answer in pending:
         try:
             document, stat = answer.get()
+            broker_id = znodes.decode_broker_id(name)
+            found.append(znodes.decode_broker(broker_id, document, BrokerEpoch(stat.czxid)))
         except NoNodeError:
             continue
-        found.append(znodes.decode_broker(BrokerId(int(name)), document, BrokerEpoch(stat.czxid)))
+        except ValueError as error:
+            log.warning("%s/%s is not a broker: %s", paths.BROKER_IDS, name, error)
     return found
 
 
@@ -164,8 +174,13 @@ def watch_controller(client: KazooClient, watch: Watch) -> BrokerId | None:
     return znodes.decode_controller(document)
 
 
-def load_cluster(client: KazooClient) -> LoadedCluster:
-    """Every topic with its partitions as the registry holds them; brokers are left empty."""
+def load_cluster(client: KazooClient, epoch_version: int) -> LoadedCluster:
+    """Every topic with its partitions as the registry holds them; brokers are left empty.
+
+    A topic without an id gets one there and then: with another id after the next election its
+    replicas would be those of another topic, and be removed. Raises Deposed, OutOfStep; ValueError
+    for a document that is none, since a topic that was left out would lose its replicas too.
+    """
     state = ClusterState()
     written: dict[TopicPartition, int] = {}
     names = client.get_children(paths.TOPICS)
@@ -174,16 +189,27 @@ def load_cluster(client: KazooClient) -> LoadedCluster:
         name: client.get_async(paths.entity_config(paths.TOPIC_CONFIGS, name)) for name in names
     }
     for name, answer in assignments:
-        document, _ = answer.get()
-        assignment = znodes.decode_topic(document)
+        document, stat = answer.get()
+        with _naming(paths.topic(name)):
+            assignment = znodes.decode_topic(document)
+        topic_id = assignment.topic_id
+        if topic_id is None:
+            topic_id = new_uuid()
+            assignment = replace(assignment, topic_id=topic_id)
+            _commit_batch(
+                client, [_assignment_write(name, assignment, stat.version)], epoch_version
+            )
         try:
             overrides = znodes.decode_entity_config(configs[name].get()[0])
         except NoNodeError:
             overrides = {}
+        except ValueError as error:
+            log.warning("configs of topic %s are left out: %s", name, error)
+            overrides = {}
         state.put_topic(
             TopicState(
                 name,
-                assignment.topic_id or new_uuid(),
+                topic_id,
                 overrides,
                 dict(_load_partitions(client, name, assignment, written)),
             )
@@ -211,7 +237,8 @@ def _load_partitions(
                 PartitionState(replicas, replicas, NO_BROKER, LeaderEpoch(0), PartitionEpoch(-1)),
             )
             continue
-        record = znodes.decode_partition_state(document)
+        with _naming(paths.partition_state(TopicPartition(name, number))):
+            record = znodes.decode_partition_state(document)
         written[TopicPartition(name, number)] = stat.mzxid
         yield (
             number,
@@ -236,22 +263,9 @@ def commit(
 
     Large plans take several transactions; each leaves a state that a new controller can go on from.
     """
-    writes = _writes(plan, state, controller_epoch)
+    writes = _writes(client, plan, state, controller_epoch)
     while batch := list(islice(writes, _WRITES_PER_TRANSACTION)):
-        transaction = client.transaction()
-        transaction.check(paths.CONTROLLER_EPOCH, epoch_version)
-        for write in batch:
-            write(transaction)
-        results = transaction.commit()
-        if isinstance(results[0], BadVersionError | NoNodeError):
-            raise Deposed
-        failures = [
-            result
-            for result in results
-            if isinstance(result, Exception) and not isinstance(result, RolledBackError)
-        ]
-        if failures:
-            raise OutOfStep(repr(failures[0]))
+        _commit_batch(client, batch, epoch_version)
 
 
 def next_producer_ids(client: KazooClient, broker: BrokerId) -> range:
@@ -274,28 +288,61 @@ def next_producer_ids(client: KazooClient, broker: BrokerId) -> range:
 _Write = Callable[[TransactionRequest], None]
 
 
-def _writes(plan: Plan, state: ClusterState, epoch: ControllerEpoch) -> Iterator[_Write]:
+def _commit_batch(client: KazooClient, writes: Iterable[_Write], epoch_version: int) -> None:
+    transaction = client.transaction()
+    transaction.check(paths.CONTROLLER_EPOCH, epoch_version)
+    for write in writes:
+        write(transaction)
+    results = transaction.commit()
+    if isinstance(results[0], BadVersionError | NoNodeError):
+        raise Deposed
+    failures = [
+        result
+        for result in results
+        if isinstance(result, Exception) and not isinstance(result, RolledBackError)
+    ]
+    if failures:
+        raise OutOfStep(repr(failures[0]))
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _writes(
+    client: KazooClient, plan: Plan, state: ClusterState, epoch: ControllerEpoch
+) -> Iterator[_Write]:
+    """What the plan takes; it depends on what is there, where other tools write too, and where an
+    earlier controller may have died between two transactions.
+    """
     for topic in plan.created:
-        yield from _create_topic(topic, epoch)
+        yield from _create_topic(client, topic, epoch)
     for name in {partition.topic for partition in plan.added}:
         yield _set_assignment(state.topics[name], plan)
     for partition, new_state in plan.added.items():
         yield from _create_partition(partition, new_state, epoch)
     for partition, new_state in plan.changed.items():
-        yield from _change_partition(partition, new_state, epoch)
+        yield from _change_partition(client, partition, new_state, epoch)
     for name, configs in plan.configured.items():
-        yield from _set_configs(name, configs)
+        yield _put_configs(client, name, configs)
+        change = znodes.encode_config_change(paths.entity_path(paths.TOPIC_CONFIGS, name))
+        yield _creation(paths.CONFIG_CHANGE_PREFIX, change, sequence=True)
     for name in plan.deleted:
-        yield from _delete_topic(state.topics[name])
+        yield from _delete_topic(client, name)
 
 
-def _create_topic(topic: TopicState, epoch: ControllerEpoch) -> Iterator[_Write]:
+def _create_topic(
+    client: KazooClient, topic: TopicState, epoch: ControllerEpoch
+) -> Iterator[_Write]:
     assignment = TopicAssignment(
         topic.topic_id, {number: p.replicas for number, p in topic.partitions.items()}
     )
-    config_path = paths.entity_config(paths.TOPIC_CONFIGS, topic.name)
     # Kafka writes the configs first too: whoever sees the topic sees its configs.
-    yield _creation(config_path, znodes.encode_entity_config(topic.configs))
+    yield _put_configs(client, topic.name, topic.configs)
     yield _creation(paths.topic(topic.name), znodes.encode_topic(assignment))
     yield _creation(paths.partitions(topic.name), b"")
     for number, state in topic.partitions.items():
@@ -310,49 +357,63 @@ def _create_partition(
 
 
 def _change_partition(
-    partition: TopicPartition, state: PartitionState, epoch: ControllerEpoch
+    client: KazooClient, partition: TopicPartition, state: PartitionState, epoch: ControllerEpoch
 ) -> Iterator[_Write]:
+    path, document = paths.partition_state(partition), _encode_state(state, epoch)
     if state.partition_epoch == 0:
-        yield from _create_partition(partition, state, epoch)
+        client.ensure_path(paths.partition(partition))  # any of its parents may be there
+        yield _creation(path, document)
     else:
-        path, document = paths.partition_state(partition), _encode_state(state, epoch)
         yield lambda t: t.set_data(path, document, version=state.partition_epoch - 1)
 
 
 def _set_assignment(topic: TopicState, plan: Plan) -> _Write:
     replicas = {number: p.replicas for number, p in topic.partitions.items()}
     replicas |= {p.partition: s.replicas for p, s in plan.added.items() if p.topic == topic.name}
-    document = znodes.encode_topic(TopicAssignment(topic.topic_id, replicas))
-    return lambda t: t.set_data(paths.topic(topic.name), document)
+    return _assignment_write(topic.name, TopicAssignment(topic.topic_id, replicas))
 
 
-def _set_configs(name: str, configs: Mapping[str, str]) -> Iterator[_Write]:
+def _assignment_write(name: str, assignment: TopicAssignment, version: int = -1) -> _Write:
+    document = znodes.encode_topic(assignment)
+    return lambda t: t.set_data(paths.topic(name), document, version=version)
+
+
+def _put_configs(client: KazooClient, name: str, configs: Mapping[str, str]) -> _Write:
     path = paths.entity_config(paths.TOPIC_CONFIGS, name)
-    yield lambda t: t.set_data(path, znodes.encode_entity_config(configs))
-    change = znodes.encode_config_change(paths.entity_path(paths.TOPIC_CONFIGS, name))
-    yield lambda t: t.create(paths.CONFIG_CHANGE_PREFIX, change, sequence=True)
+    document = znodes.encode_entity_config(configs)
+    if client.exists(path) is None:
+        return _creation(path, document)
+    return lambda t: t.set_data(path, document)
 
 
-def _delete_topic(topic: TopicState) -> Iterator[_Write]:
-    doomed: list[str] = []
-    for number in topic.partitions:
-        partition = TopicPartition(topic.name, number)
-        doomed += [paths.partition_state(partition), paths.partition(partition)]
-    doomed += [
-        paths.partitions(topic.name),
-        paths.topic(topic.name),
-        paths.entity_config(paths.TOPIC_CONFIGS, topic.name),
-    ]
-    return _deletions(doomed)
-
-
-def _deletions(doomed: Iterable[str]) -> Iterator[_Write]:
+def _delete_topic(client: KazooClient, name: str) -> Iterator[_Write]:
+    levels = [[paths.topic(name)]]
+    while levels[-1]:
+        levels.append(_below(client, levels[-1]))
+    # The topic goes last: until then the next controller finds it, and can delete it again.
+    doomed = [path for level in reversed(levels) for path in level]
+    config_path = paths.entity_config(paths.TOPIC_CONFIGS, name)
+    if client.exists(config_path) is not None:
+        doomed.insert(0, config_path)
     for path in doomed:
-        yield lambda t, path=path: t.delete(path)  # type: ignore[misc]  # binds this path
+        yield _deletion(path)
 
 
-def _creation(path: str, document: bytes) -> _Write:
-    return lambda t: t.create(path, document)
+def _below(client: KazooClient, parents: Iterable[str]) -> list[str]:
+    pending = [(parent, client.get_children_async(parent)) for parent in parents]
+    found = []
+    for parent, answer in pending:
+        with suppress(NoNodeError):
+            found += [f"{parent}/{child}" for child in answer.get()]
+    return found
+
+
+def _deletion(path: str) -> _Write:
+    return lambda t: t.delete(path)
+
+
+def _creation(path: str, document: bytes, *, sequence: bool = False) -> _Write:
+    return lambda t: t.create(path, document, sequence=sequence)
 
 
 def _encode_state(state: PartitionState, epoch: ControllerEpoch) -> bytes:

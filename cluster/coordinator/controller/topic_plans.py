@@ -135,7 +135,18 @@ def plan_more_partitions(
         raise Refused(ErrorCode.invalid_partitions, reason)
     _check_count(planned_count + total_count - existing)
     racks = {broker.id: broker.rack for broker in state.brokers.values()}
-    first_replicas = topic.partitions[0].replicas
+    if any(number not in topic.partitions for number in range(existing)):
+        raise Refused(
+            ErrorCode.unknown_server_error,
+            f"Unexpected existing replica assignment for topic '{name}': its partitions are"
+            f" {sorted(topic.partitions)}.",
+        )
+    first_replicas = topic.partitions[0].replicas if existing else ()
+    if not first_replicas:
+        raise Refused(
+            ErrorCode.unknown_server_error,
+            f"Unexpected existing replica assignment for topic '{name}': partition 0 has none.",
+        )
     if assignments is None:
         order = sorted(racks)
         start = order.index(first_replicas[0]) if first_replicas[0] in racks else None

@@ -84,6 +84,14 @@ def encode_broker(registration: BrokerRegistration, timestamp_ms: int) -> bytes:
     return _encode(document)
 
 
+def decode_broker_id(name: str) -> BrokerId:
+    """The broker that a child of `/brokers/ids` stands for."""
+    broker_id = BrokerId(_int32(name))
+    if broker_id < 0:
+        raise ValueError(f"{broker_id} is no broker's id")
+    return broker_id
+
+
 def decode_broker(broker_id: BrokerId, document: bytes, epoch: BrokerEpoch) -> BrokerRegistration:
     """A broker's registration; `epoch` is the czxid of its znode. A broker that is not one of ours
     has empty texts for what only ours register.
@@ -94,11 +102,12 @@ def decode_broker(broker_id: BrokerId, document: bytes, epoch: BrokerEpoch) -> B
             _decode_endpoint(endpoint, protocols) for endpoint in fields.get("endpoints", ())
         )
         own = fields.get("milena", {})
+        rack = fields.get("rack")
         return BrokerRegistration(
             id=broker_id,
             epoch=epoch,
             endpoints=endpoints,
-            rack=fields.get("rack"),
+            rack=None if rack is None else str(rack),
             control_endpoint=str(own.get("control", "")),
             replication_endpoint=str(own.get("replication", "")),
             machine=str(own.get("machine", "")),
@@ -147,10 +156,10 @@ def decode_partition_state(document: bytes) -> PartitionStateRecord:
     """A partition's state."""
     with _fields(document) as fields:
         return PartitionStateRecord(
-            leader=BrokerId(int(fields["leader"])),
-            leader_epoch=LeaderEpoch(int(fields["leader_epoch"])),
+            leader=BrokerId(_int32(fields["leader"])),
+            leader_epoch=LeaderEpoch(_int32(fields["leader_epoch"])),
             isr=_decode_broker_ids(fields["isr"]),
-            controller_epoch=ControllerEpoch(int(fields["controller_epoch"])),
+            controller_epoch=ControllerEpoch(_int32(fields["controller_epoch"])),
         )
 
 
@@ -169,7 +178,7 @@ def encode_controller(broker_id: BrokerId, timestamp_ms: int) -> bytes:
 def decode_controller(document: bytes) -> BrokerId:
     """The broker that is controller."""
     with _fields(document) as fields:
-        return BrokerId(int(fields["brokerid"]))
+        return BrokerId(_int32(fields["brokerid"]))
 
 
 def encode_controller_epoch(epoch: ControllerEpoch) -> bytes:
@@ -179,7 +188,7 @@ def encode_controller_epoch(epoch: ControllerEpoch) -> bytes:
 
 def decode_controller_epoch(document: bytes) -> ControllerEpoch:
     """The epoch of the newest controller."""
-    return ControllerEpoch(int(document))
+    return ControllerEpoch(_int32(document or b""))
 
 
 def encode_cluster_id(cluster_id: str) -> bytes:
@@ -254,12 +263,18 @@ def decode_producer_id_block(document: bytes) -> ProducerIdBlock:
 @contextmanager
 def _fields(document: bytes) -> Iterator[dict[str, Any]]:
     """The fields of a JSON object; whatever is wrong inside the block becomes one ValueError."""
-    fields = json.loads(document)
+    try:
+        fields = json.loads(document or b"")
+    except RecursionError as error:
+        raise ValueError(f"too deep a JSON document: {document[:80]!r}") from error
+    if b"\\u" in document:
+        # Half a surrogate pair is JSON, but no text: whoever sends it on would fail.
+        json.dumps(fields, ensure_ascii=False).encode("utf-8")
     if not isinstance(fields, dict):
         raise ValueError(f"not a JSON object: {document[:80]!r}")  # noqa: TRY004 - wrong text
     try:
         yield fields
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"unexpected document {document[:200]!r}") from error
 
 
@@ -272,18 +287,26 @@ def _encode_replicas(replicas: Mapping[int, Replicas]) -> dict[str, list[BrokerI
 
 
 def _decode_replicas(replicas: Mapping[str, list[int]]) -> dict[int, Replicas]:
-    return {int(index): _decode_broker_ids(ids) for index, ids in replicas.items()}
+    return {_int32(index): _decode_broker_ids(ids) for index, ids in replicas.items()}
 
 
 def _decode_broker_ids(ids: list[int]) -> Replicas:
-    return tuple(BrokerId(int(one)) for one in ids)
+    return tuple(BrokerId(_int32(one)) for one in ids)
+
+
+def _int32(number: float | str | bytes) -> int:
+    """Raises ValueError for what no message to a broker or a client could hold."""
+    whole = int(number)
+    if not -(2**31) <= whole < 2**31:
+        raise ValueError(f"{whole} is no 32-bit number")
+    return whole
 
 
 def _decode_endpoint(text: str, protocols: Mapping[str, str]) -> Endpoint:
     listener, _, address = text.partition("://")
     host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    return Endpoint(listener, protocols.get(listener, listener), host, int(port))
+    return Endpoint(listener, str(protocols.get(listener, listener)), host, _int32(port))
 
 
 def _bracketed(host: str) -> str:

@@ -1,6 +1,7 @@
 """What the controller and brokers keep in the registry: on the fake one and on the real one."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from kazoo.protocol.states import WatchedEvent
 from cluster.coordinator.controller import registry_store as store
 from cluster.coordinator.controller.plan import Plan
 from cluster.coordinator.controller.registry_store import Deposed, OutOfStep
-from cluster.coordinator.registry import paths
+from cluster.coordinator.registry import paths, znodes
 from cluster.model.cluster import ClusterState
 from cluster.model.errors import UserError
 from cluster.model.ids import BrokerId, ControllerEpoch, TopicPartition
@@ -135,6 +136,26 @@ def test_registering_again_in_the_same_session_finds_the_registration(client):
     assert store.register_broker(client, a_broker(1), WALL_MS) == epoch
 
 
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("one", b"{}"),
+        ("-1", b"{}"),
+        ("99999999999", b"{}"),
+        ("7", b""),
+        ("7", b"["),
+        ("7", b"[" * 100_000),
+        ("7", b'{"endpoints":["PLAINTEXT://a:1e9"]}'),
+        ("7", b'{"rack":"\\ud800"}'),
+    ],
+)
+def test_what_is_no_broker_is_left_out(client, name, document):
+    """Any tool can write there; the others still need a controller."""
+    epoch = store.register_broker(client, a_broker(2), WALL_MS)
+    client.create(f"{paths.BROKER_IDS}/{name}", document)
+    assert store.live_brokers(client) == [replace(a_broker(2), epoch=epoch)]
+
+
 # Elections
 
 
@@ -167,18 +188,18 @@ def test_what_was_committed_is_loaded(client):
         "orders", a_partition([1, 2]), a_partition([2, 1], [2]), configs={"retention.ms": "5"}
     )
     commit(client, Plan(created=[orders, a_topic("bills", a_partition([2]))]), state, version)
-    assert topics_of(store.load_cluster(client).state) == topics_of(state)
+    assert topics_of(store.load_cluster(client, version).state) == topics_of(state)
 
     orders_0, bills_1 = TopicPartition("orders", 0), TopicPartition("bills", 1)
     plan = Plan(
         changed={orders_0: a_partition([1, 2], [2], 2, 1, 1)}, added={bills_1: a_partition([1])}
     )
     commit(client, plan, state, version)
-    assert topics_of(store.load_cluster(client).state) == topics_of(state)
+    assert topics_of(store.load_cluster(client, version).state) == topics_of(state)
 
     again = Plan(changed={orders_0: a_partition([1, 2], [2, 1], 2, 1, 2)}, deleted=["bills"])
     commit(client, again, state, version)
-    loaded = store.load_cluster(client).state
+    loaded = store.load_cluster(client, version).state
     assert topics_of(loaded) == topics_of(state)
     assert list(loaded.topics) == ["orders"]
     config_names = client.get_children(f"/config/{paths.TOPIC_CONFIGS}")
@@ -191,9 +212,9 @@ def test_a_large_plan_takes_several_transactions(client, monkeypatch):
     state = ClusterState()
     topic = a_topic("wide", *[a_partition([1]) for _ in range(40)])
     commit(client, Plan(created=[topic]), state, version)
-    assert topics_of(store.load_cluster(client).state) == topics_of(state)
+    assert topics_of(store.load_cluster(client, version).state) == topics_of(state)
     commit(client, Plan(deleted=["wide"]), state, version)
-    assert store.load_cluster(client).state.topics == {}
+    assert store.load_cluster(client, version).state.topics == {}
 
 
 def test_a_controller_that_was_replaced_writes_nothing(client, new_client):
@@ -210,7 +231,7 @@ def test_a_controller_that_was_replaced_writes_nothing(client, new_client):
         store.commit(
             client, Plan(created=[a_topic("t", a_partition([1]))]), state, EPOCH_1, version
         )
-    assert topics_of(store.load_cluster(other).state) == topics_of(state)
+    assert topics_of(store.load_cluster(other, version + 1).state) == topics_of(state)
 
 
 @pytest.mark.parametrize(
@@ -226,10 +247,10 @@ def test_a_plan_made_from_something_else_is_out_of_step(client, plan):
     version = elected(client)
     state = ClusterState()
     commit(client, Plan(created=[a_topic("orders", a_partition([1]))]), state, version)
-    before = topics_of(store.load_cluster(client).state)
+    before = topics_of(store.load_cluster(client, version).state)
     with pytest.raises(OutOfStep):
         store.commit(client, plan, state, EPOCH_1, version)
-    assert topics_of(store.load_cluster(client).state) == before
+    assert topics_of(store.load_cluster(client, version).state) == before
 
 
 def test_partitions_without_a_state_are_loaded_as_waiting_for_a_leader(client):
@@ -238,13 +259,119 @@ def test_partitions_without_a_state_are_loaded_as_waiting_for_a_leader(client):
     commit(client, Plan(created=[a_topic("orders", a_partition([1, 2]))]), state, version)
     client.delete(paths.partition_state(TopicPartition("orders", 0)))
     client.delete(paths.partition(TopicPartition("orders", 0)))
-    loaded = store.load_cluster(client).state.topics["orders"].partitions[0]
+    loaded = store.load_cluster(client, version).state.topics["orders"].partitions[0]
     assert loaded == a_partition([1, 2], leader=-1, partition_epoch=-1)
     plan = Plan(
         changed={TopicPartition("orders", 0): a_partition([1, 2], [2], 2, 1, partition_epoch=0)}
     )
     commit(client, plan, state, version)
-    assert store.load_cluster(client).state.topics["orders"].partitions[0].leader == 2
+    assert store.load_cluster(client, version).state.topics["orders"].partitions[0].leader == 2
+
+
+def test_a_topic_that_a_tool_has_made_gets_states_configs_and_its_end(client):
+    """An old tool writes the assignment and nothing else."""
+    version = elected(client)
+    client.create(paths.topic("orders"), b'{"version":1,"partitions":{"0":[1]}}')
+    loaded = store.load_cluster(client, version).state
+    led = Plan(changed={TopicPartition("orders", 0): a_partition([1], [1], 1, 1)})
+    commit(client, led, loaded, version)
+    commit(client, Plan(configured={"orders": {"retention.ms": "5"}}), loaded, version)
+    assert topics_of(store.load_cluster(client, version).state) == topics_of(loaded)
+    client.delete(paths.entity_config(paths.TOPIC_CONFIGS, "orders"))
+    client.create(f"{paths.partitions('orders')}/0/of another tool", b"")
+    commit(client, Plan(deleted=["orders"]), loaded, version)
+    assert client.get_children(paths.TOPICS) == []
+
+
+def test_a_topic_without_an_id_has_the_same_one_after_every_election(client):
+    """With another id its replicas would be another topic's, and removed."""
+    version = elected(client)
+    document = b'{"version":2,"partitions":{"0":[1]},"adding_replicas":{"0":[2]}}'
+    client.create(paths.topic("orders"), document)
+    first = store.load_cluster(client, version).state.topics["orders"].topic_id
+    version = elected(client)
+    assert store.load_cluster(client, version).state.topics["orders"].topic_id == first
+    kept = znodes.decode_topic(client.get(paths.topic("orders"))[0])
+    assert (kept.topic_id, kept.replicas, kept.adding) == (first, {0: (1,)}, {0: (2,)})
+
+
+def test_only_the_controller_gives_topics_ids(client):
+    version = elected(client)
+    client.create(paths.topic("orders"), b'{"version":1,"partitions":{"0":[1]}}')
+    with pytest.raises(Deposed):
+        store.load_cluster(client, version - 1)
+
+
+def test_configs_left_behind_do_not_keep_a_topic_from_being_made(client):
+    version = elected(client)
+    client.create(paths.entity_config(paths.TOPIC_CONFIGS, "orders"), b"left behind")
+    state = ClusterState()
+    orders = a_topic("orders", a_partition([1]), configs={"retention.ms": "5"})
+    commit(client, Plan(created=[orders]), state, version)
+    assert topics_of(store.load_cluster(client, version).state) == topics_of(state)
+
+
+def test_configs_that_are_none_leave_the_topic_without(client):
+    version = elected(client)
+    commit(client, Plan(created=[a_topic("orders", a_partition([1]))]), ClusterState(), version)
+    client.set(paths.entity_config(paths.TOPIC_CONFIGS, "orders"), b'{"config":{"a":"\\ud800"}}')
+    assert store.load_cluster(client, version).state.topics["orders"].configs == {}
+
+
+@pytest.mark.parametrize(
+    "path", ["/brokers/topics/orders", "/brokers/topics/orders/partitions/0/state"]
+)
+def test_a_topic_that_cannot_be_read_is_named_and_not_left_out(client, path):
+    version = elected(client)
+    commit(client, Plan(created=[a_topic("orders", a_partition([1]))]), ClusterState(), version)
+    client.set(path, b"{}")
+    with pytest.raises(ValueError, match=path):
+        store.load_cluster(client, version)
+
+
+class Died(Exception):
+    """The controller, between two transactions."""
+
+
+@pytest.mark.parametrize("survived_count", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("is_deletion", [False, True])
+def test_the_next_controller_goes_on_from_half_a_plan(
+    client, monkeypatch, survived_count, is_deletion
+):
+    monkeypatch.setattr(store, "_WRITES_PER_TRANSACTION", 2)
+    version = elected(client)
+    topic = a_topic("wide", *[a_partition([1]) for _ in range(4)])
+    state = ClusterState()
+    plan = Plan(created=[topic])
+    if is_deletion:
+        commit(client, plan, state, version)
+        plan = Plan(deleted=["wide"])
+    commit_batch = store._commit_batch
+    counted = iter(range(survived_count))
+
+    def dying(*args: Any) -> None:
+        if next(counted, None) is None:
+            raise Died
+        commit_batch(*args)
+
+    monkeypatch.setattr(store, "_commit_batch", dying)
+    with suppress(Died):
+        store.commit(client, plan, state, EPOCH_1, version)
+    monkeypatch.setattr(store, "_commit_batch", commit_batch)
+
+    version = elected(client)
+    loaded = store.load_cluster(client, version).state
+    waiting = {
+        partition: replace(one, leader=ONE, leader_epoch=1, partition_epoch=0)
+        for partition, one in loaded.partitions()
+        if one.partition_epoch < 0
+    }
+    commit(client, Plan(changed=waiting), loaded, version)
+    assert topics_of(store.load_cluster(client, version).state) == topics_of(loaded)
+    if "wide" in loaded.topics:
+        commit(client, Plan(deleted=["wide"]), loaded, version)
+    commit(client, Plan(created=[topic]), loaded, version)
+    assert topics_of(store.load_cluster(client, version).state) == topics_of(loaded)
 
 
 def test_the_zxid_of_a_state_tells_whether_a_broker_was_away_since(client, new_client):
@@ -253,14 +380,14 @@ def test_the_zxid_of_a_state_tells_whether_a_broker_was_away_since(client, new_c
     before = store.register_broker(other, a_broker(2), WALL_MS)
     state = ClusterState()
     commit(client, Plan(created=[a_topic("orders", a_partition([1, 2]))]), state, version)
-    written = store.load_cluster(client).written[TopicPartition("orders", 0)]
+    written = store.load_cluster(client, version).written[TopicPartition("orders", 0)]
     end(other)
     wait_until(lambda: store.live_brokers(client) == [], "the broker to go")
     after = store.register_broker(new_client(), a_broker(2), WALL_MS)
     assert before < written < after
     plan = Plan(changed={TopicPartition("orders", 0): a_partition([1, 2], [1], 1, 0, 1)})
     commit(client, plan, state, version)
-    assert store.load_cluster(client).written[TopicPartition("orders", 0)] > after
+    assert store.load_cluster(client, version).written[TopicPartition("orders", 0)] > after
 
 
 # Producer ids

@@ -175,3 +175,19 @@ def test_added_partitions_may_be_placed_by_the_client(state):
     given = [tuple(map(BrokerId, (3, 2)))]
     added = plan_more_partitions(state, "existing", 2, given, Random(1))
     assert added[TopicPartition("existing", 1)].replicas == (3, 2)
+
+
+@pytest.mark.parametrize("numbers", [[], [1], [0, 2]])
+def test_a_topic_with_gaps_is_not_enlarged(state, numbers):
+    """Another tool has made it so."""
+    topic = a_topic("odd")
+    topic.partitions.update({number: a_partition([1]) for number in numbers})
+    state.put_topic(topic)
+    with pytest.raises(Refused, match="Unexpected existing replica assignment"):
+        plan_more_partitions(state, "odd", 5, None, Random(1))
+
+
+def test_a_topic_without_replicas_is_not_enlarged(state):
+    state.put_topic(a_topic("odd", a_partition([], leader=-1)))
+    with pytest.raises(Refused, match="partition 0 has none"):
+        plan_more_partitions(state, "odd", 5, None, Random(1))

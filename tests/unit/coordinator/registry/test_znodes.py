@@ -102,7 +102,23 @@ def test_small_documents() -> None:
     assert znodes.decode_partition_list(znodes.encode_partition_list(listed)) == listed
 
 
-@pytest.mark.parametrize("document", [b"", b"{", b"[]", b"{}", b"\xff", b'{"partitions":3}'])
+HOSTILE = (
+    b"[" * 100_000,
+    b'{"partitions":{"0":[Infinity]}}',
+    b'{"partitions":{"0":[99999999999]}}',
+    b'{"partitions":{"0":[1]},"adding_replicas":{"0":[1e999]}}',
+    b'{"leader":Infinity,"leader_epoch":0,"isr":[],"controller_epoch":0}',
+    b'{"leader":1,"leader_epoch":1e30,"isr":[],"controller_epoch":0}',
+    b'{"leader":1,"leader_epoch":0,"isr":[4294967296],"controller_epoch":0}',
+    b'{"brokerid":Infinity}',
+    b'{"id":"\\ud800"}',
+    b'{"entity_path":"\\udfff"}',
+)
+
+
+@pytest.mark.parametrize(
+    "document", [b"", b"{", b"[]", b"{}", b"\xff", b'{"partitions":3}', *HOSTILE]
+)
 @pytest.mark.parametrize(
     "decode",
     [
