@@ -82,6 +82,21 @@ def test_another_session_is_told(registry: RegistryProcess, owner: Owner, tmp_pa
     assert owner.told == ["lost", "begun"], "the old watch ended with its session"
 
 
+def test_another_session_is_told_also_when_the_disk_takes_nothing(
+    registry: RegistryProcess, tmp_path: Path
+) -> None:
+    """Else the broker would never register again."""
+    directory = tmp_path / "gone"
+    directory.mkdir()
+    owner = Owner(registry, directory / "a.session")
+    session_id, password = owner.session.call(lambda client: client.client_id)
+    (directory / "a.session").unlink()
+    directory.rmdir()
+    assert close_session("127.0.0.1", registry.port, session_id, password, 2_000)
+    wait_until(lambda: owner.told == ["lost", "begun"], "the next session")
+    owner.session.close(2_000)
+
+
 def test_no_registry_is_said(tmp_path: Path) -> None:
     session = KazooSession("127.0.0.1:1", 1_000, tmp_path / "a.session", lambda _: None)
     with pytest.raises(UserError, match=r"no answer from the registry at 127\.0\.0\.1:1"):

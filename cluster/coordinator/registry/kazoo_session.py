@@ -159,9 +159,19 @@ class KazooSession:
                 self._watches.on_connected()
 
     def _remember_session(self) -> None:
-        """Leave id and password where the supervisor finds them if we die (mode 0600)."""
+        """Leave id and password where the supervisor finds them if we die (mode 0600).
+
+        Without them our death is noticed when the session times out; so a disk that takes nothing
+        must not keep a broker from registering.
+        """
         session_id, password = self._client.client_id
         self._session_id = session_id
+        try:
+            self._write_session_file(session_id, password)
+        except OSError as error:
+            log.warning("cannot write %s: %s", self._session_file, error)
+
+    def _write_session_file(self, session_id: int, password: bytes) -> None:
         content = json.dumps({"session_id": session_id, "password": password.hex()})
         temporary = self._session_file.with_suffix(".tmp")
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)

@@ -26,7 +26,14 @@ class _SetWatches:
 
     type = int(Operation.SET_WATCHES)
 
-    def __init__(self, seen_zxid: int, data: list[str], children: list[str]) -> None:
+    def __init__(
+        self,
+        seen_zxid: int,
+        data: list[str],
+        children: list[str],
+        on_answered: Callable[[], None],
+    ) -> None:
+        self._on_answered = on_answered
         self._record = (
             encode_long(seen_zxid)
             + encode_strings(data)
@@ -39,14 +46,16 @@ class _SetWatches:
         return self._record
 
     def deserialize(self, _received: bytes, _offset: int) -> None:
-        """The answer has no record."""
+        """The answer has no record; kazoo asks for it on its connection thread."""
+        self._on_answered()
 
 
 class LastingWatches:
     """The watches of one client.
 
     Invariant: a watch left by a function that `mark` returned is either among kazoo's, or kept
-    here while there is no connection.
+    here while there is no connection. What happened after `_seen_zxid` is still to be told to those
+    that were watching then.
     """
 
     def __init__(self, client: KazooClient) -> None:
@@ -55,6 +64,8 @@ class LastingWatches:
         self._data: dict[str, set[WatchFunction]] = {}
         self._children: dict[str, set[WatchFunction]] = {}
         self._seen_zxid = 0
+        self._unanswered_count = 0
+        """Of setWatches: replies to other requests say nothing of what our watches have missed."""
 
     def mark(self, watch: WatchFunction) -> WatchFunction:
         """A function for one kazoo call; it is called once, whatever happens to connections."""
@@ -71,10 +82,12 @@ class LastingWatches:
         """The connection is lost; kazoo has not yet dropped its watches."""
         _collect(self._client._data_watchers, self._marked, self._data)
         _collect(self._client._child_watchers, self._marked, self._children)
-        self._seen_zxid = self._client.last_zxid
+        if self._unanswered_count == 0:
+            self._seen_zxid = self._client.last_zxid
 
     def on_connected(self) -> None:
         """The same session has another connection."""
+        self._unanswered_count = 0
         data, self._data = self._data, {}
         children, self._children = self._children, {}
         for path, functions in data.items():
@@ -89,13 +102,18 @@ class LastingWatches:
                 path, is_data = paths.pop()
                 chosen[not is_data].append(path)
                 size += len(path) + 4
-            request = _SetWatches(self._seen_zxid, *chosen)
+            self._unanswered_count += 1
+            request = _SetWatches(self._seen_zxid, *chosen, self._on_answered)
             self._client._call(request, self._client.handler.async_result())
 
     def on_lost(self) -> None:
         """The session is over, and with it everything it watched."""
         self._data, self._children = {}, {}
         self._marked.clear()
+        self._unanswered_count = 0
+
+    def _on_answered(self) -> None:
+        self._unanswered_count -= 1
 
 
 def _collect(
