@@ -12,6 +12,7 @@ import itertools
 import logging
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -94,8 +95,12 @@ class JournalFiles:
     def write_snapshot(self, state: RegistryState) -> None:
         """Keep the state, go on in a new journal file, remove what is no longer needed.
 
-        Every transaction of the state must have been appended. Raises StorageFailed.
+        Every transaction of the state must have been appended. Where the system refuses (no room,
+        no descriptor left), the journal goes on as it is, for it holds everything that a snapshot
+        would; the next one is due after as many transactions again.
+        Raises StorageFailed when the new journal file can be neither used nor removed.
         """
+        self.unsnapshotted_count = 0
         path = self._directory / f"snapshot.{state.last_zxid:016x}"
         temporary = path.with_suffix(path.suffix + ".tmp")
         try:
@@ -106,22 +111,45 @@ class JournalFiles:
                 if self._fsync:
                     os.fsync(file.fileno())
             temporary.replace(path)
-            following = _open_journal(_journal_path(self._directory, state.last_zxid + 1))
-            os.close(self._journal)
-            self._journal = following
             self._sync_directory()
+            self._begin_journal(_journal_path(self._directory, state.last_zxid + 1))
             self._purge()
         except OSError as error:
-            raise StorageFailed(f"registry snapshot in {self._directory}: {error}") from error
-        self.unsnapshotted_count = 0
+            _logger.warning("no snapshot in %s: %s", self._directory, error)
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+    def _begin_journal(self, path: Path) -> None:
+        """Append to another file from here on; on an OSError, to the same as before."""
+        is_new = not path.exists()
+        try:
+            following = _open_journal(path)
+            try:
+                self._sync_directory()
+            except OSError:
+                os.close(following)
+                raise
+        except OSError as error:
+            # Recovery would take it for the continuation of a file that goes on growing.
+            try:
+                if is_new:
+                    path.unlink(missing_ok=True)
+            except OSError as stuck:
+                raise StorageFailed(f"registry journal {path}: {error}; {stuck}") from error
+            raise
+        os.close(self._journal)
+        self._journal = following
 
     def size_bytes(self) -> int:
-        """What journal and snapshots take on disk."""
-        return sum(
-            path.stat().st_size
-            for kind in ("journal", "snapshot")
-            for _, path in _numbered(self._directory, kind)
-        )
+        """What journal and snapshots take on disk; 0 where it cannot be told."""
+        try:
+            return sum(
+                path.stat().st_size
+                for kind in ("journal", "snapshot")
+                for _, path in _numbered(self._directory, kind)
+            )
+        except OSError:
+            return 0
 
     def close(self) -> None:
         """Let go of the files and the lock."""
@@ -132,14 +160,14 @@ class JournalFiles:
         """Keep the newest snapshots, and the journal from the oldest of them on."""
         snapshots = _numbered(self._directory, "snapshot")
         for _, path in snapshots[:-KEPT_SNAPSHOTS]:
-            path.unlink()
+            path.unlink(missing_ok=True)
         if len(snapshots) < KEPT_SNAPSHOTS:
             return
         oldest_kept_zxid = snapshots[-KEPT_SNAPSHOTS][0]
         journals = _numbered(self._directory, "journal")
         for (_, path), (following_zxid, _) in itertools.pairwise(journals):
             if following_zxid <= oldest_kept_zxid + 1:
-                path.unlink()
+                path.unlink(missing_ok=True)
 
     def _sync_directory(self) -> None:
         if self._fsync:
@@ -222,9 +250,13 @@ def _replay(directory: Path, state: RegistryState, now_ms: int) -> Path | None:
 def _open_journal(path: Path) -> int:
     """A journal file ready to append; a new one, or one whose header was torn, gets its header."""
     journal = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    if os.fstat(journal).st_size < len(FILE_HEADER):
-        os.ftruncate(journal, 0)
-        _write_whole(journal, FILE_HEADER)
+    try:
+        if os.fstat(journal).st_size < len(FILE_HEADER):
+            os.ftruncate(journal, 0)
+            _write_whole(journal, FILE_HEADER)
+    except OSError:
+        os.close(journal)
+        raise
     return journal
 
 

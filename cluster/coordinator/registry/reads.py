@@ -3,6 +3,8 @@
 Source: `FinalRequestProcessor`.
 """
 
+from typing import Final
+
 from cluster.coordinator.registry.acl import (
     Acl,
     Identity,
@@ -23,6 +25,9 @@ from cluster.coordinator.registry.requests import MultiRequest, PathRequest, Wat
 from cluster.coordinator.registry.sessions import ConnectionId
 from cluster.coordinator.registry.tree import ZnodeTree
 from cluster.coordinator.registry.watches import WatchKind, WatchTable
+from cluster.model.errors import PeerError
+
+MULTI_READ_BYTES_MAX: Final = 64 << 20
 
 
 class Reader:
@@ -83,14 +88,22 @@ class Reader:
     def read_multi(
         self, request: MultiRequest, caller: Caller, connection_id: ConnectionId
     ) -> list[StepResult]:
-        """multiRead: an error is only its own step's, and no step leaves a watch."""
+        """multiRead: an error is only its own step's, and no step leaves a watch.
+
+        Raises PeerError when the results are more than a connection may owe its client: a request
+        of 1 MiB can name the same large znode fifty thousand times.
+        """
         results = []
+        size_bytes = 0
         for operation, step in request.steps:
             if not isinstance(step, WatchableRequest):
                 continue
             try:
                 unwatched = step._replace(watch=False)
                 record = self.read_watchable(operation, unwatched, caller, connection_id)
+                size_bytes += len(record)
+                if size_bytes > MULTI_READ_BYTES_MAX:
+                    raise PeerError(f"a multiRead of more than {MULTI_READ_BYTES_MAX} bytes")
                 results.append(StepResult(operation, RegistryError.OK, record))
             except OperationRefused as refused:
                 results.append(StepResult(Operation.ERROR, refused.code, b""))

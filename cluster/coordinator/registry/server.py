@@ -80,10 +80,11 @@ class Moment(NamedTuple):
 class Outbox:
     """What is to be done, in this order: journal all transactions; send all frames; close."""
 
-    __slots__ = ("closings", "frame_bytes", "frames", "transactions")
+    __slots__ = ("closings", "frame_bytes", "frames", "transaction_bytes", "transactions")
 
     def __init__(self) -> None:
         self.transactions: list[bytes] = []
+        self.transaction_bytes = 0
         self.frames: list[tuple[ConnectionId, bytes]] = []
         self.frame_bytes = 0
         self.closings: list[ConnectionId] = []
@@ -156,6 +157,11 @@ class RegistryServer:
     def ordered_bytes(self) -> int:
         """Size of the frames ordered since the last `take_outbox`."""
         return self._outbox.frame_bytes
+
+    @property
+    def unjournaled_bytes(self) -> int:
+        """Size of the transactions made since the last `take_outbox`."""
+        return self._outbox.transaction_bytes
 
     def take_outbox(self) -> Outbox:
         """Everything ordered since the last call."""
@@ -376,7 +382,9 @@ class RegistryServer:
         if apply:
             self.state.apply(transaction, now.monotonic_ms)
         self.state.last_zxid = transaction.zxid
-        self._outbox.transactions.append(encode_transaction(transaction))
+        encoded = encode_transaction(transaction)
+        self._outbox.transactions.append(encoded)
+        self._outbox.transaction_bytes += len(encoded)
         if self.watches.count:
             self._notify(
                 notifications_of(changes, self.watches, self.state.tree, self._identities_of)

@@ -15,7 +15,7 @@ class SocketConnection:
     """
 
     __slots__ = (
-        "accepted_ms",
+        "awaited_since_ms",
         "connection_id",
         "frames",
         "host",
@@ -44,7 +44,8 @@ class SocketConnection:
         self.peer = f"{address[0]}:{address[1]}"
         self.frames = FrameReader(max_record_bytes)
         self.unsent = bytearray()
-        self.accepted_ms = now_ms
+        self.awaited_since_ms = now_ms
+        """When it was accepted, or since when it has been closing."""
         self.is_closing = False
         self.is_greeted = False
         self.is_reading_paused = False

@@ -28,6 +28,8 @@ from cluster.runtime.clock import Clock, SystemClock
 _logger = logging.getLogger(__name__)
 
 LISTEN_BACKLOG: Final = 128
+_OUT_OF_MEANS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""Accepting again at once would fail again."""
 PAUSE_READING_BYTES: Final = 4 << 20
 """A client with so much unsent is not read until it has taken its replies."""
 ROUND_REPLY_BYTES: Final = 4 << 20
@@ -111,20 +113,24 @@ class SocketServer:
         """Loop until stopped. Raises StorageFailed."""
         self._core.state.sessions.touch_all(self._clock.monotonic_ms())
         while not self._is_stopping:
-            ready = self._selector.select(self._patience_seconds())
-            self._look_for_room()
-            now = Moment(self._clock.monotonic_ms(), self._clock.wall_ms())
-            for key, events in ready:
-                if isinstance(key.data, SocketConnection):
-                    self._on_connection_ready(key.data, events, now)
-                else:
-                    key.data(now)
-            for connection in list(self._backlog.values()):
-                if not connection.is_reading_paused:
-                    self._process(connection, now)
-            if now.monotonic_ms >= self._next_tick_ms:
-                self._tick(now)
-            self._perform_outbox(now)
+            self.serve_round()
+
+    def serve_round(self) -> None:
+        """Wait for something to do, do all of it, and answer. Raises StorageFailed."""
+        ready = self._selector.select(self._patience_seconds())
+        self._look_for_room()
+        now = Moment(self._clock.monotonic_ms(), self._clock.wall_ms())
+        for key, events in ready:
+            if isinstance(key.data, SocketConnection):
+                self._on_connection_ready(key.data, events, now)
+            else:
+                key.data(now)
+        for connection in list(self._backlog.values()):
+            if not connection.is_reading_paused:
+                self._process(connection, now)
+        if now.monotonic_ms >= self._next_tick_ms:
+            self._tick(now)
+        self._perform_outbox(now)
 
     def close(self) -> None:
         """Close every socket and the files. After an orderly stop a snapshot makes the next start
@@ -179,7 +185,7 @@ class SocketServer:
             except BlockingIOError:
                 return
             except OSError as error:
-                if error.errno in (errno.EMFILE, errno.ENFILE):
+                if error.errno in _OUT_OF_MEANS:
                     _logger.warning("cannot accept connections until the next tick: %s", error)
                     self._selector.unregister(self._listener)
                     self._is_accepting = False
@@ -195,13 +201,17 @@ class SocketServer:
             self._adopt(accepted, (address[0], address[1]), now)
 
     def _adopt(self, accepted: socket.socket, address: tuple[str, int], now: Moment) -> None:
-        connection = SocketConnection(
-            accepted,
-            self._next_connection_id,
-            address,
-            self._options.jute_max_buffer_bytes,
-            now.monotonic_ms,
-        )
+        try:
+            connection = SocketConnection(
+                accepted,
+                self._next_connection_id,
+                address,
+                self._options.jute_max_buffer_bytes,
+                now.monotonic_ms,
+            )
+        except OSError:  # macOS refuses options of a socket whose client is gone already
+            accepted.close()
+            return
         self._next_connection_id += 1
         self._connections[connection.connection_id] = connection
         self._selector.register(accepted, selectors.EVENT_READ, connection)
@@ -247,8 +257,13 @@ class SocketServer:
         """Hand over what has been received, as much as fits into one round; the rest is backlog."""
         self._backlog[connection.connection_id] = connection
         end_bytes = self._core.ordered_bytes + ROUND_REPLY_BYTES
+        # What one round writes must fit into the room that was found before it.
+        journal_bytes = max(1, self._options.min_free_bytes // 2)
         try:
-            while self._core.ordered_bytes < end_bytes:
+            while (
+                self._core.ordered_bytes < end_bytes
+                and self._core.unjournaled_bytes < journal_bytes
+            ):
                 record = connection.frames.next_record()
                 if record is None:
                     del self._backlog[connection.connection_id]
@@ -265,7 +280,7 @@ class SocketServer:
         self._core.on_tick(now)
         self._accept_again()
         for connection in list(self._connections.values()):
-            is_overdue = now.monotonic_ms - connection.accepted_ms > GREETING_TIMEOUT_MS
+            is_overdue = now.monotonic_ms - connection.awaited_since_ms > GREETING_TIMEOUT_MS
             if is_overdue and (connection.is_closing or not connection.is_greeted):
                 self._drop(connection)
 
@@ -332,6 +347,7 @@ class SocketServer:
         self._core.on_disconnected(connection.connection_id)
         self._backlog.pop(connection.connection_id, None)
         connection.is_closing = True
+        connection.awaited_since_ms = self._clock.monotonic_ms()
         self._send(connection, content)
 
     def _drop(self, connection: SocketConnection) -> None:

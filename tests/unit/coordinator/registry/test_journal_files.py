@@ -1,6 +1,10 @@
 """The journal: what was appended is recovered, torn tails are cut off, damage is refused."""
 
 import logging
+import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -188,6 +192,66 @@ def test_missing_transactions_are_refused(tmp_path: Path) -> None:
     (tmp_path / f"journal.{1:016x}").write_bytes(FILE_HEADER + encode_entry(third))
     with pytest.raises(StorageFailed, match="missing"):
         Registry(tmp_path)
+
+
+@contextmanager
+def descriptors_left(count: int) -> Iterator[None]:
+    """As many more files can be open at a time, whoever took the others."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    lowest_free = os.open("/dev/null", os.O_RDONLY)
+    os.close(lowest_free)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (lowest_free + count, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_without_a_descriptor_for_a_snapshot_the_journal_goes_on(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, count: int
+) -> None:
+    """Whoever opens enough connections can bring that about. With 1 it fails when the next journal
+    file is already there.
+    """
+    registry = Registry(tmp_path)
+    registry.commit(create("/a"))
+    with descriptors_left(count), caplog.at_level(logging.WARNING):
+        registry.files.write_snapshot(registry.state)
+    assert "no snapshot" in caplog.text
+    assert [path.name for path in tmp_path.glob("journal.*")] == [f"journal.{1:016x}"]
+    assert list(tmp_path.glob("*.tmp")) == []
+    registry.commit(create("/b"))
+    registry.files.close()
+    recovered = Registry(tmp_path)
+    assert fingerprint(recovered.state) == fingerprint(registry.state)
+    recovered.files.write_snapshot(recovered.state)
+    recovered.commit(create("/c"))
+    recovered.files.close()
+    again = Registry(tmp_path)
+    assert paths(again.state) == {"/a", "/b", "/c"}
+    again.files.close()
+
+
+def test_a_snapshot_does_not_mind_who_cleans_up(tmp_path: Path) -> None:
+    registry = Registry(tmp_path)
+    for number in range(KEPT_SNAPSHOTS + 1):
+        registry.commit(create(f"/n{number}"))
+        registry.files.write_snapshot(registry.state)
+    for path in sorted(tmp_path.glob("snapshot.*"))[:-1]:
+        path.unlink()
+    registry.commit(create("/last"))
+    registry.files.write_snapshot(registry.state)
+    registry.files.close()
+    assert fingerprint(Registry(tmp_path).state) == fingerprint(registry.state)
+
+
+def test_the_size_of_a_directory_that_is_gone_is_nothing(tmp_path: Path) -> None:
+    registry = Registry(tmp_path / "data")
+    assert registry.files.size_bytes() > 0
+    (tmp_path / "data").rename(tmp_path / "moved")
+    assert registry.files.size_bytes() == 0
+    registry.files.close()
 
 
 def test_one_directory_has_one_registry(tmp_path: Path) -> None:
