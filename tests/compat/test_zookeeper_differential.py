@@ -6,11 +6,17 @@ What they are known and meant to differ in stands at the head of `zookeeper_scen
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.compat import zookeeper_wire as z
-from tests.compat.zookeeper_scenarios import SCENARIOS, TICK_MS
+from tests.compat.zookeeper_scenarios import (
+    SCENARIOS,
+    TICK_MS,
+    after_a_restart,
+    before_a_restart,
+)
 from tests.compat.zookeeper_server import ZooKeeperProcess, four_letter_word, require_zookeeper
 from tests.compat.zookeeper_stage import Stage
 from tests.integration.registry_process import RegistryProcess
@@ -44,6 +50,23 @@ def test_same_answers(
     ours, theirs = transcript(registry.port, scenario), transcript(zookeeper.port, scenario)
     assert ours == theirs
     assert "Traceback" not in registry.log()
+
+
+def test_same_answers_after_kill_9(tmp_path: Path) -> None:
+    require_zookeeper()
+    transcripts = []
+    for server in (
+        RegistryProcess(tmp_path / "registry", tick_time_ms=TICK_MS),
+        ZooKeeperProcess(tmp_path / "zookeeper", tick_time_ms=TICK_MS),
+    ):
+        with server, Stage(server.port, "restarted") as stage:
+            before_a_restart(stage)
+            server.kill()
+            server.start()
+            after_a_restart(stage)
+            transcripts.append(stage.transcript)
+    ours, theirs = transcripts
+    assert ours == theirs
 
 
 WORDS = (

@@ -673,6 +673,61 @@ def after_the_end(stage: Stage) -> None:
     stage.note("children", reply.fields)
 
 
+def before_a_restart(stage: Stage) -> None:
+    """Every kind of write, done and refused, of which a restarted server must know."""
+    r = stage.root
+    for name in ("a", "parent", "set-again", "gone", "multi"):
+        stage.do(f"create {name}", z.CREATE, z.create(f"{r}/{name}", b"1"))
+    for _ in range(3):
+        stage.do("sequential", z.CREATE, z.create(f"{r}/parent/s-", b"", z.SEQUENTIAL))
+    stage.do("one goes", z.DELETE, z.delete(f"{r}/parent/s-0000000001"))
+    stage.do("own", z.CREATE2, z.create(f"{r}/parent/e-", b"", z.EPHEMERAL_SEQUENTIAL))
+    stage.do("container", z.CREATE_CONTAINER, z.create(f"{r}/c", b"", z.CONTAINER))
+    stage.do("ttl", z.CREATE_TTL, z.create(f"{r}/t", b"", z.TTL) + z.long(1_000_000))
+    stage.do("null", z.CREATE, z.create(f"{r}/null", None))
+    for number in range(3):
+        stage.do("set", z.SET_DATA, z.set_data(f"{r}/set-again", bytes(number)))
+    acl = z.text(f"{r}/a") + z.acl_list(((31, "world", "anyone"), (1, "ip", "10.0.0.0/8")))
+    for _ in range(2):
+        stage.do("set acl", z.SET_ACL, acl + z.integer(-1))
+    steps = (
+        (z.SET_DATA, z.set_data(f"{r}/multi", b"2")),
+        (z.CREATE, z.create(f"{r}/multi/x", b"", z.SEQUENTIAL)),
+        (z.DELETE, z.delete(f"{r}/gone")),
+        (z.CREATE2, z.create(f"{r}/gone", b"again")),
+    )
+    stage.do("multi", z.MULTI, z.multi(*steps))
+    stage.do("refused multi", z.MULTI, z.multi(*steps, (z.CHECK, z.delete(f"{r}/none", 0))))
+    stage.do("refused", z.CREATE, z.create(f"{r}/none/x"))
+
+
+def after_a_restart(stage: Stage) -> None:
+    """Stats, counters, ACLs, ephemeral nodes and watches as they were; zxids go on."""
+    r = stage.root
+    stage.come_back()
+    names = ("", "/a", "/parent", "/set-again", "/gone", "/multi", "/c", "/t", "/null")
+    for name in names:
+        stage.do(f"get {name}", z.GET_DATA, z.watchable(r + name))
+        stage.do(f"acl {name}", z.GET_ACL, z.text(r + name))
+    for name in ("", "/parent", "/multi"):
+        reply = stage.main.call(z.GET_CHILDREN, z.watchable(r + name))
+        stage.note(f"children {name}", sorted(reply.fields[0]))
+    stage.do("own ephemerals", z.GET_EPHEMERALS, z.text("/"))
+    seen = stage.main.call(z.SYNC, z.text("/")).zxid
+    other = stage.client()
+    stage.do("unseen", z.SET_DATA, z.set_data(f"{r}/a", b"unseen"), by=other)
+    record = z.long(seen) + z.texts(f"{r}/a", f"{r}/multi") + z.texts() + z.texts(f"{r}/parent")
+    stage.do("setWatches", z.SET_WATCHES, record)
+    stage.do("sequential", z.CREATE, z.create(f"{r}/parent/s-", b"", z.SEQUENTIAL))
+    stage.do("sequential", z.CREATE, z.create(f"{r}/multi/x", b"", z.SEQUENTIAL))
+    stage.do("seen", z.SET_DATA, z.set_data(f"{r}/multi", b"3"), by=other)
+    stage.expect_events(1)
+    stage.do("at its version", z.SET_DATA, z.set_data(f"{r}/set-again", b"", 3))
+    stage.do("parent", z.EXISTS, z.watchable(f"{r}/parent"))
+    stage.do("end", z.CLOSE_SESSION)
+    stage.do("parent without its ephemeral", z.EXISTS, z.watchable(f"{r}/parent"), by=other)
+
+
 SCENARIOS = (
     creating,
     deleting,

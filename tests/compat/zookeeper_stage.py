@@ -54,6 +54,12 @@ class Stage:
         self.know(client)
         return client
 
+    def come_back(self) -> None:
+        """The main client on another connection, in its session."""
+        before, self._main = self._main, self.bare_client()
+        self._main.connect(session_id=before.session_id, password=before.password)
+        self.note("back as", self.know(self._main), self._main.granted_timeout_ms)
+
     def bare_client(self) -> WireClient:
         """A client that has not connected yet."""
         client = WireClient(self.port)

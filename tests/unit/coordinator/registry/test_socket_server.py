@@ -119,7 +119,10 @@ class Stage:
                 self.serve()
                 if not select.select([client], [], [], 0.05)[0]:
                     return False
-                chunk = client.recv(size - len(received))
+                try:
+                    chunk = client.recv(size - len(received))
+                except ConnectionResetError:  # closed with something unread
+                    break
                 if not chunk:
                     break
                 received.extend(chunk)
