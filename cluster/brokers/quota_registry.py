@@ -8,18 +8,21 @@
 Whoever changes a config announces it by a change node, after the config is written.
 """
 
+import logging
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 from urllib.parse import quote, unquote
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import BadVersionError, NoNodeError
+from kazoo.exceptions import BadVersionError, NoAuthError, NoNodeError
 from kazoo.protocol.states import WatchedEvent
 
 from cluster.brokers.quotas.alteration import limits_of
 from cluster.brokers.quotas.entities import DEFAULT, Name, QuotaEntity, QuotaKind
 from cluster.coordinator.registry import paths, znodes
+
+log = logging.getLogger(__name__)
 
 CHANGE_EXPIRY_MS: Final = 15 * 60 * 1000
 """Change nodes older than this are removed by whoever adds one (as in Kafka)."""
@@ -44,14 +47,19 @@ def load_quotas(client: KazooClient, watch: Watch | None = None) -> Quotas:
             entities += [QuotaEntity(_name(user), _name(each)) for each in answer.get()]
         except NoNodeError:
             continue
+        except NoAuthError:
+            log.warning("the quotas of user %s may not be read", user)
     pending = [(entity, client.get_async(_path(entity))) for entity in entities]
     quotas: Quotas = {}
     for entity, answer in pending:
         try:
             document, _ = answer.get()
             limits = limits_of(znodes.decode_entity_config(document))
-        except (NoNodeError, ValueError):
-            continue  # gone meanwhile, or not written by a broker: no quota
+        except (NoNodeError, NoAuthError, ValueError) as error:
+            # Gone meanwhile, not ours to read, not written by a broker: the others still hold.
+            if not isinstance(error, NoNodeError):
+                log.warning("no quota of %s: %r", entity, error)
+            continue
         if limits:
             quotas[entity] = limits
     return quotas

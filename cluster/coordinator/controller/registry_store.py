@@ -83,13 +83,16 @@ def prepare_paths(client: KazooClient) -> None:
 
 
 def cluster_id(client: KazooClient) -> str:
-    """The cluster's id; the first broker ever makes it."""
+    """The cluster's id; the first broker ever makes it. Raises UserError when it is none."""
     with suppress(NodeExistsError):
         client.create(
             paths.CLUSTER_ID, znodes.encode_cluster_id(encode_uuid(new_uuid())), makepath=True
         )
     document, _ = client.get(paths.CLUSTER_ID)
-    return znodes.decode_cluster_id(document)
+    try:
+        return znodes.decode_cluster_id(document)
+    except ValueError as error:
+        raise UserError(f"{paths.CLUSTER_ID} in the registry: {error}") from error
 
 
 def register_broker(
@@ -98,17 +101,19 @@ def register_broker(
     """Announce this broker; its epoch. Raises UserError when its id is taken by a live broker."""
     path = paths.broker(registration.id)
     document = znodes.encode_broker(registration, wall_ms)
-    try:
-        _, stat = client.create(path, document, ephemeral=True, include_data=True)
-    except NodeExistsError:
+    while True:
+        with suppress(NodeExistsError):
+            _, stat = client.create(path, document, ephemeral=True, include_data=True)
+            return BrokerEpoch(stat.czxid)
         stat = client.exists(path)
-        if stat is not None and stat.ephemeralOwner == client.client_id[0]:
+        if stat is None:
+            continue  # it has just gone with the session of our former life
+        if stat.ephemeralOwner == client.client_id[0]:
             return BrokerEpoch(stat.czxid)  # made by an earlier try whose answer was lost
         raise UserError(
             f"a broker with id {registration.id} is already registered in this cluster;"
             " stop it, wait until its session has expired, or choose another broker.id"
-        ) from None
-    return BrokerEpoch(stat.czxid)
+        )
 
 
 def live_brokers(client: KazooClient, watch: Watch | None = None) -> list[BrokerRegistration]:
@@ -269,11 +274,16 @@ def commit(
 
 
 def next_producer_ids(client: KazooClient, broker: BrokerId) -> range:
-    """A block of producer ids that no other broker has or will have."""
+    """A block of producer ids that no other broker has or will have.
+
+    Raises ValueError when there is none left, or the registry does not tell which was the last.
+    """
     while True:
         document, stat = client.get(paths.LATEST_PRODUCER_ID_BLOCK)
         first = znodes.decode_producer_id_block(document).last + 1 if document else 0
         block = ProducerIdBlock(broker, first, first + PRODUCER_IDS_PER_BLOCK - 1)
+        if first < 0 or block.last >= 2**63:
+            raise ValueError(f"{paths.LATEST_PRODUCER_ID_BLOCK}: no producer ids after {first - 1}")
         try:
             client.set(
                 paths.LATEST_PRODUCER_ID_BLOCK,

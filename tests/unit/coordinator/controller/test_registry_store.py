@@ -130,6 +130,30 @@ def test_an_id_that_is_taken_is_a_person_s_mistake(client, new_client):
         store.register_broker(new_client(), a_broker(1), WALL_MS)
 
 
+def test_a_registration_that_goes_while_we_look_is_not_in_the_way(new_client, monkeypatch):
+    """A broker that was killed and started again may meet the end of its former session."""
+    client, former = new_client(), new_client()
+    store.prepare_paths(client)
+    store.register_broker(former, a_broker(1), WALL_MS)
+    exists = client.exists
+
+    def exists_afterwards(path: str) -> Any:
+        end(former)
+        wait_until(lambda: exists(path) is None, "the former registration to go")
+        return exists(path)
+
+    monkeypatch.setattr(client, "exists", exists_afterwards)
+    assert store.register_broker(client, a_broker(1), WALL_MS) > 0
+    assert [broker.id for broker in store.live_brokers(client)] == [1]
+
+
+def test_a_cluster_id_that_is_none_is_a_person_s_mistake(client):
+    client.ensure_path("/cluster")
+    client.create(paths.CLUSTER_ID, b"abc")
+    with pytest.raises(UserError, match="/cluster/id in the registry"):
+        store.cluster_id(client)
+
+
 def test_registering_again_in_the_same_session_finds_the_registration(client):
     """The answer to the first try may have been lost."""
     epoch = store.register_broker(client, a_broker(1), WALL_MS)
@@ -401,6 +425,16 @@ def test_blocks_of_producer_ids_do_not_overlap(client, new_client):
         store.next_producer_ids(client, ONE),
     ]
     assert blocks == [range(0, 1000), range(1000, 2000), range(2000, 3000)]
+
+
+@pytest.mark.parametrize("last", [2**63 - 1, 2**63 - 1_000, 2**70, -5])
+def test_producer_ids_end_where_they_would_not_fit(client, last):
+    document = f'{{"version":1,"broker":1,"block_start":"0","block_end":"{last}"}}'.encode()
+    client.set(paths.LATEST_PRODUCER_ID_BLOCK, document)
+    with pytest.raises(ValueError, match="no producer ids after"):
+        store.next_producer_ids(client, ONE)
+    client.set(paths.LATEST_PRODUCER_ID_BLOCK, document.replace(b'"%d"' % last, b'"998"'))
+    assert store.next_producer_ids(client, ONE) == range(999, 1999)
 
 
 def test_a_transaction_that_fails_leaves_nothing(client):
