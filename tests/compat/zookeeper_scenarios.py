@@ -649,6 +649,7 @@ def malformed(stage: Stage) -> None:
         z.integer(16) + bytes(16),
         struct.pack(">iiqiq", 44, 0, 1 << 60, 1_000, 0) + z.buffer(bytes(16)),
         struct.pack(">iiqiq", 44, 7, 0, 1_000, 0) + z.buffer(bytes(16)),
+        struct.pack(">iiqiq", 49, 0, 0, 1_000, 0) + z.buffer(bytes(16)) + b"\0more",
     ):
         bare = stage.bare_client().open()
         bare.send_bytes(sent)

@@ -156,14 +156,15 @@ Request = (
 
 
 def decode_connect(record: bytes) -> ConnectRequest:
-    """The first record of a connection. Raises MalformedRecord."""
+    """The first record of a connection. Raises MalformedRecord.
+
+    What a later client may add behind it is ignored, as ZooKeeper does.
+    """
     reader = RecordReader(record)
     protocol_version, last_zxid_seen = reader.read_int(), reader.read_long()
     timeout_ms, session_id = reader.read_int(), reader.read_long()
     password = reader.read_buffer() or b""
     read_only = reader.read_bool() if reader.remaining_bytes else None
-    if reader.remaining_bytes:
-        raise MalformedRecord(f"{reader.remaining_bytes} bytes after the connect request")
     return ConnectRequest(
         protocol_version, last_zxid_seen, timeout_ms, session_id, password, read_only
     )
