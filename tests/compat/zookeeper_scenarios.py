@@ -51,8 +51,7 @@ def creating(stage: Stage) -> None:
     stage.do("ttl over", z.CREATE_TTL, z.create(f"{r}/t4", b"", z.TTL) + z.long(1 << 40))
     # With a TTL of -1 the next one would pass ZooKeeper's checks and end its process.
     stage.do("plain by createTTL", z.CREATE_TTL, z.create(f"{r}/t5", b"") + ttl)
-    if 0:
-        stage.do("flag 7", z.CREATE, z.create(f"{r}/f", b"", 7))
+    stage.do("flag 7", z.CREATE, z.create(f"{r}/f", b"", 7))
     stage.do("flag -1", z.CREATE, z.create(f"{r}/f", b"", -1))
     for name in ("c", "c1", "c2", "c3", "t", "t1", "t3", "t5", "f"):
         stage.do(f"stat {name}", z.EXISTS, z.watchable(f"{r}/{name}"))
