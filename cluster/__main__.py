@@ -5,6 +5,10 @@ import sys
 # A dependency declares test strategies wherever hypothesis is installed: 80 ms of every command.
 sys.modules.setdefault("hypothesis", None)  # type: ignore[arg-type]  # None: "not installed"
 
-from cluster.tools.main import main  # noqa: E402 - after the line above
+try:
+    from cluster.tools.main import main
 
-sys.exit(main())
+    status = main()
+except KeyboardInterrupt:  # while modules are imported, too
+    status = 130
+sys.exit(status)

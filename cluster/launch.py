@@ -23,7 +23,7 @@ from cluster.supervisor.daemon import run_in_background
 from cluster.supervisor.lock_file import hold_lock
 from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir, Ready
 from cluster.supervisor.ports import WantedPort, choose_ports
-from cluster.supervisor.state_file import remembered_brokers
+from cluster.supervisor.state_file import draft_of, remembered_brokers
 from cluster.supervisor.supervise import supervise
 
 DEFAULT_BROKERS: Final = 3
@@ -58,7 +58,10 @@ def start(options: StartOptions, began_ms: int, note: Callable[[str], None]) -> 
     """
     files = DataDir(options.data_dir)
     _claim(files)
-    lock = hold_lock(files.lock_file)
+    try:
+        lock = hold_lock(files.lock_file)
+    except OSError as problem:
+        raise UserError(f"cannot use {files.path}: {problem.strerror}") from None
     if lock is None:
         raise UserError(f"another start or stop is at work in {files.path}: try again in a moment")
     plan = make_plan(options, note)
@@ -110,7 +113,8 @@ def _claim(files: DataDir) -> None:
     """Make the directory ours, unless it holds something else."""
     try:
         files.path.mkdir(parents=True, exist_ok=True)
-        ours = {files.run.name, files.logs.name, files.state_file.name, "rollup"}
+        draft = draft_of(files.state_file).name  # of a first start that was killed
+        ours = {files.run.name, files.logs.name, files.state_file.name, draft, "rollup"}
         present = {entry.name for entry in files.path.iterdir()}
         if files.state_file.name not in present and not present <= ours:
             raise UserError(

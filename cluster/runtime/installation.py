@@ -1,6 +1,7 @@
 """Where this installation lies: a checkout with its launcher, or an installed package."""
 
 import os
+import shlex
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +16,7 @@ def launcher(data_dir: Path | None = None) -> str:
     command = shown(_ROOT / "bin" / "cluster") if _IS_CHECKOUT else "milena"
     if data_dir is None or data_dir == default_data_dir():
         return command
-    return f"{command} --data-dir {shown(data_dir)}"
+    return f"{command} --data-dir {shlex.quote(shown(data_dir))}"
 
 
 def default_data_dir() -> Path:

@@ -38,7 +38,7 @@ class Commands:
         return self._supervisor.describe()
 
     def _stop(self, _request: Request) -> Request:
-        self._loop.defer(self._supervisor.stop)
+        self._loop.defer(self._supervisor.stop_in_order)
         return self._supervisor.describe()
 
     def _kill(self, request: Request) -> Request:
@@ -58,6 +58,8 @@ class Commands:
 
     def _restart(self, request: Request) -> Request:
         member = self._member(request["id"])
+        if self._supervisor.phase != "up":
+            raise UserError(f"the cluster is {self._supervisor.phase}: nothing is restarted now")
         pid = member.pid
         self._supervisor.perform(
             member, member.child.on_restart_ordered(self._clock.monotonic_ms())

@@ -3,36 +3,48 @@
 The only module of the supervisor that prints.
 """
 
-import sys
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from cluster.runtime.installation import launcher, shown
+from cluster.runtime.loop import EventLoop
+from cluster.supervisor.console_stream import ConsoleStream
 from cluster.supervisor.plan import DataDir
 
 _LAST_LOG_LINES: Final = 8
 
 
 class Console:
-    """Prints until it is muted; a terminal that went away mutes it too."""
+    """Prints without ever waiting: a terminal that is paused, or gone, must not stop a cluster."""
 
-    def __init__(self) -> None:
-        self._muted = False
+    def __init__(self, loop: EventLoop) -> None:
+        self._stdout = ConsoleStream(1, loop)
+        self._stderr = ConsoleStream(2, loop)
 
     def mute(self) -> None:
         """Say nothing more: the terminal belongs to somebody else now."""
-        self._muted = True
+        self._stdout.close()
+        self._stderr.close()
+
+    def finish(self) -> None:
+        """Wait until everything was taken, as every program does at its end."""
+        self._stdout.finish()
+        self._stderr.finish()
+
+    def close_inherited(self) -> None:
+        """In a forked child: let go of the terminal."""
+        self._stdout.close_inherited()
+        self._stderr.close_inherited()
+
+    def when_all_is_said(self, callback: Callable[[], None]) -> None:
+        """Call once everything said so far was taken: perhaps at once."""
+        self._stdout.when_drained(callback)
 
     def say(self, text: str = "") -> None:
-        """One line, or several, on stdout at once."""
-        if self._muted:
-            return
-        try:
-            print(text, flush=True)
-        except OSError:
-            self._muted = True
+        """One line, or several, on stdout."""
+        self._stdout.write(text + "\n")
 
     def phase(self, what: str, outcome: str, elapsed_ms: int) -> None:
         """One step of starting that is done."""
@@ -40,8 +52,7 @@ class Console:
 
     def complain(self, text: str) -> None:
         """One line on stderr."""
-        if not self._muted:
-            print(text, file=sys.stderr, flush=True)
+        self._stderr.write(text + "\n")
 
 
 def table(state: Mapping[str, Any]) -> str:

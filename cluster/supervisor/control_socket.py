@@ -87,7 +87,7 @@ class ControlSocket:
             return {"ok": True, **self._answer(json.loads(line))}
         except UserError as problem:
             return {"ok": False, "error": str(problem)}
-        except (ValueError, KeyError, TypeError) as problem:
+        except (ValueError, KeyError, TypeError, RecursionError) as problem:
             return {"ok": False, "error": f"cannot understand the request: {problem!r}"}
 
     def _drop(self, connection: socket.socket) -> None:

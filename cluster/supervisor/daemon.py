@@ -1,18 +1,29 @@
 """Runs something in the background and waits until it is up: `start --detach`."""
 
 import os
+import signal
+import struct
 import sys
+import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Final
+
+from cluster.model.errors import UserError
 
 OnUp = Callable[[], None]
+
+_PID: Final = struct.Struct("=q")
+_INTERRUPTED: Final = 130
 
 
 def run_in_background(run: Callable[[OnUp], int], output: Path) -> int:
     """Fork `run` away from the terminal; return once it has called its argument, or has ended.
 
     Until then it writes to this terminal, afterwards to `output`. Returns 0 when it is up, else
-    its exit status. Twice forked, so it is nobody's child and no terminal's foreground.
+    its exit status. Twice forked, so it is nobody's child and no terminal's foreground; so Ctrl-C
+    while it starts is passed on to it as SIGTERM.
     """
     reader, writer = os.pipe()
     sys.stdout.flush()
@@ -25,27 +36,62 @@ def run_in_background(run: Callable[[OnUp], int], output: Path) -> int:
             os._exit(0)
         _run_and_exit(run, writer, output)
     os.close(writer)
-    os.waitpid(pid, 0)
-    with os.fdopen(reader, "rb") as pipe:
-        answer = pipe.read(1)
-    return answer[0] if answer else 1
+    try:
+        return _outcome(reader)
+    finally:
+        os.close(reader)
+        os.waitpid(pid, 0)
+
+
+def _outcome(reader: int) -> int:
+    """Its exit status, 0 once it is up; it first tells its pid."""
+    told = b""
+    is_interrupted = False
+    while len(told) <= _PID.size:
+        try:
+            part = os.read(reader, _PID.size + 1)
+        except KeyboardInterrupt:
+            is_interrupted = True
+            if len(told) >= _PID.size:
+                _tell_to_stop(told)
+            continue
+        if not part:
+            break
+        if is_interrupted and len(told) < _PID.size:
+            _tell_to_stop(part)
+        told += part
+    if is_interrupted:
+        return _INTERRUPTED
+    return told[_PID.size] if len(told) > _PID.size else 1
+
+
+def _tell_to_stop(told: bytes) -> None:
+    (pid,) = _PID.unpack_from(told)
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGTERM)
 
 
 def _run_and_exit(run: Callable[[OnUp], int], writer: int, output: Path) -> None:
     def on_up() -> None:
         sys.stdout.flush()
         _redirect(output)
-        os.write(writer, b"\0")
+        with suppress(BrokenPipeError):  # nobody waits any more
+            os.write(writer, b"\0")
         os.close(writer)
 
     status = 1
     try:
+        os.write(writer, _PID.pack(os.getpid()))
         status = run(on_up)
-        os.write(writer, bytes([status]))
-    except OSError:
-        pass  # it was up before, and the pipe is closed
+    except UserError as problem:
+        sys.stderr.write(f"error: {problem}\n")
+    except BaseException:  # noqa: BLE001 - our bug: this process ends, and must say why
+        traceback.print_exc()
     finally:
-        sys.stdout.flush()
+        with suppress(OSError):  # it was up before, and the pipe is closed
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os.write(writer, bytes([status]))
         os._exit(status)
 
 

@@ -6,6 +6,7 @@ directory. Plain ZooKeeper protocol, so it works on a real ensemble too.
 
 import json
 import logging
+import struct
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,7 @@ from cluster.coordinator.registry.session_close import close_session
 log = logging.getLogger(__name__)
 
 _TIMEOUT_MS: Final = 1_000
+_DEFAULT_PORT: Final = 2181
 
 
 def close_dead_session(session_file: Path, registry_address: str) -> bool:
@@ -35,16 +37,27 @@ def close_dead_session(session_file: Path, registry_address: str) -> bool:
         except OSError as problem:
             log.warning("the registry at %s:%d does not answer: %s", host, port, problem)
             continue
-        session_file.unlink(missing_ok=True)
+        except (struct.error, OverflowError, ValueError) as problem:
+            log.warning(
+                "cannot close what %s names at %s:%d: %s", session_file, host, port, problem
+            )
+            continue
+        try:
+            session_file.unlink(missing_ok=True)
+        except OSError as problem:
+            log.warning("cannot remove %s: %s", session_file, problem.strerror)
         log.info("session 0x%x %s", session_id, "closed" if known else "had ended before")
         return known
     return False
 
 
 def registry_hosts(address: str) -> list[tuple[str, int]]:
-    """Host and port of each server in `host[:port][,host[:port]...][/chroot]`."""
+    """Host and port of each readable server in `host[:port][,host[:port]...][/chroot]`."""
     servers = []
     for server in address.partition("/")[0].split(","):
         host, _, port = server.rpartition(":")
-        servers.append((host or port, int(port) if host else 2181))
+        if not host:
+            servers.append((port, _DEFAULT_PORT))
+        elif port.isdecimal():
+            servers.append((host, int(port)))
     return servers

@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -25,6 +26,9 @@ _RESET_SIGNALS: Final = (
     signal.SIGHUP,
     signal.SIGCHLD,
 )
+_FAILURE_MAX_CHARACTERS: Final = 1_000
+_REPORTS_MAX_BYTES: Final = 65_536
+"""More than a child ever says: the pipe holds no more, and a reason is cut."""
 
 
 class Forked(NamedTuple):
@@ -45,14 +49,22 @@ def fork_child(spec: ChildSpec, log_file: Path, close_inherited: Callable[[], No
     """Fork; in the child, run `spec.run` and never return. `close_inherited` runs in the child.
 
     Signals wait until the child has handlers of its own: through those it inherits, what is sent to
-    it would arrive in its parent's signal pipe and stop the cluster.
+    it would arrive in its parent's signal pipe and stop the cluster. Raises OSError where there is
+    no room for one more process or descriptor.
     """
-    reader, writer = os.pipe()
     parent_pid = os.getpid()
-    sys.stdout.flush()
-    sys.stderr.flush()
+    with suppress(OSError):  # nobody may be reading
+        sys.stdout.flush()
+        sys.stderr.flush()
+    reader, writer = os.pipe()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _RESET_SIGNALS)
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.close(reader)
+        os.close(writer)
+        raise
     if pid:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         os.close(writer)
@@ -62,7 +74,11 @@ def fork_child(spec: ChildSpec, log_file: Path, close_inherited: Callable[[], No
     try:
         os.close(reader)
         close_inherited()
-        _become_child(log_file, parent_pid)
+        try:
+            _become_child(log_file, parent_pid)
+        except OSError as problem:
+            _report(writer, {"failed": f"cannot write {log_file}: {problem.strerror}"})
+            raise
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         status = _run(spec, writer)
     finally:
@@ -79,7 +95,7 @@ def wait_for(pid: int) -> str | None:
     if not reaped:
         return None
     if os.WIFSIGNALED(status):
-        return f"was killed by {signal.Signals(os.WTERMSIG(status)).name}"
+        return f"was killed by {_signal_name(os.WTERMSIG(status))}"
     code = os.waitstatus_to_exitcode(status)
     return f"ended with exit status {code}"
 
@@ -92,13 +108,33 @@ def send_signal(pid: int, number: int) -> None:
         log.debug("pid %d is gone before signal %d", pid, number)
 
 
-def read_report(report_fd: int) -> ChildReport | None:
-    """What the child wrote; None for a pipe that it closed without a word."""
-    text = os.read(report_fd, 65_536)
-    if not text:
-        return None
-    message = json.loads(text)
-    return ChildReport(message.get("ready"), message.get("failed"))
+def read_reports(report_fd: int) -> list[ChildReport] | None:
+    """What the child has written since the last call; None for a pipe that it has closed."""
+    try:
+        text = os.read(report_fd, _REPORTS_MAX_BYTES)
+    except BlockingIOError:
+        return []
+    return parse_reports(text) if text else None
+
+
+def parse_reports(text: bytes) -> list[ChildReport]:
+    """One report per line. What is none is logged and left out: a child may go wild."""
+    reports = []
+    for line in text.splitlines():
+        try:
+            message = json.loads(line)
+            reports.append(ChildReport(message.get("ready"), message.get("failed")))
+        except (ValueError, AttributeError, RecursionError):
+            log.warning("a child's report is none: %r", line[:100])
+    return reports
+
+
+def _signal_name(number: int) -> str:
+    """`SIGKILL`; real-time signals but the first and the last have no name."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def _become_child(log_file: Path, parent_pid: int) -> None:
@@ -126,22 +162,23 @@ def _die_with_parent(parent_pid: int) -> None:
             os._exit(1)
 
 
+def _report(report_fd: int, message: dict[str, Any]) -> None:
+    os.write(report_fd, json.dumps(message).encode() + b"\n")
+
+
 def _run(spec: ChildSpec, report_fd: int) -> int:
     """Run the child. Returns its exit status."""
-
-    def report(message: dict[str, Any]) -> None:
-        os.write(report_fd, json.dumps(message).encode())
-
     log.info("%s starts, pid %d", spec.label, os.getpid())
     try:
-        spec.run(lambda facts: report({"ready": facts}))
+        spec.run(lambda facts: _report(report_fd, {"ready": facts}))
     except (UserError, StorageFailed) as problem:
         log.error("%s", problem)  # noqa: TRY400 - a person's mistake, not a bug of ours
-        report({"failed": str(problem)})
+        _report(report_fd, {"failed": str(problem)[:_FAILURE_MAX_CHARACTERS]})
         return 1
     except (Exception, InvariantViolated) as problem:
         log.exception("%s ends", spec.label)
-        report({"failed": f"{type(problem).__name__}: {problem}"})
+        failure = f"{type(problem).__name__}: {problem}"
+        _report(report_fd, {"failed": failure[:_FAILURE_MAX_CHARACTERS]})
         return 1
     log.info("%s stopped", spec.label)
     return 0

@@ -4,6 +4,7 @@ Never trusted about what is alive: only the supervisor's socket is.
 """
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -13,10 +14,20 @@ _FORMAT: Final = "milena-cluster-1"
 
 
 def write_state(path: Path, state: dict[str, Any]) -> None:
-    """Replace the file as a whole."""
-    draft = path.with_name(path.name + ".new")
-    draft.write_text(json.dumps({"format": _FORMAT, **state}, indent=2) + "\n")
-    draft.replace(path)
+    """Replace the file as a whole. Raises OSError."""
+    draft = draft_of(path)
+    try:
+        draft.write_text(json.dumps({"format": _FORMAT, **state}, indent=2) + "\n")
+        draft.replace(path)
+    except OSError:
+        with suppress(OSError):
+            draft.unlink()
+        raise
+
+
+def draft_of(path: Path) -> Path:
+    """What a writer that is killed leaves beside the file."""
+    return path.with_name(path.name + ".new")
 
 
 def read_state(path: Path) -> dict[str, Any] | None:
@@ -35,4 +46,9 @@ def read_state(path: Path) -> dict[str, Any] | None:
 def remembered_brokers(path: Path) -> int | None:
     """How many brokers the directory was last started with; None if it never was."""
     state = read_state(path)
-    return None if state is None else len(state["brokers"])
+    if state is None:
+        return None
+    brokers = state.get("brokers")
+    if not isinstance(brokers, list) or not brokers:
+        raise UserError(f"{path} does not say how many brokers there are: remove it, or restore it")
+    return len(brokers)

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable
 from typing import Final
 
+from cluster.model.errors import UserError
 from cluster.runtime import logs
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.loop import EventLoop
@@ -34,13 +35,13 @@ def supervise(
     """Run the cluster in this process until it has stopped. Returns the exit status.
 
     `lock` is the held lock of the data directory. With `on_up` this process is in the background:
-    nothing more is printed once it was called.
+    nothing more is printed once it was called. Raises UserError.
     """
     files = DataDir(plan.data_dir)
-    logs.configure(files.log("supervisor"))
-    console = Console()
+    _begin_log(files)
     clock = SystemClock()
     loop = EventLoop(clock)
+    console = Console(loop)
 
     def now_up() -> None:
         if on_up is not None:
@@ -54,18 +55,24 @@ def supervise(
     def close_inherited() -> None:
         control.close_inherited()
         signals.close_inherited()
+        console.close_inherited()
         loop.close()
         os.close(lock)
 
     outside = Outside(look or _look, close_session, now_up, close_inherited)
     supervisor = Supervisor(plan, loop, clock, console, outside, policy)
-    control = ControlSocket(files.control_socket, loop, Commands(supervisor, loop, clock).answer)
+    answer = Commands(supervisor, loop, clock).answer
+    try:
+        control = ControlSocket(files.control_socket, loop, answer)
+    except OSError as problem:
+        raise UserError(f"cannot use {files.control_socket}: {problem.strerror}") from None
     signals = SignalPipe(
         loop,
         {
             signal.SIGINT: supervisor.stop,
             signal.SIGTERM: supervisor.stop,
-            signal.SIGHUP: supervisor.stop,
+            # A terminal that closes sends this twice: itself, and through its shell.
+            signal.SIGHUP: supervisor.stop_in_order,
             signal.SIGCHLD: supervisor.reap,
         },
     )
@@ -74,8 +81,18 @@ def supervise(
     finally:
         signals.close()
         control.close()
+        os.close(lock)  # what is left to say may wait for its reader, but nobody for that
+        console.finish()
         loop.close()
-        os.close(lock)
+
+
+def _begin_log(files: DataDir) -> None:
+    log_file = files.log("supervisor")
+    logs.set_aside(log_file)
+    try:
+        logs.configure(log_file)
+    except OSError as problem:
+        raise UserError(f"cannot write {log_file}: {problem.strerror}") from None
 
 
 def _look(spec: ChildSpec) -> View | None:

@@ -11,14 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cluster.model.errors import UserError
 from cluster.runtime.clock import Clock
 from cluster.runtime.installation import shown
+from cluster.runtime.logs import set_aside
 from cluster.runtime.loop import READABLE, EventLoop
 from cluster.supervisor import child as life
 from cluster.supervisor.console import Console, how_to_go_on, last_lines
 from cluster.supervisor.member import Member
 from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir
-from cluster.supervisor.processes import fork_child, read_report, send_signal, wait_for
+from cluster.supervisor.processes import fork_child, read_reports, send_signal, wait_for
 from cluster.supervisor.readiness import View, agreed_view
 from cluster.supervisor.state_file import write_state
 
@@ -76,11 +78,12 @@ class Supervisor:
     def run(self, began_ms: int, *, foreground: bool) -> int:
         """Start everything and stay until it has stopped. Returns the exit status.
 
-        `began_ms`: when the person pressed return, on the monotonic clock.
+        `began_ms`: when the person pressed return, on the monotonic clock. Raises UserError.
         """
         self._began_ms = self._phase_began_ms = began_ms
         self._foreground = foreground
         self._console.say(f"Starting {self._size()} in {shown(self._plan.data_dir)}")
+        self._mark_directory()
         gc.freeze()  # children share these pages for as long as nobody writes to them
         if self._registry is None:
             self._start_brokers()
@@ -90,12 +93,23 @@ class Supervisor:
         self._write_state()
         return self._exit_status
 
+    @property
+    def phase(self) -> str:
+        """`starting`, `up`, `stopping` or `stopped`."""
+        return self._phase
+
     def stop(self) -> None:
         """Stop all in order; asked again, kill all."""
         if self._phase == "stopping":
             self._console.say("Killing what is still there.")
             for member in self._alive():
                 self._signal(member, signal.SIGKILL)
+            return
+        self.stop_in_order()
+
+    def stop_in_order(self) -> None:
+        """Stop all in order; asked again, it is being done."""
+        if self._phase in ("stopping", "stopped"):
             return
         self._phase = "stopping"
         self._stop_began_ms = self._phase_began_ms = self._clock.monotonic_ms()
@@ -184,7 +198,7 @@ class Supervisor:
         self._console.say(how_to_go_on(self.describe(), foreground=self._foreground))
         elapsed_s = (self._clock.monotonic_ms() - self._began_ms) / 1000
         self._console.say(f"Cluster ready in {elapsed_s:.1f} s")
-        self._outside.on_up()
+        self._console.when_all_is_said(self._outside.on_up)
 
     def _give_up(self, why: str, culprit: Member | None = None) -> None:
         self._exit_status = 1
@@ -233,8 +247,14 @@ class Supervisor:
         self._outside.close_session(member.spec)  # one that could not be closed at the death
         member.failure = None
         log_file = self._files.log(member.spec.name)
-        member.log_begin_bytes = log_file.stat().st_size if log_file.exists() else 0
-        forked = fork_child(member.spec, log_file, self._outside.close_inherited)
+        set_aside(log_file)
+        try:
+            member.log_begin_bytes = log_file.stat().st_size if log_file.exists() else 0
+            forked = fork_child(member.spec, log_file, self._outside.close_inherited)
+        except OSError as problem:
+            how = f"could not be forked: {problem.strerror}"
+            self._loop.defer(lambda: self._on_exited(member, how))
+            return
         member.pid, member.report_fd = forked
         self._loop.watch(forked.report_fd, READABLE, lambda _events: self._on_report(member))
 
@@ -248,17 +268,23 @@ class Supervisor:
     def _on_report(self, member: Member) -> None:
         if member.report_fd is None:
             return
-        report = read_report(member.report_fd)
-        if report is None:
+        reports = read_reports(member.report_fd)
+        if reports is None:
+            self._close_reports(member)
+            return
+        for report in reports:
+            if report.failure is not None:
+                member.failure = report.failure
+            elif report.facts is not None:
+                self.perform(member, member.child.on_ready(self._clock.monotonic_ms()))
+                if self._phase == "starting":
+                    self._on_started(member)
+
+    def _close_reports(self, member: Member) -> None:
+        if member.report_fd is not None:
             self._loop.unwatch(member.report_fd)
             os.close(member.report_fd)
             member.report_fd = None
-        elif report.failure is not None:
-            member.failure = report.failure
-        else:
-            self.perform(member, member.child.on_ready(self._clock.monotonic_ms()))
-            if self._phase == "starting":
-                self._on_started(member)
 
     def reap(self) -> None:
         """Some child may have ended (SIGCHLD)."""
@@ -268,8 +294,8 @@ class Supervisor:
                 self._on_exited(member, how)
 
     def _on_exited(self, member: Member, how: str) -> None:
-        while member.report_fd is not None:
-            self._on_report(member)  # its last words
+        self._on_report(member)  # its last words
+        self._close_reports(member)
         log.info("%s, pid %s, %s", member.spec.name, member.pid, how)
         member.pid = None
         effects = member.child.on_exited(how, self._clock.monotonic_ms())
@@ -303,8 +329,19 @@ class Supervisor:
         count = len(self._brokers)
         return f"{count} broker{'s' if count != 1 else ''}"
 
+    def _mark_directory(self) -> None:
+        """The first state also says whose directory this is: without it, nothing starts."""
+        try:
+            write_state(self._files.state_file, self.describe())
+        except OSError as problem:
+            path = shown(self._plan.data_dir)
+            raise UserError(f"cannot write to {path}: {problem.strerror}") from None
+
     def _write_state(self) -> None:
-        write_state(self._files.state_file, self.describe())
+        try:
+            write_state(self._files.state_file, self.describe())
+        except OSError as problem:  # a full disk must not end the cluster; nobody trusts the file
+            log.warning("cannot write %s: %s", self._files.state_file, problem.strerror)
 
 
 def _seen(view: View | None) -> str:

@@ -93,14 +93,16 @@ def _what_next(
 
 
 def _id(text: str) -> int | str:
+    if text != "registry" and not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"must be a broker's number or `registry`, not {text}")
     return text if text == "registry" else int(text)
 
 
 def _signal(text: str) -> signal.Signals:
-    if text.isdigit():
-        return signal.Signals(int(text))
     name = text.upper()
     try:
+        if text.isdecimal():
+            return signal.Signals(int(text))
         return signal.Signals[name if name.startswith("SIG") else f"SIG{name}"]
-    except KeyError:
+    except (KeyError, ValueError):
         raise argparse.ArgumentTypeError(f"there is no signal {text}") from None

@@ -5,17 +5,26 @@ To add a command: one row in `commands`, one module with `add_parser(subparsers)
 """
 
 import argparse
+import errno
 import importlib
+import io
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
 
 from cluster.model.errors import StorageFailed, UserError
 from cluster.tools.arguments import UsageError, add_data_dir, example
 from cluster.tools.commands import COMMANDS, Command
 
+_OUTPUT_LOST: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Where stdout goes is full, or a terminal that went away."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit status."""
+    _have_streams()
     argv = list(sys.argv[1:] if arguments is None else arguments)
     chosen = _chosen(argv)
     try:
@@ -31,9 +40,52 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has enough
+        _give_up_output()  # whoever read our output has enough
         return 1
+    except OSError as problem:
+        if problem.errno not in _OUTPUT_LOST:
+            raise
+        return _output_lost(problem)
+    return _flushed(status)
+
+
+def _have_streams() -> None:
+    """A stream that was closed before us becomes /dev/null; one that cannot say a letter spells it.
+
+    Else the next descriptor opened would get the number of stdout, and what is printed.
+    """
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        with suppress(OSError):
+            os.fstat(number)
+            continue
+        os.open(os.devnull, os.O_RDWR)  # gets the lowest free number: this one
+        setattr(sys, name, os.fdopen(number, "r" if number == 0 else "w"))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _flushed(status: int) -> int:
+    """The exit status, once what was printed is written: the interpreter's own flush tells less."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _give_up_output()
+        return 1
+    except OSError as problem:
+        return _output_lost(problem)
     return status
+
+
+def _output_lost(problem: OSError) -> int:
+    _give_up_output()
+    return _complain(f"cannot write the output: {problem.strerror}", 1)
+
+
+def _give_up_output() -> None:
+    """What is still buffered goes nowhere, so that nothing complains of it at the end."""
+    null_fd = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null_fd, 1)
+    os.close(null_fd)
 
 
 def _chosen(argv: Sequence[str]) -> Command | None:

@@ -124,7 +124,10 @@ def _within(windows: "pa.Table", last: timedelta | None) -> "pa.Table":
     import pyarrow.compute as pc
 
     starts = windows["window_start"]
-    first = starts[-1].as_py() - last
+    try:
+        first = starts[-1].as_py() - last
+    except OverflowError:  # before the year 1: everything
+        return windows
     return windows.filter(pc.greater(starts, pa.scalar(first, starts.type)))
 
 
@@ -197,6 +200,9 @@ def _aligned(cells: "list[str] | tuple[str, ...]", kinds: list[str], widths: lis
 
 def _duration(text: str) -> timedelta:
     units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-    if not text[:-1].isdigit() or text[-1:] not in units or not int(text[:-1]):
+    if not text[:-1].isdecimal() or text[-1:] not in units or not int(text[:-1]):
         raise argparse.ArgumentTypeError(f"must be like 90s, 30m, 6h or 2d, not {text}")
-    return timedelta(**{units[text[-1]]: int(text[:-1])})
+    try:
+        return timedelta(**{units[text[-1]]: int(text[:-1])})
+    except OverflowError:  # millions of years
+        raise argparse.ArgumentTypeError(f"must be less than 999999999d, not {text}") from None

@@ -11,6 +11,7 @@ from cluster.runtime.installation import shown
 from cluster.supervisor.console import how_to_go_on
 from cluster.supervisor.control_socket import NotRunning
 from cluster.tools.arguments import add_command, data_dir, running_state
+from cluster.tools.options import at_least_one, integer
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -27,7 +28,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
     parser.add_argument(
         "--brokers",
-        type=_at_least_one,
+        type=at_least_one,
         metavar="N",
         help="how many (default: as many as last time, else 3)",
     )
@@ -101,15 +102,8 @@ def run(args: argparse.Namespace) -> int:
     return launch.start(options, began_ms, note=lambda text: print(text, file=sys.stderr))
 
 
-def _at_least_one(text: str) -> int:
-    count = int(text)
-    if count < 1:
-        raise argparse.ArgumentTypeError("must be 1 or more")
-    return count
-
-
 def _port(text: str) -> int:
-    port = int(text)
+    port = integer(text)
     if not 0 <= port <= 65_535:
         raise argparse.ArgumentTypeError("must be from 0 to 65535")
     return port

@@ -1,6 +1,7 @@
 """`stop`: all processes, brokers first; `--purge` also removes the data."""
 
 import argparse
+import os
 import shutil
 import time
 from typing import TYPE_CHECKING, Final
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
 from cluster.supervisor.control_socket import NotRunning, ask_supervisor
-from cluster.supervisor.lock_file import is_locked
+from cluster.supervisor.lock_file import hold_lock, is_locked
 from cluster.supervisor.plan import DataDir
 from cluster.supervisor.state_file import read_state
 from cluster.tools.arguments import add_command, data_dir
@@ -60,7 +61,17 @@ def _purge(files: DataDir) -> None:
     """Only a directory that `start` marked is removed."""
     if read_state(files.state_file) is None:
         raise UserError(f"there is no cluster in {shown(files.path)}: nothing was removed")
-    if is_locked(files.lock_file):
-        raise UserError(f"a cluster is starting in {shown(files.path)}: nothing was removed")
-    shutil.rmtree(files.path)
+    try:
+        files.run.mkdir(mode=0o700, exist_ok=True)
+        lock = hold_lock(files.lock_file)  # so that no start begins in what is being removed
+        if lock is None:
+            raise UserError(f"a cluster is starting in {shown(files.path)}: nothing was removed")
+        shutil.rmtree(files.path.resolve())
+        if files.path.is_symlink():
+            files.path.unlink()
+        os.close(lock)
+    except OSError as problem:
+        raise UserError(
+            f"cannot remove all of {shown(files.path)}: {problem.filename}: {problem.strerror}"
+        ) from None
     print(f"Removed {shown(files.path)}.")

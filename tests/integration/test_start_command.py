@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from cluster.supervisor.lock_file import is_locked
+from tests.support.waiting import wait_until
+
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 60.0
 
@@ -102,3 +105,94 @@ def test_a_broker_that_cannot_start_is_named_and_nothing_stays_behind(cluster):
     assert started.returncode == 1
     assert started.stderr.startswith("Cannot start: broker 0: ")
     assert cluster("status").returncode == 1
+
+
+def test_ctrl_c_while_it_starts_in_the_background_stops_it(cluster):
+    starting = subprocess.Popen(
+        [
+            *("env", "--default-signal=INT", sys.executable, "-P", "-m", "cluster"),
+            *("start", "--detach", "--port", "0", "--registry-port", "0"),
+        ],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "MILENA_DATA_DIR": str(cluster.data_dir)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    lock_file = cluster.data_dir / "run" / "supervisor.lock"
+    registry_log = cluster.data_dir / "logs" / "registry.log"
+    wait_until(registry_log.exists, "the first child")
+    starting.send_signal(signal.SIGINT)
+    output, _ = starting.communicate(timeout=DEADLINE_S)
+    assert starting.returncode == 130, output
+    assert "Traceback" not in output
+    wait_until(lambda: not is_locked(lock_file), "the supervisor's end")
+
+
+@pytest.mark.parametrize("detach", [[], ["--detach"]])
+def test_a_file_in_the_way_is_one_line(cluster, detach):
+    socket_file = cluster.data_dir / "run" / "supervisor.sock"
+    socket_file.mkdir(parents=True)
+    started = cluster("start", *detach, "--port", "0", "--registry-port", "0")
+    assert started.returncode == 1
+    assert started.stderr == f"error: cannot use {socket_file}: Is a directory\n"
+
+
+def test_a_broker_that_cannot_write_its_log_says_so(cluster):
+    (cluster.data_dir / "run").mkdir(parents=True)
+    log_file = cluster.data_dir / "logs" / "broker-0.log"
+    log_file.mkdir(parents=True)
+    started = cluster.start("--brokers", "1")
+    assert started.returncode == 1
+    assert f"Cannot start: broker 0: cannot write {log_file}: Is a directory" in started.stderr
+
+
+def test_a_first_start_that_was_killed_while_it_marked_the_directory_is_no_obstacle(cluster):
+    (cluster.data_dir / "run").mkdir(parents=True)
+    (cluster.data_dir / "cluster.json.new").write_text("{")
+    assert cluster.start("--brokers", "1").returncode == 0
+
+
+def test_a_state_file_without_brokers_is_one_line(cluster):
+    cluster.data_dir.mkdir()
+    (cluster.data_dir / "cluster.json").write_text('{"format": "milena-cluster-1"}')
+    started = cluster.start()
+    assert started.returncode == 1
+    assert started.stderr.count("\n") == 1
+    assert "does not say how many brokers" in started.stderr
+
+
+def test_purging_a_link_removes_what_it_leads_to(cluster, tmp_path):
+    target = tmp_path / "elsewhere"
+    target.mkdir()
+    cluster.data_dir.symlink_to(target)
+    assert cluster.start("--brokers", "1").returncode == 0
+    purged = cluster("stop", "--purge")
+    assert purged.returncode == 0, purged.stderr
+    assert not target.exists()
+    assert not cluster.data_dir.is_symlink()
+
+
+def test_a_closed_or_full_output_is_no_traceback(cluster):
+    launcher = f"exec {sys.executable} -P -m cluster"
+    environment = {
+        **os.environ,
+        "PYTHONPATH": str(ROOT),
+        "MILENA_DATA_DIR": str(cluster.data_dir),
+    }
+
+    def run(command: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["sh", "-c", f"{launcher} {command}"],
+            env=environment,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=DEADLINE_S,
+        )
+
+    started = run("start --detach --brokers 1 --port 0 --registry-port 0 >&-")
+    assert (started.returncode, started.stderr) == (0, "")
+    full = run("status --json >/dev/full")
+    assert full.returncode == 1
+    assert full.stderr == "error: cannot write the output: No space left on device\n"
+    closed = run("status >&- 2>&-")
+    assert closed.returncode == 0

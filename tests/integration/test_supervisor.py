@@ -2,9 +2,12 @@
 
 import json
 import os
+import pty
+import resource
 import signal
 import subprocess
 import sys
+import termios
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -29,11 +32,11 @@ class DummyCluster:
         self.files.path.mkdir()
         self.process: subprocess.Popen[str] | None = None
 
-    def start(self) -> None:
+    def start(self, output: int = subprocess.PIPE) -> None:
         self.process = subprocess.Popen(
             [sys.executable, ROOT / "tests/support/dummy_cluster.py", self.files.path, "2"],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=subprocess.STDOUT,
             text=True,
         )
@@ -132,6 +135,20 @@ def test_a_second_interrupt_kills_who_does_not_stop(cluster):
     assert "Killing" in cluster.output()
 
 
+def test_a_closing_terminal_or_a_second_stop_does_not_kill(cluster):
+    (cluster.files.path / "stubborn").write_text("0")
+    cluster.start_and_wait()
+    cluster.send(signal.SIGHUP)
+    until(lambda: ("broker-0", "told to stop") in cluster.events())
+    cluster.send(signal.SIGHUP)
+    for _ in range(3):
+        assert cluster.ask("stop")["brokers"][0]["state"] == "stopping"
+    with pytest.raises(UserError, match="the cluster is stopping: nothing is restarted now"):
+        cluster.ask("restart", id=1)
+    cluster.send(signal.SIGINT)
+    assert cluster.output().count("Killing") == 1
+
+
 def test_a_dead_broker_is_started_again_after_a_pause(cluster):
     cluster.start_and_wait()
     pid = cluster.broker(1)["pid"]
@@ -140,6 +157,62 @@ def test_a_dead_broker_is_started_again_after_a_pause(cluster):
     until(lambda: cluster.broker(1)["state"] == "running")
     assert cluster.broker(1)["pid"] != pid
     assert cluster.broker(1)["restarts"] == 1
+
+
+def test_a_death_by_a_signal_without_a_name_is_survived(cluster):
+    cluster.start_and_wait()
+    os.kill(cluster.broker(1)["pid"], signal.SIGRTMIN + 6)
+    until(lambda: cluster.broker(1)["restarts"] == 1)
+    until(lambda: cluster.broker(1)["state"] == "running")
+
+
+def test_a_dead_broker_is_started_again_while_the_terminal_is_paused(cluster):
+    terminal, output = pty.openpty()
+    cluster.start(output)
+    until(lambda: cluster.state()["state"] == "up")
+    termios.tcflow(output, termios.TCOOFF)  # Ctrl-S
+    for restarts in (1, 2):
+        os.kill(cluster.broker(1)["pid"], signal.SIGKILL)
+        until(lambda count=restarts: cluster.broker(1)["restarts"] == count)
+        until(lambda: cluster.broker(1)["state"] == "running")
+    termios.tcflow(output, termios.TCOON)
+    os.close(output)
+    said = bytearray()
+
+    def is_said() -> bool:
+        said.extend(os.read(terminal, 65_536))
+        return said.count(b"Broker 1 is running again") == 2
+
+    until(is_said)
+    cluster.send(signal.SIGKILL)
+    cluster.process.wait(DEADLINE_S)
+    os.close(terminal)
+
+
+def test_a_state_that_cannot_be_written_does_not_end_the_cluster(cluster):
+    cluster.start_and_wait()
+    draft = cluster.files.state_file.with_name("cluster.json.new")
+    draft.mkdir()
+    os.kill(cluster.broker(1)["pid"], signal.SIGKILL)
+    until(lambda: cluster.broker(1)["restarts"] == 1)
+    until(lambda: cluster.broker(1)["state"] == "running")
+    draft.rmdir()
+    cluster.send(signal.SIGINT)
+    assert "Cluster stopped in " in cluster.output()
+    assert json.loads(cluster.files.state_file.read_text())["state"] == "stopped"
+
+
+def test_a_process_that_cannot_be_forked_is_tried_again(cluster):
+    cluster.start_and_wait()
+    pid = cluster.process.pid
+    victim = cluster.broker(1)["pid"]
+    limits = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, limits[1]))
+    os.kill(victim, signal.SIGKILL)
+    log_file = cluster.files.log("supervisor")
+    until(lambda: "could not be forked: Too many open files" in log_file.read_text())
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, limits)
+    until(lambda: cluster.broker(1)["state"] == "running")
 
 
 def test_a_dead_registry_is_started_again_while_brokers_stay(cluster):

@@ -202,3 +202,16 @@ def test_a_broken_file_is_one_line(output, capsys):
     path.write_bytes(b"half")
     assert report(output) == 1
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_time_before_the_calendar_is_everything(output, capsys):
+    assert report(output, "--last", "900000d", "--json") == 0
+    assert '"active_seconds"' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("last", ["99999999999999d", "\u00b2s", "0s", "s", ""])
+def test_a_time_that_is_none_is_wrong_usage(output, capsys, last):
+    with pytest.raises(SystemExit) as ended:
+        report(output, "--last", last)
+    assert ended.value.code == 2
+    assert "argument --last: must be" in capsys.readouterr().err

@@ -1,4 +1,5 @@
 import json
+import socket
 
 import pytest
 
@@ -43,6 +44,13 @@ def test_an_unreadable_file_is_no_session(tmp_path, text):
     path.write_text(text)
     assert not close_dead_session(path, "gone:1")
     assert not close_dead_session(tmp_path / "none", "gone:1")
+
+
+def test_a_session_that_no_registry_can_have_is_left(session_file):
+    session_file.write_text(json.dumps({"session_id": 1 << 70, "password": "00ff"}))
+    with socket.create_server(("127.0.0.1", 0)) as registry:
+        port = registry.getsockname()[1]
+        assert not close_dead_session(session_file, f"127.0.0.1:nonsense,127.0.0.1:{port}")
 
 
 def test_registry_addresses():

@@ -1,13 +1,22 @@
-"""Forking a child: what is sent to it is its own, however early it comes."""
+"""Forking a child: what is sent to it is its own; what it tells, and how it ends."""
 
+import errno
 import os
 import signal
 from pathlib import Path
 
+import pytest
+
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.loop import EventLoop
 from cluster.supervisor.plan import ChildSpec
-from cluster.supervisor.processes import fork_child, read_report, wait_for
+from cluster.supervisor.processes import (
+    ChildReport,
+    fork_child,
+    parse_reports,
+    read_reports,
+    wait_for,
+)
 from cluster.supervisor.signal_pipe import SignalPipe
 from tests.support.waiting import wait_until
 
@@ -25,7 +34,7 @@ def test_a_signal_to_a_child_that_has_just_been_forked_does_not_reach_its_parent
         )
         how = wait_until(lambda: wait_for(forked.pid), "the child's end")
         assert how == "was killed by SIGTERM"
-        assert read_report(forked.report_fd) is None, "it did not run"
+        assert read_reports(forked.report_fd) is None, "it did not run"
         os.close(forked.report_fd)
         loop.run_once(max_wait_ms=0)
         assert calls == []
@@ -35,3 +44,50 @@ def test_a_signal_to_a_child_that_has_just_been_forked_does_not_reach_its_parent
     finally:
         signals.close()
         loop.close()
+
+
+def test_a_child_that_was_ready_and_then_failed_tells_both_at_once() -> None:
+    text = b'{"ready": {"port": 1}}\n{"failed": "the disk is full"}\n'
+    assert parse_reports(text) == [
+        ChildReport({"port": 1}, None),
+        ChildReport(None, "the disk is full"),
+    ]
+
+
+@pytest.mark.parametrize("text", [b"\xff\x00", b"[1]\n", b"3\n", b'{"ready"', b"[" * 60_000])
+def test_a_report_that_is_none_is_left_out(text: bytes) -> None:
+    assert parse_reports(text + b'\n{"ready": {}}\n') == [ChildReport({}, None)]
+
+
+def test_a_pipe_that_is_open_and_empty_is_not_waited_for() -> None:
+    reader, writer = os.pipe()
+    os.set_blocking(reader, False)
+    assert read_reports(reader) == []
+    os.close(writer)
+    assert read_reports(reader) is None
+    os.close(reader)
+
+
+def test_a_death_by_a_signal_without_a_name_is_told() -> None:
+    pid = os.fork()
+    if pid == 0:
+        os.kill(os.getpid(), signal.SIGRTMIN + 6)
+        os._exit(1)
+    how = wait_until(lambda: wait_for(pid), "the child's end")
+    assert how == f"was killed by signal {signal.SIGRTMIN + 6}"
+
+
+def test_a_fork_that_fails_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse() -> int:
+        raise BlockingIOError(errno.EAGAIN, "no room")
+
+    spec = ChildSpec("child", "child", "127.0.0.1", 1, lambda ready: ready({}), None)
+    descriptors = sorted(Path("/proc/self/fd").iterdir())
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    monkeypatch.setattr(os, "fork", refuse)
+    with pytest.raises(BlockingIOError):
+        fork_child(spec, tmp_path / "child.log", lambda: None)
+    assert sorted(Path("/proc/self/fd").iterdir()) == descriptors
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before

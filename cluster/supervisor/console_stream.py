@@ -1,0 +1,112 @@
+"""Writes to a terminal, pipe or file without ever waiting for whoever reads it.
+
+A terminal under Ctrl-S, or a pipe whose reader sleeps, takes nothing: what is said meanwhile is
+kept, up to a limit, and written when the reader goes on.
+"""
+
+import os
+import select
+from collections.abc import Callable
+from typing import Final
+
+from cluster.runtime.loop import WRITABLE, EventLoop
+
+_CHUNK_BYTES: Final = 512
+"""Whatever polls as writable takes this much at once: of a pipe, POSIX promises it."""
+_KEPT_MAX_BYTES: Final = 256 * 1024
+
+
+class ConsoleStream:
+    """One descriptor, written to from the loop's thread. A reader that is gone ends it silently."""
+
+    def __init__(self, descriptor: int, loop: EventLoop) -> None:
+        self._descriptor = _own(descriptor)
+        self._is_own = self._descriptor != descriptor
+        self._loop = loop
+        self._kept = bytearray()
+        self._is_watched = False
+        self._is_closed = False
+        self._when_drained: list[Callable[[], None]] = []
+
+    def write(self, text: str) -> None:
+        """Write it, now or later; beyond the limit it is dropped."""
+        if self._is_closed:
+            return
+        encoded = text.encode("utf-8", "backslashreplace")
+        if len(self._kept) + len(encoded) <= _KEPT_MAX_BYTES:
+            self._kept += encoded
+        self._drain()
+
+    def when_drained(self, callback: Callable[[], None]) -> None:
+        """Call once everything is written, or nobody reads it any more: perhaps at once."""
+        self._when_drained.append(callback)
+        self._drain()
+
+    def finish(self) -> None:
+        """Write what was kept, waiting for the reader, and close."""
+        while self._kept:
+            self._poll(None)
+            self._write_some()
+        self.close()
+
+    def close(self) -> None:
+        """Drop what was kept; nothing is written from now on."""
+        self._unwatch()
+        self._kept.clear()
+        if not self._is_closed:
+            self.close_inherited()
+        self._is_closed = True
+
+    def close_inherited(self) -> None:
+        """In a forked child: let go of the descriptor, leave the loop alone."""
+        if self._is_own and not self._is_closed:
+            os.close(self._descriptor)
+
+    def _drain(self) -> None:
+        while self._kept and self._poll(0):
+            if not self._write_some():
+                break
+        if not self._kept:
+            self._unwatch()
+            callbacks, self._when_drained = self._when_drained, []
+            for callback in callbacks:
+                callback()
+        elif not self._is_watched:
+            self._loop.watch(self._descriptor, WRITABLE, lambda _events: self._drain())
+            self._is_watched = True
+
+    def _poll(self, timeout_ms: int | None) -> bool:
+        poll = select.poll()
+        poll.register(self._descriptor, select.POLLOUT)
+        return bool(poll.poll(timeout_ms))
+
+    def _write_some(self) -> bool:
+        """Write one chunk. False if nothing was taken after all."""
+        try:
+            written = os.write(self._descriptor, self._kept[:_CHUNK_BYTES])
+        except BlockingIOError:
+            return False
+        except OSError:  # the reader is gone, or the disk is full
+            self._kept.clear()
+            return True
+        del self._kept[:written]
+        return True
+
+    def _unwatch(self) -> None:
+        if self._is_watched:
+            self._loop.unwatch(self._descriptor)
+            self._is_watched = False
+
+
+def _own(descriptor: int) -> int:
+    """A terminal opened once more, so that only we do not wait for it: the shell shares the other.
+
+    Between a look at a terminal and a write to it, somebody may press Ctrl-S.
+    """
+    try:
+        if os.isatty(descriptor):
+            name = os.ttyname(descriptor)
+            return os.open(name, os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError:
+        pass  # not ours to open, as after `su`
+    return descriptor
