@@ -78,7 +78,8 @@ def read_range(
                 consumer.assign([TopicPartition(topic, wanted.partition, position)])
                 for values, reached in _blocks(consumer, wanted, position):
                     position = reached
-                    yield values
+                    if values:
+                        yield values
             except RecordsLost:
                 if fail_on_data_loss:
                     raise
@@ -96,7 +97,10 @@ def read_range(
 def _blocks(
     consumer: Consumer, wanted: OffsetRange, position: int
 ) -> Iterator[tuple[list[bytes | None], int]]:
-    """Values from a position to the range's end, and after each block the next position."""
+    """Values from a position to the range's end, and after each block the next position.
+
+    The last block may be empty: a range may end, or consist of, offsets without a record.
+    """
     values: list[bytes | None] = []
     deadline = time.monotonic() + STALL_S
     while position < wanted.end:
@@ -111,7 +115,7 @@ def _blocks(
                 f"partition {wanted.partition} gave nothing for {STALL_S:g} s"
                 f" at offset {position} of {wanted.end}"
             )
-        if len(values) >= BLOCK_RECORDS or (values and position >= wanted.end):
+        if len(values) >= BLOCK_RECORDS or position >= wanted.end:
             yield values, position
             values = []
 

@@ -1,7 +1,7 @@
 """One rollup from topic to files: fix offsets, start Spark, compute windows, merge, write."""
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -15,7 +15,13 @@ from cluster.analytics.kafka_records import topic_ranges
 from cluster.analytics.metric_rows import LOST, OTHER, QUOTA, REJECTED
 from cluster.analytics.offset_ranges import OffsetRange, split, to_text
 from cluster.analytics.spark_session import reason, spark_session
-from cluster.analytics.window_files import days_of, read_windows, replace_windows
+from cluster.analytics.window_files import (
+    InUse,
+    days_of,
+    read_windows,
+    replace_windows,
+    sole_writer,
+)
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
 
@@ -79,6 +85,13 @@ def roll_up(options: RollupOptions, phase: Phase) -> RollupSummary:
     """Run once and replace the windows that could be computed anew. Raises UserError."""
     with phase(f"Looking at topic {options.topic}"):
         ranges = filled_ranges(options)
+    with _sole_writer(options.output):
+        return _roll_up(options, ranges, phase)
+
+
+def _roll_up(
+    options: RollupOptions, ranges: tuple[OffsetRange, ...], phase: Phase
+) -> RollupSummary:
     with contextlib.ExitStack() as running:
         with phase("Starting Spark"):
             spark = running.enter_context(spark_session(options.master, options.log))
@@ -190,8 +203,27 @@ def _stored(output: Path, days: tuple[date, ...]) -> pa.Table:
         raise UserError(f"cannot read the earlier windows in {shown(output)}: {problem}") from None
 
 
+@contextlib.contextmanager
+def _sole_writer(output: Path) -> Iterator[None]:
+    """From reading the earlier windows to writing the joined ones: or one run undoes another."""
+    with contextlib.ExitStack() as held:
+        try:
+            held.enter_context(sole_writer(output))
+        except InUse:
+            raise UserError(
+                f"another rollup is at work in {shown(output)}: try again when it has ended"
+            ) from None
+        except OSError as problem:
+            raise _unwritable(output, problem) from None
+        yield
+
+
+def _unwritable(output: Path, problem: OSError) -> UserError:
+    return UserError(f"cannot write to {shown(output)}: {problem.strerror or problem}")
+
+
 def _write(output: Path, windows: Mapping[str, pa.Table]) -> None:
     try:
         replace_windows(output, windows)
     except OSError as problem:
-        raise UserError(f"cannot write to {shown(output)}: {problem.strerror}") from None
+        raise _unwritable(output, problem) from None

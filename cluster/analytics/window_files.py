@@ -3,8 +3,11 @@
 Each file is replaced as a whole, after all of its width are written. Readers need no Spark.
 """
 
+import fcntl
+import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Final
@@ -57,6 +60,28 @@ def read_windows(output: Path, width: str, days: Iterable[date] | None = None) -
         paths = [path for path in (_path(place, day) for day in sorted(days)) if path.exists()]
     tables = [pq.read_table(path, schema=WINDOW_SCHEMA, partitioning=None) for path in paths]
     return pa.concat_tables(tables) if tables else WINDOW_SCHEMA.empty_table()
+
+
+class InUse(Exception):
+    """Somebody else is making windows in this directory."""
+
+
+@contextmanager
+def sole_writer(output: Path) -> Iterator[None]:
+    """Nobody else writes there meanwhile: not even after a kill -9, which ends it. Raises InUse.
+
+    The directory itself is locked, so nothing is left in it. Raises OSError.
+    """
+    output.mkdir(parents=True, exist_ok=True)
+    place = os.open(output, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        try:
+            fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InUse from None
+        yield
+    finally:
+        os.close(place)
 
 
 def replace_windows(output: Path, windows: Mapping[str, pa.Table]) -> None:

@@ -29,15 +29,28 @@ class Usage:
 
 
 def parse_usage(value: bytes, quota: str, client_id: str) -> Usage | None:
-    """The usage in a metric record; None if it is about something else."""
-    record: Mapping[str, Any] = json.loads(value)
-    if (record.get("kind"), record.get("quota"), record.get("client_id")) != (
+    """The usage in a metric record; None if it is about something else, or is no metric record."""
+    try:
+        record: Mapping[str, Any] = json.loads(value)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(record, dict) or (
+        record.get("kind"),
+        record.get("quota"),
+        record.get("client_id"),
+    ) != (
         "quota",
         quota,
         client_id,
     ):
         return None
-    return Usage(record["broker"], record["ts"], record["interval_ms"], record["usage"])
+    broker, end_ms, interval_ms = record.get("broker"), record.get("ts"), record.get("interval_ms")
+    usage = record.get("usage")
+    if not (isinstance(broker, int) and isinstance(end_ms, int) and isinstance(interval_ms, int)):
+        return None
+    if interval_ms <= 0 or not isinstance(usage, int | float):
+        return None
+    return Usage(broker, end_ms, interval_ms, usage)
 
 
 def usage_rates(usages: Iterable[Usage], from_ms: int, until_ms: int) -> dict[int, float]:
@@ -98,11 +111,11 @@ def read_usages(
             patience = _PATIENCE if messages else patience - 1
             for message in messages:
                 value, partition, offset = message.value(), message.partition(), message.offset()
-                if value is None or partition is None or offset is None:
+                if message.error() is not None or partition is None or offset is None:
                     continue
                 if offset + 1 >= ends[partition]:
                     missing.discard(partition)
-                usage = parse_usage(value, quota, client_id)
+                usage = parse_usage(value or b"", quota, client_id)
                 if usage is not None:
                     found.append(usage)
     except KafkaException:

@@ -22,6 +22,8 @@ class ParentPipe:
 
     def __init__(self) -> None:
         self._lines = LineBuffer()
+        self._backlog: list[dict[str, Any]] = []
+        """Commands that came along with `go`."""
 
     def order(self) -> Order:
         """What to do: waits for the first line. Raises ParentGone."""
@@ -35,6 +37,9 @@ class ParentPipe:
 
     def commands(self, timeout_s: float = 0.0) -> list[dict[str, Any]]:
         """What has been commanded since, waiting so long for a first one. Raises ParentGone."""
+        if self._backlog:
+            commands, self._backlog = self._backlog, []
+            return commands
         readable, _, _ = select.select([_STDIN], [], [], timeout_s)
         if not readable:
             return []
@@ -56,8 +61,10 @@ class ParentPipe:
         """Say that this worker is ready; when to start, or None to end at once."""
         self.tell("ready")
         while True:
-            for command in self.commands(timeout_s=1.0):
+            commands = self.commands(timeout_s=1.0)
+            for number, command in enumerate(commands):
                 if command["command"] == "go":
+                    self._backlog = commands[number + 1 :]
                     start_us: int = command["start_us"]
                     return start_us
                 if command["command"] == "stop":

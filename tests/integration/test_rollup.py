@@ -36,6 +36,7 @@ from cluster.analytics.window_files import (  # noqa: E402
     WINDOW_SCHEMA,
     read_windows,
     replace_windows,
+    sole_writer,
 )
 from cluster.model.errors import UserError  # noqa: E402
 
@@ -212,3 +213,15 @@ def test_without_data_or_topic_or_broker_it_is_one_line_at_once(cluster, tmp_pat
         assert ran.stdout == ""
         assert f"error: {reason}" in ran.stderr.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_second_run_into_one_directory_is_one_line_before_spark_starts(cluster, tmp_path):
+    topic = create_topic(cluster, unique_name("metrics"))
+    produce(cluster.bootstrap, topic, generated_records(12, seconds=5))
+    with sole_writer(tmp_path):
+        words_given = ("rollup", "--topic", topic, "--output", str(tmp_path))
+        ran = cluster.command(*words_given, check=False)
+    assert ran.returncode == 1
+    assert "Starting Spark" not in ran.stderr
+    assert ran.stderr.splitlines()[-1].startswith("error: another rollup is at work in ")
+    assert contents(tmp_path) == {}

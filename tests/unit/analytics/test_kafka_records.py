@@ -1,9 +1,10 @@
 """Ranges of a topic are read to their end, from a broker of librdkafka's own test cluster."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, Producer, TopicPartition
 
 pa = pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
@@ -87,3 +88,64 @@ def test_an_end_that_never_comes_is_given_up(producer, monkeypatch):
     fill(producer, 5)
     with pytest.raises(ReadFailed, match="at offset 5 of 9"):
         read(producer, OffsetRange(PARTITION, 0, 9))
+
+
+class Event:
+    """What a consumer hands out: a record, or the end of a partition."""
+
+    def __init__(self, offset: int, value: bytes | None = None) -> None:
+        self._offset = offset
+        self._value = value
+
+    def offset(self) -> int:
+        return self._offset
+
+    def value(self) -> bytes | None:
+        return self._value
+
+    def error(self) -> KafkaError | None:
+        return KafkaError(KafkaError._PARTITION_EOF) if self._value is None else None
+
+
+class SparseLog:
+    """A partition of which compaction and transaction markers have left these offsets."""
+
+    def __init__(self, present: Iterable[int], end: int) -> None:
+        self._present = sorted(present)
+        self._end = end
+        self._coming: list[Event] = []
+        self.assigned: list[int] = []
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        assert len(self.assigned) < 10, "it reads the same range for ever"
+        begin = partitions[0].offset
+        self.assigned.append(begin)
+        records = [Event(each, b"%d" % each) for each in self._present if each >= begin]
+        self._coming = [*records, Event(self._end)]
+
+    def consume(self, count: int, _timeout: float) -> list[Event]:
+        page, self._coming = self._coming[:count], self._coming[count:]
+        return page
+
+
+@pytest.mark.parametrize(
+    ("present", "start", "end"),
+    [
+        ((0, 1, 2, 3), 0, 10),  # the end is gone
+        ((0, 1), 0, 10),
+        ((), 0, 10),  # nothing but markers
+        ((0, 9), 2, 6),  # a piece of a split range that lies in a gap
+        ((0, 5, 9), 2, 6),
+    ],
+)
+def test_offsets_without_records_end_a_range_all_the_same(monkeypatch, present, start, end):
+    log = SparseLog(present, end=10)
+    monkeypatch.setattr(kafka_records, "_consumer", lambda _connection: nullcontext(log))
+    monkeypatch.setattr(kafka_records, "BLOCK_RECORDS", 2)
+    blocks = list(
+        read_range({}, TOPIC, OffsetRange(PARTITION, start, end), fail_on_data_loss=False)
+    )
+    assert all(blocks), "an empty block says nothing"
+    values = [value for block in blocks if not isinstance(block, int) for value in block]
+    assert values == [b"%d" % each for each in present if start <= each < end]
+    assert log.assigned == [start]

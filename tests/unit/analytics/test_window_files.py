@@ -12,9 +12,11 @@ pa = pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 from cluster.analytics import window_files  # noqa: E402
 from cluster.analytics.window_files import (  # noqa: E402
     WINDOW_SCHEMA,
+    InUse,
     days_of,
     read_windows,
     replace_windows,
+    sole_writer,
 )
 
 
@@ -96,3 +98,11 @@ def test_days_of_a_span():
     last = datetime(2026, 9, 23, 0, 0, tzinfo=UTC)
     assert days_of(first, last) == (date(2026, 9, 21), date(2026, 9, 22), date(2026, 9, 23))
     assert days_of(first, first) == (date(2026, 9, 21),)
+
+
+def test_a_second_writer_is_refused_until_the_first_has_ended(tmp_path):
+    output = tmp_path / "new" / "rollup"
+    with sole_writer(output), pytest.raises(InUse), sole_writer(output):
+        pass
+    with sole_writer(output):
+        assert list(output.iterdir()) == []

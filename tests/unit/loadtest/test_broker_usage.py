@@ -1,5 +1,7 @@
 import json
 
+import pytest
+
 from cluster.loadtest.broker_usage import Usage, parse_usage, usage_rates
 
 SECOND_MS = 1_000
@@ -47,3 +49,19 @@ def test_only_records_of_the_client_and_quota_count():
     )
     for other in ({"kind": "broker"}, {"quota": "fetch"}, {"client_id": "polite"}):
         assert parse_usage(json.dumps({**record, **other}).encode(), "produce", "noisy") is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        b"",
+        b"\xff",
+        b"[1]",
+        b"[" * 100_000,
+        b'{"kind": "quota", "quota": "produce", "client_id": "noisy"}',
+        b'{"kind": "quota", "quota": "produce", "client_id": "noisy", "broker": 1, "ts": 1,'
+        b' "interval_ms": 0, "usage": 1}',
+    ],
+)
+def test_what_is_no_metric_record_says_nothing(value):
+    assert parse_usage(value, "produce", "noisy") is None

@@ -66,3 +66,8 @@ def test_without_values_everything_is_zero():
 
 def test_a_clock_that_seems_to_go_back_counts_as_no_time():
     assert LatencyHistogram([-3]).percentile_us(50) == 0
+
+
+def test_the_rank_does_not_suffer_from_floats():
+    latencies = LatencyHistogram([1] * 40_959 + [2] * 41)
+    assert latencies.percentile_us(99.9) == 1

@@ -1,0 +1,21 @@
+"""The worker's end of the pipes: no command is lost, whatever it arrives with."""
+
+import os
+
+from cluster.loadtest import parent_pipe
+from cluster.loadtest.parent_pipe import ParentPipe
+from cluster.loadtest.worker_orders import line
+
+
+def test_a_stop_that_comes_with_go_is_kept(monkeypatch):
+    commands, commander = os.pipe()
+    told, teller = os.pipe()
+    monkeypatch.setattr(parent_pipe, "_STDIN", commands)
+    monkeypatch.setattr(parent_pipe, "_STDOUT", teller)
+    os.write(commander, line({"command": "go", "start_us": 7}) + line({"command": "stop"}))
+    pipe = ParentPipe()
+    assert pipe.await_go() == 7
+    assert pipe.commands() == [{"command": "stop"}]
+    assert pipe.commands() == []
+    for descriptor in (commands, commander, told, teller):
+        os.close(descriptor)
