@@ -42,6 +42,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         _give_up_output()  # whoever read our output has enough
         return 1
+    except UnicodeEncodeError as problem:  # an argument had bytes that the locale cannot read
+        return _complain(f"{problem.object!a} is not text in UTF-8", 2)
     except OSError as problem:
         if problem.errno not in _OUTPUT_LOST:
             raise

@@ -196,3 +196,6 @@ def test_a_closed_or_full_output_is_no_traceback(cluster):
     assert full.stderr == "error: cannot write the output: No space left on device\n"
     closed = run("status >&- 2>&-")
     assert closed.returncode == 0
+    odd = run("quotas set --client-id \"$(printf 'caf\\351')\" --producer-byte-rate 1KiB")
+    assert odd.returncode == 2
+    assert odd.stderr == "error: 'caf\\udce9' is not text in UTF-8\n"
