@@ -20,6 +20,7 @@ import psutil
 
 from cluster.analytics.java_process import find_java
 from cluster.model.errors import UserError
+from cluster.runtime.logs import set_aside
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -58,6 +59,7 @@ def spark_session(master: str, log: Path) -> Iterator["SparkSession"]:
     """
     before = _children()
     log.parent.mkdir(parents=True, exist_ok=True)
+    set_aside(log)
     # All that Spark would leave in the working directory and in the system's temporary one.
     scratch = Path(tempfile.mkdtemp(prefix="milena-spark-"))
     try:
