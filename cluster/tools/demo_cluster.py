@@ -44,27 +44,31 @@ def start_cluster(files: DataDir, port: int | None) -> dict[str, Any]:
 
     Raises UserError with the reason why it cannot.
     """
-    first, registry = _ports(port)
-    command = [
-        *(sys.executable, "-P", "-m", "cluster", "--data-dir", str(files.path)),
-        *("start", "--detach", "--brokers", str(BROKERS)),
-        *("--port", str(first), "--registry-port", str(registry)),
-    ]
     with deferred_interrupt():  # a start can be undone only when it is over
-        done = subprocess.run(
-            command,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=_START_TIMEOUT_S,
-            env={**os.environ, "PYTHONPATH": _python_path()},
-            start_new_session=True,
-        )
+        done = _start(files, *_ports(port))
+        if done.returncode != 0 and "already in use" in done.stderr:  # taken since we looked
+            done = _start(files, port or 0, 0)
     if done.returncode != 0:
         reasons = (done.stderr or done.stdout).strip().splitlines()
         reason = reasons[-1] if reasons else f"status {done.returncode}"
         raise UserError(f"the cluster did not start: {reason.removeprefix('error: ')}")
     return ask_supervisor(files.control_socket, {"command": "status"})
+
+
+def _start(files: DataDir, port: int, registry_port: int) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [
+            *(sys.executable, "-P", "-m", "cluster", "--data-dir", str(files.path)),
+            *("start", "--detach", "--brokers", str(BROKERS)),
+            *("--port", str(port), "--registry-port", str(registry_port)),
+        ],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=_START_TIMEOUT_S,
+        env={**os.environ, "PYTHONPATH": _python_path()},
+        start_new_session=True,
+    )
 
 
 def remove_cluster(files: DataDir) -> None:

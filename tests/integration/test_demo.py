@@ -11,6 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from cluster.tools import demo_cluster
+from cluster.tools.demo_cluster import own_directory, remove_cluster, start_cluster
 from cluster.tools.main import main
 from tests.support.spark import need_spark
 from tests.support.waiting import wait_until
@@ -120,3 +122,14 @@ def test_a_port_that_is_taken_is_one_line(demo, tmp_path):
     assert "already in use" in out.splitlines()[-1]
     assert "Traceback" not in out
     assert not (tmp_path / "demo").exists()
+
+
+def test_a_port_that_is_taken_after_the_look_is_replaced(tmp_path, monkeypatch):
+    files = own_directory(tmp_path / "demo")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(demo_cluster, "_ports", lambda _port: (0, port))
+        try:
+            assert start_cluster(files, None)["registry"] != f"127.0.0.1:{port}"
+        finally:
+            remove_cluster(files)
