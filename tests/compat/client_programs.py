@@ -1,0 +1,316 @@
+"""Programs in other languages that drive their clients: built once into a cache, asked in JSON.
+
+A program reads requests from its stdin, one line of JSON each, and answers each with a line on its
+stdout: `{"answer": ...}` or `{"error": text}`. A request names its action. After the action
+`stream` it produces numbered records until its stdin ends, and writes a line for each that is
+acknowledged.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import select
+import shutil
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from cluster.records.batch import BatchHeader, batches_of
+from tests.compat.confluent_records import assigning_consumer, read_all
+from tests.compat.samples import PARTITIONS, Sample
+from tests.compat.zookeeper_server import may_install
+from tests.support.broker_probes import fetched
+from tests.support.kafka_wire import WireClient
+from tests.support.running_cluster import Cluster
+from tests.support.topics import create_topic, leader
+
+_CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "milena"
+_BUILD_DEADLINE_S: Final = 300.0
+_DEADLINE_S: Final = 120.0
+
+
+class ProgramFailed(AssertionError):
+    """A program could not do what it was asked; says what it told."""
+
+
+# -- building ---------------------------------------------------------------------------------
+
+
+def built(
+    sources: Path, *, fetch: Sequence[str], build: Sequence[str] = ()
+) -> tuple[Path | None, str]:
+    """Where a program's sources lie together with what two commands made there; without it, why.
+
+    It is made where tests may install software, in a cache that is found again as long as the
+    sources are the same. What cannot be fetched is a reason; what does not build is a failure.
+    """
+    files = sorted(path for path in sources.iterdir() if path.is_file())
+    digest = hashlib.sha256()
+    for path in files:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
+    place = _CACHE / f"{sources.name}-{digest.hexdigest()[:12]}"
+    tool = fetch[0]
+    if place.exists():
+        return place, ""
+    if not may_install():
+        return None, f"{sources.name} are not here; MILENA_TEST_INSTALL=1 fetches them by {tool}"
+    if shutil.which(tool) is None:
+        return None, f"{sources.name} are not here, nor is {tool} to fetch them"
+    _CACHE.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=_CACHE, ignore_cleanup_errors=True) as workshop:
+        product = Path(workshop) / sources.name
+        product.mkdir()
+        for path in files:
+            shutil.copy(path, product)
+        problem = _run_quietly(fetch, product)
+        if problem:
+            return None, problem
+        if build:
+            problem = _run_quietly(build, product)
+            assert not problem, problem
+        try:
+            product.rename(place)  # whole or not at all
+        except OSError:
+            if not place.exists():  # nobody else built it meanwhile
+                raise
+    return place, ""
+
+
+def _run_quietly(command: Sequence[str], directory: Path) -> str:
+    """An empty text, or why the command failed."""
+    name = " ".join(command[:2])
+    try:
+        done = subprocess.run(
+            command,
+            cwd=directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=_BUILD_DEADLINE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"{name} did not finish within {_BUILD_DEADLINE_S:g} s"
+    return "" if done.returncode == 0 else f"{name} failed: {done.stdout.strip()[-300:]}"
+
+
+# -- asking -----------------------------------------------------------------------------------
+
+
+class Transfer(NamedTuple):
+    """What came of producing or consuming, as the client saw it."""
+
+    records: list[Sample]
+    offsets: list[int]
+    elapsed_s: float
+    throttle_ms: int  # the longest that a response asked to wait
+
+
+class Acknowledged(NamedTuple):
+    """A record of a stream, and where it lies."""
+
+    partition: int
+    offset: int
+    value: bytes
+
+
+class RunningProgram:
+    """A process and its pipes, by lines."""
+
+    def __init__(self, command: Sequence[str | Path]) -> None:
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close()
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._stdin, self._stdout = self._process.stdin, self._process.stdout
+        self._unread = b""
+
+    def close(self) -> None:
+        """SIGKILL, and gone."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._stdin, self._stdout, self._errors):
+            pipe.close()
+
+    def write_line(self, told: object) -> None:
+        """One line of JSON."""
+        self._stdin.write(json.dumps(told).encode() + b"\n")
+        self._stdin.flush()
+
+    def end_input(self) -> None:
+        """It is told no more."""
+        self._stdin.close()
+
+    def read_line(self, deadline: float) -> Any:
+        """The next line of JSON; None when it has ended. Raises ProgramFailed for an error."""
+        while b"\n" not in self._unread:
+            left_s = max(0.0, deadline - time.monotonic())
+            readable, _, _ = select.select([self._stdout], [], [], left_s)
+            assert readable, f"it says nothing more\n{self.complaint()}"
+            chunk = os.read(self._stdout.fileno(), 1 << 20)
+            if not chunk:
+                return None
+            self._unread += chunk
+        line, _, self._unread = self._unread.partition(b"\n")
+        told = json.loads(line)
+        if "error" in told:
+            raise ProgramFailed(told["error"])
+        return told
+
+    def complaint(self) -> str:
+        """What it wrote to stderr."""
+        self._errors.seek(0)
+        return self._errors.read().decode()
+
+
+class ClientProgram:
+    """One client library of a running program, at work on one cluster."""
+
+    def __init__(self, process: RunningProgram, bootstrap: str, **always: object) -> None:
+        """`always` is part of every request."""
+        self._process = process
+        self._always = {"bootstrap": bootstrap.split(","), **always}
+
+    def ask(self, action: str, **request: object) -> Any:
+        """The answer of one action. Raises ProgramFailed."""
+        self._tell(action, request)
+        told = self._process.read_line(time.monotonic() + _DEADLINE_S)
+        if told is None:
+            raise ProgramFailed(f"{action}: it has ended\n{self._process.complaint()}")
+        return told["answer"]
+
+    def produce(self, topic: str, samples: Sequence[Sample], **request: object) -> Transfer:
+        """Each record to its partition; what the client was told of each, in the same order."""
+        defaults = {"compression": "none", "acks": "all", "idempotent": False}
+        sent = [_to_json(sample) for sample in samples]
+        return _transfer(self.ask("produce", topic=topic, records=sent, **{**defaults, **request}))
+
+    def consume(self, topic: str, **request: object) -> Transfer:
+        """Every record of every partition, from its beginning to its present end."""
+        return _transfer(self.ask("consume", topic=topic, **request))
+
+    def stream(self, topic: str) -> "Stream":
+        """Idempotent producing, which is the last action of a process."""
+        how = {"compression": "none", "acks": "all", "idempotent": True}
+        self._tell("stream", {"topic": topic, "partitions": PARTITIONS, **how})
+        return Stream(self._process)
+
+    def _tell(self, action: str, request: dict[str, object]) -> None:
+        self._process.write_line({**self._always, "action": action, **request})
+
+
+class Stream:
+    """What a program acknowledges while it produces numbered records to each partition in turn."""
+
+    def __init__(self, process: RunningProgram) -> None:
+        self._process = process
+        self._deadline = time.monotonic() + _DEADLINE_S
+        self.acknowledged: list[Acknowledged] = []
+
+    def read_until(self, condition: Callable[[], object]) -> None:
+        """Until the acknowledgements read so far make a condition true."""
+        while not condition():
+            assert self._read_one(), f"it has ended\n{self._process.complaint()}"
+
+    def finish(self) -> list[Acknowledged]:
+        """Produce no more: everything that was acknowledged, when all of it has been."""
+        self._process.end_input()
+        while self._read_one():
+            pass
+        return self.acknowledged
+
+    def count(self, partition: int) -> int:
+        """How many records of one partition have been acknowledged."""
+        return sum(one.partition == partition for one in self.acknowledged)
+
+    def _read_one(self) -> bool:
+        assert time.monotonic() < self._deadline, f"{len(self.acknowledged)} acknowledgements"
+        told = self._process.read_line(self._deadline)
+        if told is None:
+            return False
+        value = base64.b64decode(told["value"])
+        self.acknowledged.append(Acknowledged(told["partition"], told["offset"], value))
+        return True
+
+
+def _to_json(sample: Sample) -> dict[str, object]:
+    return {
+        "partition": sample.partition,
+        "key": _encoded(sample.key),
+        "value": _encoded(sample.value),
+        "headers": [{"key": key, "value": _encoded(value)} for key, value in sample.headers],
+        "timestamp_ms": sample.timestamp_ms,
+    }
+
+
+def _transfer(answer: dict[str, Any]) -> Transfer:
+    told = answer["records"] or []
+    return Transfer(
+        [
+            Sample(
+                one["partition"],
+                _decoded(one["key"]),
+                _decoded(one["value"]),
+                tuple((each["key"], _decoded(each["value"])) for each in one["headers"] or ()),
+                one["timestamp_ms"],
+            )
+            for one in told
+        ],
+        [one["offset"] for one in told],
+        answer["elapsed_ms"] / 1_000,
+        answer["throttle_ms"],
+    )
+
+
+def _encoded(value: bytes | None) -> str | None:
+    return None if value is None else base64.b64encode(value).decode()
+
+
+def _decoded(value: str | None) -> bytes | None:
+    return None if value is None else base64.b64decode(value)
+
+
+# -- what lies in the cluster afterwards ------------------------------------------------------
+
+
+def stored_batches(cluster: Cluster, topic: str, partition: int) -> list[BatchHeader]:
+    """The headers of a partition's batches, as its leader hands them out."""
+    with WireClient(cluster.addresses[leader(cluster, topic, partition)]) as client:
+        records = fetched(client, topic, 0, partition=partition).records
+    return [header for header, _ in batches_of(memoryview(records))]
+
+
+# -- a scenario that every language goes through ------------------------------------------------
+
+
+def check_that_a_leaders_death_neither_loses_nor_repeats(
+    cluster: Cluster, program: ClientProgram
+) -> None:
+    """Idempotent producing over a leader's kill -9: each record once, where it was acknowledged."""
+    topic = create_topic(cluster, partitions=PARTITIONS, configs={"min.insync.replicas": "2"})
+    victim = leader(cluster, topic, partition=0)
+    survivor = (victim + 1) % cluster.size
+    stream = program.stream(topic)
+    stream.read_until(lambda: stream.count(0) >= 100)
+    cluster.kill_now(victim)
+    before = stream.count(0)
+    # More than lay unread in the pipe: these were acknowledged by another leader.
+    stream.read_until(lambda: stream.count(0) >= before + 300)
+    acknowledged = stream.finish()
+    assert leader(cluster, topic, partition=0, asked=survivor) != victim
+
+    with assigning_consumer(cluster.bootstrap) as consumer:
+        stored = read_all(consumer, topic)
+    assert {(one.partition, one.offset): one.value for one in acknowledged} == {
+        (partition, offset): record.value
+        for partition, records in stored.items()
+        for offset, record in enumerate(records)
+    }
+    assert sorted(int(one.value) for one in acknowledged) == list(range(len(acknowledged)))

@@ -1,0 +1,224 @@
+"""franz-go and sarama, built by Go: topics, records, offsets, configs, quotas, a leader's death."""
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing
+from pathlib import Path
+
+import pytest
+
+from cluster.records.batch import Compression
+from tests.compat.client_programs import (
+    ClientProgram,
+    ProgramFailed,
+    RunningProgram,
+    built,
+    check_that_a_leaders_death_neither_loses_nor_repeats,
+    stored_batches,
+)
+from tests.compat.samples import COMPRESSIONS, NOW_MS, PARTITIONS, SAMPLES, Sample, by_partition
+from tests.support.client_quotas import KIB, a_client_id, limited
+from tests.support.running_cluster import Cluster
+from tests.support.topics import create_topic, unique_name
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("jvm")]
+
+SOURCES = Path(__file__).parent / "go_clients"
+# sarama supposes one version of Kafka, 2.8 unless it is told of another.
+LIBRARIES = {
+    "franz-go": {"library": "franz-go"},
+    "sarama": {"library": "sarama"},
+    "sarama-2.8": {"library": "sarama", "version": "2.8.0"},
+}
+
+
+@functools.cache
+def _programs() -> tuple[Path | None, str]:
+    """Built once at most; without them, why."""
+    return built(
+        SOURCES,
+        fetch=["go", "mod", "download"],
+        build=["go", "build", "-trimpath", "-o", "go_clients", "."],
+    )
+
+
+@pytest.fixture(scope="module")
+def process() -> Iterator[RunningProgram]:
+    with started() as one:
+        yield one
+
+
+def started() -> AbstractContextManager[RunningProgram]:
+    directory, problem = _programs()
+    if directory is None:
+        pytest.skip(problem)
+    return closing(RunningProgram([directory / "go_clients"]))
+
+
+@pytest.fixture(params=LIBRARIES)
+def client(
+    request: pytest.FixtureRequest, process: RunningProgram, cluster: Cluster
+) -> ClientProgram:
+    return ClientProgram(process, cluster.bootstrap, **LIBRARIES[request.param])
+
+
+@pytest.fixture(params=["franz-go", "sarama"])
+def newest_client(
+    request: pytest.FixtureRequest, process: RunningProgram, cluster: Cluster
+) -> ClientProgram:
+    return ClientProgram(process, cluster.bootstrap, library=request.param)
+
+
+# -- topics and their configs -----------------------------------------------------------------
+
+
+def test_topics_live_and_die(cluster: Cluster, client: ClientProgram) -> None:
+    topic = unique_name("go")
+    facts = {"partitions": 2, "replicas": 3, "configs": {"min.insync.replicas": "2"}}
+    client.ask("create-topic", topic=topic, **facts)
+    wait_until(lambda: topic in cluster.command("topics", "--list").stdout, topic)
+
+    seen = client.ask("describe", topic=topic)
+    addresses = {str(n): f"{host}:{port}" for n, (host, port) in enumerate(cluster.addresses)}
+    assert seen["brokers"] == addresses
+    assert seen["controller"] == cluster.status()["controller"]
+    assert seen["partitions"].keys() == {"0", "1"}
+    for partition in seen["partitions"].values():
+        assert sorted(partition["replicas"]) == sorted(partition["isr"]) == [0, 1, 2]
+        assert partition["leader"] == partition["replicas"][0]
+
+    client.ask("add-partitions", topic=topic, partitions=5)
+    assert len(client.ask("describe", topic=topic)["partitions"]) == 5
+    client.ask("delete-topic", topic=topic)
+    assert topic not in cluster.command("topics", "--list").stdout.splitlines()
+
+
+def test_a_refusal_arrives_with_its_reason(cluster: Cluster, client: ClientProgram) -> None:
+    with pytest.raises(ProgramFailed, match=f"larger than available brokers: {cluster.size}"):
+        client.ask("create-topic", topic=unique_name("go"), partitions=1, replicas=4)
+
+
+def test_topic_configs_are_changed_and_described(cluster: Cluster, client: ClientProgram) -> None:
+    topic = create_topic(cluster, unique_name("go"), configs={"segment.bytes": "1048576"})
+    changes = {"retention.ms": "7200000", "segment.bytes": None}
+    client.ask("alter-configs", topic=topic, configs=changes)
+
+    configs = wait_until(
+        lambda: (
+            seen
+            if (seen := client.ask("configs", topic=topic))["retention.ms"] == "7200000"
+            else None
+        ),
+        "the change",
+    )
+    assert configs["segment.bytes"] == str(1 << 30)
+    assert configs["min.insync.replicas"] == "1"
+
+
+# -- records ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def topic(cluster: Cluster, client: ClientProgram) -> Iterator[str]:
+    name = create_topic(cluster, unique_name("go"), partitions=PARTITIONS)
+    yield name
+    client.ask("delete-topic", topic=name)
+
+
+@pytest.mark.parametrize("acks", ["0", "1", "all", "idempotent"])
+def test_records_come_back_as_they_were_sent(
+    cluster: Cluster, client: ClientProgram, topic: str, acks: str
+) -> None:
+    expected = by_partition([])
+    how = {"acks": "all", "idempotent": True} if acks == "idempotent" else {"acks": acks}
+    for compression in COMPRESSIONS:
+        sent = client.produce(topic, SAMPLES, compression=compression, **how)
+        if acks != "0":
+            places = {p: iter(range(len(expected[p]), 1 << 20)) for p in range(PARTITIONS)}
+            assert sent.offsets == [next(places[sample.partition]) for sample in SAMPLES]
+        for partition, samples in by_partition(SAMPLES).items():
+            expected[partition] += samples
+        ends = {str(partition): len(samples) for partition, samples in expected.items()}
+        wait_until(lambda ends=ends: latest(client, topic) == ends, "the records of acks=0")
+
+    read = client.consume(topic)
+
+    assert by_partition(read.records) == expected
+    assert sorted(read.offsets) == sorted(n for each in expected.values() for n in range(len(each)))
+    batches = stored_batches(cluster, topic, partition=2)
+    assert {batch.compression for batch in batches} == set(Compression)
+    assert {batch.producer_id >= 0 for batch in batches} == {acks == "idempotent"}
+
+
+def latest(client: ClientProgram, topic: str) -> dict[str, int]:
+    """The end of each partition."""
+    told = client.ask("offsets", topic=topic, timestamp_ms=NOW_MS)
+    return {partition: bounds["latest"] for partition, bounds in told.items()}
+
+
+def test_offsets_are_told(client: ClientProgram, topic: str) -> None:
+    client.produce(topic, SAMPLES)
+
+    told = client.ask("offsets", topic=topic, timestamp_ms=NOW_MS + 50)
+
+    assert {int(p): (bounds["earliest"], bounds["latest"]) for p, bounds in told.items()} == {
+        0: (0, 5),
+        1: (0, 4),
+        2: (0, 200),
+    }
+    assert told["2"]["at_timestamp"] == 50
+
+
+# -- quotas -----------------------------------------------------------------------------------
+
+
+def test_quotas_are_set_described_and_removed(
+    cluster: Cluster, newest_client: ClientProgram
+) -> None:
+    entity = {"user": a_client_id(), "client-id": None}
+    limits = {"producer_byte_rate": 10_240.0, "request_percentage": 12.5}
+    newest_client.ask("alter-quotas", entity=entity, quotas=limits)
+
+    told = wait_until(
+        lambda: (
+            seen if len(seen := newest_client.ask("quotas", entity=entity)) == len(limits) else None
+        ),
+        "both limits",
+    )
+    assert told == limits
+    listed = cluster.command("quotas", "list", "--json").stdout
+    assert f'"user": "{entity["user"]}"' in listed
+
+    newest_client.ask("alter-quotas", entity=entity, quotas=dict.fromkeys(limits))
+    wait_until(lambda: not newest_client.ask("quotas", entity=entity), "no limit to be left")
+
+
+def test_a_client_over_its_quota_is_held_back_and_told(
+    cluster: Cluster, newest_client: ClientProgram
+) -> None:
+    client_id, topic = a_client_id(), create_topic(cluster, unique_name("go"))
+    samples = [Sample(0, None, bytes(4 * KIB)) for _ in range(7)]
+    how = {"client_id": client_id, "batch_bytes": 5 * KIB}
+    # 28 KiB, of which a second's worth may be sent at once.
+    with limited(cluster, client_id, producer_byte_rate=16 * KIB, consumer_byte_rate=16 * KIB):
+        sent = newest_client.produce(topic, samples, **how)
+        read = newest_client.consume(topic, **how)
+
+    assert read.records == samples
+    for transfer in (sent, read):
+        assert transfer.elapsed_s > 0.5
+        assert transfer.throttle_ms > 0
+
+
+# -- a leader's death ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", ["franz-go", "sarama"])
+def test_an_idempotent_producer_lives_through_a_leaders_death(
+    new_cluster: Callable[..., Cluster], library: str
+) -> None:
+    with started() as process:
+        cluster = new_cluster().start()
+        client = ClientProgram(process, cluster.bootstrap, library=library)
+        check_that_a_leaders_death_neither_loses_nor_repeats(cluster, client)
