@@ -1,9 +1,9 @@
 """Programs in other languages that drive their clients: built once into a cache, asked in JSON.
 
 A program reads requests from its stdin, one line of JSON each, and answers each with a line on its
-stdout: `{"answer": ...}` or `{"error": text}`. A request names its action. After the action
-`stream` it produces numbered records until its stdin ends, and writes a line for each that is
-acknowledged.
+stdout: `{"answer": ...}` or `{"error": text}`. A request names its action. Two actions go on until
+stdin ends, and write a line for each record: `stream` produces numbered records, and writes those
+that were acknowledged; `follow` writes what it reads.
 """
 
 import base64
@@ -111,7 +111,7 @@ class Transfer(NamedTuple):
     throttle_ms: int  # the longest that a response asked to wait
 
 
-class Acknowledged(NamedTuple):
+class Placed(NamedTuple):
     """A record of a stream, and where it lies."""
 
     partition: int
@@ -202,41 +202,46 @@ class ClientProgram:
         self._tell("stream", {"topic": topic, "partitions": PARTITIONS, **how})
         return Stream(self._process)
 
+    def follow(self, topic: str) -> "Stream":
+        """Reading from the beginning, which is the last action of a process."""
+        self._tell("follow", {"topic": topic, "partitions": PARTITIONS})
+        return Stream(self._process)
+
     def _tell(self, action: str, request: dict[str, object]) -> None:
         self._process.write_line({**self._always, "action": action, **request})
 
 
 class Stream:
-    """What a program acknowledges while it produces numbered records to each partition in turn."""
+    """The records that a program says were acknowledged, or that it reads, as they come."""
 
     def __init__(self, process: RunningProgram) -> None:
         self._process = process
         self._deadline = time.monotonic() + _DEADLINE_S
-        self.acknowledged: list[Acknowledged] = []
+        self.records: list[Placed] = []
 
     def read_until(self, condition: Callable[[], object]) -> None:
-        """Until the acknowledgements read so far make a condition true."""
+        """Until the records so far make a condition true."""
         while not condition():
             assert self._read_one(), f"it has ended\n{self._process.complaint()}"
 
-    def finish(self) -> list[Acknowledged]:
-        """Produce no more: everything that was acknowledged, when all of it has been."""
+    def finish(self) -> list[Placed]:
+        """Tell it to end: every record, when there are no more."""
         self._process.end_input()
         while self._read_one():
             pass
-        return self.acknowledged
+        return self.records
 
     def count(self, partition: int) -> int:
-        """How many records of one partition have been acknowledged."""
-        return sum(one.partition == partition for one in self.acknowledged)
+        """How many records of one partition there are so far."""
+        return sum(one.partition == partition for one in self.records)
 
     def _read_one(self) -> bool:
-        assert time.monotonic() < self._deadline, f"{len(self.acknowledged)} acknowledgements"
+        assert time.monotonic() < self._deadline, f"{len(self.records)} records"
         told = self._process.read_line(self._deadline)
         if told is None:
             return False
-        value = base64.b64decode(told["value"])
-        self.acknowledged.append(Acknowledged(told["partition"], told["offset"], value))
+        value = base64.b64decode(told["value"] or "")
+        self.records.append(Placed(told["partition"], told["offset"], value))
         return True
 
 

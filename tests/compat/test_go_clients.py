@@ -16,10 +16,11 @@ from tests.compat.client_programs import (
     check_that_a_leaders_death_neither_loses_nor_repeats,
     stored_batches,
 )
+from tests.compat.confluent_records import produce
 from tests.compat.samples import COMPRESSIONS, NOW_MS, PARTITIONS, SAMPLES, Sample, by_partition
 from tests.support.client_quotas import KIB, a_client_id, limited
 from tests.support.running_cluster import Cluster
-from tests.support.topics import create_topic, unique_name
+from tests.support.topics import create_topic, leader, unique_name
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("jvm")]
@@ -222,3 +223,23 @@ def test_an_idempotent_producer_lives_through_a_leaders_death(
         cluster = new_cluster().start()
         client = ClientProgram(process, cluster.bootstrap, library=library)
         check_that_a_leaders_death_neither_loses_nor_repeats(cluster, client)
+
+
+@pytest.mark.parametrize("library", ["franz-go", "sarama"])
+def test_a_consumer_follows_from_leader_to_leader(
+    new_cluster: Callable[..., Cluster], library: str
+) -> None:
+    """franz-go asks a new leader where the epoch of what it has read last ends."""
+    with started() as process:
+        cluster = new_cluster().start()
+        topic = create_topic(cluster, partitions=PARTITIONS)
+        followed = ClientProgram(process, cluster.bootstrap, library=library).follow(topic)
+        written = produce(cluster.bootstrap, topic, SAMPLES)
+        followed.read_until(lambda: len(followed.records) == len(SAMPLES))
+        cluster.restart(leader(cluster, topic))
+        written += produce(cluster.bootstrap, topic, SAMPLES)
+        followed.read_until(lambda: len(followed.records) >= len(written))
+
+    assert sorted((one.partition, one.offset) for one in followed.records) == sorted(
+        (message.partition(), message.offset()) for _, message in written
+    )

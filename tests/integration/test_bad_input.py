@@ -242,6 +242,17 @@ def test_damaged_requests(cluster: Cluster, topic: str, bystander: WireClient) -
         ),
         request(ApiKey.INIT_PRODUCER_ID, 2, transactional_id=None, transaction_timeout=1000),
         request(
+            ApiKey.OFFSET_FOR_LEADER_EPOCH,
+            4,
+            replica_id=-1,
+            topics=[
+                {
+                    "topic": topic,
+                    "partitions": [{"partition": 0, "current_leader_epoch": -1, "leader_epoch": 0}],
+                }
+            ],
+        ),
+        request(
             ApiKey.DESCRIBE_CONFIGS,
             4,
             resources=[{"resource_type": 2, "resource_name": topic, "configuration_keys": None}],

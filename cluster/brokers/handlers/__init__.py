@@ -18,6 +18,7 @@ from cluster.brokers.handlers import (
     init_producer_id,
     list_offsets,
     metadata,
+    offset_for_leader_epoch,
     produce,
 )
 from cluster.brokers.handlers.request import Handler
@@ -31,6 +32,7 @@ HANDLERS: Final[tuple[Handler, ...]] = (
     create_topics.HANDLER,
     delete_topics.HANDLER,
     init_producer_id.HANDLER,
+    offset_for_leader_epoch.HANDLER,
     describe_configs.HANDLER,
     create_partitions.HANDLER,
     describe_cluster.HANDLER,

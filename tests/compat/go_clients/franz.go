@@ -333,6 +333,39 @@ func (f franz) Stream(request Request, records <-chan Record, acknowledged func(
 	return errors.Join(err, failure)
 }
 
+func (f franz) Follow(request Request, ended <-chan struct{}, read func(Record)) error {
+	starts := map[int32]kgo.Offset{}
+	for partition := range request.Partitions {
+		starts[partition] = kgo.NewOffset().AtStart()
+	}
+	client, err := f.client(request,
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{request.Topic: starts}),
+		kgo.MetadataMinAge(100*time.Millisecond))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	ctx, cancel := limited()
+	defer cancel()
+	go func() {
+		<-ended
+		cancel()
+	}()
+	for {
+		fetches := client.PollFetches(ctx)
+		select {
+		case <-ended:
+			return nil
+		default:
+		}
+		// It tells what it tries again by itself, too; only its records count here.
+		if err := ctx.Err(); err != nil {
+			return errors.Join(err, fetches.Err())
+		}
+		fetches.EachRecord(func(record *kgo.Record) { read(fromFranz(record)) })
+	}
+}
+
 func toFranz(topic string, record Record) *kgo.Record {
 	one := &kgo.Record{
 		Topic: topic, Partition: record.Partition, Key: record.Key, Value: record.Value,

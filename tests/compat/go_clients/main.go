@@ -94,6 +94,8 @@ type Client interface {
 	AlterQuotas(Request) error
 	// Stream sends what it takes from the channel, idempotently, and tells what was acknowledged.
 	Stream(request Request, records <-chan Record, acknowledged func(Record)) error
+	// Follow every partition from its beginning, whatever becomes of its leaders, until told to end.
+	Follow(request Request, ended <-chan struct{}, read func(Record)) error
 }
 
 var libraries = map[string]Client{"franz-go": franz{}, "sarama": saramas{}}
@@ -111,15 +113,29 @@ func main() {
 	}
 }
 
-// reply to one request. A stream takes the rest of stdin, and has no answer but an error.
+// Actions that go on until stdin ends, and write a line for each record; no answer but an error.
+var lastingActions = map[string]func(Client, Request, <-chan struct{}) error{
+	"stream": stream, "follow": follow,
+}
+
+// atEnd is closed when there is nothing more to read.
+func atEnd(stdin io.Reader) <-chan struct{} {
+	ended := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, stdin)
+		close(ended)
+	}()
+	return ended
+}
+
 func reply(line []byte, stdin io.Reader) map[string]any {
 	var request Request
 	if err := json.Unmarshal(line, &request); err != nil {
 		return map[string]any{"error": err.Error()}
 	}
 	client := libraries[request.Library]
-	if request.Action == "stream" {
-		if err := stream(client, request, stdin); err != nil {
+	if lasting, found := lastingActions[request.Action]; found {
+		if err := lasting(client, request, atEnd(stdin)); err != nil {
 			return map[string]any{"error": err.Error()}
 		}
 		os.Exit(0)
@@ -159,14 +175,8 @@ func answer(client Client, request Request) (any, error) {
 	return nil, fmt.Errorf("no action %q", request.Action)
 }
 
-// stream produces numbered records, in turn to each partition, until stdin ends; every acknowledged
-// record is a line on stdout.
-func stream(client Client, request Request, stdin io.Reader) error {
-	ended := make(chan struct{})
-	go func() {
-		_, _ = io.Copy(io.Discard, stdin)
-		close(ended)
-	}()
+// stream produces numbered records, in turn to each partition, and writes what was acknowledged.
+func stream(client Client, request Request, ended <-chan struct{}) error {
 	records := make(chan Record)
 	go func() {
 		defer close(records)
@@ -183,18 +193,23 @@ func stream(client Client, request Request, stdin io.Reader) error {
 			records <- Record{Partition: partition, Value: value, TimestampMs: time.Now().UnixMilli()}
 		}
 	}()
-	output := json.NewEncoder(os.Stdout)
-	var failure error
+	return client.Stream(request, records, writeRecord())
+}
+
+// follow reads what others produce, and writes it.
+func follow(client Client, request Request, ended <-chan struct{}) error {
+	return client.Follow(request, ended, writeRecord())
+}
+
+// writeRecord gives a function that may be called from anywhere.
+func writeRecord() func(Record) {
 	var lock sync.Mutex
-	err := client.Stream(request, records, func(record Record) {
+	output := json.NewEncoder(os.Stdout)
+	return func(record Record) {
 		lock.Lock()
 		defer lock.Unlock()
-		if err := output.Encode(record); err != nil && failure == nil {
-			failure = err
+		if err := output.Encode(record); err != nil {
+			os.Exit(1) // whoever asked has gone
 		}
-	})
-	if err != nil {
-		return err
 	}
-	return failure
 }

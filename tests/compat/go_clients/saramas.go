@@ -351,6 +351,42 @@ func (s saramas) Stream(request Request, records <-chan Record, acknowledged fun
 	return failure
 }
 
+func (s saramas) Follow(request Request, ended <-chan struct{}, read func(Record)) error {
+	config, err := s.config(request)
+	if err != nil {
+		return err
+	}
+	config.Consumer.MaxWaitTime = 100 * time.Millisecond
+	config.Consumer.Retry.Backoff = 100 * time.Millisecond
+	consumer, err := sarama.NewConsumer(request.Bootstrap, config)
+	if err != nil {
+		return err
+	}
+	var partitions []sarama.PartitionConsumer
+	var readers sync.WaitGroup
+	for partition := range request.Partitions {
+		one, failure := consumer.ConsumePartition(request.Topic, partition, sarama.OffsetOldest)
+		if failure != nil {
+			err = failure
+			break
+		}
+		partitions = append(partitions, one)
+		readers.Go(func() {
+			for message := range one.Messages() {
+				read(fromSarama(message))
+			}
+		})
+	}
+	if err == nil {
+		<-ended
+	}
+	for _, one := range partitions {
+		one.AsyncClose()
+	}
+	readers.Wait()
+	return errors.Join(err, consumer.Close())
+}
+
 func toSarama(topic string, record Record) *sarama.ProducerMessage {
 	one := &sarama.ProducerMessage{
 		Topic: topic, Partition: record.Partition, Timestamp: time.UnixMilli(record.TimestampMs),

@@ -1,0 +1,60 @@
+"""OffsetForLeaderEpoch (API key 23), versions 2-4.
+
+Answers at once: where the records of a leader epoch end here. By this a consumer sees after a
+change of leaders whether what it has read is still in the log (KIP-320); without, franz-go reads
+no more. The end of the newest epoch is the log's, which may lie above the high watermark.
+v3 replica id (whoever asks is answered alike); v4 flexible.
+"""
+
+from datetime import timedelta
+from typing import Final
+
+from cluster.brokers.handlers.find_partition import find_partition
+from cluster.brokers.handlers.request import RequestContext, Services, adapted
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import LeaderEpoch
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+API: Final = Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4)
+
+
+def handle(
+    request: OffsetForLeaderEpochRequest, _context: RequestContext, services: Services
+) -> OffsetForLeaderEpochResponse:
+    """The largest epoch not above the one asked for, and its end, for each asked partition."""
+    return OffsetForLeaderEpochResponse(
+        throttle_time=timedelta(0),
+        topics=tuple(
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=tuple(_end(topic.topic, asked, services) for asked in topic.partitions),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def _end(topic: str, asked: OffsetForLeaderPartition, services: Services) -> EpochEndOffset:
+    try:
+        partition = find_partition(services, topic, asked.partition)
+        partition.check_leader(asked.current_leader_epoch)
+    except Refused as refused:
+        return EpochEndOffset(error_code=refused.code, partition=asked.partition)
+    own = partition.log
+    epoch, end_offset = own.epochs.end_offset(LeaderEpoch(asked.leader_epoch), own.log_end_offset)
+    return EpochEndOffset(
+        error_code=ErrorCode.none,
+        partition=asked.partition,
+        leader_epoch=epoch,
+        end_offset=end_offset,
+    )
+
+
+HANDLER: Final = adapted(API, handle)
