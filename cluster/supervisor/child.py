@@ -76,7 +76,8 @@ class RestartPolicy:
     """A child that ran this long starts with the first back-off again."""
     early_deaths_max: int = 10
     """More deaths in a row than this, each earlier than `stable_after_ms`, and it is given up."""
-    start_timeout_ms: int = 30_000
+    start_timeout_ms: int = 300_000
+    """A broker is ready when it has recovered its log: gigabytes after a kill -9 on a slow disk."""
     stop_timeout_ms: int = 30_000
 
 
