@@ -19,14 +19,15 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from cluster.records.batch import BatchHeader, batches_of
+from cluster.records.batch import BatchHeader, Compression, batches_of
 from tests.compat.confluent_records import assigning_consumer, read_all
-from tests.compat.samples import PARTITIONS, Sample
+from tests.compat.samples import COMPRESSIONS, NOW_MS, PARTITIONS, Sample, by_partition
 from tests.compat.zookeeper_server import may_install
 from tests.support.broker_probes import fetched
 from tests.support.kafka_wire import WireClient
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, leader
+from tests.support.waiting import wait_until
 
 _CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "milena"
 _BUILD_DEADLINE_S: Final = 300.0
@@ -292,7 +293,45 @@ def stored_batches(cluster: Cluster, topic: str, partition: int) -> list[BatchHe
     return [header for header, _ in batches_of(memoryview(records))]
 
 
-# -- a scenario that every language goes through ------------------------------------------------
+# -- what every language goes through ---------------------------------------------------------
+
+
+def produced_by_every_codec(
+    cluster: Cluster, program: ClientProgram, topic: str, samples: list[Sample], acks: str
+) -> dict[int, list[Sample]]:
+    """Produce the samples once with each codec; what lies in each partition then.
+
+    `acks` may be `idempotent`. Checked: the offsets that the client was told, the end of each
+    partition, and how the batches of partition 2 are stored.
+    """
+    expected = by_partition([])
+    how = {"acks": "all", "idempotent": True} if acks == "idempotent" else {"acks": acks}
+    for compression in COMPRESSIONS:
+        sent = program.produce(topic, samples, compression=compression, **how)
+        if acks != "0":
+            places = {p: iter(range(len(expected[p]), 1 << 20)) for p in range(PARTITIONS)}
+            assert sent.offsets == [next(places[sample.partition]) for sample in samples]
+        for partition, added in by_partition(samples).items():
+            expected[partition] += added
+        ends = {str(partition): len(there) for partition, there in expected.items()}
+        wait_until(lambda ends=ends: _ends(program, topic) == ends, "the records of acks=0")
+    batches = stored_batches(cluster, topic, partition=2)
+    assert {batch.compression for batch in batches} == set(Compression)
+    assert {batch.producer_id >= 0 for batch in batches} == {acks == "idempotent"}
+    return expected
+
+
+def _ends(program: ClientProgram, topic: str) -> dict[str, int]:
+    told = program.ask("offsets", topic=topic, timestamp_ms=NOW_MS)
+    return {partition: bounds["latest"] for partition, bounds in told.items()}
+
+
+def check_that_the_samples_offsets_are_told(program: ClientProgram, topic: str) -> None:
+    """Earliest, latest and by time, of a topic that holds the samples once."""
+    told = program.ask("offsets", topic=topic, timestamp_ms=NOW_MS + 50)
+    bounds = {int(p): (each["earliest"], each["latest"]) for p, each in told.items()}
+    assert bounds == {0: (0, 5), 1: (0, 4), 2: (0, 200)}
+    assert told["2"]["at_timestamp"] == 50
 
 
 def check_that_a_leaders_death_neither_loses_nor_repeats(

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from cluster.records.batch import Compression
 from tests.compat.client_programs import (
     ClientProgram,
     ProgramFailed,
     RunningProgram,
     built,
     check_that_a_leaders_death_neither_loses_nor_repeats,
-    stored_batches,
+    check_that_the_samples_offsets_are_told,
+    produced_by_every_codec,
 )
 from tests.compat.confluent_records import produce
-from tests.compat.samples import COMPRESSIONS, NOW_MS, PARTITIONS, SAMPLES, Sample, by_partition
+from tests.compat.samples import PARTITIONS, SAMPLES, Sample, by_partition
 from tests.support.client_quotas import KIB, a_client_id, limited
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, leader, unique_name
@@ -131,44 +131,17 @@ def topic(cluster: Cluster, client: ClientProgram) -> Iterator[str]:
 def test_records_come_back_as_they_were_sent(
     cluster: Cluster, client: ClientProgram, topic: str, acks: str
 ) -> None:
-    expected = by_partition([])
-    how = {"acks": "all", "idempotent": True} if acks == "idempotent" else {"acks": acks}
-    for compression in COMPRESSIONS:
-        sent = client.produce(topic, SAMPLES, compression=compression, **how)
-        if acks != "0":
-            places = {p: iter(range(len(expected[p]), 1 << 20)) for p in range(PARTITIONS)}
-            assert sent.offsets == [next(places[sample.partition]) for sample in SAMPLES]
-        for partition, samples in by_partition(SAMPLES).items():
-            expected[partition] += samples
-        ends = {str(partition): len(samples) for partition, samples in expected.items()}
-        wait_until(lambda ends=ends: latest(client, topic) == ends, "the records of acks=0")
+    expected = produced_by_every_codec(cluster, client, topic, SAMPLES, acks)
 
     read = client.consume(topic)
 
     assert by_partition(read.records) == expected
     assert sorted(read.offsets) == sorted(n for each in expected.values() for n in range(len(each)))
-    batches = stored_batches(cluster, topic, partition=2)
-    assert {batch.compression for batch in batches} == set(Compression)
-    assert {batch.producer_id >= 0 for batch in batches} == {acks == "idempotent"}
-
-
-def latest(client: ClientProgram, topic: str) -> dict[str, int]:
-    """The end of each partition."""
-    told = client.ask("offsets", topic=topic, timestamp_ms=NOW_MS)
-    return {partition: bounds["latest"] for partition, bounds in told.items()}
 
 
 def test_offsets_are_told(client: ClientProgram, topic: str) -> None:
     client.produce(topic, SAMPLES)
-
-    told = client.ask("offsets", topic=topic, timestamp_ms=NOW_MS + 50)
-
-    assert {int(p): (bounds["earliest"], bounds["latest"]) for p, bounds in told.items()} == {
-        0: (0, 5),
-        1: (0, 4),
-        2: (0, 200),
-    }
-    assert told["2"]["at_timestamp"] == 50
+    check_that_the_samples_offsets_are_told(client, topic)
 
 
 # -- quotas -----------------------------------------------------------------------------------

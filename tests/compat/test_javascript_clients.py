@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from cluster.records.batch import Compression
 from tests.compat.client_programs import (
     ClientProgram,
     ProgramFailed,
     RunningProgram,
     built,
     check_that_a_leaders_death_neither_loses_nor_repeats,
-    stored_batches,
+    check_that_the_samples_offsets_are_told,
+    produced_by_every_codec,
 )
 from tests.compat.confluent_records import assigning_consumer, read_all
-from tests.compat.samples import COMPRESSIONS, NOW_MS, PARTITIONS, Sample, by_partition
+from tests.compat.samples import PARTITIONS, Sample
 from tests.compat.samples import SAMPLES as ALL_SAMPLES
 from tests.support.client_quotas import KIB, a_client_id, limited
 from tests.support.running_cluster import Cluster
@@ -113,42 +113,15 @@ def topic(cluster: Cluster, client: ClientProgram) -> Iterator[str]:
 def test_records_come_back_as_they_were_sent(
     cluster: Cluster, client: ClientProgram, topic: str, acks: str
 ) -> None:
-    expected = by_partition([])
-    how = {"acks": "all", "idempotent": True} if acks == "idempotent" else {"acks": acks}
-    for compression in COMPRESSIONS:
-        sent = client.produce(topic, SAMPLES, compression=compression, **how)
-        if acks != "0":
-            places = {p: iter(range(len(expected[p]), 1 << 20)) for p in range(PARTITIONS)}
-            assert sent.offsets == [next(places[sample.partition]) for sample in SAMPLES]
-        for partition, samples in by_partition(SAMPLES).items():
-            expected[partition] += samples
+    expected = produced_by_every_codec(cluster, client, topic, SAMPLES, acks)
 
-    ends = {str(partition): len(samples) for partition, samples in expected.items()}
-    wait_until(lambda: latest(client, topic) == ends, "the records of acks=0")
     with assigning_consumer(cluster.bootstrap) as consumer:
         assert read_all(consumer, topic) == expected
-    batches = stored_batches(cluster, topic, partition=2)
-    assert {batch.compression for batch in batches} == set(Compression)
-    assert {batch.producer_id >= 0 for batch in batches} == {acks == "idempotent"}
-
-
-def latest(client: ClientProgram, topic: str) -> dict[str, int]:
-    """The end of each partition."""
-    told = client.ask("offsets", topic=topic, timestamp_ms=NOW_MS)
-    return {partition: bounds["latest"] for partition, bounds in told.items()}
 
 
 def test_offsets_are_told(client: ClientProgram, topic: str) -> None:
     client.produce(topic, SAMPLES)
-
-    told = client.ask("offsets", topic=topic, timestamp_ms=NOW_MS + 50)
-
-    assert {int(p): (bounds["earliest"], bounds["latest"]) for p, bounds in told.items()} == {
-        0: (0, 5),
-        1: (0, 4),
-        2: (0, 200),
-    }
-    assert told["2"]["at_timestamp"] == 50
+    check_that_the_samples_offsets_are_told(client, topic)
 
 
 def test_a_producer_over_its_quota_is_held_back_and_told(

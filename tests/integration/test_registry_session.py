@@ -26,7 +26,7 @@ class Owner:
         self.posted: queue.SimpleQueue[object] = queue.SimpleQueue()
         self.told: list[str] = []
         self.session = KazooSession(
-            f"127.0.0.1:{registry.port}/some/root",
+            f"127.0.0.1:{registry.port}/some/place",
             3_000,
             file,
             lambda callback: self.posted.put(callback()),
@@ -58,12 +58,12 @@ def test_watches_and_identity_outlive_the_registry(registry: RegistryProcess, ow
     registry.start()
     other = registry.client(auth="a:b")
     with pytest.raises(NoAuthError):
-        registry.client().get("/some/root/a")
-    other.set("/some/root/a", b"changed, perhaps before the owner is back")
+        registry.client().get("/some/place/a")
+    other.set("/some/place/a", b"changed, perhaps before the owner is back")
     wait_until(lambda: "/a" in owner.told, "the first watch")
-    other.create("/some/root/b/c", b"")
+    other.create("/some/place/b/c", b"")
     wait_until(lambda: "children" in owner.told, "the second watch")
-    other.set("/some/root/a", b"again")
+    other.set("/some/place/a", b"again")
     assert session.call(lambda client: client.get("/a")[0]) == b"again"
     assert owner.told.count("/a") == 1, "once"
     assert session.session_id == before
