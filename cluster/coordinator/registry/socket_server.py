@@ -36,6 +36,8 @@ ROUND_REPLY_BYTES: Final = 4 << 20
 """What one client's requests may bring forth before the others have their turn: a few bytes of
 request can ask for a megabyte.
 """
+ROUND_JOURNAL_BYTES: Final = 8 << 20
+"""What one round writes at the most where no room is kept free; else half of that room."""
 MAX_UNSENT_BYTES: Final = 64 << 20
 """A client that does not take its replies and notifications is cut off."""
 _NODE_BYTES: Final = 200
@@ -258,11 +260,12 @@ class SocketServer:
         self._backlog[connection.connection_id] = connection
         end_bytes = self._core.ordered_bytes + ROUND_REPLY_BYTES
         # What one round writes must fit into the room that was found before it.
-        journal_bytes = max(1, self._options.min_free_bytes // 2)
+        reserve_bytes = self._options.min_free_bytes
+        journal_bytes = reserve_bytes // 2 if reserve_bytes else ROUND_JOURNAL_BYTES
         try:
             while (
                 self._core.ordered_bytes < end_bytes
-                and self._core.unjournaled_bytes < journal_bytes
+                and self._core.unjournaled_bytes <= journal_bytes
             ):
                 record = connection.frames.next_record()
                 if record is None:

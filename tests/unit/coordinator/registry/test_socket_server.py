@@ -215,6 +215,27 @@ def test_a_multi_read_beyond_all_bounds_closes_its_connection(stage: Stage) -> N
     stage.client()
 
 
+@pytest.mark.parametrize("min_free_bytes", [0, 1_000_000])
+def test_what_comes_together_is_written_together(tmp_path: Path, min_free_bytes: int) -> None:
+    """Group commit: the number of syncs does not grow with the number of requests."""
+    stage = Stage(tmp_path / "data", min_free_bytes=min_free_bytes)
+    client = stage.client()
+    written: list[int] = []
+    append = stage.files.append
+
+    def appended(payloads: list[bytes]) -> None:
+        written.append(len(payloads))
+        append(payloads)
+
+    stage.files.append = appended  # type: ignore[assignment, method-assign]
+    client.send(b"".join(create(f"/n{number}", b"x") for number in range(100)))
+    errors = [stage.error_of_reply(client) for _ in range(100)]
+    assert errors == [0] * 100
+    assert sum(written) == 100
+    assert len(written) <= 3  # one, unless the network has cut it
+    stage.close()
+
+
 def test_one_round_writes_no_more_than_there_is_room_for(tmp_path: Path) -> None:
     """Room is looked for once a round; many clients may write in it at once."""
     stage = Stage(tmp_path / "data", min_free_bytes=1_000_000)
