@@ -18,6 +18,7 @@ from confluent_kafka import (
 )
 
 from cluster.analytics.offset_ranges import OffsetRange
+from cluster.runtime.interrupts import deferred_interrupt
 
 BLOCK_RECORDS: Final = 25_000
 """How many values are parsed at once: enough to make the parser's start-up cost vanish."""
@@ -146,19 +147,20 @@ def _watermarks(consumer: Consumer, topic: str, partition: int) -> tuple[int, in
 
 @contextmanager
 def _consumer(connection: Mapping[str, str]) -> Iterator[Consumer]:
-    consumer = Consumer(
-        {
-            "group.id": "milena-rollup",  # asked for by the library, never joined
-            "client.id": "milena-rollup",
-            "enable.auto.commit": False,
-            "enable.partition.eof": True,
-            "auto.offset.reset": "error",
-            "fetch.wait.max.ms": 20,  # the default 500 holds back the end of every range
-            "fetch.queue.backoff.ms": 5,
-            "log_level": 0,
-            **connection,
-        }
-    )
+    with deferred_interrupt():
+        consumer = Consumer(
+            {
+                "group.id": "milena-rollup",  # asked for by the library, never joined
+                "client.id": "milena-rollup",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "error",
+                "fetch.wait.max.ms": 20,  # the default 500 holds back the end of every range
+                "fetch.queue.backoff.ms": 5,
+                "log_level": 0,
+                **connection,
+            }
+        )
     try:
         yield consumer
     finally:

@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cluster.runtime.interrupts import deferred_interrupt
+
 TOPIC: Final = "__cluster_metrics"
 _REQUEST_TIMEOUT_S: Final = 10.0
 _BATCH: Final = 500
@@ -79,15 +81,16 @@ def read_usages(
     """Everything recorded about the client since; nothing where there is no such topic."""
     from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-    consumer = Consumer(
-        {
-            "bootstrap.servers": bootstrap,
-            "client.id": "milena-load-test",
-            "group.id": "milena-load-test",
-            "enable.auto.commit": False,
-            "log_level": 0,
-        }
-    )
+    with deferred_interrupt():
+        consumer = Consumer(
+            {
+                "bootstrap.servers": bootstrap,
+                "client.id": "milena-load-test",
+                "group.id": "milena-load-test",
+                "enable.auto.commit": False,
+                "log_level": 0,
+            }
+        )
     try:
         described = consumer.list_topics(topic, timeout=_REQUEST_TIMEOUT_S).topics[topic]
         wanted = [TopicPartition(topic, number, from_ms) for number in described.partitions]

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 import psutil
 
 from cluster.runtime.clock import Clock
+from cluster.runtime.interrupts import deferred_interrupt
 
 CLIENT_ID: Final = "machine-feed"
 _ATTRIBUTES: Final = ["pid", "name", "cpu_percent", "memory_info", "num_threads", "status"]
@@ -78,17 +79,18 @@ def feed_topic(
         nonlocal acknowledged
         acknowledged += error is None
 
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "client.id": CLIENT_ID,
-            "acks": "all",
-            "partitioner": "murmur2_random",
-            "compression.type": "lz4",
-            "linger.ms": 20,
-            "log_level": 0,
-        }
-    )
+    with deferred_interrupt():
+        producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "client.id": CLIENT_ID,
+                "acks": "all",
+                "partitioner": "murmur2_random",
+                "compression.type": "lz4",
+                "linger.ms": 20,
+                "log_level": 0,
+            }
+        )
     end_ms = clock.monotonic_ms() + int(seconds * 1_000)
     due_ms = clock.monotonic_ms()
     while due_ms < end_ms:

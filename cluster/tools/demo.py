@@ -106,12 +106,15 @@ class _Demo:
 
         from cluster.loadtest.machine_feed import feed_topic
         from cluster.runtime.clock import SystemClock
+        from cluster.runtime.interrupts import deferred_interrupt
         from cluster.tools.topic_requests import create_topic
 
         seconds = _SHORT_FEED_S if self._args.short else _FEED_S
         self._announce(f"Feeding {TOPIC} with this machine's processes, for {seconds:g} s")
+        with deferred_interrupt():
+            client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
         create_topic(
-            AdminClient({"bootstrap.servers": bootstrap, "log_level": 0}),
+            client,
             TOPIC,
             partitions=3,
             replication_factor=3,

@@ -7,14 +7,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any, Final
 
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
+from cluster.runtime.interrupts import deferred_interrupt, handled_by
 from cluster.supervisor.control_socket import ask_supervisor
 from cluster.supervisor.lock_file import is_locked
 from cluster.supervisor.plan import DataDir
@@ -73,7 +72,7 @@ def _start(files: DataDir, port: int, registry_port: int) -> subprocess.Complete
 
 def remove_cluster(files: DataDir) -> None:
     """Stop it and remove its directory, which `own_directory` has chosen. Raises UserError."""
-    with _handled(signal.SIG_IGN):  # it is short, and must be done
+    with handled_by(signal.SIG_IGN):  # it is short, and must be done
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         while is_locked(files.lock_file):
             with suppress(UserError):  # its socket comes later than its lock, or it is busy
@@ -85,27 +84,6 @@ def remove_cluster(files: DataDir) -> None:
                 )
             time.sleep(_POLL_S)
         shutil.rmtree(files.path, ignore_errors=True)
-
-
-@contextmanager
-def deferred_interrupt() -> Iterator[None]:
-    """Ctrl-C is noted, and raised as KeyboardInterrupt when this is over."""
-    noted: list[int] = []
-    with _handled(lambda number, _frame: noted.append(number)):
-        yield
-    if noted:
-        raise KeyboardInterrupt
-
-
-@contextmanager
-def _handled(handler: Callable[[int, FrameType | None], None] | signal.Handlers) -> Iterator[None]:
-    signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.signal(number, handler) for number in signals}
-    try:
-        yield
-    finally:
-        for number, previous in before.items():
-            signal.signal(number, previous)
 
 
 def _ports(port: int | None) -> tuple[int, int]:

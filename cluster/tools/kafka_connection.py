@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from cluster.model.errors import UserError
+from cluster.runtime.interrupts import deferred_interrupt
 from cluster.tools.arguments import UsageError, bootstrap_server
 from cluster.tools.options import key_value
 
@@ -81,7 +82,8 @@ def connect(
         **dict(args.command_properties),
     }
     try:
-        client = kind(chosen)
+        with deferred_interrupt():
+            client = kind(chosen)
     except KafkaException as problem:
         raise UsageError(problem.args[0].str()) from None
     try:
