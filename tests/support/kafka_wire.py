@@ -11,6 +11,7 @@ import struct
 import typing
 import uuid
 from collections import deque
+from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any, Self
 
@@ -171,6 +172,77 @@ class WireClient:
         self.close()
 
 
+def produce_to(
+    *batches: tuple[str | uuid.UUID, int, bytes | None],
+    acks: int = -1,
+    timeout_ms: int = 1_000,
+    version: int = 9,
+    transactional_id: str | None = None,
+) -> Any:
+    """Produce (topic, partition, records), each as a topic of its own."""
+    return request(
+        ApiKey.PRODUCE,
+        version,
+        transactional_id=transactional_id,
+        acks=acks,
+        timeout=timeout_ms,
+        topic_data=[
+            {
+                "name": topic,
+                "topic_id": topic,
+                "partition_data": [{"index": partition, "records": records}],
+            }
+            for topic, partition, records in batches
+        ],
+    )
+
+
+def wanted(
+    partition: int,
+    offset: int = 0,
+    *,
+    max_bytes: int = 1 << 20,
+    leader_epoch: int = -1,
+    last_fetched_epoch: int = -1,
+) -> dict[str, Any]:
+    """One partition of a fetch."""
+    return {
+        "partition": partition,
+        "current_leader_epoch": leader_epoch,
+        "fetch_offset": offset,
+        "last_fetched_epoch": last_fetched_epoch,
+        "log_start_offset": -1,
+        "partition_max_bytes": max_bytes,
+    }
+
+
+def fetch_from(
+    *topics: tuple[str | uuid.UUID, Iterable[dict[str, Any]]],
+    max_bytes: int = 1 << 20,
+    max_wait_ms: int = 0,
+    min_bytes: int = 1,
+    version: int = 12,
+) -> Any:
+    """Fetch from (topic, partitions)."""
+    return request(
+        ApiKey.FETCH,
+        version,
+        replica_id=-1,
+        max_wait=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation_level=0,
+        session_id=0,
+        session_epoch=-1,
+        topics=[
+            {"topic": topic, "topic_id": topic, "partitions": list(partitions)}
+            for topic, partitions in topics
+        ],
+        forgotten_topics_data=[],
+        rack_id="",
+    )
+
+
 def produce_request(
     topic: str | uuid.UUID,
     records: bytes | None,
@@ -181,20 +253,8 @@ def produce_request(
     timeout_ms: int = 10_000,
 ) -> Any:
     """Produce one partition's records; the topic by its id from version 13."""
-    return request(
-        ApiKey.PRODUCE,
-        version,
-        transactional_id=None,
-        acks=acks,
-        timeout=timeout_ms,
-        topic_data=[
-            {
-                "name": topic,
-                "topic_id": topic,
-                "partition_data": [{"index": partition, "records": records}],
-            },
-        ],
-    )
+    batch = (topic, partition, records)
+    return produce_to(batch, acks=acks, timeout_ms=timeout_ms, version=version)
 
 
 def fetch_request(
@@ -210,34 +270,19 @@ def fetch_request(
     version: int = 12,
 ) -> Any:
     """Fetch one partition; the topic by its id from version 13."""
-    return request(
-        ApiKey.FETCH,
-        version,
-        replica_id=-1,
-        max_wait=max_wait_ms,
-        min_bytes=min_bytes,
+    one = wanted(
+        partition,
+        offset,
         max_bytes=max_bytes,
-        isolation_level=0,
-        session_id=0,
-        session_epoch=-1,
-        topics=[
-            {
-                "topic": topic,
-                "topic_id": topic,
-                "partitions": [
-                    {
-                        "partition": partition,
-                        "current_leader_epoch": leader_epoch,
-                        "fetch_offset": offset,
-                        "last_fetched_epoch": last_fetched_epoch,
-                        "log_start_offset": -1,
-                        "partition_max_bytes": max_bytes,
-                    }
-                ],
-            }
-        ],
-        forgotten_topics_data=[],
-        rack_id="",
+        leader_epoch=leader_epoch,
+        last_fetched_epoch=last_fetched_epoch,
+    )
+    return fetch_from(
+        (topic, [one]),
+        max_bytes=max_bytes,
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        version=version,
     )
 
 

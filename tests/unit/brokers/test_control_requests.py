@@ -21,8 +21,9 @@ from cluster.model.ids import (
     TopicPartition,
 )
 from tests.support.cluster_states import a_partition, a_topic
-from tests.support.handler_requests import a_batch, produce_to
+from tests.support.handler_requests import a_batch
 from tests.support.handler_stage import BROKER, BROKER_EPOCH, OTHER, THIRD, HandlerStage
+from tests.support.kafka_wire import produce_to
 
 T0 = TopicPartition("t", 0)
 ALL = [BROKER, OTHER, THIRD]

@@ -10,16 +10,9 @@ from cluster.model.errors import ErrorCode
 from cluster.model.ids import Offset
 from cluster.records.reader import read_records
 from tests.support.cluster_states import a_partition, a_topic
-from tests.support.handler_requests import (
-    a_batch,
-    codes_of,
-    fetch_from,
-    fetched_in,
-    produce_to,
-    produced_in,
-    wanted,
-)
+from tests.support.handler_requests import a_batch, codes_of, fetched_in, produced_in
 from tests.support.handler_stage import BROKER, OTHER, THIRD, HandlerStage
+from tests.support.kafka_wire import fetch_from, produce_to, wanted
 
 ALONE = a_partition([BROKER])
 SMALL_SEGMENTS = {"segment.bytes": "1000"}

@@ -8,15 +8,9 @@ import pytest
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import Offset
 from tests.support.cluster_states import a_partition, a_topic
-from tests.support.handler_requests import (
-    WALL_MS,
-    a_batch,
-    codes_of,
-    list_offsets_of,
-    offsets_in,
-    produce_to,
-)
+from tests.support.handler_requests import WALL_MS, a_batch, codes_of, list_offsets_of, offsets_in
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
+from tests.support.kafka_wire import produce_to
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -3, -4, -5
 ALONE = a_partition([BROKER])

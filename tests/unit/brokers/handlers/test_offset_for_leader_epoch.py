@@ -5,9 +5,9 @@ import pytest
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey
 from tests.support.cluster_states import a_partition, a_topic
-from tests.support.handler_requests import WALL_MS, a_batch, produce_to
+from tests.support.handler_requests import WALL_MS, a_batch
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
-from tests.support.kafka_wire import request
+from tests.support.kafka_wire import produce_to, request
 
 VERSIONS = (2, 3, 4)
 

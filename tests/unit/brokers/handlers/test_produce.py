@@ -11,8 +11,9 @@ from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.compression import Compression
 from cluster.records.reader import read_records
 from tests.support.cluster_states import a_partition, a_topic
-from tests.support.handler_requests import a_batch, codes_of, produce_to, produced_in
+from tests.support.handler_requests import a_batch, codes_of, produced_in
 from tests.support.handler_stage import BROKER, OTHER, THIRD, HandlerStage
+from tests.support.kafka_wire import produce_to
 
 ALONE = a_partition([BROKER])
 BOTH = a_partition([BROKER, OTHER])

@@ -7,8 +7,9 @@ from cluster.brokers.replication.wire import FetchAnswer, FetchPosition, Followe
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset
 from tests.support.cluster_states import a_partition, a_topic
-from tests.support.handler_requests import a_batch, produce_to
+from tests.support.handler_requests import a_batch
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
+from tests.support.kafka_wire import produce_to
 
 BOTH = a_partition([BROKER, OTHER])
 

@@ -12,8 +12,9 @@ from cluster.model.cluster import BrokerRegistration
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicPartition
 from tests.support.cluster_states import a_broker, a_partition, a_topic
-from tests.support.handler_requests import a_batch, codes_of, produce_to, produced_in
+from tests.support.handler_requests import a_batch, codes_of, produced_in
 from tests.support.handler_stage import BROKER, LAG_MS, OTHER, THIRD, HandlerStage
+from tests.support.kafka_wire import produce_to
 
 ALL = [BROKER, OTHER, THIRD]
 T0 = TopicPartition("t", 0)

@@ -15,8 +15,9 @@ from cluster.model.cluster import BrokerRegistration, TopicState
 from cluster.model.ids import BrokerId
 from cluster.runtime.zmq_link import Dealer, ZmqContext
 from tests.support.cluster_states import a_broker, a_partition, a_topic
-from tests.support.handler_requests import a_batch, codes_of, produce_to, produced_in
+from tests.support.handler_requests import a_batch, codes_of, produced_in
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
+from tests.support.kafka_wire import produce_to
 from tests.support.turning import DEADLINE_S
 
 BOTH = [BROKER, OTHER]
