@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from cluster.brokers.quota_throttle import QuotaThrottle
 from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.entities import DEFAULT, QuotaEntity, QuotaKind
+from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
 
 REQUESTS = 200_000
 CLIENTS = 1_000

@@ -9,17 +9,16 @@ from cluster.brokers.metric_counters import BrokerCounters
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.coordinator.controller import config_requests
-from cluster.coordinator.controller.config_plans import TopicAlteration
 from cluster.coordinator.controller.config_requests import decode_outcomes, encode_alterations
 from cluster.coordinator.controller.control_link import ControlLink, Message, Reply
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.coordinator.controller.message_fields import error_code, listed, number, text
-from cluster.coordinator.controller.plan import Outcome
-from cluster.coordinator.controller.topic_plans import NewTopic
 from cluster.coordinator.controller.update import decode_update
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode, PeerError
 from cluster.model.ids import NO_BROKER, BrokerEpoch, BrokerId, PartitionEpoch, TopicPartition
+from cluster.model.plan import Outcome
+from cluster.model.topics import NewTopic, TopicAlteration
 from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)

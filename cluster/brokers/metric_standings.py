@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from cluster.brokers.metric_records import QuotaInterval
-from cluster.brokers.quotas.entities import DEFAULT, QuotaEntity, QuotaKind
 from cluster.brokers.quotas.standing import IntervalUsage, QuotaStanding
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import NO_LIMITS, QuotaRow
+from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
 
 _IDLE_MS: Final = 60 * 60 * 1000
 """After an hour without a request a client's row is free for others."""

@@ -15,17 +15,16 @@ from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.coordinator.controller.control_link import ControlLink, Message, Reply
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.coordinator.controller.message_fields import number
-from cluster.coordinator.controller.plan import Outcome
-from cluster.coordinator.controller.topic_plans import NewTopic
 from cluster.model.errors import ErrorCode, PeerError, Refused, StorageFailed
 from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
+from cluster.model.plan import Outcome
+from cluster.model.topics import METRICS_TOPIC, NewTopic
 from cluster.records.builder import NewRecord, build_batch
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
 
-METRICS_TOPIC: Final = "__cluster_metrics"
 REQUEST_KIND: Final = "produce_metrics"
 
 _REPLICAS_MAX: Final = 3

@@ -11,8 +11,8 @@ from typing import Final
 from cluster.brokers.quota_registry import Quotas, alter_quota, load_quotas
 from cluster.brokers.quota_throttle import QuotaThrottle
 from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.entities import QuotaEntity
 from cluster.coordinator.registry.kazoo_session import KazooSession
+from cluster.model.quotas import QuotaEntity
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
 

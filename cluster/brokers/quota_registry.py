@@ -18,9 +18,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, NoAuthError, NoNodeError
 from kazoo.protocol.states import WatchedEvent
 
-from cluster.brokers.quotas.alteration import limits_of
-from cluster.brokers.quotas.entities import DEFAULT, Name, QuotaEntity, QuotaKind
 from cluster.coordinator.registry import paths, znodes
+from cluster.model.quotas import DEFAULT, Name, QuotaEntity, QuotaKind, limits_of
 
 log = logging.getLogger(__name__)
 

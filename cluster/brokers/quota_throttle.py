@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 from cluster.brokers.network.channel import Channel, MuteReason, Outgoing
 from cluster.brokers.network.purgatory import Cancellable
 from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.entities import QuotaKind
+from cluster.model.quotas import QuotaKind
 
 _PERCENT_SECONDS_PER_US: Final = 1e-4
 """100 % of one thread for one second is 1e6 us."""

@@ -28,6 +28,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from cluster.model.quotas import RULES
+
 MAGIC: Final = b"MILSTAT1"
 HEADER_BYTES: Final = 128
 NAME_BYTES: Final = 128
@@ -47,17 +49,6 @@ USER_MAX_BYTES: Final = 128
 CLIENT_ID_MAX_BYTES: Final = 192
 QUOTAS: Final = ("", "produce", "fetch", "request")
 """Kinds of quota by the code that a row holds; 0 marks a free row."""
-RULES: Final = (
-    "user+client",
-    "user+default-client",
-    "user",
-    "default-user+client",
-    "default-user+default-client",
-    "default-user",
-    "client",
-    "default-client",
-)
-"""Most specific first; a row holds 1 + the index, 0 for none."""
 
 #   8 quota, rule, length of user, length of client id: 4 x int16
 #  16 limit, 8 limits by rule (NaN: not set), rate, window in seconds: 11 x float64

@@ -5,12 +5,12 @@ import re
 from pathlib import Path
 from typing import Final
 
-from cluster.brokers.quotas.entities import DEFAULT, QUOTA_KEYS
 from cluster.client.config_requests import alter_configs
 from cluster.client.quota_requests import alter_quotas, describe_quotas
 from cluster.client.socket_client import SocketClient
 from cluster.config.settings import parse_properties
 from cluster.model.errors import ErrorCode, Refused, UserError
+from cluster.model.quotas import DEFAULT, QUOTA_KEYS
 from cluster.tools.arguments import UsageError
 from cluster.tools.config_entities import Entity, quota_entity
 

@@ -5,10 +5,10 @@ import sys
 from typing import TYPE_CHECKING
 
 from cluster.brokers.quotas.alteration import parts_of
-from cluster.brokers.quotas.entities import RULES
 from cluster.client.quota_requests import describe_quotas
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import Refused, UserError
+from cluster.model.quotas import RULES
 from cluster.tools.arguments import UsageError, add_command, bootstrap_server
 from cluster.tools.config_changes import add_changes, alter, changes
 from cluster.tools.config_entities import Entity, add_entities, entities, quota_filter

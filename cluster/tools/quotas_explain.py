@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.analytics.quantities import duration, percent, rate
-from cluster.metrics.stats_layout import CLIENT_ID_MAX_BYTES, RULES, USER_MAX_BYTES, cut
+from cluster.metrics.stats_layout import CLIENT_ID_MAX_BYTES, USER_MAX_BYTES, cut
 from cluster.model.errors import UserError
+from cluster.model.quotas import RULES
 from cluster.tools.arguments import data_dir
 from cluster.tools.quota_commands import add_subcommand
 from cluster.tools.quota_standings import (

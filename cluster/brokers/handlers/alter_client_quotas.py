@@ -10,8 +10,8 @@ from typing import Final
 
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
 from cluster.brokers.quotas.alteration import changes_of, entity_of
-from cluster.brokers.quotas.entities import QuotaEntity
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.quotas import QuotaEntity
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     AlterClientQuotasRequest,

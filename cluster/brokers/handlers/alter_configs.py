@@ -9,7 +9,7 @@ from typing import Final
 
 from cluster.brokers.handlers.config_alterations import SET, Resource, alter
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
-from cluster.coordinator.controller.plan import Outcome
+from cluster.model.plan import Outcome
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     AlterConfigsRequest,

@@ -8,10 +8,9 @@ from cluster.brokers.handlers.request import Services
 from cluster.config.setting import SettingError
 from cluster.config.topic import TOPIC_SETTINGS
 from cluster.config.value_type import TypeCode
-from cluster.coordinator.controller.config_plans import TopicAlteration
-from cluster.coordinator.controller.plan import Outcome
-from cluster.coordinator.controller.topic_plans import check_topic_name
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.plan import Outcome
+from cluster.model.topics import TopicAlteration, check_topic_name
 
 SET: Final = 0
 DELETE: Final = 1

@@ -9,8 +9,8 @@ from datetime import timedelta
 from typing import Final
 
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
-from cluster.coordinator.controller.plan import Outcome
 from cluster.model.ids import BrokerId
+from cluster.model.plan import Outcome
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     CreatePartitionsRequest,

@@ -12,11 +12,11 @@ from typing import Final
 
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
 from cluster.config.describe import describe
-from cluster.coordinator.controller.plan import Outcome
-from cluster.coordinator.controller.topic_plans import NewTopic
 from cluster.model.cluster import TopicState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId
+from cluster.model.plan import Outcome
+from cluster.model.topics import NewTopic
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     CreatableTopic,

@@ -11,8 +11,8 @@ from typing import Final
 
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
 from cluster.config.broker import DELETE_TOPIC_ENABLE
-from cluster.coordinator.controller.plan import Outcome
 from cluster.model.errors import ErrorCode
+from cluster.model.plan import Outcome
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     DeletableTopicResult,

@@ -11,8 +11,8 @@ from typing import Final
 
 from cluster.brokers.handlers.request import RequestContext, Services, adapted
 from cluster.config.describe import Entry, describe
-from cluster.coordinator.controller.topic_plans import check_topic_name
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.topics import check_topic_name
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     DescribeConfigsRequest,

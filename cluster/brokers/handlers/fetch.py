@@ -16,10 +16,10 @@ from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
 from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext, Services
 from cluster.brokers.network.channel import Outgoing
-from cluster.brokers.quotas.entities import QuotaKind
 from cluster.brokers.replication.partition import Partition
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
+from cluster.model.quotas import QuotaKind
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.endpoints import NodeEndpoint
 from cluster.protocol.fetch_codec import (

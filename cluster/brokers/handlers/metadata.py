@@ -19,9 +19,9 @@ from cluster.brokers.handlers.authorized_operations import (
 from cluster.brokers.handlers.request import Handler, RequestContext, Services
 from cluster.brokers.network.channel import Outgoing
 from cluster.config.broker import AUTO_CREATE_TOPICS_ENABLE
-from cluster.coordinator.controller.topic_plans import check_topic_name
 from cluster.model.cluster import PartitionState, TopicState
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.topics import INTERNAL_TOPICS, check_topic_name
 from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import Api, ApiKey, is_flexible
 from cluster.protocol.messages import (
@@ -34,7 +34,6 @@ from cluster.protocol.messages import (
 )
 
 API: Final = Api(ApiKey.METADATA, 0, 13)
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 
 _CORRELATION: Final = struct.Struct(">i")
 _THROTTLE_TIME: Final = struct.Struct(">i")

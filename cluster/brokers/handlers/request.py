@@ -12,14 +12,14 @@ from cluster.brokers.network.channel import Channel, Outgoing
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.quota_changes import QuotaChanges
 from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.entities import ANONYMOUS
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.config.settings import Settings
-from cluster.coordinator.controller.config_plans import TopicAlteration
 from cluster.coordinator.controller.controller_requests import ControllerRequests
-from cluster.coordinator.controller.plan import Outcome
 from cluster.model.ids import BrokerId
+from cluster.model.plan import Outcome
+from cluster.model.quotas import ANONYMOUS
+from cluster.model.topics import TopicAlteration
 from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import Api
 from cluster.protocol.api_versions import ApiVersionsAnswers

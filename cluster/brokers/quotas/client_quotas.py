@@ -8,10 +8,10 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-from cluster.brokers.quotas.entities import QuotaEntity, QuotaKind
-from cluster.brokers.quotas.quota_table import Limits, QuotaTable, Resolved
+from cluster.brokers.quotas.quota_table import QuotaTable, Resolved
 from cluster.brokers.quotas.sampled_rate import SampledRate, WindowOptions
 from cluster.brokers.quotas.standing import IntervalUsage, QuotaStanding, delay_arithmetic
+from cluster.model.quotas import Limits, QuotaEntity, QuotaKind
 
 IDLE_EXPIRY_MS: Final = 3_600_000
 """A client that sent nothing for an hour is forgotten, as in Kafka."""

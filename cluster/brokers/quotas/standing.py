@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from cluster.brokers.quotas.entities import QuotaKind
+from cluster.model.quotas import QuotaKind
 
 
 @dataclass(frozen=True, slots=True)

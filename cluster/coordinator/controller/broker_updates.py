@@ -7,11 +7,11 @@ from typing import Final
 
 from cluster.coordinator.controller.control_link import ControlLink, Message
 from cluster.coordinator.controller.controller import Controller
-from cluster.coordinator.controller.plan import Plan
 from cluster.coordinator.controller.update import ClusterUpdate, encode_update
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerEpoch, BrokerId
+from cluster.model.plan import Plan
 
 log = logging.getLogger(__name__)
 

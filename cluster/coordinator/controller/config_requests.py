@@ -4,13 +4,13 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from cluster.coordinator.controller.config_plans import TopicAlteration
 from cluster.coordinator.controller.control_link import Message, Reply
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.message_fields import error_code, mapped, text
-from cluster.coordinator.controller.plan import Outcome, Plan
 from cluster.model.errors import ErrorCode, PeerError
+from cluster.model.plan import Outcome, Plan
+from cluster.model.topics import TopicAlteration
 
 log = logging.getLogger(__name__)
 

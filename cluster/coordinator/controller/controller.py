@@ -9,11 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
-from cluster.coordinator.controller.config_plans import TopicAlteration, plan_topic_configs
+from cluster.coordinator.controller.config_plans import plan_topic_configs
 from cluster.coordinator.controller.elections import elect_all, move_away
-from cluster.coordinator.controller.plan import Outcome, Plan
 from cluster.coordinator.controller.topic_plans import (
-    NewTopic,
     TopicRules,
     plan_create_topics,
     plan_more_partitions,
@@ -28,6 +26,8 @@ from cluster.model.ids import (
     TopicPartition,
     new_uuid,
 )
+from cluster.model.plan import Outcome, Plan
+from cluster.model.topics import NewTopic, TopicAlteration
 
 
 class Controller:

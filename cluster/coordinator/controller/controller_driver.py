@@ -14,12 +14,12 @@ from cluster.coordinator.controller import registry_store
 from cluster.coordinator.controller.broker_updates import BrokerUpdates
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller import Controller
-from cluster.coordinator.controller.plan import Plan
 from cluster.coordinator.controller.registry_store import Deposed, Election, LoadedCluster
 from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.registry.kazoo_session import KazooSession
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.ids import BrokerId
+from cluster.model.plan import Plan
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
 

@@ -14,11 +14,11 @@ from cluster.coordinator.controller.control_link import Message
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.message_fields import listed, number, text
-from cluster.coordinator.controller.plan import Outcome, Plan
-from cluster.coordinator.controller.topic_plans import NewTopic
 from cluster.model.cluster import TopicState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicPartition
+from cluster.model.plan import Outcome, Plan
+from cluster.model.topics import NewTopic
 
 log = logging.getLogger(__name__)
 

@@ -15,7 +15,6 @@ from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError, RolledBackError
 from kazoo.protocol.states import WatchedEvent
 
-from cluster.coordinator.controller.plan import Plan
 from cluster.coordinator.registry import paths, znodes
 from cluster.coordinator.registry.znodes import (
     PartitionStateRecord,
@@ -40,6 +39,7 @@ from cluster.model.ids import (
     encode_uuid,
     new_uuid,
 )
+from cluster.model.plan import Plan
 
 log = logging.getLogger(__name__)
 

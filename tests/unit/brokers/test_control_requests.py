@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 from cluster.brokers.replication.leader_replica import IsrProposal
-from cluster.coordinator.controller.config_plans import TopicAlteration
-from cluster.coordinator.controller.plan import Outcome
 from cluster.model.cluster import TopicState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import (
@@ -20,6 +18,8 @@ from cluster.model.ids import (
     PartitionEpoch,
     TopicPartition,
 )
+from cluster.model.plan import Outcome
+from cluster.model.topics import TopicAlteration
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_requests import a_batch
 from tests.support.handler_stage import BROKER, BROKER_EPOCH, OTHER, THIRD, HandlerStage

@@ -6,10 +6,9 @@ from hypothesis import strategies as st
 
 from cluster.brokers.metric_standings import QuotaStandings, configured_limits
 from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.entities import DEFAULT, QuotaEntity, QuotaKind
 from cluster.metrics.mmap_stats import MmapStats
-from cluster.metrics.stats_layout import RULES
 from cluster.metrics.stats_reader import read_memory
+from cluster.model.quotas import DEFAULT, RULES, QuotaEntity, QuotaKind
 
 CLIENT = QuotaEntity(None, "c")
 

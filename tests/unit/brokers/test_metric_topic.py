@@ -4,9 +4,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from cluster.brokers.metric_topic import METRICS_TOPIC, MetricTopic
+from cluster.brokers.metric_topic import MetricTopic
 from cluster.model.errors import ErrorCode, PeerError, Refused
 from cluster.model.ids import TopicPartition
+from cluster.model.topics import METRICS_TOPIC
 from cluster.records.reader import read_records
 
 

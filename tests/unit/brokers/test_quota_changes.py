@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from cluster.brokers.quota_changes import QuotaChanges
-from cluster.brokers.quotas.entities import QuotaEntity, QuotaKind
 from cluster.coordinator.controller.registry_store import prepare_paths
 from cluster.coordinator.registry import paths
+from cluster.model.quotas import QuotaEntity, QuotaKind
 from cluster.runtime.loop import EventLoop
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_registry import FakeClient, FakeSession, FakeTree

@@ -7,9 +7,9 @@ import pytest
 from kazoo.security import make_digest_acl
 
 from cluster.brokers.quota_registry import CHANGE_EXPIRY_MS, alter_quota, load_quotas
-from cluster.brokers.quotas.entities import DEFAULT, QuotaEntity, QuotaKind
 from cluster.coordinator.controller.registry_store import prepare_paths
 from cluster.coordinator.registry import paths
+from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
 from tests.integration.registry_process import RegistryProcess
 from tests.support.waiting import wait_until
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from cluster.brokers.network.channel import MuteReason
 from cluster.brokers.quota_throttle import Delay, QuotaThrottle, size_of
 from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.entities import QuotaEntity, QuotaKind
+from cluster.model.quotas import QuotaEntity, QuotaKind
 
 PRODUCE, FETCH, REQUEST = QuotaKind.PRODUCE, QuotaKind.FETCH, QuotaKind.REQUEST
 

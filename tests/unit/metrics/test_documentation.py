@@ -5,7 +5,7 @@ from pathlib import Path
 
 from cluster.brokers.metric_records import QuotaInterval, broker_record, quota_record
 from cluster.metrics.kafka_names import BROKER_METRICS
-from cluster.metrics.stats_layout import RULES
+from cluster.model.quotas import RULES
 
 TEXT = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
 

@@ -16,7 +16,6 @@ from cluster.metrics.stats_layout import (
     QUOTAS,
     ROW_AT,
     ROW_BYTES,
-    RULES,
     USER_MAX_BYTES,
     Header,
     QuotaRow,
@@ -24,6 +23,7 @@ from cluster.metrics.stats_layout import (
     read_header,
     unpack_row,
 )
+from cluster.model.quotas import RULES
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 longs = st.integers(-(2**63), 2**63 - 1)

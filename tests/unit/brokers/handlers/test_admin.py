@@ -8,8 +8,8 @@ import pytest
 from kio.index import load_response_schema
 
 from cluster.coordinator.controller.config_requests import REQUEST_KIND
-from cluster.coordinator.controller.plan import Outcome
 from cluster.model.errors import ErrorCode, PeerError
+from cluster.model.plan import Outcome
 from cluster.protocol.api import ApiKey
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_stage import BROKER, OTHER, THIRD, HandlerStage

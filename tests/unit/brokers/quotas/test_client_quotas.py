@@ -5,8 +5,8 @@ import math
 import pytest
 
 from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.entities import DEFAULT, QuotaEntity, QuotaKind
 from cluster.brokers.quotas.sampled_rate import WindowCredit, WindowOptions
+from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
 
 PRODUCE, FETCH, REQUEST = QuotaKind.PRODUCE, QuotaKind.FETCH, QuotaKind.REQUEST
 

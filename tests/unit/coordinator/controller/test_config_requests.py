@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from cluster.coordinator.controller.config_plans import TopicAlteration
 from cluster.coordinator.controller.config_requests import ConfigRequests, encode_alterations
 from cluster.model.errors import PeerError
+from cluster.model.topics import TopicAlteration
 
 WELL_FORMED = encode_alterations([TopicAlteration("t", False, {"k": None})], validate_only=True)
 

@@ -10,12 +10,13 @@ from kazoo.exceptions import ConnectionLoss
 from cluster.coordinator.controller import broker_updates, registry_store
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
-from cluster.coordinator.controller.plan import Outcome, Plan
-from cluster.coordinator.controller.topic_plans import NewTopic, TopicRules
+from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.controller.update import ClusterUpdate, decode_update
 from cluster.coordinator.registry import paths
 from cluster.model.errors import ErrorCode, PeerError
 from cluster.model.ids import BrokerId, TopicPartition
+from cluster.model.plan import Outcome, Plan
+from cluster.model.topics import NewTopic
 from cluster.runtime.loop import EventLoop
 from tests.support.cluster_states import a_broker
 from tests.support.fake_clock import FakeClock

@@ -9,12 +9,12 @@ import pytest
 from kazoo.protocol.states import WatchedEvent
 
 from cluster.coordinator.controller import registry_store as store
-from cluster.coordinator.controller.plan import Plan
 from cluster.coordinator.controller.registry_store import Deposed, OutOfStep
 from cluster.coordinator.registry import paths, znodes
 from cluster.model.cluster import ClusterState
 from cluster.model.errors import UserError
 from cluster.model.ids import BrokerId, ControllerEpoch, TopicPartition
+from cluster.model.plan import Plan
 from tests.integration.registry_process import RegistryProcess
 from tests.support.cluster_states import a_broker, a_partition, a_topic
 from tests.support.fake_registry import FakeClient, FakeTree

@@ -5,6 +5,8 @@ precedence that it stands for.
 """
 
 import enum
+import math
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 
@@ -27,7 +29,7 @@ DEFAULT: Final = DefaultName.DEFAULT
 Name = str | DefaultName
 
 ANONYMOUS: Final = "ANONYMOUS"
-"""The user of a connection that has not proved another (QTA1)."""
+"""The user of a connection that has not proved another (Kafka: `KafkaPrincipal.ANONYMOUS`)."""
 
 QUOTA_KEYS: Final[dict[str, QuotaKind]] = {
     "producer_byte_rate": QuotaKind.PRODUCE,
@@ -73,4 +75,22 @@ RULES: Final = (
     "client",
     "default-client",
 )
-"""Most specific first (QTA3)."""
+"""Most specific first (KIP-55)."""
+
+Limits = Mapping[QuotaKind, float]
+
+
+def limits_of(config: Mapping[str, str]) -> dict[QuotaKind, float]:
+    """The limits in a stored config; keys that are no quotas, and broken values, are left out."""
+    limits = {}
+    for key, text in config.items():
+        kind = QUOTA_KEYS.get(key)
+        if kind is None:
+            continue
+        try:
+            limit = float(text)
+        except ValueError:
+            continue
+        if math.isfinite(limit) and limit > 0:
+            limits[kind] = limit
+    return limits
