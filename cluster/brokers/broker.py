@@ -35,13 +35,13 @@ from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.config import broker as keys
 from cluster.config.settings import Settings, topic_settings
 from cluster.config.topic import UNCLEAN_LEADER_ELECTION_ENABLE
-from cluster.coordinator.controller import config_requests, registry_store
+from cluster.coordinator.controller import config_requests
 from cluster.coordinator.controller.config_requests import ConfigRequests
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.coordinator.controller.topic_plans import TopicRules
-from cluster.coordinator.registry.kazoo_session import KazooSession
+from cluster.coordinator.registry.client.kazoo_session import KazooSession
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerEpoch, BrokerId
@@ -110,8 +110,8 @@ class Broker:
                 Listener(listener.name, listener.host, listener.port)
             )
         self._registry.connect(settings[keys.ZOOKEEPER_CONNECTION_TIMEOUT_MS])
-        self._registry.call(registry_store.prepare_paths)
-        self.cluster_id = self._registry.call(registry_store.cluster_id)
+        self._registry.call(lambda store: store.prepare())
+        self.cluster_id = self._registry.call(lambda store: store.cluster_id())
         self._directories = [
             LogDirectory.open(Path(path), self.cluster_id, self._id)
             for path in settings[keys.LOG_DIRS]
@@ -216,7 +216,7 @@ class Broker:
             alter_topic_configs=self._control.alter_topic_configs,
             producer_ids=ProducerIds(
                 lambda on_done, on_failed: self._registry.submit(
-                    lambda client: registry_store.next_producer_ids(client, self._id),
+                    lambda store: store.next_producer_ids(self._id),
                     on_done,
                     on_failed,
                 )
@@ -307,7 +307,7 @@ class Broker:
         registration = self._registration()
         wall_ms = self._clock.wall_ms()
         self._control.broker_epoch = self._registry.call(
-            lambda client: registry_store.register_broker(client, registration, wall_ms)
+            lambda store: store.register_broker(registration, wall_ms)
         )
 
     def _on_session_lost(self) -> None:
@@ -335,7 +335,7 @@ class Broker:
             self._loop.call_after(_REGISTER_RETRY_MS, self._register_again)
 
         self._registry.submit(
-            lambda client: registry_store.register_broker(client, registration, wall_ms),
+            lambda store: store.register_broker(registration, wall_ms),
             on_registered,
             on_failed,
         )

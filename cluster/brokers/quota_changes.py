@@ -1,17 +1,16 @@
 """Keeps this broker's quotas what the registry says, and has them changed there.
 
 Every broker watches the change nodes and loads the quotas anew when one comes: a change reaches
-all brokers within a round trip to the registry, without a restart (QTA4).
+all brokers within a round trip to the registry, without a restart.
 """
 
 import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from cluster.brokers.quota_registry import Quotas, alter_quota, load_quotas
 from cluster.brokers.quota_throttle import QuotaThrottle
 from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.coordinator.registry.kazoo_session import KazooSession
+from cluster.coordinator.cluster_store import Quotas, StoreSession
 from cluster.model.quotas import QuotaEntity
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
@@ -22,20 +21,20 @@ _RETRY_MS: Final = 500
 
 
 class QuotaChanges:
-    """One per broker, used by its thread; registry calls run on the registry's.
+    """One per broker, used by its thread; the store's operations run on its own.
 
     Invariant: while the session lives, a watch is set that was set before the quotas were read.
     """
 
     def __init__(
         self,
-        registry: KazooSession,
+        store: StoreSession,
         loop: EventLoop,
         clock: Clock,
         quotas: ClientQuotas,
         throttle: QuotaThrottle,
     ) -> None:
-        self._registry = registry
+        self._store = store
         self._loop = loop
         self._clock = clock
         self._quotas = quotas
@@ -45,8 +44,7 @@ class QuotaChanges:
 
     def load_at_start(self) -> None:
         """Blocking: before the first client is served."""
-        watch = self._registry.watcher(self.reload)
-        self._apply(self._registry.call(lambda client: load_quotas(client, watch)))
+        self._apply(self._store.call(lambda store: store.load_quotas(self.reload)))
 
     def reload(self) -> None:
         """Load the quotas and watch for the next change; after a new session too."""
@@ -55,9 +53,8 @@ class QuotaChanges:
             return
         self._is_loading = True
         self._has_changed = False
-        watch = self._registry.watcher(self.reload)
-        self._registry.submit(
-            lambda client: load_quotas(client, watch), self._on_loaded, self._on_failed
+        self._store.submit(
+            lambda store: store.load_quotas(self.reload), self._on_loaded, self._on_failed
         )
 
     def _on_loaded(self, quotas: Quotas) -> None:
@@ -88,7 +85,7 @@ class QuotaChanges:
         self, on_done: Callable[[Quotas], None], on_failed: Callable[[Exception], None]
     ) -> None:
         """The quotas as the registry has them now, also those that another broker just wrote."""
-        self._registry.submit(load_quotas, on_done, on_failed)
+        self._store.submit(lambda store: store.load_quotas(), on_done, on_failed)
 
     def alter(
         self,
@@ -124,8 +121,8 @@ class QuotaChanges:
             self._apply(quotas)
             on_done(outcomes)
 
-        self._registry.submit(
-            lambda client: alter_quota(client, entity, changes, wall_ms),
+        self._store.submit(
+            lambda store: store.alter_quota(entity, changes, wall_ms),
             lambda _: settle(None),
             settle,
         )

@@ -8,8 +8,8 @@ from datetime import timedelta
 from typing import Final
 
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
-from cluster.brokers.quota_registry import Quotas
 from cluster.brokers.quotas.alteration import FilterComponent, parts_of, selected
+from cluster.coordinator.cluster_store import Quotas
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.quotas import KEY_OF_KIND
 from cluster.protocol.api import Api, ApiKey

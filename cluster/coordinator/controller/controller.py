@@ -19,6 +19,7 @@ from cluster.coordinator.controller.topic_plans import (
 from cluster.model.cluster import BrokerRegistration, ClusterState, PartitionState, TopicState
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import (
+    BrokerEpoch,
     BrokerId,
     ControllerEpoch,
     LeaderEpoch,
@@ -55,19 +56,21 @@ class Controller:
     # -- brokers -----------------------------------------------------------------------------
 
     def on_takeover(
-        self, registrations: Iterable[BrokerRegistration], written: Mapping[TopicPartition, int]
+        self,
+        registrations: Iterable[BrokerRegistration],
+        written: Mapping[TopicPartition, BrokerEpoch],
     ) -> Plan:
         """Elections that are due when this controller starts: a live leader goes on leading.
 
-        `written` are the zxids at which the partitions' states were written. A broker that has
-        registered since then was away, though nobody saw it: its epoch is a zxid too.
+        `written` tells when each partition's state was written, on the scale of broker epochs. A
+        broker that has registered since then was away, though nobody saw it.
         """
         brokers = self.state.brokers
         brokers.update({broker.id: broker for broker in registrations})
 
         def stayed(partition: TopicPartition) -> set[BrokerId]:
-            zxid = written.get(partition, 0)
-            return {broker.id for broker in brokers.values() if broker.epoch < zxid}
+            since = written.get(partition, 0)
+            return {broker.id for broker in brokers.values() if broker.epoch < since}
 
         return Plan(changed=self._elect(stayed))
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cluster.brokers.quota_changes import QuotaChanges
-from cluster.coordinator.controller.registry_store import prepare_paths
-from cluster.coordinator.registry import paths
+from cluster.coordinator.registry.client.broker_records import prepare_paths
+from cluster.coordinator.registry.documents import paths
 from cluster.model.quotas import QuotaEntity, QuotaKind
 from cluster.runtime.loop import EventLoop
 from tests.support.fake_clock import FakeClock

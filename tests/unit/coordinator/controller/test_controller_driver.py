@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 from kazoo.exceptions import ConnectionLoss
 
-from cluster.coordinator.controller import broker_updates, registry_store
+from cluster.coordinator.controller import broker_updates
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.controller.update import ClusterUpdate, decode_update
-from cluster.coordinator.registry import paths
+from cluster.coordinator.registry.client.broker_records import campaign, prepare_paths
+from cluster.coordinator.registry.client.kazoo_store import KazooStore
+from cluster.coordinator.registry.documents import paths
 from cluster.model.errors import ErrorCode, PeerError
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.model.plan import Outcome, Plan
@@ -59,11 +61,7 @@ class Member:
 
     def register(self) -> None:
         """As a broker does at its start."""
-        self.epoch = registry_store.register_broker(
-            self.session.client,
-            a_broker(self.id),
-            WALL_MS,  # type: ignore[arg-type]
-        )
+        self.epoch = self.session.store.register_broker(a_broker(self.id), WALL_MS)
 
     @property
     def controller_epoch(self) -> int | None:
@@ -78,7 +76,7 @@ class Stage:
         self.clock = FakeClock()
         self.loop = EventLoop(self.clock)
         self.tree = FakeTree()
-        registry_store.prepare_paths(FakeClient(self.tree))  # type: ignore[arg-type]
+        prepare_paths(FakeClient(self.tree))  # type: ignore[arg-type]
         self.members: list[Member] = []
 
     def member(self, number: int) -> Member:
@@ -256,7 +254,7 @@ def test_without_the_registry_the_campaign_is_tried_again(stage, monkeypatch):
         calls.append(1)
         raise ConnectionLoss
 
-    monkeypatch.setattr(registry_store, "campaign", unreachable)
+    monkeypatch.setattr(KazooStore, "campaign", unreachable)
     member.driver.campaign()
     stage.settle()
     stage.pass_time(500)
@@ -271,7 +269,7 @@ def test_a_load_that_fails_leads_to_another_campaign(stage, monkeypatch):
         raise ConnectionLoss
 
     member = stage.member(1)
-    monkeypatch.setattr(registry_store, "load_cluster", broken)
+    monkeypatch.setattr(KazooStore, "load_cluster", broken)
     member.driver.campaign()
     stage.settle()
     assert not member.driver.is_active
@@ -405,7 +403,7 @@ def test_deposed_by_another_controller_it_writes_nothing_and_campaigns(stage, co
     client = FakeClient(stage.tree)
     controller.driver._campaign_number += 1  # it does not hear of what happens now
     client.delete(paths.CONTROLLER)
-    registry_store.campaign(client, BrokerId(9), WALL_MS)  # type: ignore[arg-type]
+    campaign(client, BrokerId(9), WALL_MS)  # type: ignore[arg-type]
     outcomes = create(controller)
     stage.settle()
     assert outcomes.codes == [{"orders": "not_controller"}]
@@ -438,13 +436,13 @@ def test_out_of_step_with_the_registry_it_loads_again_in_the_same_epoch(stage, c
 def test_a_write_of_unknown_fate_is_loaded_again_whether_it_was_done_or_not(
     stage, controller, monkeypatch
 ):
-    commit = registry_store.commit
+    commit = KazooStore.commit
 
     def lost_answer(*arguments: Any) -> None:
         commit(*arguments)
         raise ConnectionLoss
 
-    monkeypatch.setattr(registry_store, "commit", lost_answer)
+    monkeypatch.setattr(KazooStore, "commit", lost_answer)
     outcomes = create(controller)
     stage.settle()
     assert outcomes.codes == [{"orders": "not_controller"}]

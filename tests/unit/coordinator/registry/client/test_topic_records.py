@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from kazoo.protocol.states import WatchedEvent
 
-from cluster.coordinator.controller import registry_store as store
-from cluster.coordinator.controller.registry_store import Deposed, OutOfStep
-from cluster.coordinator.registry import paths, znodes
+from cluster.coordinator.cluster_store import Deposed, OutOfStep
+from cluster.coordinator.registry.client import broker_records, topic_records
+from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.cluster import ClusterState
 from cluster.model.errors import UserError
 from cluster.model.ids import BrokerId, ControllerEpoch, TopicPartition
@@ -52,19 +52,19 @@ def new_client(request: pytest.FixtureRequest) -> Callable[[], Any]:
 @pytest.fixture
 def client(new_client: Callable[[], Any]) -> Any:
     client = new_client()
-    store.prepare_paths(client)
+    broker_records.prepare_paths(client)
     return client
 
 
 def commit(client: Any, plan: Plan, state: ClusterState, version: int) -> None:
     """Write a plan, and apply it as the driver does."""
-    store.commit(client, plan, state, EPOCH_1, version)
+    topic_records.commit(client, plan, state, EPOCH_1, version)
     plan.apply(state)
 
 
 def elected(client: Any, broker: BrokerId = ONE) -> int:
     """Version of the epoch that the new controller checks."""
-    election = store.campaign(client, broker, WALL_MS)
+    election = broker_records.campaign(client, broker, WALL_MS)
     assert election.epoch is not None
     return election.epoch_version
 
@@ -99,42 +99,42 @@ class Seen:
 
 def test_paths_are_prepared_once_and_the_cluster_has_one_id(new_client):
     first, second = new_client(), new_client()
-    store.prepare_paths(first)
-    store.prepare_paths(second)
-    assert store.cluster_id(first) == store.cluster_id(second)
-    assert len(store.cluster_id(first)) == 22
+    broker_records.prepare_paths(first)
+    broker_records.prepare_paths(second)
+    assert broker_records.cluster_id(first) == broker_records.cluster_id(second)
+    assert len(broker_records.cluster_id(first)) == 22
 
 
 def test_a_registered_broker_is_seen_with_its_epoch_until_its_session_ends(client, new_client):
     other = new_client()
-    epoch = store.register_broker(other, a_broker(2, rack="a"), WALL_MS)
+    epoch = broker_records.register_broker(other, a_broker(2, rack="a"), WALL_MS)
     seen = Seen()
-    (found,) = store.live_brokers(client, seen)
+    (found,) = broker_records.live_brokers(client, seen)
     assert found == replace(a_broker(2, rack="a"), epoch=epoch)
     end(other)
     seen.wait()
-    assert store.live_brokers(client) == []
+    assert broker_records.live_brokers(client) == []
 
 
 def test_a_broker_that_comes_back_has_a_larger_epoch(client, new_client):
     other = new_client()
-    first = store.register_broker(other, a_broker(2), WALL_MS)
+    first = broker_records.register_broker(other, a_broker(2), WALL_MS)
     end(other)
-    wait_until(lambda: store.live_brokers(client) == [], "the broker to go")
-    assert store.register_broker(new_client(), a_broker(2), WALL_MS) > first
+    wait_until(lambda: broker_records.live_brokers(client) == [], "the broker to go")
+    assert broker_records.register_broker(new_client(), a_broker(2), WALL_MS) > first
 
 
 def test_an_id_that_is_taken_is_a_person_s_mistake(client, new_client):
-    store.register_broker(client, a_broker(1), WALL_MS)
+    broker_records.register_broker(client, a_broker(1), WALL_MS)
     with pytest.raises(UserError, match="a broker with id 1 is already registered"):
-        store.register_broker(new_client(), a_broker(1), WALL_MS)
+        broker_records.register_broker(new_client(), a_broker(1), WALL_MS)
 
 
 def test_a_registration_that_goes_while_we_look_is_not_in_the_way(new_client, monkeypatch):
     """A broker that was killed and started again may meet the end of its former session."""
     client, former = new_client(), new_client()
-    store.prepare_paths(client)
-    store.register_broker(former, a_broker(1), WALL_MS)
+    broker_records.prepare_paths(client)
+    broker_records.register_broker(former, a_broker(1), WALL_MS)
     exists = client.exists
 
     def exists_afterwards(path: str) -> Any:
@@ -143,21 +143,21 @@ def test_a_registration_that_goes_while_we_look_is_not_in_the_way(new_client, mo
         return exists(path)
 
     monkeypatch.setattr(client, "exists", exists_afterwards)
-    assert store.register_broker(client, a_broker(1), WALL_MS) > 0
-    assert [broker.id for broker in store.live_brokers(client)] == [1]
+    assert broker_records.register_broker(client, a_broker(1), WALL_MS) > 0
+    assert [broker.id for broker in broker_records.live_brokers(client)] == [1]
 
 
 def test_a_cluster_id_that_is_none_is_a_person_s_mistake(client):
     client.ensure_path("/cluster")
     client.create(paths.CLUSTER_ID, b"abc")
     with pytest.raises(UserError, match="/cluster/id in the registry"):
-        store.cluster_id(client)
+        broker_records.cluster_id(client)
 
 
 def test_registering_again_in_the_same_session_finds_the_registration(client):
     """The answer to the first try may have been lost."""
-    epoch = store.register_broker(client, a_broker(1), WALL_MS)
-    assert store.register_broker(client, a_broker(1), WALL_MS) == epoch
+    epoch = broker_records.register_broker(client, a_broker(1), WALL_MS)
+    assert broker_records.register_broker(client, a_broker(1), WALL_MS) == epoch
 
 
 @pytest.mark.parametrize(
@@ -175,9 +175,9 @@ def test_registering_again_in_the_same_session_finds_the_registration(client):
 )
 def test_what_is_no_broker_is_left_out(client, name, document):
     """Any tool can write there; the others still need a controller."""
-    epoch = store.register_broker(client, a_broker(2), WALL_MS)
+    epoch = broker_records.register_broker(client, a_broker(2), WALL_MS)
     client.create(f"{paths.BROKER_IDS}/{name}", document)
-    assert store.live_brokers(client) == [replace(a_broker(2), epoch=epoch)]
+    assert broker_records.live_brokers(client) == [replace(a_broker(2), epoch=epoch)]
 
 
 # Elections
@@ -186,19 +186,19 @@ def test_what_is_no_broker_is_left_out(client, name, document):
 def test_the_first_to_claim_is_the_controller_and_epochs_rise(client, new_client):
     other = new_client()
     seen = Seen()
-    election = store.campaign(client, ONE, WALL_MS)
+    election = broker_records.campaign(client, ONE, WALL_MS)
     assert (election.controller, election.epoch) == (ONE, 1)
-    assert store.campaign(other, TWO, WALL_MS).epoch is None
-    assert store.watch_controller(other, seen) == ONE
+    assert broker_records.campaign(other, TWO, WALL_MS).epoch is None
+    assert broker_records.watch_controller(other, seen) == ONE
     end(client)
     seen.wait()
-    assert store.watch_controller(other, Seen()) is None
-    assert store.campaign(other, TWO, WALL_MS).epoch == 2
+    assert broker_records.watch_controller(other, Seen()) is None
+    assert broker_records.campaign(other, TWO, WALL_MS).epoch == 2
 
 
 def test_a_claim_of_our_own_is_made_anew(client):
-    first = store.campaign(client, ONE, WALL_MS)
-    second = store.campaign(client, ONE, WALL_MS)
+    first = broker_records.campaign(client, ONE, WALL_MS)
+    second = broker_records.campaign(client, ONE, WALL_MS)
     assert (second.epoch, second.epoch_version) == (2, first.epoch_version + 1)
 
 
@@ -212,18 +212,18 @@ def test_what_was_committed_is_loaded(client):
         "orders", a_partition([1, 2]), a_partition([2, 1], [2]), configs={"retention.ms": "5"}
     )
     commit(client, Plan(created=[orders, a_topic("bills", a_partition([2]))]), state, version)
-    assert topics_of(store.load_cluster(client, version).state) == topics_of(state)
+    assert topics_of(topic_records.load_cluster(client, version).state) == topics_of(state)
 
     orders_0, bills_1 = TopicPartition("orders", 0), TopicPartition("bills", 1)
     plan = Plan(
         changed={orders_0: a_partition([1, 2], [2], 2, 1, 1)}, added={bills_1: a_partition([1])}
     )
     commit(client, plan, state, version)
-    assert topics_of(store.load_cluster(client, version).state) == topics_of(state)
+    assert topics_of(topic_records.load_cluster(client, version).state) == topics_of(state)
 
     again = Plan(changed={orders_0: a_partition([1, 2], [2, 1], 2, 1, 2)}, deleted=["bills"])
     commit(client, again, state, version)
-    loaded = store.load_cluster(client, version).state
+    loaded = topic_records.load_cluster(client, version).state
     assert topics_of(loaded) == topics_of(state)
     assert list(loaded.topics) == ["orders"]
     config_names = client.get_children(f"/config/{paths.TOPIC_CONFIGS}")
@@ -231,14 +231,14 @@ def test_what_was_committed_is_loaded(client):
 
 
 def test_a_large_plan_takes_several_transactions(client, monkeypatch):
-    monkeypatch.setattr(store, "_WRITES_PER_TRANSACTION", 10)
+    monkeypatch.setattr(topic_records, "_WRITES_PER_TRANSACTION", 10)
     version = elected(client)
     state = ClusterState()
     topic = a_topic("wide", *[a_partition([1]) for _ in range(40)])
     commit(client, Plan(created=[topic]), state, version)
-    assert topics_of(store.load_cluster(client, version).state) == topics_of(state)
+    assert topics_of(topic_records.load_cluster(client, version).state) == topics_of(state)
     commit(client, Plan(deleted=["wide"]), state, version)
-    assert store.load_cluster(client, version).state.topics == {}
+    assert topic_records.load_cluster(client, version).state.topics == {}
 
 
 def test_a_controller_that_was_replaced_writes_nothing(client, new_client):
@@ -250,12 +250,12 @@ def test_a_controller_that_was_replaced_writes_nothing(client, new_client):
     elected(other, TWO)
     plan = Plan(changed={TopicPartition("orders", 0): a_partition([1, 2], [2], 2, 1, 1)})
     with pytest.raises(Deposed):
-        store.commit(client, plan, state, EPOCH_1, version)
+        topic_records.commit(client, plan, state, EPOCH_1, version)
     with pytest.raises(Deposed):
-        store.commit(
+        topic_records.commit(
             client, Plan(created=[a_topic("t", a_partition([1]))]), state, EPOCH_1, version
         )
-    assert topics_of(store.load_cluster(other, version + 1).state) == topics_of(state)
+    assert topics_of(topic_records.load_cluster(other, version + 1).state) == topics_of(state)
 
 
 @pytest.mark.parametrize(
@@ -271,10 +271,10 @@ def test_a_plan_made_from_something_else_is_out_of_step(client, plan):
     version = elected(client)
     state = ClusterState()
     commit(client, Plan(created=[a_topic("orders", a_partition([1]))]), state, version)
-    before = topics_of(store.load_cluster(client, version).state)
+    before = topics_of(topic_records.load_cluster(client, version).state)
     with pytest.raises(OutOfStep):
-        store.commit(client, plan, state, EPOCH_1, version)
-    assert topics_of(store.load_cluster(client, version).state) == before
+        topic_records.commit(client, plan, state, EPOCH_1, version)
+    assert topics_of(topic_records.load_cluster(client, version).state) == before
 
 
 def test_partitions_without_a_state_are_loaded_as_waiting_for_a_leader(client):
@@ -283,24 +283,26 @@ def test_partitions_without_a_state_are_loaded_as_waiting_for_a_leader(client):
     commit(client, Plan(created=[a_topic("orders", a_partition([1, 2]))]), state, version)
     client.delete(paths.partition_state(TopicPartition("orders", 0)))
     client.delete(paths.partition(TopicPartition("orders", 0)))
-    loaded = store.load_cluster(client, version).state.topics["orders"].partitions[0]
+    loaded = topic_records.load_cluster(client, version).state.topics["orders"].partitions[0]
     assert loaded == a_partition([1, 2], leader=-1, partition_epoch=-1)
     plan = Plan(
         changed={TopicPartition("orders", 0): a_partition([1, 2], [2], 2, 1, partition_epoch=0)}
     )
     commit(client, plan, state, version)
-    assert store.load_cluster(client, version).state.topics["orders"].partitions[0].leader == 2
+    assert (
+        topic_records.load_cluster(client, version).state.topics["orders"].partitions[0].leader == 2
+    )
 
 
 def test_a_topic_that_a_tool_has_made_gets_states_configs_and_its_end(client):
     """An old tool writes the assignment and nothing else."""
     version = elected(client)
     client.create(paths.topic("orders"), b'{"version":1,"partitions":{"0":[1]}}')
-    loaded = store.load_cluster(client, version).state
+    loaded = topic_records.load_cluster(client, version).state
     led = Plan(changed={TopicPartition("orders", 0): a_partition([1], [1], 1, 1)})
     commit(client, led, loaded, version)
     commit(client, Plan(configured={"orders": {"retention.ms": "5"}}), loaded, version)
-    assert topics_of(store.load_cluster(client, version).state) == topics_of(loaded)
+    assert topics_of(topic_records.load_cluster(client, version).state) == topics_of(loaded)
     client.delete(paths.entity_config(paths.TOPIC_CONFIGS, "orders"))
     client.create(f"{paths.partitions('orders')}/0/of another tool", b"")
     commit(client, Plan(deleted=["orders"]), loaded, version)
@@ -312,9 +314,9 @@ def test_a_topic_without_an_id_has_the_same_one_after_every_election(client):
     version = elected(client)
     document = b'{"version":2,"partitions":{"0":[1]},"adding_replicas":{"0":[2]}}'
     client.create(paths.topic("orders"), document)
-    first = store.load_cluster(client, version).state.topics["orders"].topic_id
+    first = topic_records.load_cluster(client, version).state.topics["orders"].topic_id
     version = elected(client)
-    assert store.load_cluster(client, version).state.topics["orders"].topic_id == first
+    assert topic_records.load_cluster(client, version).state.topics["orders"].topic_id == first
     kept = znodes.decode_topic(client.get(paths.topic("orders"))[0])
     assert (kept.topic_id, kept.replicas, kept.adding) == (first, {0: (1,)}, {0: (2,)})
 
@@ -323,7 +325,7 @@ def test_only_the_controller_gives_topics_ids(client):
     version = elected(client)
     client.create(paths.topic("orders"), b'{"version":1,"partitions":{"0":[1]}}')
     with pytest.raises(Deposed):
-        store.load_cluster(client, version - 1)
+        topic_records.load_cluster(client, version - 1)
 
 
 def test_configs_left_behind_do_not_keep_a_topic_from_being_made(client):
@@ -332,14 +334,14 @@ def test_configs_left_behind_do_not_keep_a_topic_from_being_made(client):
     state = ClusterState()
     orders = a_topic("orders", a_partition([1]), configs={"retention.ms": "5"})
     commit(client, Plan(created=[orders]), state, version)
-    assert topics_of(store.load_cluster(client, version).state) == topics_of(state)
+    assert topics_of(topic_records.load_cluster(client, version).state) == topics_of(state)
 
 
 def test_configs_that_are_none_leave_the_topic_without(client):
     version = elected(client)
     commit(client, Plan(created=[a_topic("orders", a_partition([1]))]), ClusterState(), version)
     client.set(paths.entity_config(paths.TOPIC_CONFIGS, "orders"), b'{"config":{"a":"\\ud800"}}')
-    assert store.load_cluster(client, version).state.topics["orders"].configs == {}
+    assert topic_records.load_cluster(client, version).state.topics["orders"].configs == {}
 
 
 @pytest.mark.parametrize(
@@ -350,7 +352,7 @@ def test_a_topic_that_cannot_be_read_is_named_and_not_left_out(client, path):
     commit(client, Plan(created=[a_topic("orders", a_partition([1]))]), ClusterState(), version)
     client.set(path, b"{}")
     with pytest.raises(ValueError, match=path):
-        store.load_cluster(client, version)
+        topic_records.load_cluster(client, version)
 
 
 class Died(Exception):
@@ -362,7 +364,7 @@ class Died(Exception):
 def test_the_next_controller_goes_on_from_half_a_plan(
     client, monkeypatch, survived_count, is_deletion
 ):
-    monkeypatch.setattr(store, "_WRITES_PER_TRANSACTION", 2)
+    monkeypatch.setattr(topic_records, "_WRITES_PER_TRANSACTION", 2)
     version = elected(client)
     topic = a_topic("wide", *[a_partition([1]) for _ in range(4)])
     state = ClusterState()
@@ -370,7 +372,7 @@ def test_the_next_controller_goes_on_from_half_a_plan(
     if is_deletion:
         commit(client, plan, state, version)
         plan = Plan(deleted=["wide"])
-    commit_batch = store._commit_batch
+    commit_batch = topic_records._commit_batch
     counted = iter(range(survived_count))
 
     def dying(*args: Any) -> None:
@@ -378,40 +380,40 @@ def test_the_next_controller_goes_on_from_half_a_plan(
             raise Died
         commit_batch(*args)
 
-    monkeypatch.setattr(store, "_commit_batch", dying)
+    monkeypatch.setattr(topic_records, "_commit_batch", dying)
     with suppress(Died):
-        store.commit(client, plan, state, EPOCH_1, version)
-    monkeypatch.setattr(store, "_commit_batch", commit_batch)
+        topic_records.commit(client, plan, state, EPOCH_1, version)
+    monkeypatch.setattr(topic_records, "_commit_batch", commit_batch)
 
     version = elected(client)
-    loaded = store.load_cluster(client, version).state
+    loaded = topic_records.load_cluster(client, version).state
     waiting = {
         partition: replace(one, leader=ONE, leader_epoch=1, partition_epoch=0)
         for partition, one in loaded.partitions()
         if one.partition_epoch < 0
     }
     commit(client, Plan(changed=waiting), loaded, version)
-    assert topics_of(store.load_cluster(client, version).state) == topics_of(loaded)
+    assert topics_of(topic_records.load_cluster(client, version).state) == topics_of(loaded)
     if "wide" in loaded.topics:
         commit(client, Plan(deleted=["wide"]), loaded, version)
     commit(client, Plan(created=[topic]), loaded, version)
-    assert topics_of(store.load_cluster(client, version).state) == topics_of(loaded)
+    assert topics_of(topic_records.load_cluster(client, version).state) == topics_of(loaded)
 
 
 def test_the_zxid_of_a_state_tells_whether_a_broker_was_away_since(client, new_client):
     version = elected(client)
     other = new_client()
-    before = store.register_broker(other, a_broker(2), WALL_MS)
+    before = broker_records.register_broker(other, a_broker(2), WALL_MS)
     state = ClusterState()
     commit(client, Plan(created=[a_topic("orders", a_partition([1, 2]))]), state, version)
-    written = store.load_cluster(client, version).written[TopicPartition("orders", 0)]
+    written = topic_records.load_cluster(client, version).written[TopicPartition("orders", 0)]
     end(other)
-    wait_until(lambda: store.live_brokers(client) == [], "the broker to go")
-    after = store.register_broker(new_client(), a_broker(2), WALL_MS)
+    wait_until(lambda: broker_records.live_brokers(client) == [], "the broker to go")
+    after = broker_records.register_broker(new_client(), a_broker(2), WALL_MS)
     assert before < written < after
     plan = Plan(changed={TopicPartition("orders", 0): a_partition([1, 2], [1], 1, 0, 1)})
     commit(client, plan, state, version)
-    assert store.load_cluster(client, version).written[TopicPartition("orders", 0)] > after
+    assert topic_records.load_cluster(client, version).written[TopicPartition("orders", 0)] > after
 
 
 # Producer ids
@@ -420,9 +422,9 @@ def test_the_zxid_of_a_state_tells_whether_a_broker_was_away_since(client, new_c
 def test_blocks_of_producer_ids_do_not_overlap(client, new_client):
     other = new_client()
     blocks = [
-        store.next_producer_ids(client, ONE),
-        store.next_producer_ids(other, TWO),
-        store.next_producer_ids(client, ONE),
+        broker_records.next_producer_ids(client, ONE),
+        broker_records.next_producer_ids(other, TWO),
+        broker_records.next_producer_ids(client, ONE),
     ]
     assert blocks == [range(0, 1000), range(1000, 2000), range(2000, 3000)]
 
@@ -432,9 +434,9 @@ def test_producer_ids_end_where_they_would_not_fit(client, last):
     document = f'{{"version":1,"broker":1,"block_start":"0","block_end":"{last}"}}'.encode()
     client.set(paths.LATEST_PRODUCER_ID_BLOCK, document)
     with pytest.raises(ValueError, match="no producer ids after"):
-        store.next_producer_ids(client, ONE)
+        broker_records.next_producer_ids(client, ONE)
     client.set(paths.LATEST_PRODUCER_ID_BLOCK, document.replace(b'"%d"' % last, b'"998"'))
-    assert store.next_producer_ids(client, ONE) == range(999, 1999)
+    assert broker_records.next_producer_ids(client, ONE) == range(999, 1999)
 
 
 def test_a_transaction_that_fails_leaves_nothing(client):

@@ -6,9 +6,13 @@ from typing import Any
 import pytest
 from kazoo.security import make_digest_acl
 
-from cluster.brokers.quota_registry import CHANGE_EXPIRY_MS, alter_quota, load_quotas
-from cluster.coordinator.controller.registry_store import prepare_paths
-from cluster.coordinator.registry import paths
+from cluster.coordinator.registry.client.broker_records import prepare_paths
+from cluster.coordinator.registry.client.quota_records import (
+    CHANGE_EXPIRY_MS,
+    alter_quota,
+    load_quotas,
+)
+from cluster.coordinator.registry.documents import paths
 from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
 from tests.integration.registry_process import RegistryProcess
 from tests.support.waiting import wait_until

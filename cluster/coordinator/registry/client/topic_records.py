@@ -1,42 +1,41 @@
-"""The controller's and brokers' records in the registry: blocking calls for the registry thread.
+"""Topics, partition states and topic configs in the registry: blocking calls for its thread.
 
 Every write of the controller goes in a transaction that also checks the version of
-`/controller_epoch`, so a controller that was replaced without noticing writes nothing (CTL1).
+`/controller_epoch`, so a controller that was replaced without noticing writes nothing.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
-from typing import NamedTuple
 
 from kazoo.client import KazooClient, TransactionRequest
-from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError, RolledBackError
-from kazoo.protocol.states import WatchedEvent
+from kazoo.exceptions import BadVersionError, NoNodeError, RolledBackError
 
-from cluster.coordinator.registry import paths, znodes
-from cluster.coordinator.registry.znodes import (
+from cluster.coordinator.cluster_store import (
+    Deposed,
+    LoadedCluster,
+    OutOfStep,
+    StoreVersion,
+)
+from cluster.coordinator.registry.documents import paths, znodes
+from cluster.coordinator.registry.documents.znodes import (
     PartitionStateRecord,
-    ProducerIdBlock,
     TopicAssignment,
 )
 from cluster.model.cluster import (
-    BrokerRegistration,
     ClusterState,
     PartitionState,
     TopicState,
 )
-from cluster.model.errors import UserError
 from cluster.model.ids import (
     NO_BROKER,
     BrokerEpoch,
-    BrokerId,
     ControllerEpoch,
     LeaderEpoch,
     PartitionEpoch,
     TopicPartition,
-    encode_uuid,
     new_uuid,
 )
 from cluster.model.plan import Plan
@@ -45,141 +44,9 @@ log = logging.getLogger(__name__)
 
 _WRITES_PER_TRANSACTION = 500
 """Keeps a transaction far below jute.maxbuffer (1 MiB)."""
-PRODUCER_IDS_PER_BLOCK = 1000
-
-Watch = Callable[[WatchedEvent], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Election:
-    """The outcome of a campaign; `epoch` is None when another broker is the controller."""
-
-    controller: BrokerId
-    epoch: ControllerEpoch | None = None
-    epoch_version: int = -1
-    """Version of `/controller_epoch` that every write of this controller checks."""
-
-
-class LoadedCluster(NamedTuple):
-    """What a new controller begins with; `written` is the zxid of each partition state."""
-
-    state: ClusterState
-    written: dict[TopicPartition, int]
-
-
-class Deposed(Exception):
-    """Another controller has taken over: nothing was written."""
-
-
-class OutOfStep(Exception):
-    """The registry does not hold what the plan was made from: somebody else has written there."""
-
-
-def prepare_paths(client: KazooClient) -> None:
-    """Make the persistent parents that are missing."""
-    for path in paths.PERSISTENT_PATHS:
-        if client.exists(path) is None:
-            client.ensure_path(path)
-
-
-def cluster_id(client: KazooClient) -> str:
-    """The cluster's id; the first broker ever makes it. Raises UserError when it is none."""
-    with suppress(NodeExistsError):
-        client.create(
-            paths.CLUSTER_ID, znodes.encode_cluster_id(encode_uuid(new_uuid())), makepath=True
-        )
-    document, _ = client.get(paths.CLUSTER_ID)
-    try:
-        return znodes.decode_cluster_id(document)
-    except ValueError as error:
-        raise UserError(f"{paths.CLUSTER_ID} in the registry: {error}") from error
-
-
-def register_broker(
-    client: KazooClient, registration: BrokerRegistration, wall_ms: int
-) -> BrokerEpoch:
-    """Announce this broker; its epoch. Raises UserError when its id is taken by a live broker."""
-    path = paths.broker(registration.id)
-    document = znodes.encode_broker(registration, wall_ms)
-    while True:
-        with suppress(NodeExistsError):
-            _, stat = client.create(path, document, ephemeral=True, include_data=True)
-            return BrokerEpoch(stat.czxid)
-        stat = client.exists(path)
-        if stat is None:
-            continue  # it has just gone with the session of our former life
-        if stat.ephemeralOwner == client.client_id[0]:
-            return BrokerEpoch(stat.czxid)  # made by an earlier try whose answer was lost
-        raise UserError(
-            f"a broker with id {registration.id} is already registered in this cluster;"
-            " stop it, wait until its session has expired, or choose another broker.id"
-        )
-
-
-def live_brokers(client: KazooClient, watch: Watch | None = None) -> list[BrokerRegistration]:
-    """Every registered broker that can be reached by ours; `watch` fires when one comes or goes.
-
-    What is no registration is left out: one znode of another tool must not leave all brokers
-    without a controller.
-    """
-    names = client.get_children(paths.BROKER_IDS, watch=watch)
-    pending = [(name, client.get_async(f"{paths.BROKER_IDS}/{name}")) for name in names]
-    found = []
-    for name, answer in pending:
-        try:
-            document, stat = answer.get()
-            broker_id = znodes.decode_broker_id(name)
-            found.append(znodes.decode_broker(broker_id, document, BrokerEpoch(stat.czxid)))
-        except NoNodeError:
-            continue
-        except ValueError as error:
-            log.warning("%s/%s is not a broker: %s", paths.BROKER_IDS, name, error)
-    return found
-
-
-def campaign(client: KazooClient, broker: BrokerId, wall_ms: int) -> Election:
-    """Try to become the controller: claim `/controller` and raise the epoch in one transaction.
-
-    A claim of our own session that we do not act on any more is given up first.
-    """
-    while True:
-        try:
-            document, stat = client.get(paths.CONTROLLER)
-            if stat.ephemeralOwner != client.client_id[0]:
-                return Election(znodes.decode_controller(document))
-            client.delete(paths.CONTROLLER)
-        except NoNodeError:
-            pass
-        with suppress(NodeExistsError):
-            client.create(
-                paths.CONTROLLER_EPOCH, znodes.encode_controller_epoch(ControllerEpoch(0))
-            )
-        document, stat = client.get(paths.CONTROLLER_EPOCH)
-        epoch = ControllerEpoch(znodes.decode_controller_epoch(document) + 1)
-        transaction = client.transaction()
-        transaction.create(
-            paths.CONTROLLER, znodes.encode_controller(broker, wall_ms), ephemeral=True
-        )
-        transaction.set_data(
-            paths.CONTROLLER_EPOCH, znodes.encode_controller_epoch(epoch), version=stat.version
-        )
-        results = transaction.commit()
-        if not any(isinstance(result, Exception) for result in results):
-            return Election(broker, epoch, stat.version + 1)
-
-
-def watch_controller(client: KazooClient, watch: Watch) -> BrokerId | None:
-    """Who is the controller (None: nobody); `watch` fires when that changes."""
-    if client.exists(paths.CONTROLLER, watch=watch) is None:
-        return None
-    try:
-        document, _ = client.get(paths.CONTROLLER)
-    except NoNodeError:
-        return None
-    return znodes.decode_controller(document)
-
-
-def load_cluster(client: KazooClient, epoch_version: int) -> LoadedCluster:
+def load_cluster(client: KazooClient, epoch_version: StoreVersion) -> LoadedCluster:
     """Every topic with its partitions as the registry holds them; brokers are left empty.
 
     A topic without an id gets one there and then: with another id after the next election its
@@ -187,7 +54,7 @@ def load_cluster(client: KazooClient, epoch_version: int) -> LoadedCluster:
     for a document that is none, since a topic that was left out would lose its replicas too.
     """
     state = ClusterState()
-    written: dict[TopicPartition, int] = {}
+    written: dict[TopicPartition, BrokerEpoch] = {}
     names = client.get_children(paths.TOPICS)
     assignments = [(name, client.get_async(paths.topic(name))) for name in names]
     configs = {
@@ -226,7 +93,7 @@ def _load_partitions(
     client: KazooClient,
     name: str,
     assignment: TopicAssignment,
-    written: dict[TopicPartition, int],
+    written: dict[TopicPartition, BrokerEpoch],
 ) -> Iterator[tuple[int, PartitionState]]:
     pending = [
         (number, replicas, client.get_async(paths.partition_state(TopicPartition(name, number))))
@@ -244,7 +111,7 @@ def _load_partitions(
             continue
         with _naming(paths.partition_state(TopicPartition(name, number))):
             record = znodes.decode_partition_state(document)
-        written[TopicPartition(name, number)] = stat.mzxid
+        written[TopicPartition(name, number)] = BrokerEpoch(stat.mzxid)
         yield (
             number,
             PartitionState(
@@ -262,7 +129,7 @@ def commit(
     plan: Plan,
     state: ClusterState,
     controller_epoch: ControllerEpoch,
-    epoch_version: int,
+    epoch_version: StoreVersion,
 ) -> None:
     """Write a plan made from `state`. Raises Deposed or OutOfStep.
 
@@ -273,32 +140,12 @@ def commit(
         _commit_batch(client, batch, epoch_version)
 
 
-def next_producer_ids(client: KazooClient, broker: BrokerId) -> range:
-    """A block of producer ids that no other broker has or will have.
-
-    Raises ValueError when there is none left, or the registry does not tell which was the last.
-    """
-    while True:
-        document, stat = client.get(paths.LATEST_PRODUCER_ID_BLOCK)
-        first = znodes.decode_producer_id_block(document).last + 1 if document else 0
-        block = ProducerIdBlock(broker, first, first + PRODUCER_IDS_PER_BLOCK - 1)
-        if first < 0 or block.last >= 2**63:
-            raise ValueError(f"{paths.LATEST_PRODUCER_ID_BLOCK}: no producer ids after {first - 1}")
-        try:
-            client.set(
-                paths.LATEST_PRODUCER_ID_BLOCK,
-                znodes.encode_producer_id_block(block),
-                version=stat.version,
-            )
-        except BadVersionError:
-            continue  # another broker took this block
-        return range(block.first, block.last + 1)
-
-
 _Write = Callable[[TransactionRequest], None]
 
 
-def _commit_batch(client: KazooClient, writes: Iterable[_Write], epoch_version: int) -> None:
+def _commit_batch(
+    client: KazooClient, writes: Iterable[_Write], epoch_version: StoreVersion
+) -> None:
     transaction = client.transaction()
     transaction.check(paths.CONTROLLER_EPOCH, epoch_version)
     for write in writes:

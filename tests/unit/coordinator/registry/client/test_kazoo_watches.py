@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from kazoo.protocol.states import WatchedEvent
 
-from cluster.coordinator.registry.kazoo_watches import LastingWatches
+from cluster.coordinator.registry.client.kazoo_watches import LastingWatches
 
 
 class Client:

@@ -1,7 +1,7 @@
 """How a broker reaches the registry: kazoo on a thread of its own, results handed back to the loop.
 
-Calls run one after another on the registry thread with a plain blocking client, so a sequence of
-reads and writes is ordinary code; nothing blocks the broker's loop. Works the same against the
+Operations of the store run one after another on the registry thread, so a sequence of reads and
+writes is ordinary code; nothing blocks the broker's loop. Works the same against the
 built-in registry and a ZooKeeper ensemble.
 """
 
@@ -20,7 +20,9 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import KazooState, WatchedEvent
 from kazoo.security import CREATOR_ALL_ACL
 
-from cluster.coordinator.registry.kazoo_watches import LastingWatches
+from cluster.coordinator.cluster_store import ClusterStore
+from cluster.coordinator.registry.client.kazoo_store import KazooStore
+from cluster.coordinator.registry.client.kazoo_watches import LastingWatches
 from cluster.model.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -28,7 +30,7 @@ log = logging.getLogger(__name__)
 _RECONNECT: Final = {"max_tries": -1, "delay": 0.05, "max_jitter": 0.5, "max_delay": 0.5}
 """Seconds; kazoo's own would wait up to a minute, longer than sessions last."""
 T = TypeVar("T")
-Call = Callable[[KazooClient], T]
+Operation = Callable[[ClusterStore], T]
 
 
 class KazooSession:
@@ -63,6 +65,7 @@ class KazooSession:
             default_acl=CREATOR_ALL_ACL if protects_znodes else None,
         )
         self._watches = LastingWatches(self._client)
+        self._store = KazooStore(self._client, self._watch)
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._work, name="registry", daemon=True)
         self.on_session_lost: Callable[[], None] = _ignore
@@ -101,21 +104,21 @@ class KazooSession:
         """The id of the present session; the owner of our ephemeral nodes."""
         return self._session_id or 0
 
-    def call(self, call: Call[T]) -> T:
-        """Blocking, for start-up only: run `call(client)` on the caller's thread."""
-        return call(self._client)
+    def call(self, operation: Operation[T]) -> T:
+        """Blocking, for start-up only: run `operation(store)` on the caller's thread."""
+        return operation(self._store)
 
     def submit(
         self,
-        call: Call[T],
+        operation: Operation[T],
         on_done: Callable[[T], None],
         on_failed: Callable[[Exception], None],
     ) -> None:
-        """Run `call(client)` on the registry thread, then one of the callbacks on the loop."""
+        """Run `operation(store)` on the registry thread, then a callback on the loop."""
 
         def run() -> None:
             try:
-                result = call(self._client)
+                result = operation(self._store)
             except Exception as error:  # noqa: BLE001 - whatever it is, the caller decides
                 failure = error
                 self._post(lambda: on_failed(failure))
@@ -123,12 +126,6 @@ class KazooSession:
                 self._post(lambda: on_done(result))
 
         self._calls.put(run)
-
-    def watcher(self, callback: Callable[[], None]) -> Callable[[WatchedEvent], None]:
-        """A watch function for one kazoo call that runs `callback` on the loop, once; the watch
-        ends only with its session.
-        """
-        return self._watches.mark(lambda _: self._post(callback))
 
     def close(self, timeout_ms: int) -> None:
         """Blocking: end the session, which removes its ephemeral nodes, and stop the threads."""
@@ -138,6 +135,10 @@ class KazooSession:
         self._client.stop()
         self._client.close()
         self._session_file.unlink(missing_ok=True)
+
+    def _watch(self, callback: Callable[[], None]) -> Callable[[WatchedEvent], None]:
+        """A watch function that runs `callback` on the loop, once; it ends with its session."""
+        return self._watches.mark(lambda _: self._post(callback))
 
     def _work(self) -> None:
         while (run := self._calls.get()) is not None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from cluster.coordinator.registry import paths, znodes
+from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.cluster import BrokerRegistration, Endpoint
 from cluster.model.ids import (
     BrokerEpoch,

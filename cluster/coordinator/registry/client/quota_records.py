@@ -18,15 +18,15 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import BadVersionError, NoAuthError, NoNodeError
 from kazoo.protocol.states import WatchedEvent
 
-from cluster.coordinator.registry import paths, znodes
-from cluster.model.quotas import DEFAULT, Name, QuotaEntity, QuotaKind, limits_of
+from cluster.coordinator.cluster_store import Quotas
+from cluster.coordinator.registry.documents import paths, znodes
+from cluster.model.quotas import DEFAULT, Name, QuotaEntity, limits_of
 
 log = logging.getLogger(__name__)
 
 CHANGE_EXPIRY_MS: Final = 15 * 60 * 1000
 """Change nodes older than this are removed by whoever adds one (as in Kafka)."""
 
-Quotas = dict[QuotaEntity, dict[QuotaKind, float]]
 Watch = Callable[[WatchedEvent], None]
 
 
