@@ -14,24 +14,24 @@ from typing import Any, Final
 from cluster.brokers import options
 from cluster.brokers.control_requests import ControlRequests
 from cluster.brokers.handlers import HANDLERS
-from cluster.brokers.handlers.request import Services
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.log_flusher import LogFlusher
 from cluster.brokers.metadata_cache import MetadataCache
-from cluster.brokers.metric_counters import open_counters
-from cluster.brokers.metric_publisher import TICK_MS, MetricPublisher, Watched
-from cluster.brokers.metric_topic import REQUEST_KIND, MetricTopic
+from cluster.brokers.metrics.counters import open_counters
+from cluster.brokers.metrics.publisher import TICK_MS, MetricPublisher, Watched
+from cluster.brokers.metrics.topic import REQUEST_KIND, MetricTopic
 from cluster.brokers.network.channel import Channel
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.network.socket_server import Listener, SocketServer
 from cluster.brokers.pipeline import Pipeline
 from cluster.brokers.producer_ids import ProducerIds
-from cluster.brokers.quota_changes import QuotaChanges
-from cluster.brokers.quota_throttle import QuotaThrottle
 from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.quota_changes import QuotaChanges
+from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.replication_link import ReplicationLink
+from cluster.brokers.services import Services
 from cluster.config import broker as keys
 from cluster.config.settings import Settings, topic_settings
 from cluster.config.topic import UNCLEAN_LEADER_ELECTION_ENABLE
@@ -194,11 +194,18 @@ class Broker:
             [handler.api.key for handler in HANDLERS],
         )
         self._control.counters = self._counters
-        self._throttle = QuotaThrottle(self._quotas, self._loop)
+        self._throttle = QuotaThrottle(self._loop)
         self._quota_changes = QuotaChanges(
             self._registry, self._loop, self._clock, self._quotas, self._throttle
         )
-        self._pipeline = Pipeline(HANDLERS, self._services(), self._throttle)
+        self._pipeline = Pipeline(
+            HANDLERS,
+            self._services(),
+            self._quotas,
+            self._throttle,
+            self._counters,
+            self._clock,
+        )
 
     def _services(self) -> Services:
         settings = self._settings
@@ -222,7 +229,6 @@ class Broker:
                 )
             ),
             topic_settings=lambda overrides: topic_settings(settings, overrides),
-            quotas=self._quotas,
             quota_changes=self._quota_changes,
             fetch_max_bytes=settings[keys.FETCH_MAX_BYTES],
             api_versions=ApiVersionsAnswers(handler.api for handler in HANDLERS),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from cluster.brokers.metadata_cache import MetadataCache
-from cluster.brokers.metric_counters import BrokerCounters
+from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.coordinator.controller import config_requests

@@ -15,19 +15,19 @@ from kio.index import load_response_schema
 from cluster.brokers import options
 from cluster.brokers.control_requests import ControlRequests
 from cluster.brokers.handlers import HANDLERS
-from cluster.brokers.handlers.request import Services
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.network.channel import MuteReason
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.pipeline import Pipeline
 from cluster.brokers.producer_ids import ProducerIds
-from cluster.brokers.quota_throttle import QuotaThrottle
 from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
+from cluster.brokers.services import Services
 from cluster.config.settings import broker_settings, topic_settings
 from cluster.coordinator.controller.update import ClusterUpdate, encode_update
 from cluster.model.cluster import TopicState
@@ -57,9 +57,11 @@ class StageConnection:
         self._frames: list[bytes | None] = []
         self.listener_name = listener
         self.peer = "a client"
-        self.attachment: object = None
+        self.principal = "ANONYMOUS"
+        self.routes: dict[int, Any] = {}
         self.on_close: Any = None
         self.is_open = True
+        self.client_id = "wire"
         self.closed_because: str | None = None
         self.mute_reasons = MuteReason(0)
 
@@ -90,17 +92,27 @@ class StageConnection:
         """A request was sent and has neither answer nor end."""
         return len(self._expected) > len(self._frames)
 
-    def send(self, message: Any) -> None:
-        """Hand a request over; a broken protocol closes the connection, as a channel does."""
+    def send(self, message: Any, version: int | None = None) -> None:
+        """Hand a request over, if asked under another version than its own.
+
+        A broken protocol closes the connection, as a channel does.
+        """
         assert self.is_open
         self._correlation_id += 1
         self._expected.append((self._correlation_id, message))
-        frame = memoryview(frame_of(message, self._correlation_id))[4:]
+        frame = bytearray(frame_of(message, self._correlation_id, self.client_id))[4:]
+        if version is not None:
+            frame[2:4] = version.to_bytes(2, "big")
         try:
-            self._stage.pipeline.on_frame(self, frame)  # type: ignore[arg-type]  # stands in
+            self._stage.pipeline.on_frame(self, memoryview(frame))  # type: ignore[arg-type]  # stands in
         except PeerError as error:
             self.closed_because = str(error)
             self.close()
+
+    def take_frame(self) -> bytes | None:
+        """The answer to the oldest request as it came, unread."""
+        self._expected.pop(0)
+        return self._frames.pop(0)
 
     def receive(self) -> Any:
         """The answer to the oldest request that has none yet; None while it has to wait."""
@@ -184,13 +196,19 @@ class HandlerStage:
                 lambda on_done, on_failed: self.producer_id_blocks.append((on_done, on_failed))
             ),
             topic_settings=lambda overrides: topic_settings(self.settings, overrides),
-            quotas=self.quotas,
             quota_changes=no_quota_changes,
             fetch_max_bytes=1 << 20,
             api_versions=ApiVersionsAnswers(handler.api for handler in HANDLERS),
             counters=None,
         )
-        self.pipeline = Pipeline(HANDLERS, self.services, QuotaThrottle(self.quotas, self.loop))
+        self.pipeline = Pipeline(
+            HANDLERS,
+            self.services,
+            self.quotas,
+            QuotaThrottle(self.loop),
+            None,
+            self.clock,
+        )
 
     def __enter__(self) -> Self:
         return self

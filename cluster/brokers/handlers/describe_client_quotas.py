@@ -7,7 +7,8 @@ v1 flexible.
 from datetime import timedelta
 from typing import Final
 
-from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
+from cluster.brokers.handlers.ports import HasQuotaChanges
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.brokers.quotas.alteration import FilterComponent, parts_of, selected
 from cluster.coordinator.cluster_store import Quotas
 from cluster.model.errors import ErrorCode, Refused
@@ -25,7 +26,7 @@ API: Final = Api(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1)
 
 
 def handle(
-    request: DescribeClientQuotasRequest, context: RequestContext, services: Services
+    request: DescribeClientQuotasRequest, context: RequestContext, services: HasQuotaChanges
 ) -> NotYet | DescribeClientQuotasResponse:
     """Every entity that the filter selects, with its quotas."""
     components = [

@@ -10,16 +10,18 @@ v9 leader epoch fencing (KIP-320); v12 flexible, diverging epochs; v13 topic ids
 
 import logging
 import uuid
-from typing import Final
+from typing import Final, Protocol
 
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
-from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext, Services
+from cluster.brokers.handlers.ports import CanWait, HasPartitions
+from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
+from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.channel import Outgoing
+from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.replication.partition import Partition
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
-from cluster.model.quotas import QuotaKind
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.endpoints import NodeEndpoint
 from cluster.protocol.fetch_codec import (
@@ -27,6 +29,7 @@ from cluster.protocol.fetch_codec import (
     FetchedTopic,
     FetchPartition,
     FetchRequest,
+    fetch_response_size,
     pack_fetch_response,
     scan_fetch_request,
 )
@@ -39,6 +42,12 @@ _HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoc
 _FIRST_LEADER_HINTS: Final = 16
 
 Answer = tuple[list[FetchedTopic], list[NodeEndpoint]]
+
+
+class Ports(HasPartitions, CanWait, Protocol):
+    """What Fetch needs of its broker."""
+
+    fetch_max_bytes: int
 
 
 class _Result:
@@ -81,7 +90,7 @@ class _Result:
 class _DelayedFetch:
     """A fetch in the purgatory."""
 
-    def __init__(self, request: FetchRequest, context: RequestContext, services: Services) -> None:
+    def __init__(self, request: FetchRequest, context: RequestContext, services: Ports) -> None:
         self._request = request
         self._context = context
         self._services = services
@@ -97,7 +106,7 @@ class _DelayedFetch:
         self._context.answer(_read_all(self._request, self._context, self._services).answer())
 
 
-def handle(request: FetchRequest, context: RequestContext, services: Services) -> Answer | NotYet:
+def handle(request: FetchRequest, context: RequestContext, services: Ports) -> Answer | NotYet:
     """Read what there is; wait for more if that is too little."""
     result = _read_all(request, context, services)
     if result.is_enough or request.max_wait_ms <= 0 or not request.topics:
@@ -117,11 +126,9 @@ def handle(request: FetchRequest, context: RequestContext, services: Services) -
     return PARKED
 
 
-def _read_all(request: FetchRequest, context: RequestContext, services: Services) -> _Result:
+def _read_all(request: FetchRequest, context: RequestContext, services: Ports) -> _Result:
     # Never more than the quota admits at once, else the answer could never be sent.
-    admitted = services.quotas.max_value_in_window(
-        QuotaKind.FETCH, context.user, context.client_id or ""
-    )
+    admitted = context.accounts.fetch_bytes_max(services.loop.now_ms)
     budget = int(min(request.max_bytes, services.fetch_max_bytes, admitted))
     result = _Result(min(request.min_bytes, budget))
     for topic in request.topics:
@@ -145,7 +152,7 @@ def _read(
     budget: int,
     result: _Result,
     context: RequestContext,
-    services: Services,
+    services: Ports,
 ) -> FetchedPartition:
     partition = None
     try:
@@ -199,7 +206,7 @@ def _read(
     )
 
 
-def _topic_name(name: str | None, topic_id: uuid.UUID | None, services: Services) -> str | None:
+def _topic_name(name: str | None, topic_id: uuid.UUID | None, services: Ports) -> str | None:
     return name if name is not None else services.metadata.topic_name(topic_id)
 
 
@@ -232,4 +239,21 @@ def _encode(
     return packed
 
 
-HANDLER: Final = Handler(API, handle, scan_fetch_request, _encode)
+def _size_bytes(version: int, answer: Answer) -> int:
+    topics, endpoints = answer
+    return fetch_response_size(version, topics, endpoints)
+
+
+def _note_sent(counters: BrokerCounters, answer: Answer) -> None:
+    counters.on_fetched(answer[0])
+
+
+HANDLER: Final = Handler(
+    API,
+    handle,
+    scan_fetch_request,
+    _encode,
+    charge=ClientAccounts.on_fetched,
+    measure=_size_bytes,
+    note_sent=_note_sent,
+)

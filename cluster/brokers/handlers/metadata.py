@@ -9,14 +9,15 @@ LEADER_NOT_AVAILABLE; v8 authorized operations; v9 flexible; v12 topics by id; v
 
 import struct
 from datetime import timedelta
-from typing import Final
+from typing import Final, Protocol
 
 from cluster.brokers.handlers.authorized_operations import (
     CLUSTER_OPERATIONS,
     NOT_REQUESTED,
     TOPIC_OPERATIONS,
 )
-from cluster.brokers.handlers.request import Handler, RequestContext, Services
+from cluster.brokers.handlers.ports import AsksController, HasMetadata, HasSettings
+from cluster.brokers.handlers.request import Handler, RequestContext
 from cluster.brokers.network.channel import Outgoing
 from cluster.config.broker import AUTO_CREATE_TOPICS_ENABLE
 from cluster.model.cluster import PartitionState, TopicState
@@ -42,7 +43,11 @@ _FIRST_LISTENER_NOT_FOUND: Final = 6
 _REMEMBERED_MAX: Final = 256
 
 
-def handle(request: MetadataRequest, context: RequestContext, services: Services) -> bytes:
+class Ports(HasMetadata, HasSettings, AsksController, Protocol):
+    """What Metadata needs of its broker."""
+
+
+def handle(request: MetadataRequest, context: RequestContext, services: Ports) -> bytes:
     """The frame of the answer."""
     remembered = services.metadata.encoded_answers
     topics = request.topics
@@ -67,7 +72,7 @@ def handle(request: MetadataRequest, context: RequestContext, services: Services
 
 
 def describe_cluster_topics(
-    request: MetadataRequest, context: RequestContext, services: Services
+    request: MetadataRequest, context: RequestContext, services: Ports
 ) -> MetadataResponse:
     """Brokers of the client's listener, the controller, and the asked topics."""
     metadata = services.metadata
@@ -110,7 +115,7 @@ def _asked_topic(
     asked: MetadataRequestTopic,
     request: MetadataRequest,
     context: RequestContext,
-    services: Services,
+    services: Ports,
     operations: int,
 ) -> MetadataResponseTopic:
     name = asked.name
@@ -134,7 +139,7 @@ def _asked_topic(
 
 
 def _create_missing(
-    topics: list[MetadataResponseTopic], request: MetadataRequest, services: Services
+    topics: list[MetadataResponseTopic], request: MetadataRequest, services: Ports
 ) -> None:
     missing = [
         topic.name
@@ -148,7 +153,7 @@ def _create_missing(
 
 
 def _known_topic(
-    topic: TopicState, context: RequestContext, services: Services, operations: int
+    topic: TopicState, context: RequestContext, services: Ports, operations: int
 ) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         error_code=ErrorCode.none,
@@ -164,7 +169,7 @@ def _known_topic(
 
 
 def _partition(
-    number: int, state: PartitionState, context: RequestContext, services: Services
+    number: int, state: PartitionState, context: RequestContext, services: Ports
 ) -> MetadataResponsePartition:
     live = services.metadata.brokers
     error = ErrorCode.none

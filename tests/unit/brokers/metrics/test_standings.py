@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.brokers.metric_standings import QuotaStandings, configured_limits
+from cluster.brokers.metrics.standings import QuotaStandings, configured_limits
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_reader import read_memory
 from cluster.model.quotas import DEFAULT, RULES, QuotaEntity, QuotaKind
+from tests.support.quota_accounts import on_throttled, record
 
 CLIENT = QuotaEntity(None, "c")
 
@@ -23,10 +24,8 @@ class Bench:
 
     def tick(self, now_ms):
         self.standings.take_quotas(self.quotas.quotas())
-        for usage in self.quotas.drain_interval(now_ms):
-            standing = self.quotas.explain(usage.user, usage.client_id, now_ms)
-            mine = next(s for s in standing if s.kind == usage.kind)
-            self.standings.on_usage(usage, mine, now_ms, 1_000_000 + now_ms)
+        for usage, standing in self.quotas.drain_interval(now_ms):
+            self.standings.on_usage(usage, standing, now_ms, 1_000_000 + now_ms)
 
     def rows(self):
         return read_memory(memoryview(self.stats.memory)).rows
@@ -36,8 +35,8 @@ def test_a_throttled_client_has_its_rule_its_delay_and_its_deadline():
     bench = Bench()
     bench.quotas.set_quota(CLIENT, QuotaKind.PRODUCE, 100.0, 0)
     bench.quotas.set_quota(QuotaEntity(None, DEFAULT), QuotaKind.PRODUCE, 50.0, 0)
-    delay_ms = bench.quotas.record(QuotaKind.PRODUCE, "u", "c", 3_000, 0)
-    bench.quotas.on_throttled(QuotaKind.PRODUCE, "u", "c", delay_ms, 0)
+    delay_ms = record(bench.quotas, QuotaKind.PRODUCE, "u", "c", 3_000, 0)
+    on_throttled(bench.quotas, QuotaKind.PRODUCE, "u", "c", delay_ms, 0)
     bench.tick(250)
     (row,) = bench.rows()
     assert (row.user, row.client_id, row.quota) == ("u", "c", "produce")
@@ -58,10 +57,10 @@ def test_a_throttled_client_has_its_rule_its_delay_and_its_deadline():
 
 def test_an_interval_is_the_sum_of_its_ticks_and_is_given_once():
     bench = Bench()
-    bench.quotas.record(QuotaKind.FETCH, "u", "c", 10, 0)
+    record(bench.quotas, QuotaKind.FETCH, "u", "c", 10, 0)
     bench.tick(250)
-    bench.quotas.record(QuotaKind.FETCH, "u", "c", 5, 300)
-    bench.quotas.on_throttled(QuotaKind.FETCH, "u", "c", 100, 300)
+    record(bench.quotas, QuotaKind.FETCH, "u", "c", 5, 300)
+    on_throttled(bench.quotas, QuotaKind.FETCH, "u", "c", 100, 300)
     bench.tick(500)
     (interval,) = bench.standings.take_intervals()
     assert (interval.usage, interval.requests, interval.throttled) == (15, 2, 1)
@@ -73,12 +72,12 @@ def test_an_interval_is_the_sum_of_its_ticks_and_is_given_once():
 
 def test_the_rate_of_a_silent_client_is_followed_down_to_zero():
     bench = Bench()
-    bench.quotas.record(QuotaKind.FETCH, "u", "c", 1_000, 0)
+    record(bench.quotas, QuotaKind.FETCH, "u", "c", 1_000, 0)
     bench.tick(250)
     assert bench.rows()[0].rate > 0
     (key,) = bench.standings.unsettled(10)
-    for standing in bench.quotas.explain("u", "c", 60_000):
-        bench.standings.on_standing(standing, 60_000, 0)
+    standing = bench.quotas.standing(*key, 60_000)
+    bench.standings.on_standing(key, standing, 60_000, 0)
     assert key == (QuotaKind.FETCH, "u", "c")
     assert bench.rows()[0].rate == 0
     assert bench.standings.unsettled(10) == []
@@ -87,7 +86,7 @@ def test_the_rate_of_a_silent_client_is_followed_down_to_zero():
 def test_a_new_client_takes_the_row_of_the_one_silent_longest():
     bench = Bench(rows=2)
     for now_ms, client_id in ((0, "a"), (250, "b"), (500, "a"), (750, "c")):
-        bench.quotas.record(QuotaKind.PRODUCE, "u", client_id, 1, now_ms)
+        record(bench.quotas, QuotaKind.PRODUCE, "u", client_id, 1, now_ms)
         bench.tick(now_ms)
     assert sorted(row.client_id for row in bench.rows()) == ["a", "c"]
     bench.standings.forget_idle(750 + 3_600_001)
@@ -129,7 +128,7 @@ def test_no_usage_is_lost_or_counted_twice(events):
 
     for client_id, amount, pause_ms, is_published in events:
         now_ms += pause_ms
-        bench.quotas.record(QuotaKind.PRODUCE, "u", client_id, amount, now_ms)
+        record(bench.quotas, QuotaKind.PRODUCE, "u", client_id, amount, now_ms)
         before = used.get(client_id, (0, 0))
         used[client_id] = (before[0] + amount, before[1] + 1)
         bench.tick(now_ms)

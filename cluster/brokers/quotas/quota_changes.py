@@ -8,8 +8,8 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from cluster.brokers.quota_throttle import QuotaThrottle
 from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.coordinator.cluster_store import Quotas, StoreSession
 from cluster.model.quotas import QuotaEntity
 from cluster.runtime.clock import Clock

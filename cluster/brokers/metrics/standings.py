@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from cluster.brokers.metric_records import QuotaInterval
-from cluster.brokers.quotas.standing import IntervalUsage, QuotaStanding
+from cluster.brokers.quotas.standing import QuotaStanding
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import NO_LIMITS, QuotaRow
+from cluster.model.quota_usage import QuotaUsage
 from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
 
 _IDLE_MS: Final = 60 * 60 * 1000
@@ -47,7 +47,7 @@ class QuotaStandings:
         self._stats = stats
         self._clients: dict[Key, _Client] = {}
         self._free = list(range(stats.row_capacity - 1, -1, -1))
-        self._intervals: dict[Key, QuotaInterval] = {}
+        self._intervals: dict[Key, QuotaUsage] = {}
         self._quotas: Quotas = {}
 
     def take_quotas(self, quotas: Quotas) -> None:
@@ -59,11 +59,15 @@ class QuotaStandings:
                 client.is_settled = False
 
     def on_usage(
-        self, usage: IntervalUsage, standing: QuotaStanding | None, now_ms: int, wall_ms: int
+        self, usage: QuotaUsage, standing: QuotaStanding, now_ms: int, wall_ms: int
     ) -> None:
-        """What a client used since the last time, and where it stands if that matters."""
-        key = (usage.kind, usage.user, usage.client_id)
-        self._collect(key, usage)
+        """What a client used since the last time, and where it stands."""
+        key = (usage.quota, usage.user, usage.client_id)
+        interval = self._intervals.get(key)
+        if interval is None:
+            self._intervals[key] = usage
+        else:
+            interval.add(usage)
         client = self._clients.get(key) or self._admit(key)
         client.requests += usage.requests
         client.throttled += usage.throttled
@@ -72,29 +76,13 @@ class QuotaStandings:
         client.muted_ms += usage.muted_ms
         if usage.requests or not client.active_ms:
             client.active_ms = now_ms
-        window_ms, delay_ms = (0, 0) if standing is None else _window_and_delay(standing)
-        self._write(
-            key,
-            client,
-            (usage.rule, usage.limit, usage.rate),
-            (window_ms, delay_ms, usage.mute_left_ms),
-            now_ms,
-            wall_ms,
-        )
+        self._write(key, client, standing, now_ms, wall_ms)
 
-    def on_standing(self, standing: QuotaStanding, now_ms: int, wall_ms: int) -> None:
+    def on_standing(self, key: Key, standing: QuotaStanding, now_ms: int, wall_ms: int) -> None:
         """Where a client stands that has used nothing since the last time."""
-        key = (standing.kind, standing.user, standing.client_id)
         client = self._clients.get(key)
         if client is not None:
-            self._write(
-                key,
-                client,
-                (standing.rule, standing.limit, standing.observed),
-                (*_window_and_delay(standing), standing.mute_left_ms),
-                now_ms,
-                wall_ms,
-            )
+            self._write(key, client, standing, now_ms, wall_ms)
 
     def unsettled(self, at_most: int) -> list[Key]:
         """Clients whose row shows a rate or a limit that may be out of date."""
@@ -106,7 +94,7 @@ class QuotaStandings:
                     break
         return keys
 
-    def take_intervals(self) -> list[QuotaInterval]:
+    def take_intervals(self) -> list[QuotaUsage]:
         """What was collected since the last call."""
         intervals, self._intervals = self._intervals, {}
         return list(intervals.values())
@@ -117,55 +105,34 @@ class QuotaStandings:
         for key in idle:
             self._forget(key)
 
-    def _collect(self, key: Key, usage: IntervalUsage) -> None:
-        interval = self._intervals.get(key)
-        if interval is None:
-            interval = QuotaInterval(usage.kind.value, usage.user, usage.client_id)
-            self._intervals[key] = interval
-        interval.rule = usage.rule
-        interval.limit = usage.limit
-        interval.rate = usage.rate
-        interval.usage += usage.usage
-        interval.requests += usage.requests
-        interval.throttled += usage.throttled
-        interval.throttle_ms += usage.throttle_ms
-        interval.throttle_ms_max = max(interval.throttle_ms_max, usage.throttle_ms_max)
-        interval.muted_ms += usage.muted_ms
-
     def _write(
-        self,
-        key: Key,
-        client: _Client,
-        standing: tuple[str | None, float | None, float],
-        waiting: tuple[int, int, int],
-        now_ms: int,
-        wall_ms: int,
+        self, key: Key, client: _Client, standing: QuotaStanding, now_ms: int, wall_ms: int
     ) -> None:
-        rule, limit, rate = standing
-        window_ms, delay_ms, mute_left_ms = waiting
-        client.is_settled = rate <= 0 and mute_left_ms == 0
+        mute_left_ms = standing.mute_left_ms
+        client.is_settled = standing.rate <= 0 and mute_left_ms == 0
         # In the order of `_clients`, the rows written longest ago come first.
         self._clients[key] = self._clients.pop(key)
+        quota, user, client_id = key
         self._stats.write_row(
             client.index,
             QuotaRow(
-                key[0].value,
-                key[1],
-                key[2],
-                rule,
-                limit,
-                client.limits,
-                rate,
-                window_ms / 1000,
-                delay_ms,
-                client.requests,
-                client.throttled,
-                client.usage,
-                client.throttle_ms,
-                client.muted_ms,
-                now_ms + mute_left_ms if mute_left_ms else 0,
-                client.active_ms,
-                wall_ms,
+                quota=quota,
+                user=user,
+                client_id=client_id,
+                rule=standing.rule,
+                limit=standing.limit,
+                limits=client.limits,
+                rate=standing.rate,
+                window_seconds=standing.measured_ms / 1000,
+                delay_ms=standing.delay_ms,
+                requests=client.requests,
+                throttled=client.throttled,
+                usage=client.usage,
+                throttle_ms=client.throttle_ms,
+                muted_ms=client.muted_ms,
+                muted_until_ms=now_ms + mute_left_ms if mute_left_ms else 0,
+                active_ms=client.active_ms,
+                written_wall_ms=wall_ms,
             ),
         )
 
@@ -198,7 +165,3 @@ def configured_limits(quotas: Quotas, key: Key) -> tuple[float | None, ...]:
     return tuple(
         None if (limits := quotas.get(entity)) is None else limits.get(kind) for entity in entities
     )
-
-
-def _window_and_delay(standing: QuotaStanding) -> tuple[int, int]:
-    return standing.measured_ms, standing.delay_ms

@@ -8,7 +8,7 @@ What is a state rather than an event (leaders, connections) is looked at by the 
 
 import logging
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -33,10 +33,8 @@ class BrokerCounters:
 
     __slots__ = (
         "_appended",
-        "_fetch_times",
-        "_fetch_us",
-        "_produce_times",
-        "_produce_us",
+        "_handled_us",
+        "_times",
         "bytes_in",
         "bytes_out",
         "failed_fetches",
@@ -45,8 +43,6 @@ class BrokerCounters:
         "isr_shrinks",
         "messages_in",
         "note_appended",
-        "note_fetch_us",
-        "note_produce_us",
         "request_slots",
         "requests",
         "slots",
@@ -63,17 +59,14 @@ class BrokerCounters:
         self.request_slots = {
             int(api): stats.slot(requests_of(api.name), MetricKind.COUNTER) for api in apis
         }
-        self.time_slots = [self._histogram(api.name) for api in (ApiKey.PRODUCE, ApiKey.FETCH)]
-        self.requests = [0] * (1 + max(self.request_slots))
-        """By API key; those of produce and fetch are the sums of their times."""
-        self._produce_us: list[int] = []
-        self._fetch_us: list[int] = []
-        self.note_produce_us = self._produce_us.append
-        """How long a request kept the broker's thread, in microseconds."""
-        self.note_fetch_us = self._fetch_us.append
-        self._produce_times = [0] * _BITS
-        """Requests by the bits of their microseconds."""
-        self._fetch_times = [0] * _BITS
+        self.time_slots = {
+            int(api): self._histogram(api.name) for api in (ApiKey.PRODUCE, ApiKey.FETCH)
+        }
+        self.requests = dict.fromkeys(self.request_slots, 0)
+        """By API key, as of the last `store`."""
+        self._handled_us: dict[int, list[int]] = {api: [] for api in self.request_slots}
+        self._times = {api: [0] * _BITS for api in self.time_slots}
+        """Requests of an API by the bits of their microseconds."""
         self._appended: list[Appended] = []
         self.note_appended = self._appended.append
         """A client's batch is in the log."""
@@ -95,6 +88,12 @@ class BrokerCounters:
             for bucket in range(BUCKETS)
         ]
 
+    def note_us(self, api_key: int) -> Callable[[int], None]:
+        """For the path of one API's requests: counts one by the microseconds that it kept the
+        broker's thread.
+        """
+        return self._handled_us[api_key].append
+
     def on_fetched(self, topics: Iterable[FetchedTopic]) -> None:
         """A fetch is answered with these partitions' records."""
         for _, _, partitions in topics:
@@ -107,18 +106,17 @@ class BrokerCounters:
         """Write what was counted into the stats file."""
         counts = self.stats.counts
         self._sum_up()
-        self.requests[ApiKey.PRODUCE] = produces = sum(self._produce_times)
-        self.requests[ApiKey.FETCH] = fetches = sum(self._fetch_times)
         for api_key, slot in self.request_slots.items():
             counts[slot] = self.requests[api_key]
-        for slots, times in zip(
-            self.time_slots, (self._produce_times, self._fetch_times), strict=True
-        ):
+        for api_key, slots in self.time_slots.items():
+            times = self._times[api_key]
             for bucket, slot in enumerate(slots[:-1]):
                 counts[slot] = times[bucket]
             counts[slots[-1]] = sum(times[BUCKETS - 1 :])
+        produces = self.requests.get(int(ApiKey.PRODUCE), 0)
+        fetches = self.requests.get(int(ApiKey.FETCH), 0)
         for key, count in (
-            ("RequestsPerSec", sum(self.requests)),
+            ("RequestsPerSec", sum(self.requests.values())),
             ("BytesInPerSec", self.bytes_in),
             ("MessagesInPerSec", self.messages_in),
             ("TotalProduceRequestsPerSec", produces),
@@ -134,13 +132,14 @@ class BrokerCounters:
             counts[self.slots[key]] = count
 
     def _sum_up(self) -> None:
-        for handled_us, times in (
-            (self._produce_us, self._produce_times),
-            (self._fetch_us, self._fetch_times),
-        ):
-            for bits, count in Counter(map(int.bit_length, handled_us)).items():
-                times[bits] += count
-            handled_us.clear()
+        for api_key, handled_us in self._handled_us.items():
+            if handled_us:
+                self.requests[api_key] += len(handled_us)
+                times = self._times.get(api_key)
+                if times is not None:
+                    for bits, count in Counter(map(int.bit_length, handled_us)).items():
+                        times[bits] += count
+                handled_us.clear()
         appended = self._appended
         if appended:
             base_offsets, last_offsets, _, _, sizes, _ = zip(*appended, strict=True)

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from cluster.brokers.metric_topic import MetricTopic
+from cluster.brokers.metrics.topic import MetricTopic
 from cluster.model.errors import ErrorCode, PeerError, Refused
 from cluster.model.ids import TopicPartition
 from cluster.model.topics import METRICS_TOPIC

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from cluster.brokers.quota_changes import QuotaChanges
+from cluster.brokers.quotas.quota_changes import QuotaChanges
 from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.coordinator.registry.documents import paths
 from cluster.model.quotas import QuotaEntity, QuotaKind

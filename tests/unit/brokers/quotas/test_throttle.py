@@ -3,8 +3,10 @@
 from collections.abc import Callable
 
 from cluster.brokers.network.channel import MuteReason
-from cluster.brokers.quota_throttle import Delay, QuotaThrottle, size_of
+from cluster.brokers.quotas.account import Delay
+from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.model.quotas import QuotaEntity, QuotaKind
 
 PRODUCE, FETCH, REQUEST = QuotaKind.PRODUCE, QuotaKind.FETCH, QuotaKind.REQUEST
@@ -64,30 +66,41 @@ class FakeChannel:
 def throttle_with(kind: QuotaKind, limit: float) -> tuple[QuotaThrottle, ClientQuotas, Timers]:
     quotas, timers = ClientQuotas(), Timers()
     quotas.set_quota(QuotaEntity(None, "app"), kind, limit, 0)
-    return QuotaThrottle(quotas, timers), quotas, timers
+    return QuotaThrottle(timers), quotas, timers
+
+
+def accounts_of(quotas: ClientQuotas) -> ClientAccounts:
+    return ClientAccounts(quotas, "u", "app")
+
+
+def a_delay(quotas: ClientQuotas, ms: int) -> Delay:
+    return Delay(ms, quotas.account(PRODUCE, "u", "app", 0))
 
 
 def test_the_larger_delay_counts_not_the_sum():
-    throttle, quotas, _ = throttle_with(PRODUCE, 1_000.0)
+    _, quotas, _ = throttle_with(PRODUCE, 1_000.0)
     quotas.set_quota(QuotaEntity(None, "app"), REQUEST, 10.0, 0)
     # 10.5 % x seconds: 50 ms; 1 200 bytes: 200 ms.
-    assert throttle.on_produced("u", "app", 1_200, 105_000) == Delay(200, PRODUCE)
-    throttle, quotas, _ = throttle_with(FETCH, 1_000.0)
+    delay = accounts_of(quotas).on_produced(105_000, 1_200, 0)
+    assert (delay.ms, delay.account.kind) == (200, PRODUCE)
+    _, quotas, _ = throttle_with(FETCH, 1_000.0)
     quotas.set_quota(QuotaEntity(None, "app"), REQUEST, 10.0, 0)
-    assert throttle.on_fetched("u", "app", 1_020, 105_000) == Delay(50, REQUEST)
+    delay = accounts_of(quotas).on_fetched(105_000, 1_020, 0)
+    assert (delay.ms, delay.account.kind) == (50, REQUEST)
 
 
 def test_bytes_that_a_throttled_fetch_does_not_send_are_not_counted():
-    throttle, quotas, _ = throttle_with(FETCH, 1_000.0)
-    assert throttle.on_fetched("u", "app", 3_000, 10) == Delay(2_000, FETCH)
-    assert throttle.on_fetched("u", "app", 900, 10).ms == 0
-    assert quotas.explain("u", "app", 0)[1].total == 900
+    _, quotas, _ = throttle_with(FETCH, 1_000.0)
+    accounts = accounts_of(quotas)
+    assert accounts.on_fetched(10, 3_000, 0).ms == 2_000
+    assert accounts.on_fetched(10, 900, 0) is None
+    assert quotas.standing(FETCH, "u", "app", 0).rate == 900
 
 
 def test_a_channel_is_muted_before_it_is_answered_and_read_again_after_the_delay():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
     channel = FakeChannel()
-    throttle.respond(channel, "u", "app", [b"answer"], Delay(250, PRODUCE))
+    throttle.respond(channel, [b"answer"], a_delay(quotas, 250))
     assert channel.done == [("mute", MuteReason.QUOTA), ("answer", [b"answer"])]
     assert throttle.muted_count == 1
     timers.turn_to(249)
@@ -95,43 +108,43 @@ def test_a_channel_is_muted_before_it_is_answered_and_read_again_after_the_delay
     timers.turn_to(250)
     assert channel.done[2:] == [("unmute", MuteReason.QUOTA)]
     assert throttle.muted_count == 0
-    (usage,) = quotas.drain_interval(1_000)
+    ((usage, _),) = quotas.drain_interval(1_000)
     assert (usage.throttled, usage.throttle_ms, usage.muted_ms) == (1, 250, 250)
 
 
 def test_a_producer_without_answers_is_held_back_too():
-    throttle, _, timers = throttle_with(PRODUCE, 1_000.0)
+    throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
     channel = FakeChannel()
-    throttle.respond(channel, "u", "app", None, Delay(250, PRODUCE))
+    throttle.respond(channel, None, a_delay(quotas, 250))
     assert channel.done == [("mute", MuteReason.QUOTA), ("answer", None)]
     assert timers.pending() == [250]
 
 
 def test_a_closed_channel_cancels_its_timer():
-    throttle, _, timers = throttle_with(PRODUCE, 1_000.0)
+    throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
     channel = FakeChannel()
-    throttle.respond(channel, "u", "app", [], Delay(250, PRODUCE))
+    throttle.respond(channel, [], a_delay(quotas, 250))
     channel.on_close()
     assert timers.pending() == []
     assert throttle.muted_count == 0
 
 
 def test_a_channel_that_closes_while_it_is_answered_has_no_timer():
-    throttle, _, timers = throttle_with(PRODUCE, 1_000.0)
-    throttle.respond(FakeChannel(closes_on_answer=True), "u", "app", [], Delay(250, PRODUCE))
+    throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
+    throttle.respond(FakeChannel(closes_on_answer=True), [], a_delay(quotas, 250))
     assert timers.pending() == []
     assert throttle.muted_count == 0
     gone = FakeChannel()
     gone.is_open = False
-    throttle.respond(gone, "u", "app", [], Delay(250, PRODUCE))
+    throttle.respond(gone, [], a_delay(quotas, 250))
     assert gone.done == []
 
 
 def test_when_a_limit_is_lifted_whoever_waits_goes_on_at_once():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
     channel = FakeChannel()
-    delay = throttle.on_produced("u", "app", 11_000, 0)
-    throttle.respond(channel, "u", "app", [], delay)
+    delay = accounts_of(quotas).on_produced(0, 11_000, 0)
+    throttle.respond(channel, [], delay)
     assert timers.pending() == [10_000]
     timers.turn_to(1_000)
     quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 2_750.0, 1_000)
@@ -145,14 +158,7 @@ def test_when_a_limit_is_lifted_whoever_waits_goes_on_at_once():
 
 def test_a_stricter_limit_does_not_lengthen_what_was_told():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
-    throttle.respond(FakeChannel(), "u", "app", [], throttle.on_produced("u", "app", 2_000, 0))
+    throttle.respond(FakeChannel(), [], accounts_of(quotas).on_produced(0, 2_000, 0))
     quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 10.0, 0)
     throttle.on_limits_changed()
     assert timers.pending() == [1_000]
-
-
-def test_the_size_of_an_answer_counts_file_regions():
-    class Region:
-        size_bytes = 1_000
-
-    assert size_of([b"12345", memoryview(b"123"), Region()]) == 1_008

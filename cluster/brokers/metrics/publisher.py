@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from typing import Final
 
 from cluster.brokers.metadata_cache import MetadataCache
-from cluster.brokers.metric_counters import BrokerCounters
-from cluster.brokers.metric_records import broker_record, quota_record
-from cluster.brokers.metric_standings import QuotaStandings
-from cluster.brokers.metric_topic import MetricTopic
+from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.brokers.metrics.records import broker_record, quota_record
+from cluster.brokers.metrics.standings import QuotaStandings
+from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.network.channel import MuteReason
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.network.socket_server import SocketServer
 from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.standing import QuotaStanding
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.metrics.kafka_names import BROKER_METRICS
@@ -80,23 +79,14 @@ class MetricPublisher:
         quotas = self._watched.quotas
         self._standings.take_quotas(quotas.quotas())
         drained = set()
-        for usage in quotas.drain_interval(now_ms):
-            drained.add((usage.kind, usage.user, usage.client_id))
-            standing = None
-            if usage.limit is not None and (usage.rate > usage.limit or usage.mute_left_ms):
-                standing = self._standing(usage.kind, usage.user, usage.client_id, now_ms)
+        for usage, standing in quotas.drain_interval(now_ms):
+            drained.add((usage.quota, usage.user, usage.client_id))
             self._standings.on_usage(usage, standing, now_ms, wall_ms)
         for key in self._standings.unsettled(_REFRESHED_PER_TICK):
             if key not in drained:
-                standing = self._standing(*key, now_ms)
-                if standing is not None:
-                    self._standings.on_standing(standing, now_ms, wall_ms)
-
-    def _standing(self, kind: str, user: str, client_id: str, now_ms: int) -> QuotaStanding | None:
-        for standing in self._watched.quotas.explain(user, client_id, now_ms):
-            if standing.kind == kind:
-                return standing
-        return None
+                present = quotas.standing(*key, now_ms)
+                if present is not None:
+                    self._standings.on_standing(key, present, now_ms, wall_ms)
 
     # -- broker ----------------------------------------------------------------------------------
 

@@ -2,11 +2,26 @@
 
 import json
 
-from cluster.brokers.metric_records import QuotaInterval, broker_record, quota_record
+from cluster.brokers.metrics.records import broker_record, quota_record
+from cluster.model.quota_usage import QuotaUsage
+from cluster.model.quotas import QuotaKind
 
 
 def test_a_quota_record_has_every_field_and_its_type():
-    interval = QuotaInterval("produce", "ANONYMOUS", "l-1", "client", 5, 7, 8, 2, 1, 30, 30, 12)
+    interval = QuotaUsage(
+        quota=QuotaKind.PRODUCE,
+        user="ANONYMOUS",
+        client_id="l-1",
+        rule="client",
+        limit=5,
+        usage=7,
+        rate=8,
+        requests=2,
+        throttled=1,
+        throttle_ms=30,
+        throttle_ms_max=30,
+        muted_ms=12,
+    )
     assert json.loads(quota_record(3, 1_700_000_000_000, 1001, interval)) == {
         "v": 1,
         "kind": "quota",
@@ -32,7 +47,8 @@ def test_a_quota_record_has_every_field_and_its_type():
 
 
 def test_without_a_rule_rule_and_limit_are_null():
-    record = json.loads(quota_record(0, 0, 1000, QuotaInterval("fetch", "ü", "ключ")))
+    a_usage = QuotaUsage(quota=QuotaKind.FETCH, user="ü", client_id="ключ")
+    record = json.loads(quota_record(0, 0, 1000, a_usage))
     assert (record["rule"], record["limit"]) == (None, None)
     assert (record["user"], record["client_id"]) == ("ü", "ключ")
 
