@@ -205,6 +205,7 @@ class Broker:
             self._throttle,
             self._counters,
             self._clock,
+            self._loop,
         )
 
     def _services(self) -> Services:

@@ -25,6 +25,7 @@ from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.model.errors import PeerError
 from cluster.protocol.framing import parse_request_header
 from cluster.runtime.clock import Clock
+from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +47,7 @@ class Pipeline(Generic[S]):
         throttle: QuotaThrottle,
         counters: BrokerCounters | None,
         clock: Clock,
+        loop: EventLoop,
     ) -> None:
         self._handlers = {int(handler.api.key): handler for handler in handlers}
         self._services = services
@@ -53,6 +55,7 @@ class Pipeline(Generic[S]):
         self._counters = counters
         self._monotonic_us = clock.monotonic_us
         self._throttle = throttle
+        self._loop = loop
 
     def on_frame(self, channel: Channel, frame: memoryview) -> None:
         """Process one request. Raises PeerError, upon which the channel closes."""
@@ -113,7 +116,7 @@ class Pipeline(Generic[S]):
         handling_us = context.handled_us if began_us is None else self._monotonic_us() - began_us
         measure = handler.measure
         size_bytes = context.size_bytes if measure is None else measure(route.version, response)
-        delay = handler.charge(route.accounts, handling_us, size_bytes, self._throttle.now_ms)
+        delay = handler.charge(route.accounts, handling_us, size_bytes, self._loop.now_ms)
         delay_ms = 0 if delay is None else delay.ms
         if route.note_us is not None:
             route.note_us(handling_us)

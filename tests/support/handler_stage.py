@@ -208,6 +208,7 @@ class HandlerStage:
             QuotaThrottle(self.loop),
             None,
             self.clock,
+            self.loop,
         )
 
     def __enter__(self) -> Self:

@@ -1,5 +1,6 @@
 """Charges requests of one user and client id: their time to one account, their bytes to another."""
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -69,7 +70,7 @@ class ClientAccounts:
         fetch = self._fetch
         if fetch is None or fetch.is_closed:
             fetch = self._fetch = self._open(QuotaKind.FETCH, now_ms)
-        return self._quotas.max_value_in_window(fetch.limit)
+        return math.inf if fetch.limit is None else fetch.limit * self._quotas.fetch_seconds
 
     def _open(self, kind: QuotaKind, now_ms: int) -> Account:
         return self._quotas.account(kind, self._user, self._client_id, now_ms)

@@ -4,7 +4,6 @@ Kafka's `ClientQuotaManager` and `ClientRequestQuotaManager` as one pure object:
 clock (KIP-13, KIP-124). Limits and rates are per broker.
 """
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -39,6 +38,8 @@ class ClientQuotas:
         idle_expiry_ms: int = IDLE_EXPIRY_MS,
     ) -> None:
         self._options = options or WindowOptions()
+        self.fetch_seconds = self._options.fetch_seconds
+        """How many seconds' worth of its limit a client may fetch at once."""
         self._clients_max = clients_max
         self._idle_expiry_ms = idle_expiry_ms
         self._table = QuotaTable()
@@ -69,10 +70,6 @@ class ClientQuotas:
         """Which rule applies, its limit, and who shares the budget."""
         account = self._accounts.get((kind, user, client_id))
         return self._table.resolve(kind, user, client_id) if account is None else account.resolved
-
-    def max_value_in_window(self, limit: float | None) -> float:
-        """The most that one fetch should take: a much larger one would never be admitted."""
-        return math.inf if limit is None else limit * self._options.fetch_seconds
 
     def _resolve_again(self, now_ms: int) -> None:
         for account in self._accounts.values():

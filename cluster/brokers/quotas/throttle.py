@@ -39,11 +39,6 @@ class QuotaThrottle:
         self._mutes: dict[Channel, _Mute] = {}
 
     @property
-    def now_ms(self) -> int:
-        """Monotonic: the time that charges and delays count by."""
-        return self._timers.now_ms
-
-    @property
     def muted_count(self) -> int:
         """How many channels are muted for a quota (Kafka's delay queue size)."""
         return len(self._mutes)

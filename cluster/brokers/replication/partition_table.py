@@ -37,6 +37,8 @@ class PartitionTable:
         self._local_id = local_id
         self._options_of = options_of
         self._partitions: dict[TopicPartition, Partition] = {}
+        self.find: Callable[[tuple[str, int]], Partition | None] = self._partitions.get  # type: ignore[assignment]  # the pair is equal to its named tuple
+        """The replica here, or None. A plain attribute: every request looks its partitions up."""
         self._directory_of: dict[TopicPartition, LogDirectory] = {}
 
     def load(self, now_ms: int) -> None:
@@ -65,10 +67,6 @@ class PartitionTable:
                     min_insync_replicas,
                 )
                 self._directory_of[partition_id] = directory
-
-    def find(self, partition: TopicPartition) -> Partition | None:
-        """The replica here, or None. A plain (topic, partition) tuple works as well."""
-        return self._partitions.get(partition)
 
     def __iter__(self) -> Iterator[Partition]:
         """Every replica, in no order."""
