@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Final
 
 from cluster.brokers.broker import run_broker
+from cluster.config.properties_file import read_properties_file
 from cluster.config.settings import (
     Settings,
     broker_settings,
     parse_override,
-    parse_properties,
     unused_keys,
 )
 from cluster.coordinator.registry.options import RegistryOptions
@@ -76,7 +76,7 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     """Everything decided before the first fork. Raises UserError."""
     files = DataDir(options.data_dir)
     count = _broker_count(options, files)
-    texts = _common_texts(options, count, note)
+    texts, places = _common_texts(options, count, note)
     external = texts.get("zookeeper.connect")
     wanted = [
         WantedPort(f"broker {broker}", options.host, _nth(options.port, broker), "--port")
@@ -101,7 +101,8 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
                     "listeners": f"PLAINTEXT://{_bracketed(options.host)}:{ports[broker]}",
                     "log.dirs": str(files.broker(broker)),
                     "zookeeper.connect": address,
-                }
+                },
+                places,
             ),
         )
         for broker in range(count)
@@ -139,9 +140,12 @@ def _broker_count(options: StartOptions, files: DataDir) -> int:
 
 def _common_texts(
     options: StartOptions, count: int, note: Callable[[str], None]
-) -> Mapping[str, str]:
-    """Settings that all brokers share, from the file and then from --override."""
-    from_file = {} if options.config is None else _read(options.config)
+) -> tuple[Mapping[str, str], Mapping[str, str]]:
+    """Settings that all brokers share, from the file and then from --override; and the place of
+    those that the file gives.
+    """
+    file = None if options.config is None else read_properties_file(options.config)
+    from_file = dict(file.texts) if file else {}
     from_options = dict(map(parse_override, options.overrides))
     for key in _PER_BROKER:
         if key in from_options:
@@ -159,16 +163,13 @@ def _common_texts(
         raise UserError(
             "advertised.listeners cannot be the same for several brokers: use --advertised-host"
         )
-    return texts
-
-
-def _read(config: Path) -> dict[str, str]:
-    try:
-        return parse_properties(config.read_text("utf-8"))
-    except OSError as problem:
-        raise UserError(f"cannot read {config}: {problem.strerror}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"cannot read {config}: it is not text") from None
+    lines = file.lines if file else {}
+    places = {
+        key: f"{options.config}, line {line}"
+        for key, line in lines.items()
+        if key not in from_options
+    }
+    return texts, places
 
 
 def _registry(files: DataDir, port: int) -> ChildSpec:

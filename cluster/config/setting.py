@@ -44,6 +44,11 @@ class Alias(NamedTuple):
 class SettingError(ValueError):
     """A key or value that a table refuses; the message is one line with key, value and range."""
 
+    def __init__(self, reason: str, name: str | None = None) -> None:
+        """`name`: the one key that is wrong; None where several contradict each other."""
+        super().__init__(reason)
+        self.name = name
+
 
 @dataclass(frozen=True, slots=True)
 class Setting(Generic[T]):
@@ -72,7 +77,7 @@ class Setting(Generic[T]):
         except ValueError:
             shown = "[hidden]" if self.type.code is TypeCode.PASSWORD else text
             raise SettingError(
-                f"{name}={shown} is not valid: it must be {self._allowed(name)}"
+                f"{name}={shown} is not valid: it must be {self._allowed(name)}", name
             ) from None
 
     def render(self, value: T) -> str | None:
@@ -125,7 +130,7 @@ class SettingTable:
         if found is None:
             close = difflib.get_close_matches(name, self._by_any_name, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            raise SettingError(f"Unknown {self.entity} setting {name}{hint}")
+            raise SettingError(f"Unknown {self.entity} setting {name}{hint}", name)
         return found
 
     def __contains__(self, name: object) -> bool:

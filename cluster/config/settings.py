@@ -1,10 +1,11 @@
-"""From texts to a checked snapshot: properties files, a broker's settings, a topic's settings.
+"""From texts to a checked snapshot: a broker's settings, a topic's settings.
 
 A mistake in a file or on a command line is a UserError; one in a client's request is a refusal.
 """
 
-import re
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
 
 from cluster.config import relations
 from cluster.config.broker import BROKER_SETTINGS, UNUSED_KAFKA_KEYS
@@ -17,28 +18,13 @@ __all__ = [
     "Settings",
     "broker_settings",
     "parse_override",
-    "parse_properties",
     "reconfigured_broker",
     "topic_settings",
     "unused_keys",
 ]
 
 
-def parse_properties(text: str) -> dict[str, str]:
-    """Keys and values of a Java properties file; a later line wins. Raises UserError with the line.
-
-    Understands comments (# and !), `key=value`, `key: value` and a backslash that continues a line.
-    """
-    found: dict[str, str] = {}
-    joined = re.sub(r"(?<!\\)\\\r?\n[ \t]*", "", text)
-    for line in map(str.strip, joined.splitlines()):
-        if not line or line[0] in "#!":
-            continue
-        key, separator, value = _split_property(line)
-        if not separator or not key:
-            raise UserError(f"cannot read the line {line!r}: write it as key=value")
-        found[key] = value
-    return found
+_NOWHERE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def parse_override(text: str) -> tuple[str, str]:
@@ -49,12 +35,17 @@ def parse_override(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def broker_settings(overrides: Mapping[str, str]) -> Settings:
-    """The settings a broker starts with, from its file and command line. Raises UserError."""
+def broker_settings(overrides: Mapping[str, str], places: Mapping[str, str] = _NOWHERE) -> Settings:
+    """The settings a broker starts with, from its file and command line.
+
+    `places`: where a key was written (`server.properties, line 3`), for the message. Raises
+    UserError.
+    """
     try:
         return _broker([Layer(Source.STATIC_BROKER, _used(overrides))])
     except SettingError as problem:
-        raise UserError(str(problem)) from None
+        place = places.get(problem.name or "")
+        raise UserError(f"{place}: {problem}" if place else str(problem)) from None
 
 
 def reconfigured_broker(
@@ -113,8 +104,3 @@ def _used(overrides: Mapping[str, str]) -> Mapping[str, str]:
     if not UNUSED_KAFKA_KEYS & overrides.keys():
         return overrides
     return {key: text for key, text in overrides.items() if key not in UNUSED_KAFKA_KEYS}
-
-
-def _split_property(line: str) -> tuple[str, str, str]:
-    matched = re.fullmatch(r"([^=:\s]+)\s*([=:])\s*(.*)", line)
-    return (matched[1], matched[2], matched[3]) if matched else (line, "", "")

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from cluster.config.properties_file import parse_properties
 from cluster.config.sample import sample_properties
-from cluster.config.settings import broker_settings, parse_properties
+from cluster.config.settings import broker_settings
 
 ROOT = Path(__file__).parents[2]
 
@@ -17,6 +18,6 @@ def test_the_sample_properties_are_current():
 
 def test_the_sample_is_a_valid_file_as_it_is_and_with_every_line_uncommented():
     text = sample_properties()
-    assert parse_properties(text) == {}
+    assert parse_properties(text).texts == {}
     lines = [line[1:] for line in text.splitlines() if line[:2] > "# " and "=" in line]
-    broker_settings(parse_properties("\n".join(lines)))
+    broker_settings(parse_properties("\n".join(lines)).texts)
