@@ -1,4 +1,4 @@
-"""One setting is one statement: name, type, default, scope, update, other names, meaning.
+"""One setting is one statement: name, type, default, scope, update, other names, meaning, effect.
 
 Parsing, hints, DescribeConfigs and the sample file are derived from these and never retyped.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from cluster.config.effect import EFFECTIVE, Effect, documentation
 from cluster.config.value_type import TypeCode, ValueType
 from cluster.model.errors import ensure
 
@@ -64,11 +65,17 @@ class Setting(Generic[T]):
     """In order of precedence, after the name itself."""
     broker_setting: "Setting[T] | None" = None
     """For a topic setting: where its default comes from."""
+    effect: Effect = EFFECTIVE
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every name it may be given under, strongest first."""
         return (self.name, *(alias.name for alias in self.aliases))
+
+    @property
+    def documentation(self) -> str:
+        """What it means, and a remark where it does not do that yet."""
+        return documentation(self.doc, self.effect)
 
     def parse(self, name: str, text: str) -> T:
         """The value of `text` given under `name` (its own or an alias). Raises SettingError."""
