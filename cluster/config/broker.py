@@ -35,25 +35,6 @@ GIB: Final = 1 << 30
 
 BROKER_SETTINGS: Final = SettingTable("broker")
 
-UNUSED_KAFKA_KEYS: Final = frozenset(
-    {
-        "background.threads",
-        "group.initial.rebalance.delay.ms",
-        "log.cleaner.enable",
-        "num.io.threads",
-        "num.network.threads",
-        "num.recovery.threads.per.data.dir",
-        "num.replica.fetchers",
-        "offsets.topic.num.partitions",
-        "offsets.topic.replication.factor",
-        "queued.max.requests",
-        "transaction.state.log.min.isr",
-        "transaction.state.log.num.partitions",
-        "transaction.state.log.replication.factor",
-    }
-)
-"""Keys of Kafka's own server.properties that nothing here needs: accepted, so such a file works."""
-
 _SHUTDOWN_IS_TIMED: Final = without_effect(
     "a stopping broker asks for three seconds, and anew when the controller changes"
 )
@@ -90,7 +71,11 @@ def broker_setting(
 # ------------------------------------------------------------------- identity and addresses
 
 BROKER_ID: Final = broker_setting(
-    "broker.id", integer(at_least=0), default=0, doc="This broker's number, unique in the cluster."
+    "broker.id",
+    integer(at_least=0),
+    default=0,
+    aliases=(Alias("node.id", 1),),
+    doc="This broker's number, unique in the cluster.",
 )
 BROKER_RACK: Final = broker_setting(
     "broker.rack",

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from cluster.config import relations
-from cluster.config.broker import BROKER_SETTINGS, UNUSED_KAFKA_KEYS
+from cluster.config.broker import BROKER_SETTINGS
 from cluster.config.setting import SettingError, Update
 from cluster.config.snapshot import Layer, Settings, Source
 from cluster.config.topic import TOPIC_SETTINGS
@@ -18,9 +18,9 @@ __all__ = [
     "Settings",
     "broker_settings",
     "parse_override",
+    "placed",
     "reconfigured_broker",
     "topic_settings",
-    "unused_keys",
 ]
 
 
@@ -42,10 +42,15 @@ def broker_settings(overrides: Mapping[str, str], places: Mapping[str, str] = _N
     UserError.
     """
     try:
-        return _broker([Layer(Source.STATIC_BROKER, _used(overrides))])
+        return _broker([Layer(Source.STATIC_BROKER, overrides)])
     except SettingError as problem:
-        place = places.get(problem.name or "")
-        raise UserError(f"{place}: {problem}" if place else str(problem)) from None
+        raise placed(problem, places) from None
+
+
+def placed(problem: SettingError, places: Mapping[str, str]) -> UserError:
+    """A mistake as a person is told of it, with the place where the key was written."""
+    place = places.get(problem.name or "")
+    return UserError(f"{place}: {problem}" if place else str(problem))
 
 
 def reconfigured_broker(
@@ -78,11 +83,6 @@ def topic_settings(broker: Settings, overrides: Mapping[str, str]) -> Settings:
     return settings
 
 
-def unused_keys(overrides: Mapping[str, str]) -> list[str]:
-    """Those keys that Kafka knows and nothing here needs: worth one line to a person."""
-    return sorted(UNUSED_KAFKA_KEYS & overrides.keys())
-
-
 def _broker(layers: list[Layer]) -> Settings:
     for layer in layers:
         if layer.source != Source.STATIC_BROKER:
@@ -98,9 +98,3 @@ def _refuse_read_only(layer: Layer) -> None:
         cluster_wide = layer.source == Source.DYNAMIC_DEFAULT_BROKER
         if update == Update.READ_ONLY or (update == Update.PER_BROKER and cluster_wide):
             raise SettingError(f"{name} cannot be changed this way: it is {update.value}")
-
-
-def _used(overrides: Mapping[str, str]) -> Mapping[str, str]:
-    if not UNUSED_KAFKA_KEYS & overrides.keys():
-        return overrides
-    return {key: text for key, text in overrides.items() if key not in UNUSED_KAFKA_KEYS}

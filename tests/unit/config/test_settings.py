@@ -6,7 +6,6 @@ from cluster.config.settings import (
     parse_override,
     reconfigured_broker,
     topic_settings,
-    unused_keys,
 )
 from cluster.model.errors import ErrorCode, Refused, UserError
 
@@ -58,12 +57,6 @@ def test_a_refusal_names_key_value_and_range():
     assert refused.value.detail == (
         "cleanup.policy=shred is not valid: it must be a comma-separated list of delete or compact"
     )
-
-
-def test_keys_of_a_stock_kafka_file_are_accepted_and_named():
-    texts = {"num.network.threads": "3", "broker.id": "1"}
-    assert broker_settings(texts)[broker.BROKER_ID] == 1
-    assert unused_keys(texts) == ["num.network.threads"]
 
 
 def test_dynamic_values_stand_over_static_ones():
