@@ -12,6 +12,7 @@ from cluster.model.errors import ErrorCode, Refused
 from cluster.model.quotas import DEFAULT, QUOTA_KEYS
 from cluster.tools.arguments import UsageError
 from cluster.tools.config_entities import Entity, quota_entity
+from cluster.tools.config_remarks import warn_of_topic_configs
 
 _PAIR: Final = re.compile(r"\s*([^=,\[\]]+)=(?:\[([^\]]*)\]|([^,\[\]]*))\s*(?:,|$)")
 
@@ -72,6 +73,8 @@ def alter(
         raise UsageError(f"--alter needs --entity-name for {head.type}")
     else:
         alter_configs(client, head.type, str(head.name), added, deleted)
+        if added and head.type == "topics":
+            warn_of_topic_configs(client, str(head.name), added)
     if head.name is DEFAULT:
         return f"Completed updating default config for {head.type} in the cluster."
     return f"Completed updating config for {head.type.removesuffix('s')} {head.name}."
