@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from cluster.brokers.broker import run_broker
 from cluster.config.kafka_file import read_kafka_texts
-from cluster.config.properties_file import read_properties_file
+from cluster.config.properties_file import PropertiesFile, read_properties_file
 from cluster.config.remarks import remarks_on
 from cluster.config.setting import SettingError
 from cluster.config.settings import (
@@ -76,7 +76,7 @@ def start(options: StartOptions, began_ms: int, note: Callable[[str], None]) -> 
     )
 
 
-class _Common(NamedTuple):
+class _Shared(NamedTuple):
     """What all brokers share."""
 
     texts: Mapping[str, str]
@@ -89,8 +89,8 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     """Everything decided before the first fork. Raises UserError."""
     files = DataDir(options.data_dir)
     count = _broker_count(options, files)
-    common = _common(options, count, note)
-    external = common.texts.get("zookeeper.connect")
+    shared = _shared(options, count, note)
+    external = shared.texts.get("zookeeper.connect")
     wanted = [
         WantedPort(f"broker {broker}", options.host, _nth(options.port, broker), "--port")
         for broker in range(count)
@@ -103,14 +103,14 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     settings = [
         broker_settings(
             {
-                _ADVERTISED: _advertised(common.advertised_host, ports[broker]),
-                **common.texts,
+                _ADVERTISED: _advertised(shared.advertised_host, ports[broker]),
+                **shared.texts,
                 "broker.id": str(broker),
                 "listeners": f"PLAINTEXT://{_bracketed(options.host)}:{ports[broker]}",
                 "log.dirs": str(files.broker(broker)),
                 "zookeeper.connect": address,
             },
-            common.places,
+            shared.places,
         )
         for broker in range(count)
     ]
@@ -151,43 +151,43 @@ def _broker_count(options: StartOptions, files: DataDir) -> int:
     return count
 
 
-def _common(options: StartOptions, count: int, note: Callable[[str], None]) -> _Common:
+def _shared(options: StartOptions, count: int, note: Callable[[str], None]) -> _Shared:
     """From the file and then from --override."""
-    file = None if options.config is None else read_properties_file(options.config)
-    from_file: Mapping[str, str] = file.texts if file else {}
-    lines: Mapping[str, int] = file.lines if file else {}
-    from_options = dict(map(parse_override, options.overrides))
+    file = (
+        PropertiesFile({}, {}) if options.config is None else read_properties_file(options.config)
+    )
+    given = dict(map(parse_override, options.overrides))
     for key in _PER_BROKER:
-        if key in from_options:
+        if key in given:
             raise UserError(
                 f"--override {key} cannot be given for all brokers:"
                 " use --host, --port and --data-dir"
             )
     places = {
         key: f"{options.config}, line {line}"
-        for key, line in lines.items()
-        if key not in from_options
+        for key, line in file.lines.items()
+        if key not in given
     }
     try:
-        read = read_kafka_texts({**from_file, **from_options})
+        read = read_kafka_texts({**file.texts, **given})
     except SettingError as problem:
         raise placed(problem, places) from None
     texts = {"default.replication.factor": str(min(3, count)), **read.texts}
-    host = options.advertised_host
-    if _ADVERTISED in from_file and _ADVERTISED not in from_options:
-        host = host or read.advertised_host
-        if host is not None:
-            del texts[_ADVERTISED]
-    if _ADVERTISED in texts and count > 1:
-        raise UserError(
-            "advertised.listeners cannot be the same for several brokers: use --advertised-host"
-        )
     replaced = [key for key in _PER_BROKER if texts.pop(key, None) is not None]
     if replaced:
         note(f"From {options.config}, `start` sets itself: {', '.join(replaced)}.")
     for remark in read.remarks:
         note(remark)
-    return _Common(texts, places, host or options.host)
+    host = options.advertised_host
+    if _ADVERTISED in file.texts and _ADVERTISED not in given:
+        host = host or read.advertised_host
+        if host is not None:
+            texts.pop(_ADVERTISED, None)
+    if _ADVERTISED in texts and count > 1:
+        raise UserError(
+            "advertised.listeners cannot be the same for several brokers: use --advertised-host"
+        )
+    return _Shared(texts, places, host or options.host)
 
 
 def _registry(files: DataDir, port: int) -> ChildSpec:

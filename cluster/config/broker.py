@@ -459,7 +459,7 @@ LOG_FLUSH_INTERVAL_MESSAGES: Final = broker_setting(
     long(at_least=1),
     default=LONG_MAX,
     update=Update.CLUSTER_WIDE,
-    doc="Records after which a partition is forced to disk.",
+    doc="Records after which a partition is forced to disk, at the next check.",
 )
 LOG_FLUSH_INTERVAL_MS: Final = broker_setting(
     "log.flush.interval.ms",
@@ -472,7 +472,7 @@ LOG_FLUSH_SCHEDULER_INTERVAL_MS: Final = broker_setting(
     "log.flush.scheduler.interval.ms",
     long(at_least=1),
     default=LONG_MAX,
-    doc="How often partitions are checked for that age, at least once a second.",
+    doc="How often partitions are checked for these two, at least once a second.",
 )
 LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS: Final = broker_setting(
     "log.flush.offset.checkpoint.interval.ms",

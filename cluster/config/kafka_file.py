@@ -4,7 +4,7 @@ Keys that decide something are read; keys for which there is nothing to decide a
 is said why; keys that would promise what is not there are refused.
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from cluster.config.kafka_keys import QUORUM, asks_for_security, why_without_effect
@@ -43,33 +43,24 @@ def read_kafka_texts(texts: Mapping[str, str]) -> KafkaFile:
                 key,
             )
     _check_roles(texts.get(_ROLES, "broker"))
-    protocols = _protocols(texts)
-    controllers = _items(texts.get(_CONTROLLERS, "CONTROLLER" if _ROLES in texts else ""))
+    read_here = (_LISTENERS, _ADVERTISED, _PROTOCOL_MAP, _INTER_BROKER)
     left = {
         key: text
         for key, text in texts.items()
-        if key not in (_PROTOCOL_MAP, _INTER_BROKER) and why_without_effect(key) is None
+        if key not in read_here and why_without_effect(key) is None
     }
     remarks: list[str] = []
-    host, port = None, 0
-    for key in (_LISTENERS, _ADVERTISED):
-        if key not in left:
-            continue
-        every = list(_parsed(key, left[key], protocols, controllers))
-        for_clients = [each for each in every if each.name not in controllers]
-        left_out = ", ".join(str(each) for each in every if each.name in controllers)
-        if left_out:
-            remarks.append(f"{key}: {left_out} is left out ({QUORUM}).")
-        if len(for_clients) > 1:
-            remarks.append(f"{key}: only {for_clients[0]} is used, as brokers have one listener.")
-        chosen = [each._replace(name=PLAINTEXT) for each in for_clients[:1]]
-        left[key] = ",".join(map(str, chosen))
-        if not chosen:
-            del left[key]
-        if key == _LISTENERS and chosen:
-            port = chosen[0].port
-        elif chosen and port and chosen[0].port == port:
-            host = chosen[0].host or None
+    protocols = _protocols(texts)
+    listened, advertised = (
+        _of_clients(key, texts, protocols, remarks) for key in (_LISTENERS, _ADVERTISED)
+    )
+    host = None
+    if listened is not None:
+        left[_LISTENERS] = str(listened)
+    if advertised is not None:
+        left[_ADVERTISED] = str(advertised)
+        if listened is not None and listened.port == advertised.port:
+            host = advertised.host or None
     remarks += lines_by_reason(
         "Without effect here", ((key, why_without_effect(key)) for key in sorted(texts))
     )
@@ -109,28 +100,42 @@ def _protocols(texts: Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def _parsed(
-    key: str, text: str, protocols: Mapping[str, str], controllers: Collection[str]
-) -> Iterator[Listener]:
-    """Each listener, of which those of clients can be had."""
-    for item in _items(text):
-        try:
-            listener = parse_listener(item)
-        except ValueError:
-            raise SettingError(
-                f"{key}={text} is not valid: it must be a comma-separated list of NAME://host:port,"
-                f" which {item} is not",
-                key,
-            ) from None
-        if listener.name not in controllers:
-            protocol = protocols.get(listener.name.upper())
-            if protocol is None:
-                raise SettingError(
-                    f"{key}: {item} needs an entry for {listener.name} in {_PROTOCOL_MAP}", key
-                )
-            if protocol != PLAINTEXT:
-                raise _no_protocol(key, item, protocol)
-        yield listener
+def _of_clients(
+    key: str, texts: Mapping[str, str], protocols: Mapping[str, str], remarks: list[str]
+) -> Listener | None:
+    """The listener under `key` that clients use, under the name PLAINTEXT."""
+    controllers = _items(texts.get(_CONTROLLERS, "CONTROLLER" if _ROLES in texts else ""))
+    every = [_parsed(key, item) for item in _items(texts.get(key, ""))]
+    left_out = ", ".join(str(each) for each in every if each.name in controllers)
+    if left_out:
+        remarks.append(f"{key}: {left_out} is left out ({QUORUM}).")
+    found = [each for each in every if each.name not in controllers]
+    for listener in found:
+        _check_protocol(key, listener, protocols)
+    if len(found) > 1:
+        remarks.append(f"{key}: only {found[0]} is used, as brokers have one listener.")
+    return found[0]._replace(name=PLAINTEXT) if found else None
+
+
+def _parsed(key: str, item: str) -> Listener:
+    try:
+        return parse_listener(item)
+    except ValueError:
+        raise SettingError(
+            f"{key} is not valid: it must be a comma-separated list of NAME://host:port,"
+            f" which {item} is not",
+            key,
+        ) from None
+
+
+def _check_protocol(key: str, listener: Listener, protocols: Mapping[str, str]) -> None:
+    protocol = protocols.get(listener.name.upper())
+    if protocol is None:
+        raise SettingError(
+            f"{key}: {listener} needs an entry for {listener.name} in {_PROTOCOL_MAP}", key
+        )
+    if protocol != PLAINTEXT:
+        raise _no_protocol(key, str(listener), protocol)
 
 
 def _no_protocol(key: str, text: str, protocol: str) -> SettingError:

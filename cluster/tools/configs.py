@@ -40,7 +40,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "configs",
         "configs --describe --entity-type topics --entity-name orders",
         "configs --describe --entity-type brokers --entity-name 0 --all",
-        "configs --alter --add-config retention.ms=60000 --topic orders",
+        "configs --alter --add-config min.insync.replicas=2 --topic orders",
         "configs --alter --add-config producer_byte_rate=1048576 --client loader-1",
         "configs --describe --entity-type users --entity-type clients",
     )

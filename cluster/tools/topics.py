@@ -87,7 +87,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     for option, what in (
         ("--if-not-exists", "do nothing if the topic is there"),
         ("--if-exists", "do nothing if the topic is missing"),
-        ("--exclude-internal", "leave out the topics of the brokers themselves"),
+        ("--exclude-internal", "leave out topics that the brokers mark as internal"),
         ("--under-replicated-partitions", "only partitions that miss in-sync replicas"),
         ("--unavailable-partitions", "only partitions without a leader"),
         ("--json", "a list, for scripts"),

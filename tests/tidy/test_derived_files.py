@@ -5,6 +5,7 @@ from pathlib import Path
 from cluster.config.properties_file import parse_properties
 from cluster.config.sample import sample_properties
 from cluster.config.settings import broker_settings
+from cluster.config.settings_page import settings_page
 
 ROOT = Path(__file__).parents[2]
 
@@ -13,6 +14,13 @@ def test_the_sample_properties_are_current():
     written = (ROOT / "etc" / "server.properties").read_text()
     assert written == sample_properties(), (
         "write it anew: python -m cluster.config.sample > etc/server.properties"
+    )
+
+
+def test_the_page_of_settings_is_current():
+    written = (ROOT / "docs" / "settings.md").read_text()
+    assert written == settings_page(), (
+        "write it anew: python -m cluster.config.settings_page > docs/settings.md"
     )
 
 
