@@ -1,7 +1,7 @@
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.config.properties_file import (
@@ -45,11 +45,13 @@ def test_a_broken_escape_is_refused_with_its_line():
         parse_properties("a=1\n\nb=\\u12\n")
 
 
+@settings(deadline=None)
 @given(st.dictionaries(TEXTS, TEXTS))
 def test_what_is_rendered_reads_back(texts):
     assert parse_properties(render_properties(texts)).texts == texts
 
 
+@settings(deadline=None)
 @given(TEXTS)
 def test_any_text_is_read_or_refused_with_a_line(text):
     refusal = "line "
