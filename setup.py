@@ -1,4 +1,4 @@
-"""Compiles the hot modules by mypyc where that is possible; without it the same source is installed.
+"""Compiles the hot modules by mypyc where that can be done; else their source is installed.
 
 Everything else about the package stands in pyproject.toml. MILENA_COMPILE=0 leaves compiling out,
 MILENA_COMPILE=1 makes a failure to compile an error (for building wheels).
@@ -51,7 +51,7 @@ def without(reason: str) -> list[Extension]:
     """Say why nothing is compiled."""
     if WISH == "1":
         sys.exit(f"cannot compile: {reason}")
-    print(f"not compiled, plain Python is installed: {reason}", file=sys.stderr)
+    sys.stderr.write(f"not compiled, plain Python is installed: {reason}\n")
     return []
 
 
