@@ -139,7 +139,7 @@ class FollowerFetcher:
             for partition_id in self._changed
             if partition_id in self._partitions
         ]
-        forgotten = [(p.topic, p.partition) for p in self._forgotten if p not in self._partitions]
+        forgotten = [p for p in self._forgotten if p not in self._partitions]
         sent = self._send(
             FollowerFetch(
                 self._options.local_id,

@@ -106,8 +106,8 @@ class LeaderFetches:
         session.heard_at_ms = now_ms
         for position in fetch.partitions:
             self._take_position(session, position, now_ms)
-        for topic, number in fetch.forgotten:
-            self._forget(session, TopicPartition(topic, number))
+        for partition in fetch.forgotten:
+            self._forget(session, partition)
         session.max_bytes = fetch.max_bytes
         session.by_file = fetch.by_file and fetch.machine == self._machine
         session.parked_until_ms = now_ms + min(fetch.max_wait_ms, _PARKED_MAX_MS)

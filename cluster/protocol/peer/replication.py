@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from cluster.model.errors import ErrorCode
+from cluster.model.ids import TopicPartition
 from cluster.model.topics import TOPIC_NAME_LENGTH_MAX
 from cluster.protocol.peer.field_types import (
     BOOLEAN,
@@ -57,7 +58,7 @@ class FollowerFetch:
     session: int
     sequence: int
     partitions: Sequence[FetchPosition]
-    forgotten: Sequence[tuple[str, int]]
+    forgotten: Sequence[TopicPartition]
     max_wait_ms: int
     max_bytes: int
     by_file: bool
@@ -128,7 +129,7 @@ FOLLOWER_FETCH: Final = record(
         ),
         PARTITIONS_MAX,
     ),
-    forgotten=listed(record(_members, topic=_TOPIC, partition=NUMBER), PARTITIONS_MAX),
+    forgotten=listed(record(TopicPartition, topic=_TOPIC, partition=NUMBER), PARTITIONS_MAX),
     max_wait_ms=NUMBER,
     max_bytes=NUMBER,
     by_file=BOOLEAN,
