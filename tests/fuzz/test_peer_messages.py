@@ -6,14 +6,18 @@ replicates in its place. Whether a message is sound is decided before that.
 
 import contextlib
 import json
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from random import Random
 
 import pytest
 import zmq
 from kazoo.client import KazooClient
 
-from cluster.protocol.peer.codec import encode
+from cluster.model.ids import BrokerEpoch
+from cluster.protocol.peer.codec import decode, encode
+from cluster.protocol.peer.control import ControlledShutdown
 from tests.fuzz.bystander import Bystander
 from tests.fuzz.fuzzing import Fuzzer, Watched
 from tests.support.peer_messages import (
@@ -25,10 +29,14 @@ from tests.support.peer_messages import (
     fetch_of,
 )
 from tests.support.running_cluster import HOST, Cluster
+from tests.support.waiting import DEADLINE_S
 
 SOCKETS = 4
 """For each endpoint; each is another peer to it."""
 LINGER_MS = 1_000
+MARK = b"the mark"
+MARKED_SESSION = 123_456_789
+HARMLESS = ControlledShutdown(STRANGER, BrokerEpoch(0))
 
 
 @pytest.fixture(scope="module")
@@ -71,6 +79,16 @@ class Peers:
                 dealer.recv_multipart(zmq.NOBLOCK)
                 self.answered_count += 1
 
+    def wait_for(self, question: list[bytes], is_answer: Callable[[list[bytes]], bool]) -> None:
+        """Ask on every socket until the answer is there: all that was sent before has arrived."""
+        for dealer in self._sockets:
+            dealer.send_multipart(question)
+            deadline = time.monotonic() + DEADLINE_S
+            while True:
+                assert dealer.poll(max(1, int(1_000 * (deadline - time.monotonic())))), "no answer"
+                if is_answer(dealer.recv_multipart()):
+                    break
+
     def close(self) -> None:
         self._context.destroy(linger=LINGER_MS)
 
@@ -91,6 +109,7 @@ def test_no_confused_control_message_does_harm(target: Cluster, fuzzer: Fuzzer) 
             peers.send(random, [request_id, *frames])
 
         def check() -> None:
+            peers.wait_for([MARK, *framed(HARMLESS)], lambda answer: answer[0] == MARK)
             watched.check()
             bystander.check()
 
@@ -110,7 +129,12 @@ def test_no_confused_replication_message_does_harm(target: Cluster, fuzzer: Fuzz
         def send(random: Random) -> None:
             peers.send(random, confused(random, random.choice(messages)))
 
+        question = framed(replace(fetch_of(STRANGER, topic), session=MARKED_SESSION, sequence=5))
+
         def check() -> None:
+            peers.wait_for(
+                framed(question), lambda answer: decode(answer).session == MARKED_SESSION
+            )
             watched.check()
             bystander.check()
 
