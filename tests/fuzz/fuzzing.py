@@ -71,11 +71,18 @@ class Fuzzer:
         self.sent_count = 0
 
     def run(
-        self, send: Callable[[Random], None], check: Callable[[], None], size: int = ROUND
+        self,
+        send: Callable[[Random], None],
+        check: Callable[[], None],
+        size: int = ROUND,
+        share: float = 1.0,
     ) -> None:
-        """Rounds until the time is over, one at the least; a failure says how to have it again."""
+        """Rounds until that share of the time is over, one at the least.
+
+        What a failure raises says how to have it again.
+        """
         random = Random(self.seed)
-        until = time.monotonic() + self.seconds
+        until = time.monotonic() + share * self.seconds
         try:
             check()
             while True:

@@ -113,8 +113,7 @@ def test_no_confused_control_message_does_harm(target: Cluster, fuzzer: Fuzzer) 
             watched.check()
             bystander.check()
 
-        fuzzer.seconds /= 2
-        fuzzer.run(send, check)
+        fuzzer.run(send, check, share=0.5)
     assert peers.answered_count > 0
 
 
@@ -132,12 +131,9 @@ def test_no_confused_replication_message_does_harm(target: Cluster, fuzzer: Fuzz
         question = framed(replace(fetch_of(STRANGER, topic), session=MARKED_SESSION, sequence=5))
 
         def check() -> None:
-            peers.wait_for(
-                framed(question), lambda answer: decode(answer).session == MARKED_SESSION
-            )
+            peers.wait_for(question, lambda answer: decode(answer).session == MARKED_SESSION)
             watched.check()
             bystander.check()
 
-        fuzzer.seconds /= 2
-        fuzzer.run(send, check)
+        fuzzer.run(send, check, share=0.5)
     assert peers.answered_count > 0
