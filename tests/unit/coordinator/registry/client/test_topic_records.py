@@ -314,7 +314,7 @@ def test_a_topic_whose_name_no_directory_can_have_is_left_out(client):
     version = elected(client)
     for name in ("x" * 249, "x" * 250):
         client.create(paths.topic(name), b'{"version":1,"partitions":{"0":[1]}}')
-    assert list(store.load_cluster(client, version).state.topics) == ["x" * 249]
+    assert list(topic_records.load_cluster(client, version).state.topics) == ["x" * 249]
 
 
 def test_a_topic_without_an_id_has_the_same_one_after_every_election(client):
