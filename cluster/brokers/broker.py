@@ -19,7 +19,7 @@ from cluster.brokers.log_flusher import LogFlusher
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.counters import open_counters
 from cluster.brokers.metrics.publisher import TICK_MS, MetricPublisher, Watched
-from cluster.brokers.metrics.topic import REQUEST_KIND, MetricTopic
+from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.network.channel import Channel
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.network.socket_server import Listener, SocketServer
@@ -35,7 +35,6 @@ from cluster.brokers.services import Services
 from cluster.config import broker as keys
 from cluster.config.settings import Settings, topic_settings
 from cluster.config.topic import UNCLEAN_LEADER_ELECTION_ENABLE
-from cluster.coordinator.controller import config_requests
 from cluster.coordinator.controller.config_requests import ConfigRequests
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller_driver import ControllerDriver
@@ -46,6 +45,7 @@ from cluster.model.cluster import BrokerRegistration
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerEpoch, BrokerId
 from cluster.protocol.api_versions import ApiVersionsAnswers
+from cluster.protocol.peer.control import AlterTopicConfigs, ProduceMetrics
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.limits import raise_descriptor_limit
 from cluster.runtime.loop import EventLoop
@@ -182,9 +182,7 @@ class Broker:
             self._random,
         )
         self._controller_requests = ControllerRequests(self._controller)
-        self._control.serve(
-            config_requests.REQUEST_KIND, ConfigRequests(self._controller).on_request
-        )
+        self._control.serve(AlterTopicConfigs, ConfigRequests(self._controller).on_request)
         self._quotas = ClientQuotas(options.quota_windows(settings))
         self._counters = open_counters(
             settings[keys.METRICS_ENABLE],
@@ -263,7 +261,7 @@ class Broker:
             self._control_link,
         )
         # Also where it is switched off: peers may have records for a partition that we lead.
-        self._control.serve(REQUEST_KIND, topic.on_request)
+        self._control.serve(ProduceMetrics, topic.on_request)
         if self._counters is None:
             return
         is_written = settings[keys.METRICS_TOPIC_ENABLE]

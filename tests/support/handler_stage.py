@@ -29,15 +29,15 @@ from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.services import Services
 from cluster.config.settings import broker_settings, topic_settings
-from cluster.coordinator.controller.update import ClusterUpdate, encode_update
 from cluster.model.cluster import TopicState
-from cluster.model.errors import PeerError
+from cluster.model.errors import ErrorCode, PeerError
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, Offset, TopicPartition
 from cluster.protocol.api_versions import ApiVersionsAnswers
+from cluster.protocol.peer.control import ClusterUpdate
 from cluster.runtime.loop import EventLoop
 from tests.support.cluster_states import a_broker
 from tests.support.fake_clock import FakeClock
-from tests.support.fake_control_link import FakeControlLink
+from tests.support.fake_control_link import FakeControlLink, over_the_wire
 from tests.support.kafka_wire import WireClient, frame_of
 from tests.support.scripted_controller import ScriptedController
 
@@ -228,9 +228,9 @@ class HandlerStage:
         is_full: bool = False,
         controller_epoch: int = 1,
         broker_epoch: int = BROKER_EPOCH,
-    ) -> dict[str, Any] | None:
-        """An update of the controller, broker 2; what it is answered."""
-        replies: list[dict[str, Any]] = []
+    ) -> ErrorCode | None:
+        """An update of the controller, broker 2; the code of its answer."""
+        replies: list[Any] = []
         update = ClusterUpdate(
             BrokerId(OTHER),
             ControllerEpoch(controller_epoch),
@@ -240,9 +240,9 @@ class HandlerStage:
             topics,
             deleted,
         )
-        self.control.on_request("update_metadata", encode_update(update), replies.append)
+        self.control.on_request(over_the_wire(update), replies.append)
         self.turn()
-        return replies[0] if replies else None
+        return replies[0].code if replies else None
 
     # -- what happens ------------------------------------------------------------------------------
 

@@ -12,20 +12,19 @@ from typing import Final
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
-from cluster.coordinator.controller.control_link import ControlLink, Message, Reply
+from cluster.coordinator.controller.control_link import ControlLink, Reply
 from cluster.coordinator.controller.controller_requests import ControllerRequests
-from cluster.coordinator.controller.message_fields import number
-from cluster.model.errors import ErrorCode, PeerError, Refused, StorageFailed
+from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
 from cluster.model.plan import Outcome
 from cluster.model.topics import METRICS_TOPIC, NewTopic
+from cluster.protocol.peer.control import Acknowledged, ProduceMetrics, Refusal
 from cluster.records.builder import NewRecord, build_batch
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
 
-REQUEST_KIND: Final = "produce_metrics"
 
 _REPLICAS_MAX: Final = 3
 _RETENTION_MS: Final = 24 * 60 * 60 * 1000
@@ -135,37 +134,27 @@ class MetricTopic:
             else:
                 return
 
-    def on_request(self, body: Message, reply: Reply) -> None:
-        """A peer's batch, for a partition that it believes this broker leads.
-
-        Raises KeyError or PeerError when it is malformed.
-        """
-        batch = body["batch"]
-        if not isinstance(batch, bytes):  # bytes() of a number would be so many zeros
-            raise PeerError(f"{batch!r:.80} is not a batch")
-        is_appended = self._append(number(body["partition"]), batch)
-        reply({"code": 0 if is_appended else int(ErrorCode.not_leader_or_follower)})
+    def on_request(self, request: ProduceMetrics, reply: Reply) -> None:
+        """A peer's batch, for a partition that it believes this broker leads."""
+        is_appended = self._append(request.partition, request.batch)
+        reply(Acknowledged(ErrorCode.none if is_appended else ErrorCode.not_leader_or_follower))
 
     def _ask(self, endpoint: str, number: int) -> None:
         batch, count = self._waiting.popleft()
         self._in_flight = True
 
-        def on_reply(answer: Message | None) -> None:
+        def on_reply(answer: Acknowledged | Refusal | None) -> None:
             self._in_flight = False
             if answer is None:
                 self.dropped_count += count  # it may have been appended: not again
-            elif answer.get("code") != 0:
+            elif isinstance(answer, Refusal):
+                self.dropped_count += count  # whoever leads next would refuse it as well
+            elif answer.code is not ErrorCode.none:
                 self._waiting.appendleft((batch, count))  # the next call tries the next leader
                 return
             self.flush()
 
-        self._link.ask(
-            endpoint,
-            REQUEST_KIND,
-            {"partition": number, "batch": bytes(batch)},
-            on_reply,
-            _SEND_TIMEOUT_MS,
-        )
+        self._link.ask(endpoint, ProduceMetrics(number, bytes(batch)), on_reply, _SEND_TIMEOUT_MS)
 
     def _append(self, number: int, batch: bytes | bytearray) -> bool:
         partition = self._partitions.find(TopicPartition(METRICS_TOPIC, number))

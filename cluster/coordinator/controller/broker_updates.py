@@ -5,13 +5,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from cluster.coordinator.controller.control_link import ControlLink, Message
+from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller import Controller
-from cluster.coordinator.controller.update import ClusterUpdate, encode_update
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerEpoch, BrokerId
 from cluster.model.plan import Plan
+from cluster.protocol.peer.control import Acknowledged, ClusterUpdate, Refusal
 
 log = logging.getLogger(__name__)
 
@@ -34,11 +34,13 @@ class BrokerUpdates:
         self,
         local_id: BrokerId,
         link: ControlLink,
+        call_after: Callable[[int, Callable[[], None]], object],
         active: Callable[[], Controller | None],
         on_deposed: Callable[[], None],
     ) -> None:
         self._local_id = local_id
         self._link = link
+        self._call_after = call_after
         self._active = active
         self._on_deposed = on_deposed
         self._behind: set[tuple[BrokerId, BrokerEpoch]] = set()
@@ -103,26 +105,25 @@ class BrokerUpdates:
             () if is_full else tuple(plan.deleted),
         )
 
-        def on_reply(reply: Message | None) -> None:
-            on_settled(reply is not None)
+        def on_reply(reply: Acknowledged | Refusal | None) -> None:
+            on_settled(isinstance(reply, Acknowledged))
             if self._active() is not controller:
                 return
             if reply is None:
                 self._resend(controller, broker)
-            elif reply.get("code") == ErrorCode.stale_controller_epoch:
+            elif isinstance(reply, Refusal):
+                # At once it would be refused again, and again.
+                self._call_after(UPDATE_TIMEOUT_MS, lambda: self._resend(controller, broker))
+            elif reply.code is ErrorCode.stale_controller_epoch:
                 self._on_deposed()
 
-        self._link.ask(
-            broker.control_endpoint,
-            "update_metadata",
-            encode_update(update),
-            on_reply,
-            timeout_ms,
-        )
+        self._link.ask(broker.control_endpoint, update, on_reply, timeout_ms)
 
     def _resend(self, controller: Controller, broker: BrokerRegistration) -> None:
         """The full state, again and again until the broker has it, or is gone."""
         life = broker.id, broker.epoch
+        if self._active() is not controller:
+            return
         if not _is_there(controller, broker) or life in self._behind:
             return
         log.warning("broker %d did not acknowledge an update; resending all", broker.id)

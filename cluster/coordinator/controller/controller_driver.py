@@ -73,6 +73,7 @@ class ControllerDriver:
         self.updates = BrokerUpdates(
             local_id,
             link,
+            loop.call_after,
             lambda: self._controller,
             lambda: self._on_lost_registry(Deposed(), self._term),
         )

@@ -10,21 +10,31 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from cluster.coordinator.controller.broker_updates import UPDATE_TIMEOUT_MS
-from cluster.coordinator.controller.control_link import Message
+from cluster.coordinator.controller.control_link import Reply
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.controller_driver import ControllerDriver
-from cluster.coordinator.controller.message_fields import listed, number, text
+from cluster.coordinator.controller.topic_outcomes import topic_outcomes
 from cluster.model.cluster import TopicState
 from cluster.model.errors import ErrorCode
-from cluster.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicPartition
+from cluster.model.ids import BrokerId, TopicPartition
 from cluster.model.plan import Outcome, Plan
 from cluster.model.topics import NewTopic
+from cluster.protocol.peer.control import (
+    AlterPartition,
+    ControlledShutdown,
+    CreateTopics,
+    PartitionAltered,
+    ShutdownPrepared,
+)
 
 log = logging.getLogger(__name__)
 
 _NOT_CONTROLLER: Final = Outcome(
     ErrorCode.not_controller, "This is not the correct controller for this cluster."
 )
+
+AUTO_CREATE_TIMEOUT_MS: Final = 10_000
+"""Within this time every broker should know a topic that was created since a client missed it."""
 
 _TIMED_OUT: Final = Outcome(
     ErrorCode.request_timed_out,
@@ -41,61 +51,68 @@ class ControllerRequests:
     def __init__(self, driver: ControllerDriver) -> None:
         self._driver = driver
 
-    def on_controlled_shutdown(self, broker: BrokerId, on_done: Callable[[bool], None]) -> None:
-        """Move leaderships away from a broker that is about to stop, then call back."""
+    def on_controlled_shutdown(self, request: ControlledShutdown, reply: Reply) -> None:
+        """Move leaderships away from a broker that is about to stop, then answer."""
 
         def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
-            plan = controller.on_controlled_shutdown(broker)
+            is_its_own = _is_its_own(controller, request)
+            plan = controller.on_controlled_shutdown(request.broker) if is_its_own else Plan()
 
             def finish(is_done: bool) -> None:
-                if is_done:
-                    self._tell(plan, lambda _do_all_know: on_done(True), UPDATE_TIMEOUT_MS)
+                if is_done and is_its_own:
+                    self._tell(
+                        plan, lambda _do_all_know: reply(ShutdownPrepared(True)), UPDATE_TIMEOUT_MS
+                    )
                 else:
-                    on_done(False)
+                    reply(ShutdownPrepared(False))
 
             return plan, finish
 
-        self._driver.enqueue(operation, lambda: on_done(False))
+        self._driver.enqueue(operation, lambda: reply(ShutdownPrepared(False)))
 
     # -- in-sync replicas --------------------------------------------------------------------
 
-    def on_isr_proposed(self, message: Message, reply: Callable[[Message], None]) -> None:
-        """A leader's proposal, as a control message; the reply holds a code and the new state.
-
-        Raises KeyError or PeerError when the message is not one.
-        """
-        partition = TopicPartition(text(message["topic"]), number(message["partition"]))
-        broker = BrokerId(number(message["broker"]))
-        isr = tuple(BrokerId(number(one)) for one in listed(message["isr"]))
-        leader_epoch = LeaderEpoch(number(message["leader_epoch"]))
-        partition_epoch = PartitionEpoch(number(message["partition_epoch"]))
+    def on_isr_proposed(self, request: AlterPartition, reply: Reply) -> None:
+        """A leader's proposal; the answer holds an error code, or the new state."""
+        partition = TopicPartition(request.topic, request.partition)
 
         def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
+            if not _is_its_own(controller, request):
+                return Plan(), lambda _is_done: reply(
+                    PartitionAltered(ErrorCode.stale_broker_epoch)
+                )
             plan, outcome = controller.on_isr_proposed(
-                broker, partition, isr, leader_epoch, partition_epoch
+                request.broker,
+                partition,
+                request.isr,
+                request.leader_epoch,
+                request.partition_epoch,
             )
 
             def finish(is_done: bool) -> None:
                 if outcome.code is not ErrorCode.none or not is_done:
                     code = outcome.code if is_done else ErrorCode.not_controller
-                    reply({"code": int(code)})
+                    reply(PartitionAltered(code))
                     return
                 state = plan.changed[partition]
                 log.info("%s: ISR is %s", partition, list(state.isr))
-                reply(
-                    {
-                        "code": 0,
-                        "isr": list(state.isr),
-                        "partition_epoch": state.partition_epoch,
-                    }
-                )
+                reply(PartitionAltered(ErrorCode.none, state.isr, state.partition_epoch))
                 self._driver.updates.tell_everyone(plan, full_to=set())
 
             return plan, finish
 
-        self._driver.enqueue(operation, lambda: reply({"code": int(ErrorCode.not_controller)}))
+        self._driver.enqueue(operation, lambda: reply(PartitionAltered(ErrorCode.not_controller)))
 
     # -- topics ------------------------------------------------------------------------------
+
+    def on_topics_missed(self, request: CreateTopics, reply: Reply) -> None:
+        """A broker's client asked for topics that are not there, and may have them created."""
+        self.create_topics(
+            [NewTopic(name) for name in request.names],
+            validate_only=False,
+            timeout_ms=AUTO_CREATE_TIMEOUT_MS,
+            on_done=lambda outcomes, _planned: reply(topic_outcomes(outcomes)),
+        )
 
     def create_topics(
         self,
@@ -209,6 +226,12 @@ class ControllerRequests:
             self._driver.updates.tell_everyone(
                 plan, set(), lambda do_all_know: done(do_all_know or is_patient), timeout_ms
             )
+
+
+def _is_its_own(controller: Controller, request: AlterPartition | ControlledShutdown) -> bool:
+    """Whether the broker that is named is registered, in the life that is named (KIP-380)."""
+    registered = controller.state.brokers.get(request.broker)
+    return registered is not None and registered.epoch == request.broker_epoch
 
 
 def _all_late(outcomes: dict[str, Outcome]) -> dict[str, Outcome]:

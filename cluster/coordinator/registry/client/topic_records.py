@@ -39,6 +39,7 @@ from cluster.model.ids import (
     new_uuid,
 )
 from cluster.model.plan import Plan
+from cluster.model.topics import TOPIC_NAME_LENGTH_MAX
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,9 @@ def load_cluster(client: KazooClient, epoch_version: StoreVersion) -> LoadedClus
     state = ClusterState()
     written: dict[TopicPartition, BrokerEpoch] = {}
     names = client.get_children(paths.TOPICS)
+    for name in [each for each in names if len(each) > TOPIC_NAME_LENGTH_MAX]:
+        log.warning("a topic with a name of %d characters is left out", len(name))
+        names.remove(name)  # no replica of it can have a directory
     assignments = [(name, client.get_async(paths.topic(name))) for name in names]
     configs = {
         name: client.get_async(paths.entity_config(paths.TOPIC_CONFIGS, name)) for name in names

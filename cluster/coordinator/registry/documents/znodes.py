@@ -157,7 +157,7 @@ def decode_partition_state(document: bytes) -> PartitionStateRecord:
     with _fields(document) as fields:
         return PartitionStateRecord(
             leader=BrokerId(_int32(fields["leader"])),
-            leader_epoch=LeaderEpoch(_int32(fields["leader_epoch"])),
+            leader_epoch=LeaderEpoch(_not_negative(fields["leader_epoch"])),
             isr=_decode_broker_ids(fields["isr"]),
             controller_epoch=ControllerEpoch(_int32(fields["controller_epoch"])),
         )
@@ -287,7 +287,7 @@ def _encode_replicas(replicas: Mapping[int, Replicas]) -> dict[str, list[BrokerI
 
 
 def _decode_replicas(replicas: Mapping[str, list[int]]) -> dict[int, Replicas]:
-    return {_int32(index): _decode_broker_ids(ids) for index, ids in replicas.items()}
+    return {_not_negative(index): _decode_broker_ids(ids) for index, ids in replicas.items()}
 
 
 def _decode_broker_ids(ids: list[int]) -> Replicas:
@@ -299,6 +299,13 @@ def _int32(number: float | str | bytes) -> int:
     whole = int(number)
     if not -(2**31) <= whole < 2**31:
         raise ValueError(f"{whole} is no 32-bit number")
+    return whole
+
+
+def _not_negative(number: float | str | bytes) -> int:
+    whole = _int32(number)
+    if whole < 0:
+        raise ValueError(f"{whole} is negative")
     return whole
 
 

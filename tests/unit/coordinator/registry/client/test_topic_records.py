@@ -309,6 +309,14 @@ def test_a_topic_that_a_tool_has_made_gets_states_configs_and_its_end(client):
     assert client.get_children(paths.TOPICS) == []
 
 
+def test_a_topic_whose_name_no_directory_can_have_is_left_out(client):
+    """No broker would take an update over that names it, whatever else is in the update."""
+    version = elected(client)
+    for name in ("x" * 249, "x" * 250):
+        client.create(paths.topic(name), b'{"version":1,"partitions":{"0":[1]}}')
+    assert list(topic_records.load_cluster(client, version).state.topics) == ["x" * 249]
+
+
 def test_a_topic_without_an_id_has_the_same_one_after_every_election(client):
     """With another id its replicas would be another topic's, and removed."""
     version = elected(client)

@@ -110,6 +110,8 @@ HOSTILE = (
     b'{"leader":Infinity,"leader_epoch":0,"isr":[],"controller_epoch":0}',
     b'{"leader":1,"leader_epoch":1e30,"isr":[],"controller_epoch":0}',
     b'{"leader":1,"leader_epoch":0,"isr":[4294967296],"controller_epoch":0}',
+    b'{"leader":1,"leader_epoch":-1,"isr":[1],"controller_epoch":0}',
+    b'{"partitions":{"-1":[1]}}',
     b'{"brokerid":Infinity}',
     b'{"id":"\\ud800"}',
     b'{"entity_path":"\\udfff"}',
