@@ -17,7 +17,8 @@ class Allowance(NamedTuple):
     per_s: float
 
 
-PER_PEER: Final = Allowance(20, 1.0)
+PER_PEER: Final = Allowance(300, 2.0)
+"""A peer is a host: all clients of one machine share it."""
 PER_KIND: Final = Allowance(1_000, 20.0)
 """Of all peers together, and of a kind that has none."""
 SUMMARY_EVERY_S: Final = 10.0
@@ -41,13 +42,13 @@ class LeftOut(NamedTuple):
 
     kind: Kind | None
     peer: str | None
-    count: int
+    lines: int
     seconds: float
 
     def __str__(self) -> str:
         like = "of further kinds and peers" if self.kind is None else f'like "{self.kind.template}"'
         cause = "" if self.peer is None else f" because of {self.peer}"
-        return f"left out {self.count} more lines {like}{cause} within {self.seconds:.0f} s"
+        return f"left out {self.lines} more lines {like}{cause} within {self.seconds:.0f} s"
 
 
 @dataclass(slots=True)
@@ -110,11 +111,11 @@ class LineLimiter:
         for kind, peer in due:
             tally = self._tallies.pop((kind, peer))
             told.append(LeftOut(kind, peer, tally.count, now_s - tally.since_s))
-        told.sort(key=lambda one: -one.count)
+        told.sort(key=lambda one: -one.lines)
         rest = told[_SUMMARIES_MAX:]
         if not rest:
             return told
-        count, seconds = sum(one.count for one in rest), max(one.seconds for one in rest)
+        count, seconds = sum(one.lines for one in rest), max(one.seconds for one in rest)
         return [*told[:_SUMMARIES_MAX], LeftOut(None, None, count, seconds)]
 
     def _bucket(self, key: _Key, allowance: Allowance, now_s: float) -> _Bucket:

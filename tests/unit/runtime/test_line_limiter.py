@@ -57,7 +57,7 @@ def test_what_was_left_out_is_told_after_a_while_and_once():
 def test_at_the_end_everything_is_told():
     limits = limiter()
     admitted(limits, CLOSED, "10.0.0.1", 4, 5.0)
-    assert [one.count for one in limits.take_left_out(5.0, everything=True)] == [1]
+    assert [one.lines for one in limits.take_left_out(5.0, everything=True)] == [1]
 
 
 def test_a_clock_that_stands_still_gives_nothing_away():
@@ -83,8 +83,8 @@ def test_every_line_is_written_or_counted_once(steps):
         now_s += passed_s
         lines += count
         written += admitted(limits, kind, peer, count, now_s)
-        counted += sum(one.count for one in limits.take_left_out(now_s))
-    counted += sum(one.count for one in limits.take_left_out(now_s, everything=True))
+        counted += sum(one.lines for one in limits.take_left_out(now_s))
+    counted += sum(one.lines for one in limits.take_left_out(now_s, everything=True))
     assert written + counted == lines
     assert written <= 2 * (10 + 2.0 * now_s)
 
@@ -94,5 +94,5 @@ def test_hundreds_of_thousands_of_peers_are_told_in_a_few_lines():
     peers = [f"10.{number}" for number in range(10_000)]
     written = sum(limits.admits(CLOSED, peer, 0.0) for peer in peers for _ in range(3))
     told = limits.take_left_out(0.0, everything=True)
-    assert written + sum(one.count for one in told) == 30_000
+    assert written + sum(one.lines for one in told) == 30_000
     assert len(told) <= 21

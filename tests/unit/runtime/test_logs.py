@@ -100,7 +100,7 @@ def test_a_fork_neither_rotates_nor_reports_to_its_parents_log(tmp_path):
     log_file = tmp_path / "supervisor.log"
     program = """
 logs.configure(log_file)
-for number in range(30):
+for number in range(310):
     log.warning("closed %s", number, extra=logs.of_peer("10.0.0.1"))
 if not os.fork():
     logs.configure(log_file.with_name("child.log"))
@@ -109,9 +109,9 @@ if not os.fork():
 os.wait()
 logging.shutdown()
 """
-    assert run(HEAD + program, log_file).returncode == 0
+    assert run(HEAD + program, log_file, MILENA_LOG_MAX_BYTES="1000000").returncode == 0
     lines = lines_of(log_file)
-    assert len(lines) == 21
+    assert len(lines) == 301
     assert lines[-1].endswith(
         'test: left out 10 more lines like "closed %s" because of 10.0.0.1 within 0 s'
     )
