@@ -97,6 +97,7 @@ def log_options(settings: Settings, overrides: Mapping[str, str]) -> tuple[LogOp
         retention_bytes=own[topic.RETENTION_BYTES],
         producer_id_expiration_ms=settings[broker.PRODUCER_ID_EXPIRATION_MS],
         compression_type=own[topic.COMPRESSION_TYPE],
+        is_compacted="compact" in own[topic.CLEANUP_POLICY],
     )
     return options, own[topic.MIN_INSYNC_REPLICAS]
 
