@@ -520,7 +520,7 @@ LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS: Final = broker_setting(
 LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS: Final = broker_setting(
     "log.message.timestamp.after.max.ms",
     long(at_least=0),
-    default=LONG_MAX,
+    default=3_600_000,
     update=Update.CLUSTER_WIDE,
     doc="How far a CreateTime timestamp may lie in the future.",
 )

@@ -76,9 +76,8 @@ def record_heads(
         key_size, position = read_varint(data, position)
         if position > end:
             raise Refused(ErrorCode.corrupt_message, "record ends before its key")
-        yield RecordHead(
-            base_timestamp + timestamp_delta, base_offset + offset_delta, key_size >= 0
-        )
+        timestamp_ms = base_timestamp + timestamp_delta
+        yield RecordHead(timestamp_ms, base_offset + offset_delta, key_size >= 0)
         position = end
     if position != len(data):
         raise Refused(ErrorCode.corrupt_message, "bytes after the last record of a batch")

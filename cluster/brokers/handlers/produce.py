@@ -3,7 +3,8 @@
 Answers at once for acks=1 and for errors; acks=all waits in the purgatory until the high watermark
 has passed the batch or the timeout; acks=0 has no answer, an error closes the connection.
 Not done: transactions (INVALID_TXN_STATE). Each partition takes exactly one batch of magic 2.
-v8 error messages, errors of single records (KIP-467); v9 flexible; v10 leader hints (KIP-951); v13 topic ids.
+v8 error messages and errors of single records (KIP-467); v9 flexible; v10 leader hints (KIP-951);
+v13 topic ids.
 """
 
 import uuid
