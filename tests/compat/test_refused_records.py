@@ -15,9 +15,10 @@ from cluster.model.errors import ErrorCode
 from cluster.records.batch import Compression
 from cluster.records.builder import NewRecord, build_batch
 from tests.compat.kafka_process import KafkaProcess, require_kafka, run_tool
+from tests.compat.zookeeper_server import HOST, free_port
 from tests.integration.registry_process import RegistryProcess
 from tests.support.kafka_wire import WireClient, produce_request
-from tests.support.running_cluster import HOST, Address, Cluster, free_port
+from tests.support.running_cluster import Address, Cluster
 from tests.support.topics import create_topic
 
 pytestmark = [pytest.mark.compat, pytest.mark.xdist_group("jvm")]
