@@ -48,6 +48,7 @@ from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.protocol.peer.control import AlterTopicConfigs, ProduceMetrics
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.limits import raise_descriptor_limit
+from cluster.runtime.logs import report_left_out
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.zmq_link import ZmqContext
 
@@ -55,6 +56,7 @@ log = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_MS: Final = 3_000
 _REGISTER_RETRY_MS: Final = 500
+_REPORT_LEFT_OUT_MS: Final = 5_000
 
 
 def run_broker(
@@ -247,6 +249,7 @@ class Broker:
             min(1_000, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]),
             lambda: self._flusher.on_tick(self._clock.wall_ms()),
         )
+        every(_REPORT_LEFT_OUT_MS, report_left_out)
         self._start_metrics()
 
     def _start_metrics(self) -> None:

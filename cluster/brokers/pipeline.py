@@ -25,6 +25,7 @@ from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.model.errors import PeerError
 from cluster.protocol.framing import parse_request_header
 from cluster.runtime.clock import Clock
+from cluster.runtime.logs import of_peer
 from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
@@ -82,7 +83,12 @@ class Pipeline(Generic[S]):
         except PeerError:
             raise
         except Exception as error:
-            log.exception("failed to handle %s from %s", handler.api.key.name, channel.peer)
+            log.exception(
+                "failed to handle %s from %s",
+                handler.api.key.name,
+                channel.peer,
+                extra=of_peer(channel.peer.rpartition(":")[0]),
+            )
             raise PeerError(f"internal error while handling {handler.api.key.name}") from error
 
     def _new_route(self, channel: Channel, frame: memoryview) -> Route:

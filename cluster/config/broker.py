@@ -43,8 +43,8 @@ _ONE_CHECKPOINT: Final = without_effect(
 )
 _NO_RETENTION: Final = without_effect("no segment is deleted for its age or size")
 _NO_COMPACTION: Final = without_effect("logs are not compacted")
-_NO_RETENTION_OR_COMPACTION: Final = without_effect(
-    "segments are neither deleted for their age or size nor compacted"
+_NO_RETENTION_OR_COMPACTION: Final = effective_in_part(
+    "with `compact` records need keys; segments are neither deleted for age or size nor compacted"
 )
 _NO_REBALANCE: Final = without_effect(
     "leadership does not move back to preferred replicas by itself"
@@ -545,7 +545,7 @@ LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS: Final = broker_setting(
 LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS: Final = broker_setting(
     "log.message.timestamp.after.max.ms",
     long(at_least=0),
-    default=LONG_MAX,
+    default=3_600_000,
     update=Update.CLUSTER_WIDE,
     doc="How far a CreateTime timestamp may lie in the future.",
 )

@@ -16,6 +16,7 @@ from typing import Final
 from cluster.brokers.network.buffer_pool import BufferPool
 from cluster.brokers.network.channel import Channel, MuteReason
 from cluster.model.errors import UserError
+from cluster.runtime.logs import of_peer
 from cluster.runtime.loop import READABLE, EventLoop
 
 log = logging.getLogger(__name__)
@@ -149,7 +150,9 @@ class SocketServer:
             del self._per_ip[address]
         if reason is not None:
             self.failed_count += 1
-            log.warning("closed connection from %s: %s", channel.peer, reason)
+            log.warning(
+                "closed connection from %s: %s", channel.peer, reason, extra=of_peer(address)
+            )
         if not self._is_full():
             self.start_accepting()
 
@@ -211,6 +214,7 @@ class SocketServer:
                 host,
                 port,
                 self._per_ip[host],
+                extra=of_peer(host),
             )
             connection.close()
             return
@@ -227,7 +231,8 @@ class SocketServer:
 
     def _close_idle(self) -> None:
         idle_since_ms = self.loop.now_ms - self._options.max_idle_ms
-        for channel in [c for c in self._channels if c.last_active_ms < idle_since_ms]:
+        idle = [item for item in self._channels.items() if item[0].last_active_ms < idle_since_ms]
+        for channel, host in idle:
             if not channel.mute_reasons:
-                log.info("closing idle connection from %s", channel.peer)
+                log.info("closing idle connection from %s", channel.peer, extra=of_peer(host))
                 channel.close(None)

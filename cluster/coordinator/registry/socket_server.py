@@ -24,6 +24,7 @@ from cluster.coordinator.registry.socket_connection import SocketConnection
 from cluster.coordinator.registry.state import RegistryState
 from cluster.model.errors import PeerError, UserError
 from cluster.runtime.clock import Clock, SystemClock
+from cluster.runtime.logs import of_peer, report_left_out
 
 _logger = logging.getLogger(__name__)
 
@@ -197,7 +198,12 @@ class SocketServer:
             if limit and limit <= sum(
                 connection.host == address[0] for connection in self._connections.values()
             ):
-                _logger.warning("refusing %s:%d: %d connections are open", *address[:2], limit)
+                _logger.warning(
+                    "refusing %s:%d: %d connections are open",
+                    *address[:2],
+                    limit,
+                    extra=of_peer(address[0]),
+                )
                 accepted.close()
                 continue
             self._adopt(accepted, (address[0], address[1]), now)
@@ -274,7 +280,9 @@ class SocketServer:
                 connection.is_greeted = True
                 self._core.on_record(connection.connection_id, record, now)
         except PeerError as error:
-            _logger.warning("closing %s: %s", connection.peer, error)
+            _logger.warning(
+                "closing %s: %s", connection.peer, error, extra=of_peer(connection.host)
+            )
             self._close_after_sending(connection)
 
     def _tick(self, now: Moment) -> None:
@@ -282,6 +290,7 @@ class SocketServer:
         self._next_tick_ms = (now.monotonic_ms // tick_time_ms + 1) * tick_time_ms
         self._core.on_tick(now)
         self._accept_again()
+        report_left_out()
         for connection in list(self._connections.values()):
             is_overdue = now.monotonic_ms - connection.awaited_since_ms > GREETING_TIMEOUT_MS
             if is_overdue and (connection.is_closing or not connection.is_greeted):
@@ -322,7 +331,11 @@ class SocketServer:
             return False
         unsent_bytes = len(connection.unsent)
         if unsent_bytes > MAX_UNSENT_BYTES:
-            _logger.warning("closing %s: it takes no replies", connection.peer)
+            _logger.warning(
+                "closing %s: it takes no replies",
+                connection.peer,
+                extra=of_peer(connection.host),
+            )
             self._drop(connection)
             return False
         self._select_for(connection, unsent_bytes)

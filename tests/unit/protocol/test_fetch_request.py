@@ -10,7 +10,7 @@ from cluster.model.errors import PeerError
 from cluster.protocol.fetch_request import FetchPartition, scan_fetch_request
 from tests.unit.protocol.kio_oracle import kio_bytes, requests
 
-VERSIONS = range(4, 18)
+VERSIONS = range(4, 19)
 
 
 def topic_of(version: int, theirs: Any) -> tuple[Any, Any]:

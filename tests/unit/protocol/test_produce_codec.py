@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
-from cluster.model.errors import PeerError
+from cluster.model.errors import PeerError, RecordError
 from cluster.protocol.produce_codec import (
     NodeEndpoint,
     ProducedPartition,
@@ -36,6 +36,7 @@ PARTITIONS = st.lists(
         log_start_offset=I64,
         error_message=st.none() | st.text(max_size=200),
         current_leader=st.none() | st.tuples(I32, I32),
+        record_errors=st.lists(st.builds(RecordError, I32, st.text(max_size=140)), max_size=2),
     ),
     max_size=3,
 )
@@ -157,7 +158,13 @@ def kio_response(
         if version >= 5:
             fields["log_start_offset"] = each.log_start_offset
         if version >= 8:
-            fields |= {"record_errors": (), "error_message": each.error_message}
+            errors = tuple(
+                module.BatchIndexAndErrorMessage(
+                    batch_index=error.batch_index, batch_index_error_message=error.message
+                )
+                for error in each.record_errors
+            )
+            fields |= {"record_errors": errors, "error_message": each.error_message}
         if version >= 10 and each.current_leader is not None:
             leader_id, leader_epoch = each.current_leader
             fields["current_leader"] = module.LeaderIdAndEpoch(
