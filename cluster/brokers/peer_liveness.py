@@ -141,7 +141,7 @@ class PeerLiveness:
         if not stands:
             peer.lost_at_ms = now_ms if peer.lost_at_ms is None else peer.lost_at_ms
         else:
-            self._trust(peer)
+            _trust(peer)
         self._on_change()
 
     def on_ping_over(self, broker: BrokerId, number: int, *, has_answered: bool) -> None:
@@ -168,15 +168,17 @@ class PeerLiveness:
         for broker, peer in list(self._peers.items()):
             if broker not in live:
                 self._depart(peer.registration, now_ms)
-            if broker not in live or live[broker].epoch != peer.registration.epoch:
                 del self._peers[broker]
+            elif live[broker].epoch != peer.registration.epoch:
+                peer.registration = live[broker]
+                _trust(peer)
         for broker, registration in live.items():
             self._departed.pop(broker, None)
             if broker not in self._peers:
                 self._peers[broker] = _Peer(registration)
         for peer in self._peers.values():
             if peer.lost_at_ms is not None and _is_elected(peer.registration.id, update, known):
-                self._trust(peer)
+                _trust(peer)
         self._on_change()
 
     def _depart(self, registration: BrokerRegistration, now_ms: int) -> None:
@@ -184,13 +186,16 @@ class PeerLiveness:
             self._departed[registration.id] = (registration, now_ms)
         self._disturbed_at_ms = now_ms
 
-    def _trust(self, peer: _Peer) -> None:
-        peer.lost_at_ms = None
-        peer.answered = peer.asked
-
     def _send_ping(self, peer: _Peer) -> None:
         peer.asked += 1
         self._ping(peer.registration, peer.asked)
+
+
+def _trust(peer: _Peer) -> None:
+    """It is alive: so much for whatever was asked of it."""
+    peer.lost_at_ms = None
+    peer.is_silent = False
+    peer.asked = peer.answered = max(peer.asked, peer.wanted)
 
 
 def _is_elected(

@@ -364,6 +364,21 @@ def test_a_wrong_suspicion_ends_with_the_next_connection(stage: HandlerStage) ->
     assert leader_of(ask(stage, "t")) == (OTHER, 0)
 
 
+def test_whoever_waited_for_a_wrongly_suspected_leader_is_answered(stage: HandlerStage) -> None:
+    stage.update(led_by(OTHER))
+    stage.alive.clear()
+    first, second = stage.connect(), stage.connect()
+    first.send(metadata_request("t"))
+    second.send(metadata_request("t"))
+    stage.break_connection(OTHER)
+
+    stage.liveness.on_connection(OTHER, BROKER_EPOCH, True, stage.loop.now_ms)
+    stage.turn()
+
+    assert leader_of(first.receive()) == (OTHER, 0)
+    assert leader_of(second.receive()) == (OTHER, 0)
+
+
 def test_a_wrong_suspicion_ends_when_the_controller_elects_that_broker(
     stage: HandlerStage,
 ) -> None:
