@@ -23,6 +23,7 @@ from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.network.channel import Channel
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.network.socket_server import Listener, SocketServer
+from cluster.brokers.peer_pings import PeerPings
 from cluster.brokers.pipeline import Pipeline
 from cluster.brokers.producer_ids import ProducerIds
 from cluster.brokers.quotas.client_quotas import ClientQuotas
@@ -45,7 +46,7 @@ from cluster.model.cluster import BrokerRegistration
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerEpoch, BrokerId
 from cluster.protocol.api_versions import ApiVersionsAnswers
-from cluster.protocol.peer.control import AlterTopicConfigs, ProduceMetrics
+from cluster.protocol.peer.control import AlterTopicConfigs, Ping, ProduceMetrics
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.limits import raise_descriptor_limit
 from cluster.runtime.logs import report_left_out
@@ -153,6 +154,15 @@ class Broker:
             self._zmq, self._loop, host, self._control.on_request, settings[keys.CONTROL_PORT]
         )
         self._control.use_link(self._control_link)
+        self._peers = PeerPings(
+            self._id,
+            settings[keys.ZOOKEEPER_SESSION_TIMEOUT_MS],
+            self._loop,
+            self._metadata,
+            self._purgatory,
+        )
+        self._peers.use_link(self._control_link)
+        self._control.serve(Ping, self._peers.on_ping)
         self._replication = ReplicationLink(
             self._zmq,
             self._loop,
@@ -216,6 +226,7 @@ class Broker:
             clock=self._clock,
             loop=self._loop,
             metadata=self._metadata,
+            liveness=self._peers.liveness,
             partitions=self._table,
             roles=self._roles,
             purgatory=self._purgatory,

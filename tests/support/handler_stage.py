@@ -19,6 +19,8 @@ from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.network.channel import MuteReason
 from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.peer_liveness import PeerLiveness
+from cluster.brokers.peer_pings import LIVENESS
 from cluster.brokers.pipeline import Pipeline
 from cluster.brokers.producer_ids import ProducerIds
 from cluster.brokers.quotas.client_quotas import ClientQuotas
@@ -29,7 +31,7 @@ from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.services import Services
 from cluster.config.settings import broker_settings, topic_settings
-from cluster.model.cluster import TopicState
+from cluster.model.cluster import BrokerRegistration, TopicState
 from cluster.model.errors import ErrorCode, PeerError
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, Offset, TopicPartition
 from cluster.protocol.api_versions import ApiVersionsAnswers
@@ -43,6 +45,7 @@ from tests.support.scripted_controller import ScriptedController
 
 BROKER, OTHER, THIRD = 1, 2, 3
 LAG_MS = 10_000
+SUSPICION_MS = 18_000
 BROKER_EPOCH = 100
 """Of every broker; `a_broker` has it as its default."""
 
@@ -169,6 +172,19 @@ class HandlerStage:
             self.purgatory.check,
             lambda partition, proposal: self.proposals.append((partition, proposal)),
         )
+        self.alive = {BrokerId(OTHER), BrokerId(THIRD)}
+        """The peers that answer a ping at once."""
+        self.pings: list[tuple[BrokerId, int]] = []
+        """Those that were not answered."""
+        self.liveness = PeerLiveness(
+            BrokerId(number),
+            SUSPICION_MS,
+            self._ping,
+            lambda: self.loop.defer(lambda: self.purgatory.check(LIVENESS)),
+        )
+        self.metadata.before_update = lambda update: self.liveness.on_update(
+            update, self.metadata.partition, self.loop.now_ms
+        )
         self.controller = ScriptedController()
         controller: Any = self.controller
         self.control = ControlRequests(
@@ -186,6 +202,7 @@ class HandlerStage:
             clock=self.clock,
             loop=self.loop,
             metadata=self.metadata,
+            liveness=self.liveness,
             partitions=self.table,
             roles=self.roles,
             purgatory=self.purgatory,
@@ -243,6 +260,29 @@ class HandlerStage:
         self.control.on_request(over_the_wire(update), replies.append)
         self.turn()
         return replies[0].code if replies else None
+
+    # -- what peers do -----------------------------------------------------------------------------
+
+    def _ping(self, peer: BrokerRegistration, number: int) -> None:
+        if peer.id in self.alive:
+            self.liveness.on_ping_over(peer.id, number, has_answered=True)
+        else:
+            self.pings.append((peer.id, number))
+
+    def end_pings(self, *, has_answered: bool) -> None:
+        """The open pings are answered, or time out."""
+        pings, self.pings = self.pings, []
+        for peer, number in pings:
+            self.liveness.on_ping_over(peer, number, has_answered=has_answered)
+        self.turn()
+
+    def break_connection(self, peer: int) -> None:
+        """A peer's process has ended."""
+        self.alive.discard(BrokerId(peer))
+        self.liveness.on_connection(
+            BrokerId(peer), BrokerEpoch(BROKER_EPOCH), False, self.loop.now_ms
+        )
+        self.turn()
 
     # -- what happens ------------------------------------------------------------------------------
 

@@ -98,8 +98,10 @@ class Cluster:
 
     # -- brokers ---------------------------------------------------------------------------------
 
-    def kill(self, broker: int, signal_name: str = "KILL", *, stay_down: bool = False) -> None:
-        """Send a signal to one broker."""
+    def kill(
+        self, broker: int | str, signal_name: str = "KILL", *, stay_down: bool = False
+    ) -> None:
+        """Send a signal to one broker, or to the `registry`."""
         stay = ["--stay-down"] if stay_down else []
         self.command("kill", str(broker), "--signal", signal_name, *stay)
 

@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
-from cluster.brokers.handlers.ports import CanWait, HasPartitions
+from cluster.brokers.handlers.ports import HasPartitions, KnowsLiveness
 from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.channel import Outgoing
@@ -46,7 +46,7 @@ _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTupl
 Answer = tuple[list[FetchedTopic], list[NodeEndpoint]]
 
 
-class Ports(HasPartitions, CanWait, Protocol):
+class Ports(HasPartitions, KnowsLiveness, Protocol):
     """What Fetch needs of its broker."""
 
     fetch_max_bytes: int

@@ -1,13 +1,15 @@
 """Metadata (API key 3), versions 0-13.
 
-Answers at once from the broker's cache; encoded answers are kept until the cluster changes, since
-load-test clients ask often. A missing topic that may be created is asked of the controller and
-answered LEADER_NOT_AVAILABLE, upon which clients ask again.
+Answers from the broker's cache, once every leader that it would name has shown that it is alive
+(see `peer_liveness`); encoded answers are kept until the cluster changes, since load-test clients
+ask often. A missing topic that may be created is asked of the controller and answered
+LEADER_NOT_AVAILABLE, upon which clients ask again.
 v1 null: all topics; v4 allow_auto_topic_creation; v6 LISTENER_NOT_FOUND, before it
 LEADER_NOT_AVAILABLE; v8 authorized operations; v9 flexible; v12 topics by id; v13 top-level error.
 """
 
 import struct
+from collections.abc import Collection, Iterable
 from datetime import timedelta
 from typing import Final, Protocol
 
@@ -16,12 +18,15 @@ from cluster.brokers.handlers.authorized_operations import (
     NOT_REQUESTED,
     TOPIC_OPERATIONS,
 )
-from cluster.brokers.handlers.ports import AsksController, HasMetadata, HasSettings
-from cluster.brokers.handlers.request import Handler, RequestContext
+from cluster.brokers.handlers.ports import AsksController, HasSettings, KnowsLiveness
+from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
 from cluster.brokers.network.channel import Outgoing
+from cluster.brokers.peer_liveness import ELECTION_WAIT_MS, PING_TIMEOUT_MS, Tickets
+from cluster.brokers.peer_pings import LIVENESS
 from cluster.config.broker import AUTO_CREATE_TOPICS_ENABLE
-from cluster.model.cluster import PartitionState, TopicState
+from cluster.model.cluster import BrokerRegistration, PartitionState, TopicState
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import BrokerId
 from cluster.model.topics import INTERNAL_TOPICS, check_topic_name
 from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import Api, ApiKey, is_flexible
@@ -43,15 +48,76 @@ _FIRST_LISTENER_NOT_FOUND: Final = 6
 _REMEMBERED_MAX: Final = 256
 
 
-class Ports(HasMetadata, HasSettings, AsksController, Protocol):
+class Ports(KnowsLiveness, HasSettings, AsksController, Protocol):
     """What Metadata needs of its broker."""
 
 
-def handle(request: MetadataRequest, context: RequestContext, services: Ports) -> bytes:
-    """The frame of the answer."""
+class _DelayedMetadata:
+    """A request in the purgatory: a leader has not answered yet, or is dead and not replaced."""
+
+    def __init__(
+        self,
+        request: MetadataRequest,
+        context: RequestContext,
+        services: Ports,
+        tickets: Tickets,
+    ) -> None:
+        self._request = request
+        self._context = context
+        self._services = services
+        self._tickets = tickets
+
+    def try_complete(self) -> bool:
+        services = self._services
+        leaders = _leaders(self._request, services)
+        if services.liveness.must_wait(leaders, self._tickets, services.loop.now_ms):
+            return False
+        self.expire()
+        return True
+
+    def expire(self) -> None:
+        answer = _encoded(self._request, self._context, self._services)
+        self._context.answer(_addressed(answer, self._context))
+
+
+def handle(request: MetadataRequest, context: RequestContext, services: Ports) -> bytes | NotYet:
+    """The frame of the answer, unless a leader that it names must show first that it is alive."""
+    liveness, now_ms = services.liveness, services.loop.now_ms
+    remembered = services.metadata.encoded_answers.get(_what_is_asked(request, context))
+    leaders = _leaders(request, services) if remembered is None else remembered[1]
+    tickets = liveness.inquire(leaders)
+    if liveness.must_wait(leaders, tickets, now_ms):
+        parked = services.purgatory.park(
+            _DelayedMetadata(request, context, services, tickets),
+            [LIVENESS],
+            now_ms + PING_TIMEOUT_MS + ELECTION_WAIT_MS,
+        )
+        context.channel.on_close = parked.drop
+        return PARKED
+    return _addressed(_encoded(request, context, services), context)
+
+
+def _encoded(request: MetadataRequest, context: RequestContext, services: Ports) -> bytes:
+    """The frame of the answer that holds now, for any correlation id."""
     remembered = services.metadata.encoded_answers
+    key = _what_is_asked(request, context)
+    is_calm = services.liveness.is_calm(services.loop.now_ms)
+    found = remembered.get(key) if is_calm else None
+    if found is not None:
+        return found[0]
+    response = describe_cluster_topics(request, context, services)
+    frame = encode_response(ApiKey.METADATA, context.version, 0, response)
+    # An answer with errors had side effects, or will be another one soon.
+    if is_calm and all(topic.error_code is ErrorCode.none for topic in response.topics):
+        if len(remembered) >= _REMEMBERED_MAX:
+            remembered.clear()
+        remembered[key] = frame, _leaders(request, services)
+    return frame
+
+
+def _what_is_asked(request: MetadataRequest, context: RequestContext) -> object:
     topics = request.topics
-    key = (
+    return (
         context.version,
         context.listener,
         request.allow_auto_topic_creation,
@@ -59,16 +125,25 @@ def handle(request: MetadataRequest, context: RequestContext, services: Ports) -
         request.include_topic_authorized_operations,
         None if topics is None else tuple((topic.name, topic.topic_id) for topic in topics),
     )
-    frame = remembered.get(key)
-    if frame is None:
-        response = describe_cluster_topics(request, context, services)
-        frame = encode_response(ApiKey.METADATA, context.version, 0, response)
-        # An answer with errors had side effects, or will be another one soon.
-        if all(topic.error_code is ErrorCode.none for topic in response.topics):
-            if len(remembered) >= _REMEMBERED_MAX:
-                remembered.clear()
-            remembered[key] = frame
+
+
+def _addressed(frame: bytes, context: RequestContext) -> bytes:
     return frame[:4] + _CORRELATION.pack(context.correlation_id) + frame[8:]
+
+
+def _leaders(request: MetadataRequest, services: Ports) -> frozenset[BrokerId]:
+    """Who leads the partitions of the asked topics."""
+    metadata = services.metadata
+    known: Iterable[TopicState | None] = metadata.topics.values()
+    if request.topics is not None:
+        names = (
+            metadata.topic_name(asked.topic_id) if asked.name is None else asked.name
+            for asked in request.topics
+        )
+        known = (None if name is None else metadata.topics.get(name) for name in names)
+    return frozenset(
+        state.leader for topic in known if topic is not None for state in topic.partitions.values()
+    )
 
 
 def describe_cluster_topics(
@@ -98,7 +173,7 @@ def describe_cluster_topics(
             MetadataResponseBroker(
                 node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
             )
-            for broker in metadata.brokers.values()
+            for broker in _listed_brokers(request, services)
             if (endpoint := broker.endpoint(context.listener)) is not None
         ),
         cluster_id=metadata.cluster_id,
@@ -109,6 +184,14 @@ def describe_cluster_topics(
         ),
         error_code=ErrorCode.none,
     )
+
+
+def _listed_brokers(request: MetadataRequest, services: Ports) -> Iterable[BrokerRegistration]:
+    """The live brokers; for whom asks about topics by name also those that have just left."""
+    live = services.metadata.brokers.values()
+    if not request.topics:
+        return live
+    return [*live, *services.liveness.departed(services.loop.now_ms)]
 
 
 def _asked_topic(
@@ -155,13 +238,15 @@ def _create_missing(
 def _known_topic(
     topic: TopicState, context: RequestContext, services: Ports, operations: int
 ) -> MetadataResponseTopic:
+    now_ms = services.loop.now_ms
+    live = {b for b in services.metadata.brokers if not services.liveness.is_lost(b, now_ms)}
     return MetadataResponseTopic(
         error_code=ErrorCode.none,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
         partitions=tuple(
-            _partition(number, state, context, services)
+            _partition(number, state, live, context, services)
             for number, state in sorted(topic.partitions.items())
         ),
         topic_authorized_operations=operations,
@@ -169,9 +254,12 @@ def _known_topic(
 
 
 def _partition(
-    number: int, state: PartitionState, context: RequestContext, services: Ports
+    number: int,
+    state: PartitionState,
+    live: Collection[BrokerId],
+    context: RequestContext,
+    services: Ports,
 ) -> MetadataResponsePartition:
-    live = services.metadata.brokers
     error = ErrorCode.none
     if not state.has_leader or state.leader not in live:
         error = ErrorCode.leader_not_available

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
-from cluster.brokers.handlers.ports import CanWait, HasLog, HasPartitions
+from cluster.brokers.handlers.ports import HasLog, HasPartitions, KnowsLiveness
 from cluster.brokers.handlers.request import (
     NO_ANSWER,
     PARKED,
@@ -54,7 +54,7 @@ _TopicResult = tuple[str | None, uuid.UUID | None, list[ProducedPartition]]
 Answer = tuple[list[ProducedTopicResult], list[NodeEndpoint]]
 
 
-class Ports(HasPartitions, HasLog, CanWait, Protocol):
+class Ports(HasPartitions, HasLog, KnowsLiveness, Protocol):
     """What Produce needs of its broker."""
 
 
