@@ -98,7 +98,9 @@ class Environment:
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _run(self, name: str, installer: str, command: list[object], env: Mapping[str, str]) -> bool:
+    def _run(
+        self, name: str, installer: str, command: list[object], env: Mapping[str, str]
+    ) -> bool:
         """Have an installer install one set. Returns whether it did."""
         unfinished = self._mark("unfinished", name)
         is_large = name in SIZES
@@ -111,9 +113,13 @@ class Environment:
         with phase(f"Installing {name}{f' ({SIZES[name]})' if is_large else ''} with {installer}"):
             if is_large:
                 say("\n")
-            status = subprocess.run(
-                [*command, *options], env=env, stdout=sys.stderr, close_fds=False
-            ).returncode
+            try:
+                status = subprocess.run(
+                    [*command, *options], env=env, stdout=sys.stderr, close_fds=False
+                ).returncode
+            except OSError as problem:  # not made for this machine
+                say(f"{problem} ... ")
+                status = 1
         if status >= 0:  # it ended by itself, and leaves the environment as it was
             unfinished.unlink()
         if status != 0:
