@@ -36,17 +36,17 @@ def main(root: Path, sets: list[str]) -> None:
         except BlockingIOError:
             with phase("Waiting for another first use to finish"):
                 fcntl.flock(lock, fcntl.LOCK_EX)
-        os.set_inheritable(lock.fileno(), True)
+        os.set_inheritable(lock.fileno(), True)  # installers hold it if this is killed
         environment = Environment(root)
         if not environment.is_usable():
             environment.create()
         missing = [name for name in sets if not environment.has(name)]
         if missing:
-            environment.install(missing, lock.fileno())
+            environment.install(missing)
 
 
 class Environment:
-    """The project's .venv. `.installed-SET` is a copy of the file that the set was installed from."""
+    """The project's .venv. In it `.installed-SET` is a copy of what the set was installed from."""
 
     def __init__(self, root: Path) -> None:
         self._folder = root / ".venv"
@@ -73,8 +73,8 @@ class Environment:
         installed = self._mark("installed", name)
         return installed.exists() and installed.read_bytes() == self._file(name).read_bytes()
 
-    def install(self, sets: list[str], lock: int) -> None:
-        """Install the sets. Raises CannotInstallError. Installers hold the lock if this is killed."""
+    def install(self, sets: list[str]) -> None:
+        """Install the sets. Raises CannotInstallError."""
         pip = [*self._pip(), "--no-input", "--disable-pip-version-check"]
         uv = [self._folder / "bin" / "uv", "pip", "install", "--python", self._python]
         scratch = self._folder / ".downloads"  # the system's may be too small for Spark

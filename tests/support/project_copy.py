@@ -1,4 +1,4 @@
-"""A copy of the launchers over a `cluster` package that says how it was called, and its packages."""
+"""A copy of the launchers over a `cluster` that says how it was called, and a package index."""
 
 import base64
 import hashlib
@@ -56,7 +56,7 @@ class WheelFolder:
         with zipfile.ZipFile(wheel, "w") as archive:
             for path, content in files.items():
                 entry = zipfile.ZipInfo(path)
-                entry.external_attr = (0o755 if "/scripts/" in path else 0o644) << 16
+                entry.external_attr = (0o100755 if "/scripts/" in path else 0o100644) << 16
                 archive.writestr(entry, content)
             archive.writestr(f"{facts}/RECORD", "\n".join([*record, f"{facts}/RECORD,,\n"]))
         return f"{name}==1.0 --hash=sha256:{hashlib.sha256(wheel.read_bytes()).hexdigest()}\n"
