@@ -5,10 +5,13 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.support.running_cluster import Cluster
 
 _running: list[Cluster] = []
+
+settings.register_profile("fast", max_examples=15)  # for `bin/test --fast`
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
