@@ -99,7 +99,7 @@ class Environment:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _run(
-        self, name: str, installer: str, command: list[object], env: Mapping[str, str]
+        self, name: str, installer: str, command: list[str | Path], env: Mapping[str, str]
     ) -> bool:
         """Have an installer install one set. Returns whether it did."""
         unfinished = self._mark("unfinished", name)
@@ -127,7 +127,7 @@ class Environment:
         shutil.copyfile(self._file(name), self._mark("installed", name))
         return True
 
-    def _pip(self) -> list[object]:
+    def _pip(self) -> list[str | Path]:
         """The pip of this Python, else the copy that it carries for new environments."""
         if importlib.util.find_spec("pip") is not None:
             return [sys.executable, "-m", "pip", "--python", self._python]
