@@ -24,6 +24,9 @@ SIZES = {"rollup": "about 520 MB to download, once", "rollup-java": "35 MB"}
 """Of the sets that a person waits for: how far they are is shown."""
 
 
+Command = list[str | Path]
+
+
 class CannotInstallError(Exception):
     """The text says what to do."""
 
@@ -75,8 +78,8 @@ class Environment:
 
     def install(self, sets: list[str]) -> None:
         """Install the sets. Raises CannotInstallError."""
-        pip = [*self._pip(), "--no-input", "--disable-pip-version-check"]
-        uv = [self._folder / "bin" / "uv", "pip", "install", "--python", self._python]
+        pip: Command = [*self._pip(), "--no-input", "--disable-pip-version-check"]
+        uv: Command = [self._folder / "bin" / "uv", "pip", "install", "--python", self._python]
         scratch = self._folder / ".downloads"  # the system's may be too small for Spark
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir()
@@ -89,22 +92,22 @@ class Environment:
                     "uv", "pip", [*pip, "install", "--only-binary=:all:", "--retries=1"], variables
                 )
                 variables |= for_uv(config.communicate()[0], variables)
+            # What uv gave up may be there in part.
+            pip_install: Command = [*pip, "install", *(["--force-reinstall"] if has_uv else [])]
             for name in sets:
                 done = has_uv and self._run(name, "uv", uv, variables)
-                if not done and not self._run(name, "pip", [*pip, "install"], variables):
+                if not done and not self._run(name, "pip", pip_install, variables):
                     raise CannotInstallError(
                         "the first use needs a package index. Fix the above and try again."
                     )
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
 
-    def _run(
-        self, name: str, installer: str, command: list[str | Path], env: Mapping[str, str]
-    ) -> bool:
+    def _run(self, name: str, installer: str, command: Command, env: Mapping[str, str]) -> bool:
         """Have an installer install one set. Returns whether it did."""
         unfinished = self._mark("unfinished", name)
         is_large = name in SIZES
-        options = ["--no-deps", "--require-hashes", "--requirement", self._file(name)]
+        options: Command = ["--no-deps", "--require-hashes", "--requirement", self._file(name)]
         if not is_large:
             options.append("--quiet")
         if unfinished.exists():  # what is there may be there in part
@@ -127,7 +130,7 @@ class Environment:
         shutil.copyfile(self._file(name), self._mark("installed", name))
         return True
 
-    def _pip(self) -> list[str | Path]:
+    def _pip(self) -> Command:
         """The pip of this Python, else the copy that it carries for new environments."""
         if importlib.util.find_spec("pip") is not None:
             return [sys.executable, "-m", "pip", "--python", self._python]

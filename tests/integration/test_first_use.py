@@ -83,7 +83,7 @@ def test_two_first_uses_at_once_install_once(project, wheels):
         )
         for _ in range(2)
     ]
-    spoken = [each.communicate(timeout=60) for each in both]
+    spoken = [each.communicate(timeout=240) for each in both]
     assert [each.returncode for each in both] == [0, 0]
     assert [out for out, _ in spoken] == ["status\n"] * 2
     assert sum(err.count("Creating .venv") for _, err in spoken) == 1

@@ -37,7 +37,7 @@ def folder(tmp_path_factory) -> Path:
     )
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
-    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=300)
     done = subprocess.run(
         [folder / "venv" / "bin" / "pip", "install", "--quiet", "."],
         cwd=source,
@@ -45,7 +45,7 @@ def folder(tmp_path_factory) -> Path:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=1200,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     shutil.rmtree(source)
@@ -60,10 +60,10 @@ def test_the_command_says_its_version_and_has_what_it_needs(folder):
         env=without_paths(),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     assert (done.stdout, done.stderr) == (f"milena {__version__}\n", "")
-    subprocess.run([bin_folder / "pip", "check"], check=True, timeout=60, capture_output=True)
+    subprocess.run([bin_folder / "pip", "check"], check=True, timeout=120, capture_output=True)
 
 
 def test_a_cluster_starts_serves_and_stops(folder, new_cluster):

@@ -4,7 +4,7 @@ A pytest plugin that bin/test loads. Seconds are those of the tests added up, ov
 processes: on two cores the run takes half of them.
 """
 
-from collections import Counter
+from collections import defaultdict
 from typing import Final
 
 import pytest
@@ -28,7 +28,7 @@ class FolderSeconds:
     """Adds up what the reports of tests say."""
 
     def __init__(self) -> None:
-        self._seconds: Counter[str] = Counter()
+        self._seconds: defaultdict[str, float] = defaultdict(float)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A test's setup, call or teardown has ended."""

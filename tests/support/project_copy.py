@@ -30,7 +30,7 @@ def run(launcher: Path, *words: str, cwd: Path, **env: str) -> subprocess.Comple
         env={**os.environ, **env},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
 
 
