@@ -11,7 +11,10 @@ from tests.support.running_cluster import Cluster
 
 _running: list[Cluster] = []
 
-settings.register_profile("fast", max_examples=15)  # for `bin/test --fast`
+# No test depends on how fast the machine is. `fast` is for `bin/test --fast`.
+settings.register_profile("whole", deadline=None)
+settings.register_profile("fast", deadline=None, max_examples=15)
+settings.load_profile("whole")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
