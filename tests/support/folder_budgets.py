@@ -4,6 +4,7 @@ A pytest plugin that bin/test loads. Seconds are those of the tests added up, ov
 processes: on two cores the run takes half of them.
 """
 
+import os
 from collections import defaultdict
 from typing import Final
 
@@ -21,7 +22,12 @@ BUDGETS: Final = {
 """Seconds on two cores that do nothing else. All of them, and the checks, are under 15 minutes."""
 
 FAILS_ABOVE: Final = 3.0
-"""Times the budget. Up to that there is a warning: the machine may be slower, or busy."""
+"""Times the budget. Up to that there is a warning: the machine may be a slower one."""
+
+
+def crowding() -> float:
+    """How many times longer all takes because more wants to run than there are cores; 1 or more."""
+    return max(1.0, os.getloadavg()[1] / (os.cpu_count() or 1))
 
 
 class FolderSeconds:
@@ -36,7 +42,7 @@ class FolderSeconds:
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """A folder far above its budget fails the run."""
-        if session.exitstatus == pytest.ExitCode.OK and self._over(FAILS_ABOVE):
+        if session.exitstatus == pytest.ExitCode.OK and self._over(FAILS_ABOVE * crowding()):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -44,8 +50,9 @@ class FolderSeconds:
         terminalreporter.section("seconds by folder, and the budget")
         for folder, seconds in sorted(self._seconds.items()):
             terminalreporter.line(f"{folder:<20}{seconds:>6.0f} of {BUDGETS.get(folder, 0):>4}")
+        far_over = self._over(FAILS_ABOVE * crowding())
         for folder in self._over(1.0):
-            verdict = "FAILED" if folder in self._over(FAILS_ABOVE) else "warning"
+            verdict = "FAILED" if folder in far_over else "warning"
             terminalreporter.line(f"{verdict}: {folder} takes longer than its budget")
 
     def _over(self, factor: float) -> list[str]:
