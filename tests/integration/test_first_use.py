@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -44,6 +45,14 @@ def test_without_uv_in_the_index_pip_installs_everything(project, wheels):
     ran = start(project, wheels)
     assert (ran.returncode, ran.stdout) == (0, "status\n"), ran.stderr
     assert "Installing core with pip" in ran.stderr
+    assert tiny_of(project).read_text() == "size = 1\n"
+
+
+def test_a_python_without_pip_uses_the_copy_for_new_environments(project, wheels, tmp_path):
+    bare = tmp_path / "bare"
+    venv.create(bare, with_pip=False)
+    ran = start(project, wheels, PATH=f"{bare / 'bin'}:{os.environ['PATH']}")
+    assert (ran.returncode, ran.stdout) == (0, "status\n"), ran.stderr
     assert tiny_of(project).read_text() == "size = 1\n"
 
 
