@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+from cluster import __version__
 from cluster.model.errors import StorageFailed, UserError
 from cluster.model.printable import one_line
 from cluster.tools.arguments import UsageError, add_data_dir, example
@@ -117,6 +118,7 @@ def _parser(chosen: Command | None) -> argparse.ArgumentParser:
         epilog=example("start --detach", "topics --create --topic orders --partitions 3", "stop"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"milena {__version__}")
     add_data_dir(parser, default=None)
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     for command in COMMANDS.values():

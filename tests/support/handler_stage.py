@@ -149,8 +149,11 @@ class HandlerStage:
         self, directory: Path, settings: Mapping[str, str] | None = None, number: int = BROKER
     ) -> None:
         self.settings = broker_settings(
-            {"broker.id": str(number), "milena.log.preallocate.step.bytes": "65536"}
-            | (settings or {})
+            {
+                "broker.id": str(number),
+                "milena.log.preallocate.step.bytes": "65536",
+                **(settings or {}),
+            }
         )
         self.clock = FakeClock()
         self.loop = EventLoop(self.clock)
