@@ -35,13 +35,13 @@ def folder(tmp_path_factory) -> Path:
     shutil.copytree(
         ROOT / "cluster", source / "cluster", ignore=shutil.ignore_patterns("__pycache__")
     )
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, source)
     subprocess.run([sys.executable, "-m", "venv", folder / "venv"], check=True, timeout=300)
     done = subprocess.run(
         [folder / "venv" / "bin" / "pip", "install", "--quiet", "."],
         cwd=source,
-        env=without_paths(),
+        env={**without_paths(), "MILENA_COMPILE": "0"},  # a matter of its own, and of minutes
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
