@@ -43,10 +43,10 @@ from tests.support.fake_control_link import FakeControlLink, over_the_wire
 from tests.support.kafka_wire import WireClient, frame_of
 from tests.support.scripted_controller import ScriptedController
 
-BROKER, OTHER, THIRD = 1, 2, 3
+BROKER, OTHER, THIRD = BrokerId(1), BrokerId(2), BrokerId(3)
 LAG_MS = 10_000
 SUSPICION_MS = 18_000
-BROKER_EPOCH = 100
+BROKER_EPOCH = BrokerEpoch(100)
 """Of every broker; `a_broker` has it as its default."""
 
 
