@@ -66,6 +66,8 @@ class Setting(Generic[T]):
     broker_setting: "Setting[T] | None" = None
     """For a topic setting: where its default comes from."""
     effect: Effect = EFFECTIVE
+    sample: T | None = None
+    """For a default that depends on the machine: the value that the sample file shows."""
 
     @property
     def names(self) -> tuple[str, ...]:
