@@ -25,12 +25,13 @@ class UnsentLedger(Generic[T]):
         limit_bytes = self._limit_bytes
         return limit_bytes is not None and self.held_bytes > limit_bytes and len(self._unsent) > 1
 
-    def note(self, sender: T, size_bytes: int) -> None:
-        """The sender's peer has taken something, or its first answer waits: so many bytes do."""
-        self.forget(sender)
+    def note(self, sender: T, size_bytes: int, *, has_taken: bool) -> None:
+        """So many bytes wait for the sender's peer; `has_taken`: it has taken some just now."""
+        if has_taken or not size_bytes:
+            self.forget(sender)
         if size_bytes:
+            self.held_bytes += size_bytes - self._unsent.get(sender, 0)
             self._unsent[sender] = size_bytes
-            self.held_bytes += size_bytes
 
     def forget(self, sender: T) -> None:
         """Nothing waits for it any more; one for which nothing waited is no mistake."""

@@ -212,7 +212,7 @@ class SocketServer:
 
     def on_unsent(self, channel: Channel, size_bytes: int) -> None:
         """Count answers that wait; at the end of the turn some may have to go."""
-        self._unsent.note(channel, size_bytes)
+        self._unsent.note(channel, size_bytes, has_taken=True)
         if self._unsent.is_full:
             self.loop.defer(self._cut_off_silent)
 

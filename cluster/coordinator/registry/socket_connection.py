@@ -22,10 +22,11 @@ class SocketConnection:
         "is_closing",
         "is_greeted",
         "is_reading_paused",
-        "is_waiting_to_write",
+        "is_waiting_for_memory",
         "peer",
         "socket",
         "unsent",
+        "watched_events",
     )
 
     def __init__(
@@ -49,7 +50,9 @@ class SocketConnection:
         self.is_closing = False
         self.is_greeted = False
         self.is_reading_paused = False
-        self.is_waiting_to_write = False
+        self.is_waiting_for_memory = False
+        self.watched_events = 0
+        """What the selector waits for; 0 while the socket is not registered there."""
 
     def receive(self) -> bytes | None:
         """What has arrived, b"" if nothing has; None when the peer is gone."""
