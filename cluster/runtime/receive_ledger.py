@@ -56,6 +56,13 @@ class ReceiveLedger(Generic[T]):
         self._grant(claim, size_bytes, now_ms)
         return True
 
+    def hold(self, receiver: T, size_bytes: int, now_ms: int) -> None:
+        """Have it hold `size_bytes` in all whether they fit or not: they are in memory already."""
+        claim = self._claims.get(receiver)
+        if claim is None:
+            claim = self._claims[receiver] = _Claim(now_ms)
+        self._grant(claim, size_bytes, now_ms)
+
     def release(self, receiver: T) -> None:
         """Its message has been processed or dropped; one that holds nothing is no mistake."""
         claim = self._claims.pop(receiver, None)

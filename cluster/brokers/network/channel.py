@@ -118,6 +118,14 @@ class ChannelOwner(Protocol):
         """The frame in that buffer has been processed or dropped."""
         ...
 
+    def hold(self, channel: "Channel", size_bytes: int) -> None:
+        """A request that waits for its answer takes so much memory."""
+        ...
+
+    def let_go(self, channel: "Channel") -> None:
+        """It has been answered."""
+        ...
+
     def on_unsent(self, channel: "Channel", size_bytes: int) -> None:
         """So many bytes of answers wait in memory, since the socket takes no more; told again
         whenever it has taken some, last with 0.
@@ -143,6 +151,7 @@ class Channel:
         "_partial",
         "_partial_size",
         "_socket",
+        "holds_request",
         "last_active_ms",
         "listener_name",
         "mute_reasons",
@@ -167,6 +176,8 @@ class Channel:
         """Who the peer has proved to be."""
         self.routes: dict[int, Any] = {}
         """What the request layer remembers of this connection's requests."""
+        self.holds_request = False
+        """The request in progress is counted (`hold`)."""
         self._backlog = b""
         self._partial: bytearray | None = None
         self._partial_size = 0
@@ -342,6 +353,9 @@ class Channel:
         if not self.is_open:
             return
         self.on_close = None
+        if self.holds_request:
+            self.holds_request = False
+            self._owner.let_go(self)
         if buffers is not None:
             self._out.extend(buffers)
         self.mute_reasons &= ~MuteReason.RESPONSE_PENDING
@@ -352,6 +366,11 @@ class Channel:
                 self._break_off(error)
             except OSError as error:
                 self._on_lost(error)
+
+    def hold(self, size_bytes: int) -> None:
+        """Count what the request in progress takes in memory, until it is answered."""
+        self.holds_request = True
+        self._owner.hold(self, size_bytes)
 
     def mute(self, reason: MuteReason) -> None:
         """Stop reading for this reason too."""

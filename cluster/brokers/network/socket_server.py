@@ -88,6 +88,7 @@ class SocketServer:
         self._receiving = ReceiveLedger[Channel](limit_bytes)
         self._unsent = UnsentLedger[Channel](None if limit_bytes is None else limit_bytes // 4)
         self.backlog_bytes = 0
+        self._receiving_max_bytes = sys.maxsize if limit_bytes is None else limit_bytes
         self._backlog_max_bytes = sys.maxsize if limit_bytes is None else limit_bytes // 4
         self._admission_is_deferred = False
         self._is_checking_overdue = False
@@ -162,8 +163,13 @@ class SocketServer:
     # -- what channels ask of their owner --------------------------------------------------------
 
     def scratch(self) -> memoryview:
-        """The shared receive buffer, or a small part of it while backlogs take too much."""
-        if self.backlog_bytes < self._backlog_max_bytes:
+        """The shared receive buffer, or a small part of it while too much is held: then a large
+        request does not fit into it and has to claim its memory.
+        """
+        if (
+            self.backlog_bytes < self._backlog_max_bytes
+            and self._receiving.held_bytes < self._receiving_max_bytes
+        ):
             return self._scratch
         return self._scratch[:_SCARCE_SCRATCH_BYTES]
 
@@ -206,8 +212,17 @@ class SocketServer:
 
     def give_back(self, channel: Channel, buffer: bytearray) -> None:
         """Keep the buffer for another frame; channels that wait for memory go on soon."""
-        self._receiving.release(channel)
+        if not channel.holds_request:
+            self.let_go(channel)
         self._buffers.give_back(buffer)
+
+    def hold(self, channel: Channel, size_bytes: int) -> None:
+        """Count a request that waits: it is there already, so others have to wait for it."""
+        self._receiving.hold(channel, size_bytes, self.loop.now_ms)
+
+    def let_go(self, channel: Channel) -> None:
+        """Nothing of its request is in memory any more."""
+        self._receiving.release(channel)
         self._admit_later()
 
     def on_unsent(self, channel: Channel, size_bytes: int) -> None:

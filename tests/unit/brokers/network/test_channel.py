@@ -56,6 +56,7 @@ class Server:
         self.buffers_out = 0
         self.backlog_bytes = 0
         self.largest_buffer = 0
+        self.held_bytes = 0
         self.unsent: list[int] = []
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.process: Callable[[Channel, bytes], None] = lambda channel, frame: channel.respond(
@@ -99,6 +100,12 @@ class Server:
     def give_back(self, channel: Channel, buffer: bytearray) -> None:
         buffer[:] = b"\xee" * len(buffer)
         self.buffers_out -= 1
+
+    def hold(self, channel: Channel, size_bytes: int) -> None:
+        self.held_bytes = size_bytes
+
+    def let_go(self, channel: Channel) -> None:
+        self.held_bytes = 0
 
     def on_unsent(self, channel: Channel, size_bytes: int) -> None:
         self.unsent.append(size_bytes)
@@ -271,6 +278,15 @@ def test_every_reason_must_go_before_the_channel_is_read_on(server):
     assert server.frames == [b"first"]
     server.channel.unmute(MuteReason.MEMORY)
     assert server.frames == [b"first", b"second"]
+
+
+def test_what_a_request_takes_is_counted_until_its_answer(server):
+    server.process = lambda channel, frame: channel.hold(12_345)
+    server.client.sendall(framed(b"1"))
+    server.turn()
+    assert server.held_bytes == 12_345
+    server.channel.respond([framed(b"a")])
+    assert server.held_bytes == 0
 
 
 def test_unmuting_for_a_reason_that_is_not_set_changes_nothing(server):

@@ -44,6 +44,7 @@ class Stage:
         }
         self.frames: list[tuple[Channel, bytes]] = []
         self.answer: bytes | None = None
+        self.parked_bytes = 0
         self.server = SocketServer(self.loop, NetworkOptions(**options | limits), self._on_frame)
         self.port = self.server.bind(Listener("PLAINTEXT", "127.0.0.1", 0))
         self.clients: list[socket.socket] = []
@@ -52,6 +53,8 @@ class Stage:
         self.frames.append((channel, bytes(frame)))
         if frame == b"bad":
             raise PeerError("a bad request")
+        if frame == b"wait" and self.parked_bytes:
+            channel.hold(self.parked_bytes)
         if frame != b"wait":
             channel.respond([framed(self.answer or bytes(frame))])
 
@@ -198,6 +201,21 @@ def test_without_an_idle_limit_nothing_is_closed(start):
         stage.clock.pass_time(10**9)
         stage.loop.run_once(max_wait_ms=0)
     assert not stage.is_closed(client)
+
+
+def test_requests_that_wait_for_their_answers_count_like_half_requests(start):
+    stage = start(queued_max_request_bytes=1_000_000)
+    stage.parked_bytes = 2_000_000
+    waiting, large, small = stage.connected(), stage.connected(), stage.connected()
+    waiting.sendall(framed(b"wait"))
+    stage.until(lambda: stage.server.receiving_bytes == 2_000_000, "the request that waits")
+    large.sendall(framed(b"x" * 100_000))
+    wait_for_memory(stage, 1)
+    small.sendall(framed(b"small"))
+    stage.until(lambda: len(stage.frames) == 2, "the small one")
+    stage.frames[0][0].respond([framed(b"late")])
+    stage.until(lambda: len(stage.frames) == 3, "the large one")
+    assert stage.server.receiving_bytes == 0
 
 
 def half_a_request(kind: bytes, size: int, part: int) -> bytes:
