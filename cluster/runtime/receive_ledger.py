@@ -38,6 +38,7 @@ class ReceiveLedger(Generic[T]):
         self._claims: dict[T, _Claim] = {}
         self.held_bytes = 0
         self.waiting_count = 0
+        self._peak_bytes = 0
 
     def claim(self, receiver: T, size_bytes: int, now_ms: int) -> bool:
         """Have `receiver` hold `size_bytes` in all from now on; False: it is to wait for `admit`.
@@ -82,6 +83,11 @@ class ReceiveLedger(Generic[T]):
                     admitted.append(receiver)
         return admitted
 
+    def take_peak(self) -> int:
+        """The most bytes that were held at a time since the last call."""
+        peak_bytes, self._peak_bytes = self._peak_bytes, self.held_bytes
+        return peak_bytes
+
     def overdue(self, now_ms: int) -> list[T]:
         """Who is to be cut off because others wait: its message takes longer than `PATIENCE_MS`."""
         if not self.waiting_count:
@@ -102,6 +108,8 @@ class ReceiveLedger(Generic[T]):
     def _grant(self, claim: _Claim, size_bytes: int, now_ms: int) -> None:
         self.held_bytes += size_bytes - claim.held_bytes
         claim.held_bytes = size_bytes
+        if self.held_bytes > self._peak_bytes:
+            self._peak_bytes = self.held_bytes
         if claim.waits_since_ms is not None:
             claim.began_ms += now_ms - claim.waits_since_ms
             claim.waits_since_ms = None

@@ -18,6 +18,7 @@ class UnsentLedger(Generic[T]):
         self._limit_bytes = limit_bytes
         self._unsent: dict[T, int] = {}
         self.held_bytes = 0
+        self._peak_bytes = 0
 
     @property
     def is_full(self) -> bool:
@@ -32,6 +33,12 @@ class UnsentLedger(Generic[T]):
         if size_bytes:
             self.held_bytes += size_bytes - self._unsent.get(sender, 0)
             self._unsent[sender] = size_bytes
+            self._peak_bytes = max(self._peak_bytes, self.held_bytes)
+
+    def take_peak(self) -> int:
+        """The most bytes that were held at a time since the last call."""
+        peak_bytes, self._peak_bytes = self._peak_bytes, self.held_bytes
+        return peak_bytes
 
     def forget(self, sender: T) -> None:
         """Nothing waits for it any more; one for which nothing waited is no mistake."""

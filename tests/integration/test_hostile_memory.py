@@ -69,24 +69,27 @@ class Hostile:
             self._sockets.append(one)
 
     def send(self, content: bytes) -> None:
-        """As much of it on each as is taken; ends when nobody has taken anything for a while."""
+        """As much of it on each as is taken within some seconds."""
         left = {one: memoryview(content) for one in self._sockets}
 
-        def nobody_takes_more() -> bool:
-            for one, rest in list(left.items()):
-                try:
-                    left[one] = rest[one.send(rest[:65_536]) :]
-                except BlockingIOError:
-                    continue
-                except OSError:
-                    left[one] = rest[:0]
-                if left[one]:
-                    return False
-                del left[one]
+        def is_all_sent() -> bool:
+            is_taken = True
+            while is_taken:
+                is_taken = False
+                for one, rest in list(left.items()):
+                    try:
+                        left[one] = rest[one.send(rest[:65_536]) :]
+                        is_taken = True
+                    except BlockingIOError:
+                        continue
+                    except OSError:
+                        left[one] = rest[:0]
+                    if not left[one]:
+                        del left[one]
             return not left
 
         with contextlib.suppress(AssertionError):
-            wait_until(nobody_takes_more, "all of it to be sent", 3)
+            wait_until(is_all_sent, "all of it to be sent", 5)
 
     def close(self) -> None:
         for one in self._sockets:

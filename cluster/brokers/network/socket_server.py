@@ -18,6 +18,7 @@ from typing import Final
 from cluster.brokers.network.buffer_pool import BufferPool, capacity_for
 from cluster.brokers.network.channel import BACKLOG_MAX_BYTES, Channel, MuteReason
 from cluster.model.errors import UserError
+from cluster.runtime.heap_trim import HeapTrim
 from cluster.runtime.logs import of_peer
 from cluster.runtime.loop import READABLE, EventLoop
 from cluster.runtime.receive_ledger import PATIENCE_MS, ReceiveLedger
@@ -33,6 +34,7 @@ _ACCEPTS_PER_TURN: Final = 64
 _ACCEPT_RETRY_MS: Final = 1_000
 """When the process is out of descriptors: they may be files, so no connection need ever close."""
 _OVERDUE_CHECK_MS: Final = 1_000
+_TRIM_CHECK_MS: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +94,8 @@ class SocketServer:
         self._backlog_max_bytes = sys.maxsize if limit_bytes is None else limit_bytes // 4
         self._admission_is_deferred = False
         self._is_checking_overdue = False
+        self._heap_trim = HeapTrim()
+        loop.call_every(_TRIM_CHECK_MS, self._trim_heap)
         if options.max_idle_ms >= 0:
             loop.call_every(max(100, min(options.max_idle_ms // 4, 10_000)), self._close_idle)
 
@@ -263,6 +267,10 @@ class SocketServer:
         self._is_checking_overdue = self._receiving.waiting_count > 0
         if self._is_checking_overdue:
             self.loop.call_after(_OVERDUE_CHECK_MS, self._close_overdue)
+
+    def _trim_heap(self) -> None:
+        peak_bytes = self._receiving.take_peak() + self._unsent.take_peak()
+        self._heap_trim.look(peak_bytes, self._receiving.held_bytes + self._unsent.held_bytes)
 
     def _cut_off_silent(self) -> None:
         while self._unsent.is_full:

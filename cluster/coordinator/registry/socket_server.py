@@ -24,6 +24,7 @@ from cluster.coordinator.registry.socket_connection import RECEIVE_BYTES, Socket
 from cluster.coordinator.registry.state import RegistryState
 from cluster.model.errors import PeerError, UserError
 from cluster.runtime.clock import Clock, SystemClock
+from cluster.runtime.heap_trim import HeapTrim
 from cluster.runtime.logs import of_peer, report_left_out
 from cluster.runtime.receive_ledger import ReceiveLedger
 from cluster.runtime.unsent_ledger import UnsentLedger
@@ -103,6 +104,7 @@ class SocketServer:
         self._clock = clock
         self._receiving = ReceiveLedger[int](options.receiving_max_bytes)
         self._unsent = UnsentLedger[int](options.unsent_max_bytes)
+        self._heap_trim = HeapTrim()
         self._core = RegistryServer(state, options.tick_time_ms, _new_password)
         self._connections: dict[int, SocketConnection] = {}
         self._backlog: dict[int, SocketConnection] = {}
@@ -343,6 +345,8 @@ class SocketServer:
         for connection_id in self._receiving.overdue(now.monotonic_ms):
             reason = "its request does not arrive, and others wait for the memory"
             self._cut_off(self._connections[connection_id], reason)
+        peak_bytes = self._receiving.take_peak() + self._unsent.take_peak()
+        self._heap_trim.look(peak_bytes, self._receiving.held_bytes + self._unsent.held_bytes)
 
     def _perform_outbox(self, now: Moment) -> None:
         outbox = self._core.take_outbox()
