@@ -57,12 +57,16 @@ class ReceiveLedger(Generic[T]):
         self._grant(claim, size_bytes, now_ms)
         return True
 
-    def hold(self, receiver: T, size_bytes: int, now_ms: int) -> None:
-        """Have it hold `size_bytes` in all whether they fit or not: they are in memory already."""
+    def hold(self, receiver: T, size_bytes: int, now_ms: int) -> bool:
+        """Have it hold `size_bytes` in all, which are in memory already; False: they are too many,
+        however old it is, and are to be dropped.
+        """
         claim = self._claims.get(receiver)
-        if claim is None:
-            claim = self._claims[receiver] = _Claim(now_ms)
-        self._grant(claim, size_bytes, now_ms)
+        before_bytes = 0 if claim is None else claim.held_bytes
+        limit_bytes = self._limit_bytes
+        if limit_bytes is not None and self.held_bytes - before_bytes + size_bytes > limit_bytes:
+            return False
+        return self.claim(receiver, size_bytes, now_ms)
 
     def release(self, receiver: T) -> None:
         """Its message has been processed or dropped; one that holds nothing is no mistake."""

@@ -34,9 +34,9 @@ MIB = 1 << 20
 CONNECTIONS = 100
 LARGEST_REQUEST = 8 * MIB
 QUEUED = 16 * MIB
-PARKED = 48 * MIB
-"""One parked request of 2 MB: it is counted when it is there already."""
-BROKER_BOUND = QUEUED + max(LARGEST_REQUEST, PARKED) + QUEUED // 4 + QUEUED // 4
+DECODED = 48 * MIB
+"""One request of 2 MB that is nothing but partitions, while it is handled."""
+BROKER_BOUND = QUEUED + LARGEST_REQUEST + QUEUED // 4 + QUEUED // 4 + DECODED
 REGISTRY_RECEIVING, REGISTRY_UNSENT, REGISTRY_ROUND = 32 * MIB, 64 * MIB, 16 * MIB
 PER_CONNECTION = 64 << 10
 SLACK = 24 * MIB

@@ -119,7 +119,7 @@ class ChannelOwner(Protocol):
         ...
 
     def hold(self, channel: "Channel", size_bytes: int) -> None:
-        """A request that waits for its answer takes so much memory."""
+        """A request that waits for its answer takes so much memory; may close the channel."""
         ...
 
     def let_go(self, channel: "Channel") -> None:

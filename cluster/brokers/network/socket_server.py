@@ -221,8 +221,12 @@ class SocketServer:
         self._buffers.give_back(buffer)
 
     def hold(self, channel: Channel, size_bytes: int) -> None:
-        """Count a request that waits: it is there already, so others have to wait for it."""
-        self._receiving.hold(channel, size_bytes, self.loop.now_ms)
+        """Count a request that waits: others have to wait for it, unless it is too much itself."""
+        if not self._receiving.hold(channel, size_bytes, self.loop.now_ms):
+            channel.close(
+                "its request cannot be held until there is an answer, it takes too much memory"
+                " (queued.max.request.bytes)"
+            )
 
     def let_go(self, channel: Channel) -> None:
         """Nothing of its request is in memory any more."""

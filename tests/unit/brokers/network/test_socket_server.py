@@ -205,10 +205,10 @@ def test_without_an_idle_limit_nothing_is_closed(start):
 
 def test_requests_that_wait_for_their_answers_count_like_half_requests(start):
     stage = start(queued_max_request_bytes=1_000_000)
-    stage.parked_bytes = 2_000_000
+    stage.parked_bytes = 1_000_000
     waiting, large, small = stage.connected(), stage.connected(), stage.connected()
     waiting.sendall(framed(b"wait"))
-    stage.until(lambda: stage.server.receiving_bytes == 2_000_000, "the request that waits")
+    stage.until(lambda: stage.server.receiving_bytes == 1_000_000, "the request that waits")
     large.sendall(framed(b"x" * 100_000))
     wait_for_memory(stage, 1)
     small.sendall(framed(b"small"))
@@ -216,6 +216,20 @@ def test_requests_that_wait_for_their_answers_count_like_half_requests(start):
     stage.frames[0][0].respond([framed(b"late")])
     stage.until(lambda: len(stage.frames) == 3, "the large one")
     assert stage.server.receiving_bytes == 0
+
+
+def test_a_request_that_waits_for_its_answer_and_is_too_much_is_dropped(start, caplog):
+    """They are large only when they have been decoded, so nobody could have held them back."""
+    stage = start(queued_max_request_bytes=1_000_000)
+    stage.parked_bytes = 400_000
+    clients = [stage.connected() for _ in range(3)]
+    for number, client in enumerate(clients):
+        client.sendall(framed(b"wait"))
+        stage.until(lambda number=number: len(stage.frames) == number + 1, "the request")
+    stage.until(lambda: stage.server.connection_count == 2, "the last to be closed")
+    assert stage.server.receiving_bytes == 800_000
+    assert "takes too much memory" in caplog.text
+    assert stage.is_closed(clients[-1])
 
 
 def half_a_request(kind: bytes, size: int, part: int) -> bytes:
