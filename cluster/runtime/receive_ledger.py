@@ -2,26 +2,31 @@
 
 Many connections share one limit. Where it would be passed, whoever began to receive last waits:
 its connection is not read. The oldest is never made to wait, so one message at least always goes
-on, and the sum stays below the limit and one message. While anybody waits, a message must arrive
-within `PATIENCE_MS`, or a silent peer's half message would hold the others up for ever.
+on, and the sum stays below the limit and one message. While anybody waits, a message must go on
+arriving, and arrive within `PATIENCE_MS`, or half messages of silent peers would hold the others
+up for ever.
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
 PATIENCE_MS: Final = 10_000
 """How long a message may take to arrive while others wait; its own waiting is not counted."""
 
+SILENCE_MS: Final = 2_000
+"""How long nothing of it may come while others wait."""
+
 T = TypeVar("T", bound=Hashable)
 
 
 class _Claim:
-    __slots__ = ("began_ms", "held_bytes", "waits_since_ms", "wanted_bytes")
+    __slots__ = ("began_ms", "granted_ms", "held_bytes", "waits_since_ms", "wanted_bytes")
 
     def __init__(self, now_ms: int) -> None:
         self.held_bytes = 0
         self.wanted_bytes = 0
         self.began_ms = now_ms
+        self.granted_ms = now_ms
         self.waits_since_ms: int | None = None
 
 
@@ -92,14 +97,21 @@ class ReceiveLedger(Generic[T]):
         peak_bytes, self._peak_bytes = self._peak_bytes, self.held_bytes
         return peak_bytes
 
-    def overdue(self, now_ms: int) -> list[T]:
-        """Who is to be cut off because others wait: its message takes longer than `PATIENCE_MS`."""
+    def overdue(self, now_ms: int, received_ms: Callable[[T], int]) -> list[T]:
+        """Who is to be cut off because others wait: it is silent, or takes too long.
+
+        `received_ms(receiver)`: when something of it has come last.
+        """
         if not self.waiting_count:
             return []
         return [
             receiver
             for receiver, claim in self._claims.items()
-            if claim.waits_since_ms is None and now_ms - claim.began_ms > PATIENCE_MS
+            if claim.waits_since_ms is None
+            and (
+                now_ms - claim.began_ms > PATIENCE_MS
+                or now_ms - max(claim.granted_ms, received_ms(receiver)) > SILENCE_MS
+            )
         ]
 
     def _fits(self, receiver: T, claim: _Claim, size_bytes: int) -> bool:
@@ -112,6 +124,7 @@ class ReceiveLedger(Generic[T]):
     def _grant(self, claim: _Claim, size_bytes: int, now_ms: int) -> None:
         self.held_bytes += size_bytes - claim.held_bytes
         claim.held_bytes = size_bytes
+        claim.granted_ms = now_ms
         if self.held_bytes > self._peak_bytes:
             self._peak_bytes = self.held_bytes
         if claim.waits_since_ms is not None:

@@ -182,7 +182,7 @@ def test_a_large_request_gets_through_although_silent_half_requests_hold_the_mem
     topic = create_topic(small, assignments=[[0]])
     hostile = Hostile(small.addresses[0], 20)
     hostile.send(struct.pack(">i", LARGEST_REQUEST) + b"x" * (2 * MIB))
-    with WireClient(small.addresses[0]) as honest:
+    with WireClient(small.addresses[0], timeout_s=90) as honest:
         batch = bytes(batch_of(b"v" * 900_000))
         assert produced(honest, topic, batch).error_code == ErrorCode.none
     hostile.close()

@@ -21,7 +21,7 @@ from cluster.model.errors import UserError
 from cluster.runtime.heap_trim import HeapTrim
 from cluster.runtime.logs import of_peer
 from cluster.runtime.loop import READABLE, EventLoop
-from cluster.runtime.receive_ledger import PATIENCE_MS, ReceiveLedger
+from cluster.runtime.receive_ledger import ReceiveLedger
 from cluster.runtime.unsent_ledger import UnsentLedger
 
 log = logging.getLogger(__name__)
@@ -263,9 +263,10 @@ class SocketServer:
 
     def _close_overdue(self) -> None:
         """A peer that sends half a request and then nothing must not hold the others up."""
-        for channel in self._receiving.overdue(self.loop.now_ms):
+        overdue = self._receiving.overdue(self.loop.now_ms, lambda each: each.last_active_ms)
+        for channel in overdue:
             channel.close(
-                f"its request did not arrive within {PATIENCE_MS // 1000} s while others wait for"
+                "its request does not arrive, or its answer is not due, while others wait for"
                 " memory (queued.max.request.bytes)"
             )
         self._is_checking_overdue = self._receiving.waiting_count > 0

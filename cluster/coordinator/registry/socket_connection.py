@@ -23,6 +23,7 @@ class SocketConnection:
         "is_greeted",
         "is_reading_paused",
         "is_waiting_for_memory",
+        "last_read_ms",
         "peer",
         "socket",
         "unsent",
@@ -47,6 +48,7 @@ class SocketConnection:
         self.unsent = bytearray()
         self.awaited_since_ms = now_ms
         """When it was accepted, or since when it has been closing."""
+        self.last_read_ms = now_ms
         self.is_closing = False
         self.is_greeted = False
         self.is_reading_paused = False

@@ -269,6 +269,7 @@ class SocketServer:
         if received is None:
             self._drop(connection)
             return
+        connection.last_read_ms = now.monotonic_ms
         connection.frames.receive(received)
         if connection.frames.word is not None:
             self._answer_word(connection, connection.frames.word, now)
@@ -342,7 +343,10 @@ class SocketServer:
             is_overdue = now.monotonic_ms - connection.awaited_since_ms > GREETING_TIMEOUT_MS
             if is_overdue and (connection.is_closing or not connection.is_greeted):
                 self._drop(connection)
-        for connection_id in self._receiving.overdue(now.monotonic_ms):
+        connections = self._connections
+        for connection_id in self._receiving.overdue(
+            now.monotonic_ms, lambda each: connections[each].last_read_ms
+        ):
             reason = "its request does not arrive, and others wait for the memory"
             self._cut_off(self._connections[connection_id], reason)
         peak_bytes = self._receiving.take_peak() + self._unsent.take_peak()

@@ -3,7 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from cluster.runtime.receive_ledger import PATIENCE_MS, ReceiveLedger
+from cluster.runtime.receive_ledger import PATIENCE_MS, SILENCE_MS, ReceiveLedger
 
 LIMIT = 100
 LARGEST = 60
@@ -44,7 +44,7 @@ class Receivers(RuleBasedStateMachine):
     @rule(ms=st.integers(1, PATIENCE_MS))
     def time_passes(self, ms: int) -> None:
         self.now_ms += ms
-        overdue = self.ledger.overdue(self.now_ms)
+        overdue = self.ledger.overdue(self.now_ms, lambda _: 0)
         assert not overdue or self.waiting
         assert not set(overdue) & set(self.waiting)
 
@@ -77,8 +77,8 @@ def test_in_the_end_everybody_is_served_although_all_are_silent() -> None:
     served: set[int] = set()
     now_ms = 0
     while len(served) < 20:
-        now_ms += PATIENCE_MS + 1
-        silent = ledger.overdue(now_ms)
+        now_ms += SILENCE_MS + 1
+        silent = ledger.overdue(now_ms, lambda _: 0)
         if not silent:
             assert ledger.waiting_count == 0
             break
@@ -86,7 +86,19 @@ def test_in_the_end_everybody_is_served_although_all_are_silent() -> None:
         for receiver in silent:
             ledger.release(receiver)
         ledger.admit(now_ms)
-    assert now_ms <= 20 * (PATIENCE_MS + 1)
+    assert now_ms <= 20 * (SILENCE_MS + 1)
+
+
+def test_who_goes_on_receiving_has_more_time_than_who_is_silent() -> None:
+    ledger = ReceiveLedger[int](LIMIT)
+    assert ledger.claim(1, 50, 0)
+    assert ledger.claim(2, 50, 0)
+    assert not ledger.claim(3, 50, 1)
+    received_ms = {1: 0, 2: SILENCE_MS}
+    assert ledger.overdue(SILENCE_MS, received_ms.__getitem__) == []
+    assert ledger.overdue(SILENCE_MS + 1, received_ms.__getitem__) == [1]
+    assert ledger.overdue(PATIENCE_MS, lambda _: PATIENCE_MS) == []
+    assert ledger.overdue(PATIENCE_MS + 1, lambda _: PATIENCE_MS) == [1, 2]
 
 
 def test_without_a_limit_nobody_waits() -> None:
@@ -102,5 +114,5 @@ def test_its_own_waiting_is_not_counted_against_a_receiver() -> None:
     ledger.release(1)
     assert ledger.admit(PATIENCE_MS * 5) == [2, 3]
     assert not ledger.claim(4, LIMIT, PATIENCE_MS * 5)
-    assert ledger.overdue(PATIENCE_MS * 6) == []
-    assert ledger.overdue(PATIENCE_MS * 6 + 1) == [2, 3]
+    assert ledger.overdue(PATIENCE_MS * 6, lambda _: PATIENCE_MS * 6) == []
+    assert ledger.overdue(PATIENCE_MS * 6 + 1, lambda _: PATIENCE_MS * 6) == [2, 3]
