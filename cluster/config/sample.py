@@ -43,8 +43,7 @@ def _lines(setting: Setting[Any]) -> Iterator[str]:
         yield f"# Also: {', '.join(alias.name for alias in setting.aliases)}"
     if setting.name in _TOPIC_SETTINGS:
         yield f"# Topic: {_TOPIC_SETTINGS[setting.name]}"
-    shown = setting.default if setting.sample is None else setting.sample
-    yield f"#{setting.name}={setting.render(shown) or ''}"
+    yield f"#{setting.name}={setting.shown_default or ''}"
     yield ""
 
 

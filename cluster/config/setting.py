@@ -67,7 +67,12 @@ class Setting(Generic[T]):
     """For a topic setting: where its default comes from."""
     effect: Effect = EFFECTIVE
     sample: T | None = None
-    """For a default that depends on the machine: the value that the sample file shows."""
+    """For a default that depends on the machine: the value that written files show."""
+
+    @property
+    def shown_default(self) -> str | None:
+        """The text of the default in files that are the same on every machine."""
+        return self.render(self.default if self.sample is None else self.sample)
 
     @property
     def names(self) -> tuple[str, ...]:
