@@ -14,10 +14,12 @@ from uuid import UUID
 
 from cluster.model.errors import PeerError
 from cluster.protocol.reader import (
+    ELEMENTS_MAX,
     MALFORMED,
     read_varint,
     skip_tags,
     tag_spans,
+    too_many,
     truncated,
     uuid_of,
 )
@@ -158,6 +160,8 @@ def _plain_count(frame: memoryview | bytes, position: int) -> tuple[int, int]:
     position += 4
     if not 0 <= count <= len(frame) - position:
         raise PeerError(f"array of {count} elements")
+    if count > ELEMENTS_MAX:
+        raise too_many(count)
     return count, position
 
 
@@ -259,6 +263,8 @@ def _compact_count(frame: memoryview | bytes, position: int) -> tuple[int, int]:
         size, position = read_varint(frame, position - 1)
     if not 0 < size <= len(frame) - position + 1:
         raise PeerError(f"array of {size - 1} elements")
+    if size > ELEMENTS_MAX:
+        raise too_many(size - 1)
     return size - 1, position
 
 

@@ -16,9 +16,11 @@ from uuid import UUID
 from cluster.model.errors import PeerError, RecordError
 from cluster.protocol.endpoints import NodeEndpoint, pack_endpoints_tag
 from cluster.protocol.reader import (
+    ELEMENTS_MAX,
     MALFORMED,
     read_varint,
     skip_tags,
+    too_many,
     truncated,
     uuid_of,
 )
@@ -111,6 +113,7 @@ def _scan_plain(frame: memoryview, position: int) -> ProduceRequest:
     if topic_count < 0:
         raise PeerError("topics are null")
     topics = []
+    left = ELEMENTS_MAX - topic_count
     for _ in range(topic_count):
         (size,) = _i16(frame, position)
         if size < 0:
@@ -121,6 +124,9 @@ def _scan_plain(frame: memoryview, position: int) -> ProduceRequest:
         (partition_count,) = _i32(frame, position)
         if partition_count < 0:
             raise PeerError("partitions are null")
+        left -= partition_count
+        if left < 0:
+            raise too_many(ELEMENTS_MAX - left)
         position += 4
         partitions: list[tuple[int, memoryview | None]] = []
         for _ in range(partition_count):
@@ -154,6 +160,7 @@ def _scan_compact(frame: memoryview, position: int, *, by_id: bool) -> ProduceRe
     if not count:
         raise PeerError("topics are null")
     topics = []
+    left = ELEMENTS_MAX - count
     for _ in range(count - 1):
         name = topic_id = None
         if by_id:
@@ -175,6 +182,9 @@ def _scan_compact(frame: memoryview, position: int, *, by_id: bool) -> ProduceRe
             count, position = read_varint(frame, position - 1)
         if not count:
             raise PeerError("partitions are null")
+        left -= count
+        if left < 0:
+            raise too_many(ELEMENTS_MAX - left)
         partitions: list[tuple[int, memoryview | None]] = []
         for _ in range(count - 1):
             index, size = _index_and_size(frame, position)

@@ -64,6 +64,7 @@ class StageConnection:
         self.routes: dict[int, Any] = {}
         self.on_close: Any = None
         self.is_open = True
+        self.held_bytes = 0
         self.client_id = "wire"
         self.closed_because: str | None = None
         self.mute_reasons = MuteReason(0)
@@ -81,6 +82,9 @@ class StageConnection:
             return
         parts = [b if isinstance(b, bytes | bytearray) else b.view() for b in buffers]
         self._frames.append(b"".join(parts))
+
+    def hold(self, size_bytes: int) -> None:
+        self.held_bytes = size_bytes
 
     def mute(self, reason: MuteReason) -> None:
         self.mute_reasons |= reason

@@ -230,5 +230,10 @@ def _encode(version: int, correlation_id: int, answer: Answer, throttle_ms: int)
 
 
 HANDLER: Final = Handler(
-    API, handle, scan_produce_request, _encode, charge=ClientAccounts.on_produced
+    API,
+    handle,
+    scan_produce_request,
+    _encode,
+    charge=ClientAccounts.on_produced,
+    carries_records=True,
 )
