@@ -1,13 +1,13 @@
 """What many partitions cost, and how long a bystander waits while they come and go.
 
 Needs the environment that `bin/cluster` makes on first use:
-    PYTHONPATH=. .venv/bin/python bench/partitions.py [--counts 1000,2000] [--brokers 1,3] [--root TREE]
+    PYTHONPATH=. .venv/bin/python bench/partitions.py [--counts 1000,2000] [--brokers 1,3]
 
-For each count of partitions: create (CreatePartitions), an idle while, one Metadata answer, a broker
-that is killed and comes back (several brokers), deletion, creation anew, and a clean restart of the
-cluster. Several brokers: as many replicas of each partition. A bystander, a process of its own, goes
-on producing 100 bytes and fetching them on one connection to each broker; its longest wait in each
-phase is the last column. `--root` measures another source tree with this same script.
+For each count of partitions: create (CreatePartitions), an idle while, one Metadata answer, a
+broker that is killed and comes back (several brokers), deletion, creation anew, and a clean restart
+of the cluster. Several brokers: as many replicas of each partition. A bystander, a process of its
+own, goes on producing 100 bytes and fetching them on one connection to each broker; its longest
+wait in each phase is the last column. `--root` measures another source tree with this same script.
 """
 
 import argparse
@@ -443,9 +443,7 @@ class Bystander:
             time.sleep(0.02)
             if self._process.poll() is not None:
                 sys.exit("the bystander has died")
-        return max(
-            wait for at, wait in self._waits if at + wait / 1000 >= began and at <= ended
-        )
+        return max(wait for at, wait in self._waits if at + wait / 1000 >= began and at <= ended)
 
     def _read(self) -> None:
         assert self._process.stdout is not None

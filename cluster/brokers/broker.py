@@ -16,6 +16,7 @@ from cluster.brokers.control_requests import ControlRequests
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.handlers.request import Services
 from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.log.removal_thread import RemovalThread
 from cluster.brokers.log_flusher import LogFlusher
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metric_counters import open_counters
@@ -32,6 +33,7 @@ from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.replication_link import ReplicationLink
+from cluster.brokers.replication.role_changes import RoleChanges
 from cluster.config import broker as keys
 from cluster.config.settings import Settings, topic_settings
 from cluster.config.topic import UNCLEAN_LEADER_ELECTION_ENABLE
@@ -49,6 +51,7 @@ from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.limits import raise_descriptor_limit
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.slices import Slices
 from cluster.runtime.zmq_link import ZmqContext
 
 log = logging.getLogger(__name__)
@@ -83,6 +86,7 @@ class Broker:
         self._id = BrokerId(settings[keys.BROKER_ID])
         self._clock = SystemClock()
         self._loop = EventLoop(self._clock)
+        self._slices = Slices(self._clock.monotonic_us, self._loop.next_turn)
         self._zmq = ZmqContext()
         self._random = Random()
         self._machine = socket.gethostname()
@@ -116,10 +120,12 @@ class Broker:
             LogDirectory.open(Path(path), self.cluster_id, self._id)
             for path in settings[keys.LOG_DIRS]
         ]
+        self._removal = RemovalThread()
         self._table = PartitionTable(
             self._directories,
             self._id,
             lambda overrides: options.log_options(settings, overrides),
+            self._removal.remove,
         )
         self._table.load(self._clock.wall_ms())
         self._connect_parts()
@@ -144,8 +150,16 @@ class Broker:
             self._purgatory.check,
             lambda partition, proposal: self._control.propose_isr(partition, proposal),
         )
+        self._changes = RoleChanges(
+            self._roles, self._table, self._metadata, self._slices, lambda: self._loop.now_ms
+        )
         self._control = ControlRequests(
-            self._id, self._loop, self._metadata, self._roles, lambda: self._controller_requests
+            self._id,
+            self._loop,
+            self._metadata,
+            self._roles,
+            self._changes,
+            lambda: self._controller_requests,
         )
         self._control_link = ControlLink(
             self._zmq, self._loop, host, self._control.on_request, settings[keys.CONTROL_PORT]
@@ -233,7 +247,7 @@ class Broker:
         settings = self._settings
         every = self._loop.call_every
         lag_ms = settings[keys.REPLICA_LAG_TIME_MAX_MS]
-        every(max(50, min(lag_ms // 2, 1_000)), lambda: self._roles.on_tick(self._loop.now_ms))
+        every(max(50, min(lag_ms // 2, 1_000)), self._changes.look_round)
         every(
             settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS],
             self._write_checkpoints,
@@ -316,7 +330,7 @@ class Broker:
         self._control.broker_epoch = BrokerEpoch(-1)
         self._controller.resign()
         self._metadata.forget_controller()
-        self._roles.resign_all()
+        self._changes.on_session_lost()
 
     def _register_again(self) -> None:
         if self._is_stopping:
@@ -377,6 +391,7 @@ class Broker:
             self._replication.close()
             self._control_link.close()
             self._flusher.close()
+            self._removal.close()
         if hasattr(self, "_table"):
             self._close_logs()
         for directory in self._directories:

@@ -28,6 +28,7 @@ from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
+from cluster.brokers.replication.role_changes import RoleChanges
 from cluster.config.settings import broker_settings, topic_settings
 from cluster.coordinator.controller.update import ClusterUpdate, encode_update
 from cluster.model.cluster import TopicState
@@ -35,6 +36,7 @@ from cluster.model.errors import PeerError
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, Offset, TopicPartition
 from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.slices import Slices
 from tests.support.cluster_states import a_broker
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_control_link import FakeControlLink
@@ -159,8 +161,17 @@ class HandlerStage:
         )
         self.controller = ScriptedController()
         controller: Any = self.controller
+        self.slices = Slices(self.clock.monotonic_us, self.loop.next_turn)
+        self.changes = RoleChanges(
+            self.roles, self.table, self.metadata, self.slices, lambda: self.loop.now_ms
+        )
         self.control = ControlRequests(
-            BrokerId(number), self.loop, self.metadata, self.roles, lambda: controller
+            BrokerId(number),
+            self.loop,
+            self.metadata,
+            self.roles,
+            self.changes,
+            lambda: controller,
         )
         self.control.broker_epoch = BrokerEpoch(BROKER_EPOCH)
         self.link = FakeControlLink()
@@ -234,6 +245,12 @@ class HandlerStage:
     def turn(self) -> None:
         """What is due and deferred happens."""
         self.loop.run_once(max_wait_ms=0)
+
+    def look_round(self) -> None:
+        """Leaders look after their followers."""
+        self.turn()
+        self.changes.look_round()
+        self.turn()
 
     def pass_time(self, duration_ms: int) -> None:
         """Time goes on, and what is due by then happens."""

@@ -68,6 +68,16 @@ class MmapSegment:
         self._capacity = self._size_on_disk()
         self.size_bytes = self._capacity
 
+    def create(self) -> None:
+        """Make an absent file; not kept open, so a log that nobody writes costs no descriptor.
+
+        Raises StorageFailed.
+        """
+        try:
+            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+        except OSError as error:
+            raise StorageFailed(f"cannot create {self.path}: {error.strerror}") from error
+
     def __del__(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cluster.brokers.log import log_reads
-from cluster.brokers.log.directories import delete_partition_directory
+from cluster.brokers.log.directories import set_aside
 from cluster.brokers.log.flushing import FlushTarget
 from cluster.brokers.log.leader_epochs import LeaderEpochs
 from cluster.brokers.log.log_reads import LogSlice, TimestampOffset, read_slice
@@ -19,6 +19,8 @@ from cluster.brokers.log.producer_snapshots import snapshot_offsets, snapshot_pa
 from cluster.brokers.log.recovery import (
     LastStop,
     RecoveredLog,
+    Standing,
+    empty_log,
     load_producers,
     recover,
 )
@@ -82,6 +84,7 @@ class PartitionLog:
         self._dirty_since_ms = -1
         self._cuts = 0
         self._lowest_cut = self.log_end_offset
+        self._standing = recovered.standing
         self._files = SegmentList(directory, recovered.segments)
         self.update_options(options)
 
@@ -104,6 +107,18 @@ class PartitionLog:
         stop = LastStop(clean_shutdown, recovery_point, log_start_offset)
         recovered = recover(directory, options, stop, now_ms)
         return cls(directory, partition, options, recovered, recovery_point, now_ms)
+
+    @classmethod
+    def create(
+        cls, directory: Path, partition: TopicPartition, options: LogOptions, now_ms: int
+    ) -> "PartitionLog":
+        """A new log in a directory that has just been made. Raises StorageFailed.
+
+        It has its first `.log` file, as in Kafka, and no other before there are records: what else
+        belongs there is written at the first append, or at a clean stop.
+        """
+        recovered = empty_log(directory, options, now_ms)
+        return cls(directory, partition, options, recovered, Offset(0), now_ms)
 
     @property
     def size_bytes(self) -> int:
@@ -172,7 +187,7 @@ class PartitionLog:
         active = self._files.active
         if active.must_roll(size, last_offset, timestamp_ms, now_ms):
             active = self._roll(base_offset, now_ms)
-        if leader_epoch != self.epochs.latest:
+        if leader_epoch != self.epochs.written:
             self.epochs.begin(leader_epoch, base_offset)  # may fail, so before the batch is there
         file = active.file
         position = file.append(records)
@@ -257,6 +272,7 @@ class PartitionLog:
         self._now_ms = now_ms
         if self._dirty_since_ms < 0:
             self._dirty_since_ms = now_ms
+            self._standing = Standing.CHANGED
 
     def _roll(self, base_offset: Offset, now_ms: int) -> Segment:
         self.producers.expire(now_ms)
@@ -305,8 +321,8 @@ class PartitionLog:
     # Epochs and truncation
 
     def begin_epoch(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Note that this epoch's records begin at this offset. Raises StorageFailed."""
-        self.epochs.begin(epoch, start_offset)
+        """Note that this epoch's records begin at this offset."""
+        self.epochs.announce(epoch, start_offset)
 
     def epoch_end_offset(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
         """The largest epoch not above this one and its end offset (see `LeaderEpochs`)."""
@@ -328,7 +344,12 @@ class PartitionLog:
         self.recovery_point = min(self.recovery_point, end)
         self.epochs.truncate_from_end(end)
         self.producers = load_producers(
-            self.directory, self._files.segments, end, self._options, self._now_ms
+            self.directory,
+            self._files.segments,
+            end,
+            self._options,
+            self._now_ms,
+            snapshot_offsets(self.directory),
         )
         _log.info("%s truncated to offset %d", self.partition, end)
 
@@ -344,6 +365,7 @@ class PartitionLog:
     def _was_cut_at(self, offset: Offset) -> None:
         self._lowest_cut = min(self._lowest_cut, offset) if self._cuts else offset
         self._cuts += 1
+        self._standing = Standing.CHANGED
 
     def advance_log_start_offset(self, offset: Offset) -> None:
         """Hide records before an offset; never moves back, nor past the log end."""
@@ -419,18 +441,26 @@ class PartitionLog:
     def close(self, *, flush: bool) -> None:
         """Leave a directory that opens without recovery; `flush` also waits for the disk.
 
+        A log that never had a record is not waited for: a crash of the machine takes nothing of it.
         Raises StorageFailed: then the stop is not clean. The log is not used afterwards.
         """
+        if self._standing is Standing.AS_CLOSED:
+            return  # an epoch announced since has no record, so it is no history
+        self.epochs.write_if_behind()
         active = self._files.active
         active.file.seal()
         active.write_indexes()
+        if self._standing is Standing.NEW:
+            return
         write_snapshot(self.directory, self.log_end_offset, self.producers.entries)
-        self.epochs.write()
         if flush:
             target = self.flush_target()
             replace(target, paths=(*active.paths[1:], *target.paths)).sync()
             self.on_flushed(target)
 
-    def delete(self) -> None:
-        """Remove the partition from the disk, its directory renamed first. Raises StorageFailed."""
-        delete_partition_directory(self.directory)
+    def set_aside(self) -> Path:
+        """Rename the directory, which deletes the partition; what is to be removed later.
+
+        Raises StorageFailed.
+        """
+        return set_aside(self.directory)

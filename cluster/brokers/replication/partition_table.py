@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from cluster.brokers.log.checkpoints import read_topic_id, write_topic_id
+from cluster.brokers.log.directories import remove_directory
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.partition_log import PartitionLog
@@ -31,17 +32,28 @@ class PartitionTable:
     """
 
     def __init__(
-        self, directories: list[LogDirectory], local_id: BrokerId, options_of: OptionsOf
+        self,
+        directories: list[LogDirectory],
+        local_id: BrokerId,
+        options_of: OptionsOf,
+        remove_later: Callable[[Path], None] = remove_directory,
     ) -> None:
+        """`remove_later` removes what was set aside, now or in the background."""
         self._directories = directories
         self._local_id = local_id
         self._options_of = options_of
+        self._remove_later = remove_later
         self._partitions: dict[TopicPartition, Partition] = {}
         self._directory_of: dict[TopicPartition, LogDirectory] = {}
+        self._counts = dict.fromkeys(range(len(directories)), 0)
+        """Replicas by the slot of their directory."""
+        self._latest_options: tuple[Mapping[str, str], tuple[LogOptions, int]] | None = None
 
     def load(self, now_ms: int) -> None:
         """Open the logs that are on disk; recovery happens here. Raises StorageFailed."""
-        for directory in self._directories:
+        for slot, directory in enumerate(self._directories):
+            for leftover in directory.leftovers:
+                self._remove_later(leftover)
             high_watermarks = directory.read_high_watermarks()
             recovery_points = directory.read_recovery_points()
             log_starts = directory.read_log_start_offsets()
@@ -65,6 +77,7 @@ class PartitionTable:
                     min_insync_replicas,
                 )
                 self._directory_of[partition_id] = directory
+                self._counts[slot] += 1
 
     def find(self, partition: TopicPartition) -> Partition | None:
         """The replica here, or None. A plain (topic, partition) tuple works as well."""
@@ -87,34 +100,18 @@ class PartitionTable:
     ) -> Partition:
         """The replica, created in the log directory with the fewest if it is not here yet.
 
-        What is here under the same name but another topic id belonged to a topic that was deleted
-        while this broker was away, and is removed first. What does not say its topic id (Kafka
-        before 2.8 wrote none) is given this one, as Kafka does. Raises StorageFailed.
+        What does not say its topic id (Kafka before 2.8 wrote none) is given this one, as Kafka
+        does; what says another one must be deleted first. Raises StorageFailed.
         """
-        options, min_insync_replicas = self._options_of(configs)
+        options, min_insync_replicas = self._options(configs)
         partition = self._partitions.get(partition_id)
         if partition is not None and partition.topic_id == _NO_TOPIC_ID:
             write_topic_id(partition.log.directory, encode_uuid(topic_id))
             partition.topic_id = topic_id
-        if partition is not None and partition.topic_id != topic_id:
-            log.info("%s: removing the log of a deleted topic of the same name", partition_id)
-            self.delete(partition_id)
-            partition = None
         if partition is None:
-            directory = min(
-                self._directories,
-                key=lambda d: sum(1 for used in self._directory_of.values() if used is d),
-            )
-            path = directory.create_partition(partition_id, encode_uuid(topic_id))
-            partition_log = PartitionLog.open(
-                path,
-                partition_id,
-                options,
-                now_ms,
-                clean_shutdown=True,
-                recovery_point=Offset(0),
-                log_start_offset=Offset(0),
-            )
+            slot = min(self._counts, key=self._counts.__getitem__)
+            directory = self._directories[slot]
+            partition_log = _create_log(directory, partition_id, topic_id, options, now_ms)
             partition = Partition(
                 partition_id,
                 topic_id,
@@ -125,21 +122,37 @@ class PartitionTable:
             )
             self._partitions[partition_id] = partition
             self._directory_of[partition_id] = directory
-        else:
+            self._counts[slot] += 1
+        elif partition.log.options is not options:
             partition.log.update_options(options)
             partition.min_insync_replicas = min_insync_replicas
         return partition
 
+    def _options(self, configs: Mapping[str, str]) -> tuple[LogOptions, int]:
+        """One object for the partitions of a topic, which come one after the other."""
+        latest = self._latest_options
+        if latest is None or latest[0] != configs:
+            latest = self._latest_options = dict(configs), self._options_of(configs)
+        return latest[1]
+
+    def is_of_earlier_topic(self, partition: Partition, topic_id: uuid.UUID) -> bool:
+        """Whether a replica belongs to a topic of the same name that was deleted, perhaps while
+        this broker was away.
+        """
+        return partition.topic_id not in (topic_id, _NO_TOPIC_ID)
+
     def delete(self, partition_id: TopicPartition) -> Partition | None:
         """Remove a replica and its files; what it was, or None. Raises StorageFailed: files stay.
 
-        It leads no more, so whoever waits for a high watermark of it does not wait in vain.
+        The files are renamed at once and removed later. It leads no more, so whoever waits for a
+        high watermark of it does not wait in vain.
         """
         partition = self._partitions.pop(partition_id, None)
         if partition is not None:
-            self._directory_of.pop(partition_id)
+            directory = self._directory_of.pop(partition_id)
+            self._counts[self._directories.index(directory)] -= 1
             partition.resign()
-            partition.log.delete()
+            self._remove_later(partition.log.set_aside())
         return partition
 
     def write_checkpoints(self) -> None:
@@ -164,7 +177,30 @@ class PartitionTable:
     def of_topics(self, names: Iterable[str]) -> list[Partition]:
         """The replicas of these topics."""
         wanted = set(names)
+        if not wanted:
+            return []
         return [p for p in self._partitions.values() if p.id.topic in wanted]
+
+
+def _create_log(
+    directory: LogDirectory,
+    partition_id: TopicPartition,
+    topic_id: uuid.UUID,
+    options: LogOptions,
+    now_ms: int,
+) -> PartitionLog:
+    path, is_new = directory.create_partition(partition_id, encode_uuid(topic_id))
+    if is_new:
+        return PartitionLog.create(path, partition_id, options, now_ms)
+    return PartitionLog.open(
+        path,
+        partition_id,
+        options,
+        now_ms,
+        clean_shutdown=True,
+        recovery_point=Offset(0),
+        log_start_offset=Offset(0),
+    )
 
 
 def _topic_id_of(directory: Path) -> uuid.UUID:

@@ -132,11 +132,16 @@ def test_a_deleted_replica_is_gone_and_leads_no_more(disk: Disk) -> None:
     assert table.delete(T0) is None
 
 
-def test_a_replica_of_another_topic_of_the_name_is_replaced(disk: Disk) -> None:
+def test_a_replica_of_another_topic_of_the_name_is_told_apart_and_replaced(disk: Disk) -> None:
     table = disk.open()
     create(table, records=3)
     table.close()
     table = disk.open()
+    found = table.find(T0)
+    assert found is not None
+    assert not table.is_of_earlier_topic(found, TOPIC_ID)
+    assert table.is_of_earlier_topic(found, uuid.UUID(int=8))
+    table.delete(T0)
 
     made = table.find_or_create(T0, uuid.UUID(int=8), {}, WALL_MS)
 

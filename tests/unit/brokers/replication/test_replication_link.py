@@ -69,8 +69,12 @@ class Pair:
         """Both take the roles of a topic."""
         brokers = {BrokerId(s.number): s.registration() for s in (self.leader, self.follower)}
         for side in (self.leader, self.follower):
-            side.stage.roles.take_topics([topic], brokers, side.stage.loop.now_ms)
-            side.stage.roles.on_brokers_changed(brokers)
+            roles = side.stage.roles
+            for number in topic.partitions:
+                partition = TopicPartition(topic.name, number)
+                roles.settle(partition, topic, brokers, side.stage.loop.now_ms)
+            for partition in roles.followed():
+                roles.follow_where_it_is(partition, brokers)
 
     def turn_until(self, condition: Callable[[], object], what: str) -> None:
         deadline = time.monotonic() + DEADLINE_S
