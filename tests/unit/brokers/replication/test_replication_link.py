@@ -12,7 +12,7 @@ from cluster.brokers import options
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.model.cluster import BrokerRegistration, TopicState
-from cluster.model.ids import BrokerId
+from cluster.model.ids import BrokerId, TopicPartition
 from cluster.runtime.zmq_link import Dealer, ZmqContext
 from tests.support.cluster_states import a_broker, a_partition, a_topic
 from tests.support.handler_requests import a_batch, codes_of, produced_in
