@@ -15,8 +15,8 @@ from cluster.brokers import options
 from cluster.brokers.control_requests import ControlRequests
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.handlers.request import Services
+from cluster.brokers.log.directory_work import DirectoryWork
 from cluster.brokers.log.log_directory import LogDirectory
-from cluster.brokers.log.removal_thread import RemovalThread
 from cluster.brokers.log_flusher import LogFlusher
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metric_counters import open_counters
@@ -48,6 +48,7 @@ from cluster.model.cluster import BrokerRegistration
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerEpoch, BrokerId
 from cluster.protocol.api_versions import ApiVersionsAnswers
+from cluster.runtime.background_thread import BackgroundThread
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.limits import raise_descriptor_limit
 from cluster.runtime.loop import EventLoop
@@ -120,12 +121,12 @@ class Broker:
             LogDirectory.open(Path(path), self.cluster_id, self._id)
             for path in settings[keys.LOG_DIRS]
         ]
-        self._removal = RemovalThread()
+        self._maker, self._remover = BackgroundThread("log-maker"), BackgroundThread("log-remover")
         self._table = PartitionTable(
             self._directories,
             self._id,
             lambda overrides: options.log_options(settings, overrides),
-            self._removal.remove,
+            DirectoryWork(self._maker.do, self._remover.do),
         )
         self._table.load(self._clock.wall_ms())
         self._connect_parts()
@@ -391,9 +392,10 @@ class Broker:
             self._replication.close()
             self._control_link.close()
             self._flusher.close()
-            self._removal.close()
         if hasattr(self, "_table"):
             self._close_logs()
+            self._maker.close()
+            self._remover.close(drop=True)
         for directory in self._directories:
             directory.close()
         self._registry.close(_CLOSE_TIMEOUT_MS)

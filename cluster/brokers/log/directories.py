@@ -32,11 +32,14 @@ def deleted_name(name: str) -> str:
 def set_aside(directory: Path) -> Path:
     """Rename a partition directory, which ends the partition; its new name, to be removed later.
 
-    What a crash leaves goes at the next start. Raises StorageFailed.
+    What a crash leaves goes at the next start. One that is gone is no failure.
+    Raises StorageFailed.
     """
     doomed = directory.with_name(deleted_name(directory.name))
     try:
         directory.rename(doomed)
+    except FileNotFoundError:
+        return doomed
     except OSError as error:
         raise StorageFailed(f"cannot delete {directory}: {error.strerror}") from error
     return doomed

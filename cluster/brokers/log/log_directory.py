@@ -10,6 +10,7 @@ from typing import Final
 
 from cluster.brokers.log import checkpoints
 from cluster.brokers.log.directories import DELETE_SUFFIX, parse_directory_name
+from cluster.brokers.log.segment import create_segment_file
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset, TopicPartition
 
@@ -73,23 +74,19 @@ class LogDirectory:
         partitions = {parse_directory_name(name): self.path / name for name in names}
         return {partition: path for partition, path in partitions.items() if partition is not None}
 
-    def create_partition(self, partition: TopicPartition, topic_id: str) -> tuple[Path, bool]:
-        """Make a partition's directory and note its topic id; whether nothing is in it yet.
+    def create_partition(self, partition: TopicPartition, topic_id: str) -> None:
+        """Make a partition's directory with its topic id and its first `.log` file, as Kafka does.
 
-        Something is where an earlier try failed half-way. Raises StorageFailed.
+        On any thread, and again where an earlier try failed half-way. Raises StorageFailed.
         """
         path = self.partition_path(partition)
         try:
             path.mkdir()
-        except FileExistsError as error:
+        except OSError as error:
             if not path.is_dir():
                 raise StorageFailed(f"cannot create {path}: {error.strerror}") from error
-            checkpoints.write_topic_id(path, topic_id)
-            return path, False
-        except OSError as error:
-            raise StorageFailed(f"cannot create {path}: {error.strerror}") from error
         checkpoints.create_topic_id(path, topic_id)
-        return path, True
+        create_segment_file(path, 0)
 
     def read_high_watermarks(self) -> Offsets:
         """High watermarks at the last write; missing ones count as 0."""

@@ -58,25 +58,18 @@ class MmapSegment:
         "size_bytes",
     )
 
-    def __init__(self, path: Path, step_bytes: int) -> None:
-        """Name a file, opened (an absent one is created) at first use; all of it counts as used."""
+    def __init__(self, path: Path, step_bytes: int, *, is_new: bool = False) -> None:
+        """Name a file, opened (an absent one is created) at first use; all of it counts as used.
+
+        With `is_new` it is taken for absent.
+        """
         self.path = path
         self._step_bytes = step_bytes
         self._descriptor = -1
         self._mapping: mmap.mmap | None = None
         self._writable = 0  # bytes that the mapping covers, when it can be written
-        self._capacity = self._size_on_disk()
+        self._capacity = 0 if is_new else self._size_on_disk()
         self.size_bytes = self._capacity
-
-    def create(self) -> None:
-        """Make an absent file; not kept open, so a log that nobody writes costs no descriptor.
-
-        Raises StorageFailed.
-        """
-        try:
-            os.close(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
-        except OSError as error:
-            raise StorageFailed(f"cannot create {self.path}: {error.strerror}") from error
 
     def __del__(self) -> None:
         if self._descriptor >= 0:

@@ -5,12 +5,12 @@ may see. A batch costs constant work, whatever the number of its records.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from cluster.brokers.log import log_reads
-from cluster.brokers.log.directories import set_aside
 from cluster.brokers.log.flushing import FlushTarget
 from cluster.brokers.log.leader_epochs import LeaderEpochs
 from cluster.brokers.log.log_reads import LogSlice, TimestampOffset, read_slice
@@ -85,6 +85,7 @@ class PartitionLog:
         self._cuts = 0
         self._lowest_cut = self.log_end_offset
         self._standing = recovered.standing
+        self._make_files: Callable[[], None] | None = None
         self._files = SegmentList(directory, recovered.segments)
         self.update_options(options)
 
@@ -110,15 +111,22 @@ class PartitionLog:
 
     @classmethod
     def create(
-        cls, directory: Path, partition: TopicPartition, options: LogOptions, now_ms: int
+        cls,
+        directory: Path,
+        partition: TopicPartition,
+        options: LogOptions,
+        now_ms: int,
+        make_files: Callable[[], None],
     ) -> "PartitionLog":
-        """A new log in a directory that has just been made. Raises StorageFailed.
+        """A new log, in memory until its first record: no file, no descriptor.
 
-        It has its first `.log` file, as in Kafka, and no other before there are records: what else
-        belongs there is written at the first append, or at a clean stop.
+        `make_files` has `make_first_files` done when it returns, by whomever; it is called before
+        the first record is written, and at a clean stop. It may raise StorageFailed.
         """
         recovered = empty_log(directory, options, now_ms)
-        return cls(directory, partition, options, recovered, Offset(0), now_ms)
+        log = cls(directory, partition, options, recovered, Offset(0), now_ms)
+        log._make_files = make_files
+        return log
 
     @property
     def size_bytes(self) -> int:
@@ -188,6 +196,7 @@ class PartitionLog:
         if active.must_roll(size, last_offset, timestamp_ms, now_ms):
             active = self._roll(base_offset, now_ms)
         if leader_epoch != self.epochs.written:
+            self._have_files()
             self.epochs.begin(leader_epoch, base_offset)  # may fail, so before the batch is there
         file = active.file
         position = file.append(records)
@@ -209,6 +218,7 @@ class PartitionLog:
 
         `commit_reserved` comes next, or nothing. Raises StorageFailed.
         """
+        self._have_files()
         active = self._files.active
         if active.must_roll(size_bytes, self.log_end_offset, active.max_timestamp_ms, self._now_ms):
             active = self._roll(self.log_end_offset, self._now_ms)
@@ -266,6 +276,11 @@ class PartitionLog:
         )
         if header.producer_id >= 0:
             self.producers.replay(header, active.file.view(position, header.size_bytes))
+
+    def _have_files(self) -> None:
+        if self._make_files is not None:
+            self._make_files()
+            self._make_files = None
 
     def _ended_at(self, last_offset: Offset, now_ms: int) -> None:
         self.log_end_offset = Offset(last_offset + 1)
@@ -330,6 +345,7 @@ class PartitionLog:
 
     def truncate_to(self, offset: Offset) -> None:
         """Make `offset` the log end; the batch that holds it goes too. Raises StorageFailed."""
+        self._have_files()
         if offset >= self.log_end_offset:
             # An epoch in which nothing was written is no history: the leader may never have had it.
             self.epochs.truncate_from_end(self.log_end_offset)
@@ -355,6 +371,7 @@ class PartitionLog:
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
         """Empty the log; the next record gets this offset. Raises StorageFailed."""
+        self._have_files()
         self._files.restart(offset, self._now_ms)
         self._was_cut_at(offset)
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
@@ -434,6 +451,8 @@ class PartitionLog:
 
     def flush(self) -> None:
         """Sync everything appended so far, waiting for it. Raises StorageFailed."""
+        if self._standing is not Standing.CHANGED:
+            return
         target = self.flush_target()
         target.sync()
         self.on_flushed(target)
@@ -444,23 +463,15 @@ class PartitionLog:
         A log that never had a record is not waited for: a crash of the machine takes nothing of it.
         Raises StorageFailed: then the stop is not clean. The log is not used afterwards.
         """
-        if self._standing is Standing.AS_CLOSED:
-            return  # an epoch announced since has no record, so it is no history
-        self.epochs.write_if_behind()
+        self._have_files()
+        if self._standing is not Standing.CHANGED:
+            return  # an epoch that was announced since has no record, so it is no history
         active = self._files.active
         active.file.seal()
         active.write_indexes()
-        if self._standing is Standing.NEW:
-            return
+        self.epochs.write_if_behind()
         write_snapshot(self.directory, self.log_end_offset, self.producers.entries)
         if flush:
             target = self.flush_target()
             replace(target, paths=(*active.paths[1:], *target.paths)).sync()
             self.on_flushed(target)
-
-    def set_aside(self) -> Path:
-        """Rename the directory, which deletes the partition; what is to be removed later.
-
-        Raises StorageFailed.
-        """
-        return set_aside(self.directory)

@@ -27,7 +27,7 @@ from cluster.brokers.log.producer_snapshots import (
     snapshot_path,
 )
 from cluster.brokers.log.producer_state import ProducerState
-from cluster.brokers.log.segment import LOG_SUFFIX, Segment
+from cluster.brokers.log.segment import LOG_SUFFIX, Segment, create_segment_file
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset
 from cluster.records.batch import HEADER_BYTES, MAGIC_V2, BatchHeader, read_header
@@ -114,9 +114,9 @@ def recover(directory: Path, options: LogOptions, stop: LastStop, now_ms: int) -
 
 
 def empty_log(directory: Path, options: LogOptions, now_ms: int) -> RecoveredLog:
-    """What a log in a new directory starts from. Raises StorageFailed."""
+    """What a new log starts from, before it has a file."""
     return RecoveredLog(
-        (new_segment(directory, 0, options, now_ms),),
+        (Segment(directory, 0, options, now_ms, is_new=True),),
         Offset(0),
         Offset(0),
         LeaderEpochs(directory),
@@ -127,9 +127,8 @@ def empty_log(directory: Path, options: LogOptions, now_ms: int) -> RecoveredLog
 
 def new_segment(directory: Path, base_offset: int, options: LogOptions, now_ms: int) -> Segment:
     """An empty active segment with its file. Raises StorageFailed."""
-    segment = Segment(directory, base_offset, options, now_ms)
-    segment.file.create()
-    return segment
+    create_segment_file(directory, base_offset)
+    return Segment(directory, base_offset, options, now_ms)
 
 
 def _find_segments(

@@ -6,11 +6,12 @@ Roles are given by `replica_roles`; this module knows logs and directories only.
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from cluster.brokers.log.checkpoints import read_topic_id, write_topic_id
-from cluster.brokers.log.directories import remove_directory
+from cluster.brokers.log.directory_work import DirectoryWork
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.partition_log import PartitionLog
@@ -36,13 +37,13 @@ class PartitionTable:
         directories: list[LogDirectory],
         local_id: BrokerId,
         options_of: OptionsOf,
-        remove_later: Callable[[Path], None] = remove_directory,
+        work: DirectoryWork | None = None,
     ) -> None:
-        """`remove_later` removes what was set aside, now or in the background."""
+        """`work` makes and removes directories, in the background or, by default, at once."""
         self._directories = directories
         self._local_id = local_id
         self._options_of = options_of
-        self._remove_later = remove_later
+        self._work = DirectoryWork() if work is None else work
         self._partitions: dict[TopicPartition, Partition] = {}
         self._directory_of: dict[TopicPartition, LogDirectory] = {}
         self._counts = dict.fromkeys(range(len(directories)), 0)
@@ -53,7 +54,7 @@ class PartitionTable:
         """Open the logs that are on disk; recovery happens here. Raises StorageFailed."""
         for slot, directory in enumerate(self._directories):
             for leftover in directory.leftovers:
-                self._remove_later(leftover)
+                self._work.remove_later(leftover)
             high_watermarks = directory.read_high_watermarks()
             recovery_points = directory.read_recovery_points()
             log_starts = directory.read_log_start_offsets()
@@ -101,7 +102,8 @@ class PartitionTable:
         """The replica, created in the log directory with the fewest if it is not here yet.
 
         What does not say its topic id (Kafka before 2.8 wrote none) is given this one, as Kafka
-        does; what says another one must be deleted first. Raises StorageFailed.
+        does; what says another one must be deleted first. A new one's files are made in the
+        background. Raises StorageFailed.
         """
         options, min_insync_replicas = self._options(configs)
         partition = self._partitions.get(partition_id)
@@ -111,7 +113,11 @@ class PartitionTable:
         if partition is None:
             slot = min(self._counts, key=self._counts.__getitem__)
             directory = self._directories[slot]
-            partition_log = _create_log(directory, partition_id, topic_id, options, now_ms)
+            path = directory.partition_path(partition_id)
+            make = self._work.create(
+                path, partial(directory.create_partition, partition_id, encode_uuid(topic_id))
+            )
+            partition_log = PartitionLog.create(path, partition_id, options, now_ms, make)
             partition = Partition(
                 partition_id,
                 topic_id,
@@ -152,7 +158,7 @@ class PartitionTable:
             directory = self._directory_of.pop(partition_id)
             self._counts[self._directories.index(directory)] -= 1
             partition.resign()
-            self._remove_later(partition.log.set_aside())
+            self._work.delete(partition.log.directory)
         return partition
 
     def write_checkpoints(self) -> None:
@@ -180,27 +186,6 @@ class PartitionTable:
         if not wanted:
             return []
         return [p for p in self._partitions.values() if p.id.topic in wanted]
-
-
-def _create_log(
-    directory: LogDirectory,
-    partition_id: TopicPartition,
-    topic_id: uuid.UUID,
-    options: LogOptions,
-    now_ms: int,
-) -> PartitionLog:
-    path, is_new = directory.create_partition(partition_id, encode_uuid(topic_id))
-    if is_new:
-        return PartitionLog.create(path, partition_id, options, now_ms)
-    return PartitionLog.open(
-        path,
-        partition_id,
-        options,
-        now_ms,
-        clean_shutdown=True,
-        recovery_point=Offset(0),
-        log_start_offset=Offset(0),
-    )
 
 
 def _topic_id_of(directory: Path) -> uuid.UUID:

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from cluster.brokers.log import mmap_segment
-from cluster.brokers.log.directories import remove_directory
 from cluster.brokers.log.log_reads import TimestampOffset
 from cluster.brokers.log.options import LOG_APPEND_TIME, NO_LIMIT, LogOptions
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
@@ -476,13 +475,6 @@ def test_a_flush_of_truncated_records_does_not_count(tmp_path: Path) -> None:
     target.sync()
     log.on_flushed(target)
     assert log.recovery_point == 10
-
-
-def test_delete_leaves_nothing(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
-    append(log, a_batch(1))
-    remove_directory(log.set_aside())
-    assert list(tmp_path.iterdir()) == []
 
 
 # Full disk

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.model.cluster import BrokerRegistration
-from cluster.model.errors import ErrorCode
+from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicPartition
 from tests.support.cluster_states import a_broker, a_partition, a_topic
 from tests.support.handler_requests import a_batch, codes_of, produced_in
@@ -237,7 +237,7 @@ def test_a_smaller_isr_commits_what_waits_for_it(stage: HandlerStage) -> None:
     assert codes_of(produced_in(client.receive())) == [0]
 
 
-def test_a_disk_that_fails_costs_its_partition_its_role_only(
+def test_a_disk_that_fails_costs_its_partition_only(
     stage: HandlerStage, link: RecordingLink
 ) -> None:
     (stage.directory.path / "t-0").write_bytes(b"in the way")
@@ -245,9 +245,14 @@ def test_a_disk_that_fails_costs_its_partition_its_role_only(
     answer = stage.update(led_by(OTHER, 0), a_topic("u", a_partition(ALL)))
 
     assert answer == {"code": 0}
-    assert stage.table.find(T0) is None
     assert stage.partition("u").leader is not None
-    assert link.take() == [("role", "u")]
+    assert link.take() == [
+        ("follow", "t", OTHER, "replication-2-100"),
+        ("role", "t"),
+        ("role", "u"),
+    ]
+    with pytest.raises(StorageFailed, match="t-0"):
+        stage.partition("t").log.append_as_follower(memoryview(a_batch()), 0)
 
 
 def test_files_that_cannot_be_removed_do_not_keep_a_replica(stage: HandlerStage) -> None:
