@@ -6,12 +6,14 @@ Decides nothing about records, roles or requests itself.
 import logging
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 from cluster.brokers import options
+from cluster.brokers.checkpoint_writer import CheckpointWriter
 from cluster.brokers.control_requests import ControlRequests
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.handlers.request import Services
@@ -48,6 +50,7 @@ from cluster.model.cluster import BrokerRegistration
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerEpoch, BrokerId
 from cluster.protocol.api_versions import ApiVersionsAnswers
+from cluster.runtime import collector
 from cluster.runtime.background_thread import BackgroundThread
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.limits import raise_descriptor_limit
@@ -59,6 +62,9 @@ log = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_MS: Final = 3_000
 _REGISTER_RETRY_MS: Final = 500
+_SWITCH_INTERVAL_S: Final = 0.0005
+"""How long a background thread that computes may keep the loop's thread from going on: each call of
+the system that the loop makes for a client may cost that once (Python's own is 5 ms)."""
 
 
 def run_broker(
@@ -69,6 +75,7 @@ def run_broker(
     Raises UserError or StorageFailed, in one line for a person, when it cannot start.
     """
     raise_descriptor_limit()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     broker = Broker(settings, run_dir)
     try:
         broker.start()
@@ -179,7 +186,12 @@ class Broker:
             settings[keys.REPLICATION_PORT],
         )
         self._roles.use_link(self._replication)
-        self._flusher = LogFlusher(self._table, self._loop.call_from_thread)
+        post_back = self._loop.call_from_thread
+        self._flusher = LogFlusher(self._table, self._slices, post_back)
+        self._checkpoint_thread = BackgroundThread("checkpoints")
+        self._checkpoints = CheckpointWriter(
+            self._table, self._slices, self._checkpoint_thread.do, post_back
+        )
         self._controller = ControllerDriver(
             self._id,
             self._registry,
@@ -251,12 +263,15 @@ class Broker:
         every(max(50, min(lag_ms // 2, 1_000)), self._changes.look_round)
         every(
             settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS],
-            self._write_checkpoints,
+            self._checkpoints.on_tick,
         )
         every(
             min(1_000, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]),
             lambda: self._flusher.on_tick(self._clock.wall_ms()),
         )
+        every(collector.FULL_COLLECTION_MS, collector.collect)
+        collector.collect_on_request_only()
+        collector.leave_out_what_is_there()
         self._start_metrics()
 
     def _start_metrics(self) -> None:
@@ -298,12 +313,6 @@ class Broker:
                 topic.create_if_missing(self._controller_requests, replicas)
 
         loop.call_every(TICK_MS, tick)
-
-    def _write_checkpoints(self) -> None:
-        try:
-            self._table.write_checkpoints()
-        except StorageFailed as failure:
-            log.error("%s", failure)  # noqa: TRY400 - one line; the next interval tries again
 
     # -- registration ----------------------------------------------------------------------------
 
@@ -392,6 +401,7 @@ class Broker:
             self._replication.close()
             self._control_link.close()
             self._flusher.close()
+            self._checkpoint_thread.close()
         if hasattr(self, "_table"):
             self._close_logs()
             self._maker.close()

@@ -18,6 +18,7 @@ from cluster.coordinator.controller.message_fields import error_code, listed, nu
 from cluster.coordinator.controller.plan import Outcome
 from cluster.coordinator.controller.topic_plans import NewTopic
 from cluster.coordinator.controller.update import decode_update
+from cluster.coordinator.controller.update_parts import UpdateParts
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode, PeerError
 from cluster.model.ids import NO_BROKER, BrokerEpoch, BrokerId, PartitionEpoch, TopicPartition
@@ -49,6 +50,7 @@ class ControlRequests:
         self._roles = roles
         self._changes = changes
         self._controller = controller
+        self._parts = UpdateParts()
         self._link: ControlLink | None = None
         self.broker_epoch = BrokerEpoch(-1)
         """Of our present registration; -1 before it."""
@@ -100,6 +102,12 @@ class ControlRequests:
         if update.broker_epoch != self.broker_epoch:
             reply({"code": int(ErrorCode.stale_broker_epoch)})
             return
+        whole = self._parts.add(update)
+        if whole is None:
+            if self._parts.is_incomplete:
+                reply({"code": 0})
+            return
+        update = whole
         brokers = dict(self._metadata.brokers)
         gone = self._metadata.apply(update)
         self._changes.on_update(

@@ -73,7 +73,7 @@ def decode_rows(content: bytes) -> list[list[str]]:
 
 def write_offsets(path: Path, offsets: Mapping[TopicPartition, Offset]) -> None:
     """Write one of the per-directory checkpoints, durably. Raises StorageFailed."""
-    rows = [(name.topic, name.partition, offset) for name, offset in sorted(offsets.items())]
+    rows = [(name.topic, name.partition, offset) for name, offset in offsets.items()]
     replace_file(path, encode_rows(rows), sync=True)
 
 

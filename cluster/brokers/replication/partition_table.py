@@ -6,6 +6,7 @@ Roles are given by `replica_roles`; this module knows logs and directories only.
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -24,6 +25,27 @@ _NO_TOPIC_ID: Final = uuid.UUID(int=0)
 
 OptionsOf = Callable[[Mapping[str, str]], tuple[LogOptions, int]]
 """From a topic's overrides to its log's options and its min.insync.replicas."""
+
+
+@dataclass(slots=True)
+class Checkpoints:
+    """What one log directory's checkpoint files are to say."""
+
+    high_watermarks: dict[TopicPartition, Offset] = field(default_factory=dict)
+    recovery_points: dict[TopicPartition, Offset] = field(default_factory=dict)
+    log_starts: dict[TopicPartition, Offset] = field(default_factory=dict)
+
+    def add(self, partition: Partition) -> None:
+        """A replica of the directory, as it is now."""
+        self.high_watermarks[partition.id] = partition.high_watermark
+        self.recovery_points[partition.id] = partition.log.recovery_point
+        self.log_starts[partition.id] = partition.log.log_start_offset
+
+    def write(self, directory: LogDirectory) -> None:
+        """Replace the files, on any thread. Raises StorageFailed."""
+        directory.write_high_watermarks(self.high_watermarks)
+        directory.write_recovery_points(self.recovery_points)
+        directory.write_log_start_offsets(self.log_starts)
 
 
 class PartitionTable:
@@ -161,13 +183,23 @@ class PartitionTable:
             self._work.delete(partition.log.directory)
         return partition
 
+    @property
+    def directories(self) -> list[LogDirectory]:
+        """Every log directory, in the order of the settings."""
+        return self._directories
+
+    def directory_of(self, partition_id: TopicPartition) -> LogDirectory | None:
+        """Where a replica is; None where there is none."""
+        return self._directory_of.get(partition_id)
+
     def write_checkpoints(self) -> None:
-        """Write high watermarks, recovery points and log starts of every directory (atomically)."""
+        """Write the checkpoints of every directory, waiting for the disk. Raises StorageFailed."""
         for directory in self._directories:
-            here = [p for p in self._partitions.values() if self._directory_of[p.id] is directory]
-            directory.write_high_watermarks({p.id: p.high_watermark for p in here})
-            directory.write_recovery_points({p.id: p.log.recovery_point for p in here})
-            directory.write_log_start_offsets({p.id: p.log.log_start_offset for p in here})
+            checkpoints = Checkpoints()
+            for partition in self._partitions.values():
+                if self._directory_of[partition.id] is directory:
+                    checkpoints.add(partition)
+            checkpoints.write(directory)
 
     def close(self) -> None:
         """Flush and close every log, and mark the directories as cleanly shut down."""

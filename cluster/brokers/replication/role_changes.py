@@ -15,12 +15,14 @@ from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.model.cluster import BrokerRegistration, TopicState
 from cluster.model.ids import BrokerId, TopicPartition
+from cluster.runtime.collector import leave_out_what_is_there
 from cluster.runtime.slices import Slices
 
 log = logging.getLogger(__name__)
 
 STEPS_AT_ONCE: Final = 8
 """Roles taken in the turn of the update itself: all that most updates have."""
+_CHECKS_PER_STEP: Final = 16
 _LINES_MAX: Final = 16
 """Partitions of one update that have a line each in the log; the others are counted."""
 
@@ -99,7 +101,7 @@ class RoleChanges:
         """Find followers that trail or may be in sync again; once at a time, however slow."""
         if not self._is_looking_round:
             self._is_looking_round = True
-            self._slices.start(self._round())
+            self._slices.start(self._round(), STEPS_AT_ONCE)
 
     def _job(self, steps: Iterator[str | None], on_done: Callable[[], None]) -> Iterator[None]:
         session = self._session
@@ -114,6 +116,7 @@ class RoleChanges:
                 return
         if changed > _LINES_MAX:
             log.info("... and so on: %d replicas have changed their roles", changed)
+            leave_out_what_is_there()
         on_done()
 
     def _settle_topic(self, topic: TopicState) -> Iterator[str | None]:
@@ -135,8 +138,9 @@ class RoleChanges:
         return self._roles.settle(partition_id, topic, self._cluster.brokers, self._now_ms())
 
     def _round(self) -> Iterator[None]:
-        for partition in self._table:
+        for count, partition in enumerate(self._table, 1):
             if partition.leader is not None:
                 self._roles.check_followers(partition, self._now_ms())
-            yield
+            if count % _CHECKS_PER_STEP == 0:
+                yield
         self._is_looking_round = False

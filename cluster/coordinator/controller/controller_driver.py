@@ -17,11 +17,13 @@ from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.plan import Plan
 from cluster.coordinator.controller.registry_store import Deposed, Election, LoadedCluster
 from cluster.coordinator.controller.topic_plans import TopicRules
+from cluster.coordinator.controller.update_lines import UpdateLines
 from cluster.coordinator.registry.kazoo_session import KazooSession
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.ids import BrokerId
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.slices import Slices
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +71,7 @@ class ControllerDriver:
         """Counts every beginning and end of office, and every attempt at it."""
         self.updates = BrokerUpdates(
             local_id,
-            link,
+            UpdateLines(link, Slices(clock.monotonic_us, loop.next_turn)),
             lambda: self._controller,
             lambda: self._on_lost_registry(Deposed(), self._term),
         )

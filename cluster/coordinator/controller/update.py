@@ -21,7 +21,7 @@ class ClusterUpdate:
     """Changes of the cluster's state, or all of it when `is_full`.
 
     `broker_epoch` is the receiver's: an update for its former life is refused (KIP-380).
-    `topics` hold only the partitions that changed, unless `is_full`.
+    `topics` hold only the partitions that changed, unless `is_full`. A large update goes in parts.
     """
 
     controller: BrokerId
@@ -31,6 +31,8 @@ class ClusterUpdate:
     brokers: tuple[BrokerRegistration, ...]
     topics: tuple[TopicState, ...]
     deleted: tuple[str, ...]
+    part: int = 0
+    is_last: bool = True
 
 
 def encode_update(update: ClusterUpdate) -> dict[str, Any]:
@@ -65,6 +67,8 @@ def encode_update(update: ClusterUpdate) -> dict[str, Any]:
             for topic in update.topics
         ],
         "deleted": list(update.deleted),
+        "part": update.part,
+        "last": update.is_last,
     }
 
 
@@ -79,6 +83,8 @@ def decode_update(message: Mapping[str, Any]) -> ClusterUpdate:
             tuple(_broker(fields) for fields in message["brokers"]),
             tuple(_topic(fields) for fields in message["topics"]),
             tuple(map(text, message["deleted"])),
+            number(message["part"]),
+            bool(message["last"]),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise PeerError(f"malformed cluster update: {error!r}") from error

@@ -140,7 +140,7 @@ def test_checkpoints_are_kafkas(tmp_path: Path) -> None:
         write(offsets)
         assert read() == offsets
         text = (directory.path / f"{name}-offset-checkpoint").read_text()
-        assert text == f"0\n2\na-b.c_d 12 {2**40}\norders 0 5\n"
+        assert text == f"0\n2\norders 0 5\na-b.c_d 12 {2**40}\n"
     directory.close()
 
 
