@@ -234,6 +234,7 @@ class Broker:
             settings=settings,
             clock=self._clock,
             loop=self._loop,
+            slices=self._slices,
             metadata=self._metadata,
             partitions=self._table,
             roles=self._roles,

@@ -25,6 +25,8 @@ class MetadataCache:
         self.controller_epoch = ControllerEpoch(0)
         self.encoded_answers: dict[object, bytes] = {}
         """Whatever the Metadata handler remembers of its answers to this state."""
+        self.state_number = 0
+        """Another one after every change of the state."""
         self._state = ClusterState()
 
     @property
@@ -60,7 +62,7 @@ class MetadataCache:
 
         The caller has checked the epochs.
         """
-        self.encoded_answers.clear()
+        self._has_changed()
         self.controller_id = update.controller
         self.controller_epoch = update.controller_epoch
         self._state.brokers.clear()
@@ -88,5 +90,9 @@ class MetadataCache:
 
     def forget_controller(self) -> None:
         """The registry says there is no controller now."""
-        self.encoded_answers.clear()
+        self._has_changed()
         self.controller_id = NO_BROKER
+
+    def _has_changed(self) -> None:
+        self.encoded_answers.clear()
+        self.state_number += 1

@@ -184,6 +184,7 @@ class HandlerStage:
             settings=self.settings,
             clock=self.clock,
             loop=self.loop,
+            slices=self.slices,
             metadata=self.metadata,
             partitions=self.table,
             roles=self.roles,

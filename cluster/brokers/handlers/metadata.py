@@ -8,15 +8,22 @@ LEADER_NOT_AVAILABLE; v8 authorized operations; v9 flexible; v12 topics by id; v
 """
 
 import struct
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from cluster.brokers.handlers.authorized_operations import (
     CLUSTER_OPERATIONS,
     NOT_REQUESTED,
     TOPIC_OPERATIONS,
 )
-from cluster.brokers.handlers.request import Handler, RequestContext, Services
+from cluster.brokers.handlers.request import (
+    PARKED,
+    Handler,
+    NotYet,
+    RequestContext,
+    Services,
+)
 from cluster.brokers.network.channel import Outgoing
 from cluster.config.broker import AUTO_CREATE_TOPICS_ENABLE
 from cluster.coordinator.controller.topic_plans import check_topic_name
@@ -32,6 +39,7 @@ from cluster.protocol.messages import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from cluster.protocol.writer import EncodedItems, encoder_of
 
 API: Final = Api(ApiKey.METADATA, 0, 13)
 INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
@@ -41,10 +49,20 @@ _THROTTLE_TIME: Final = struct.Struct(">i")
 _FIRST_THROTTLE_TIME: Final = 3
 _FIRST_LISTENER_NOT_FOUND: Final = 6
 _REMEMBERED_MAX: Final = 256
+_PARTITIONS_AT_ONCE: Final = 500
+"""More are encoded in slices: ten thousand take some 40 ms."""
+_PARTITIONS_PER_STEP: Final = 50
 
 
-def handle(request: MetadataRequest, context: RequestContext, services: Services) -> bytes:
-    """The frame of the answer."""
+class _Moment(NamedTuple):
+    """What was asked for, and which state of the cluster it was."""
+
+    state_number: int
+    topics: list[TopicState]
+
+
+def handle(request: MetadataRequest, context: RequestContext, services: Services) -> bytes | NotYet:
+    """The frame of the answer; about large topics it is made in slices."""
     remembered = services.metadata.encoded_answers
     topics = request.topics
     key = (
@@ -57,34 +75,107 @@ def handle(request: MetadataRequest, context: RequestContext, services: Services
     )
     frame = remembered.get(key)
     if frame is None:
-        response = describe_cluster_topics(request, context, services)
-        frame = encode_response(ApiKey.METADATA, context.version, 0, response)
-        # An answer with errors had side effects, or will be another one soon.
-        if all(topic.error_code is ErrorCode.none for topic in response.topics):
-            if len(remembered) >= _REMEMBERED_MAX:
-                remembered.clear()
-            remembered[key] = frame
+        found = _asked_topics(request, services)
+        if sum(len(topic.partitions) for topic in found) > _PARTITIONS_AT_ONCE:
+            moment = _Moment(services.metadata.state_number, found)
+            services.slices.start(_answer_later(request, context, services, key, moment))
+            return PARKED
+        frame = _encoded(request, context, services, key, {})
+    return _addressed(frame, context)
+
+
+def _addressed(frame: bytes, context: RequestContext) -> bytes:
     return frame[:4] + _CORRELATION.pack(context.correlation_id) + frame[8:]
 
 
+def _encoded(
+    request: MetadataRequest,
+    context: RequestContext,
+    services: Services,
+    key: object,
+    prepared: Mapping[str, EncodedItems],
+) -> bytes:
+    """The frame of an answer; remembered under `key`, unless that is None, if it will hold."""
+    response = describe_cluster_topics(request, context, services, prepared)
+    frame = encode_response(ApiKey.METADATA, context.version, 0, response)
+    # An answer with errors had side effects, or will be another one soon.
+    if key is not None and all(topic.error_code is ErrorCode.none for topic in response.topics):
+        remembered = services.metadata.encoded_answers
+        if len(remembered) >= _REMEMBERED_MAX:
+            remembered.clear()
+        remembered[key] = frame
+    return frame
+
+
+def _answer_later(
+    request: MetadataRequest,
+    context: RequestContext,
+    services: Services,
+    key: object,
+    moment: _Moment,
+) -> Iterator[None]:
+    """Encode the partitions step by step, then the answer.
+
+    Partitions are told as they were when their step came; an answer that the cluster has changed
+    under is not remembered.
+    """
+    write = encoder_of(
+        MetadataResponsePartition,
+        context.version,
+        flexible=is_flexible(ApiKey.METADATA, context.version),
+    )
+    prepared: dict[str, EncodedItems] = {}
+    written = 0
+    for topic in moment.topics:
+        content = bytearray()
+        numbered = sorted(topic.partitions.items())
+        for number, state in numbered:
+            write(_partition(number, state, context, services), content)
+            written += 1
+            if written % _PARTITIONS_PER_STEP == 0:
+                yield
+        prepared[topic.name] = EncodedItems(len(numbered), content)
+    if services.metadata.state_number != moment.state_number:
+        key = None
+    context.answer(_addressed(_encoded(request, context, services, key, prepared), context))
+
+
+def _asked_topics(request: MetadataRequest, services: Services) -> list[TopicState]:
+    """The topics that are there of those that are asked for, each once."""
+    metadata = services.metadata
+    if request.topics is None:
+        return list(metadata.topics.values())
+    names = {
+        metadata.topic_name(asked.topic_id) if asked.name is None else asked.name
+        for asked in request.topics
+    }
+    return [metadata.topics[name] for name in names if name in metadata.topics]
+
+
 def describe_cluster_topics(
-    request: MetadataRequest, context: RequestContext, services: Services
+    request: MetadataRequest,
+    context: RequestContext,
+    services: Services,
+    prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponse:
-    """Brokers of the client's listener, the controller, and the asked topics."""
+    """Brokers of the client's listener, the controller, and the asked topics.
+
+    `prepared` has the partitions of topics whose encoding would take long, by topic.
+    """
     metadata = services.metadata
     topic_operations = (
         TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
     )
     if request.topics is None:
         topics = [
-            _known_topic(topic, context, services, topic_operations)
+            _known_topic(topic, context, services, topic_operations, prepared)
             for topic in metadata.topics.values()
         ]
     else:
         # A topic twice in a request is told once, as in Kafka: clients index the answer by name.
         once = {(asked.name, asked.topic_id): asked for asked in request.topics}
         topics = [
-            _asked_topic(asked, request, context, services, topic_operations)
+            _asked_topic(asked, request, context, services, topic_operations, prepared)
             for asked in once.values()
         ]
         _create_missing(topics, request, services)
@@ -113,6 +204,7 @@ def _asked_topic(
     context: RequestContext,
     services: Services,
     operations: int,
+    prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponseTopic:
     name = asked.name
     if name is None:
@@ -121,7 +213,7 @@ def _asked_topic(
             return _missing(None, asked, ErrorCode.unknown_topic_id)
     topic = services.metadata.topics.get(name)
     if topic is not None:
-        return _known_topic(topic, context, services, operations)
+        return _known_topic(topic, context, services, operations, prepared)
     try:
         check_topic_name(name)
     except Refused as refused:
@@ -149,17 +241,24 @@ def _create_missing(
 
 
 def _known_topic(
-    topic: TopicState, context: RequestContext, services: Services, operations: int
+    topic: TopicState,
+    context: RequestContext,
+    services: Services,
+    operations: int,
+    prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponseTopic:
+    partitions: Any = prepared.get(topic.name)
+    if partitions is None:
+        partitions = tuple(
+            _partition(number, state, context, services)
+            for number, state in sorted(topic.partitions.items())
+        )
     return MetadataResponseTopic(
         error_code=ErrorCode.none,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=tuple(
-            _partition(number, state, context, services)
-            for number, state in sorted(topic.partitions.items())
-        ),
+        partitions=partitions,
         topic_authorized_operations=operations,
     )
 

@@ -25,6 +25,7 @@ from cluster.protocol.api import Api
 from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.slices import Slices
 
 
 class NotYet(enum.Enum):
@@ -101,6 +102,8 @@ class Services:
     settings: Settings
     clock: Clock
     loop: EventLoop
+    slices: Slices
+    """For answers that take long to make."""
     metadata: MetadataCache
     partitions: PartitionTable
     roles: ReplicaRoles
