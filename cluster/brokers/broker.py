@@ -305,6 +305,7 @@ class Broker:
             topic if is_written else None,
             settings[keys.METRICS_INTERVAL_MS],
             loop.now_ms,
+            self._slices,
         )
         replicas = settings[keys.DEFAULT_REPLICATION_FACTOR]
 

@@ -5,6 +5,7 @@ so after every send and every wake-up the socket is drained until it has nothing
 """
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -18,6 +19,7 @@ log = logging.getLogger(__name__)
 _HIGH_WATER_MESSAGES: Final = 10_000
 """Bound of each socket's queues; a peer that far behind is treated as gone."""
 _MESSAGES_PER_DRAIN: Final = 200
+_NS_PER_DRAIN: Final = 3_000_000
 """What one socket may take of a turn before others have theirs."""
 
 
@@ -81,6 +83,7 @@ class _LoopSocket:
         self._drain()
 
     def _drain(self) -> None:
+        until_ns = time.monotonic_ns() + _NS_PER_DRAIN
         for _ in range(_MESSAGES_PER_DRAIN):
             if not self.is_open:
                 return
@@ -89,6 +92,8 @@ class _LoopSocket:
             except zmq.Again:
                 return
             self._deliver(frames)
+            if time.monotonic_ns() > until_ns:
+                break
         self._loop.call_from_thread(self._drain)
 
     def close(self) -> None:
