@@ -133,13 +133,17 @@ class HandlerStage:
     """One broker of three, with nothing on it until `update`; use as a context manager."""
 
     def __init__(
-        self, directory: Path, settings: Mapping[str, str] | None = None, number: int = BROKER
+        self,
+        directory: Path,
+        settings: Mapping[str, str] | None = None,
+        number: int = BROKER,
+        clock: FakeClock | None = None,
     ) -> None:
         self.settings = broker_settings(
             {"broker.id": str(number), "milena.log.preallocate.step.bytes": "65536"}
             | (settings or {})
         )
-        self.clock = FakeClock()
+        self.clock = FakeClock() if clock is None else clock
         self.loop = EventLoop(self.clock)
         self.directory = LogDirectory.open(directory, "stage", number)
         self.table = PartitionTable(
@@ -222,7 +226,28 @@ class HandlerStage:
         controller_epoch: int = 1,
         broker_epoch: int = BROKER_EPOCH,
     ) -> dict[str, Any] | None:
-        """An update of the controller, broker 2; what it is answered."""
+        """An update of the controller, broker 2; what it is answered in this turn."""
+        replies = self.send_update(
+            *topics,
+            brokers=brokers,
+            deleted=deleted,
+            is_full=is_full,
+            controller_epoch=controller_epoch,
+            broker_epoch=broker_epoch,
+        )
+        self.turn()
+        return replies[0] if replies else None
+
+    def send_update(
+        self,
+        *topics: TopicState,
+        brokers: tuple[int, ...] = (BROKER, OTHER, THIRD),
+        deleted: tuple[str, ...] = (),
+        is_full: bool = False,
+        controller_epoch: int = 1,
+        broker_epoch: int = BROKER_EPOCH,
+    ) -> list[dict[str, Any]]:
+        """As `update`, and the turn is not over; answers come into the list that is returned."""
         replies: list[dict[str, Any]] = []
         update = ClusterUpdate(
             BrokerId(OTHER),
@@ -234,8 +259,7 @@ class HandlerStage:
             deleted,
         )
         self.control.on_request("update_metadata", encode_update(update), replies.append)
-        self.turn()
-        return replies[0] if replies else None
+        return replies
 
     # -- what happens ------------------------------------------------------------------------------
 
