@@ -270,8 +270,6 @@ class Broker:
             min(1_000, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]),
             lambda: self._flusher.on_tick(self._clock.wall_ms()),
         )
-        every(collector.FULL_COLLECTION_MS, collector.collect)
-        collector.collect_on_request_only()
         collector.leave_out_what_is_there()
         self._start_metrics()
 

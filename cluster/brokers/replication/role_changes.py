@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 STEPS_AT_ONCE: Final = 8
 """Roles taken in the turn of the update itself: all that most updates have."""
 _CHECKS_PER_STEP: Final = 16
+_CHANGES_PER_COLLECTION: Final = 256
 _LINES_MAX: Final = 16
 """Partitions of one update that have a line each in the log; the others are counted."""
 
@@ -111,12 +112,13 @@ class RoleChanges:
                 changed += 1
                 if changed <= _LINES_MAX:
                     log.info("%s", line)
+                if changed % _CHANGES_PER_COLLECTION == 0:
+                    leave_out_what_is_there()
             yield
             if session != self._session:
                 return
         if changed > _LINES_MAX:
             log.info("... and so on: %d replicas have changed their roles", changed)
-            leave_out_what_is_there()
         on_done()
 
     def _settle_topic(self, topic: TopicState) -> Iterator[str | None]:

@@ -7,7 +7,7 @@ REQUEST_TIMED_OUT if that takes longer than the client wants to wait (DelayedCre
 import logging
 import uuid
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 from cluster.coordinator.controller.broker_updates import UPDATE_TIMEOUT_MS
 from cluster.coordinator.controller.control_link import Message
@@ -26,10 +26,24 @@ _NOT_CONTROLLER: Final = Outcome(
     ErrorCode.not_controller, "This is not the correct controller for this cluster."
 )
 
+_ISR_CHANGES_MAX: Final = 200
+"""In one operation: a few milliseconds of the loop, and one transaction in the registry."""
+
 _TIMED_OUT: Final = Outcome(
     ErrorCode.request_timed_out,
     "It is done, but the timeout was over before every broker had heard of it.",
 )
+
+
+class IsrChange(NamedTuple):
+    """A leader's proposal: who leads what, the ISR it wants, and of which state."""
+
+    broker: BrokerId
+    partition: TopicPartition
+    isr: tuple[BrokerId, ...]
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+    reply: Callable[[Message], None]
 
 
 class ControllerRequests:
@@ -40,6 +54,8 @@ class ControllerRequests:
 
     def __init__(self, driver: ControllerDriver) -> None:
         self._driver = driver
+        self._isr_changes: list[IsrChange] = []
+        """Proposed and not planned yet; an operation that plans them is in the queue."""
 
     def on_controlled_shutdown(self, broker: BrokerId, on_done: Callable[[bool], None]) -> None:
         """Move leaderships away from a broker that is about to stop, then call back."""
@@ -70,30 +86,49 @@ class ControllerRequests:
         leader_epoch = LeaderEpoch(number(message["leader_epoch"]))
         partition_epoch = PartitionEpoch(number(message["partition_epoch"]))
 
-        def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
-            plan, outcome = controller.on_isr_proposed(
-                broker, partition, isr, leader_epoch, partition_epoch
-            )
+        self._isr_changes.append(
+            IsrChange(broker, partition, isr, leader_epoch, partition_epoch, reply)
+        )
+        if len(self._isr_changes) == 1:
+            self._driver.enqueue(self._change_isrs, self._refuse_isr_changes)
 
-            def finish(is_done: bool) -> None:
-                if outcome.code is not ErrorCode.none or not is_done:
-                    code = outcome.code if is_done else ErrorCode.not_controller
-                    reply({"code": int(code)})
-                    return
-                state = plan.changed[partition]
-                log.info("%s: ISR is %s", partition, list(state.isr))
-                reply(
-                    {
-                        "code": 0,
-                        "isr": list(state.isr),
-                        "partition_epoch": state.partition_epoch,
-                    }
-                )
+    def _change_isrs(self, controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
+        """All that were proposed while the operation before was under way, in one: a broker that
+        comes back joins thousands at once.
+        """
+        changes = self._isr_changes[:_ISR_CHANGES_MAX]
+        del self._isr_changes[:_ISR_CHANGES_MAX]
+        plan = Plan()
+        outcomes = []
+        for change in changes:
+            if change.partition in plan.changed:
+                outcomes.append(Outcome(ErrorCode.invalid_update_version))
+                continue
+            one, outcome = controller.on_isr_proposed(*change[:-1])
+            plan.changed.update(one.changed)
+            outcomes.append(outcome)
+
+        def finish(is_done: bool) -> None:
+            for change, outcome in zip(changes, outcomes, strict=True):
+                code = outcome.code if is_done else ErrorCode.not_controller
+                state = plan.changed.get(change.partition)
+                if code is not ErrorCode.none or state is None:
+                    change.reply({"code": int(code)})
+                    continue
+                log.info("%s: ISR is %s", change.partition, list(state.isr))
+                isr, epoch = list(state.isr), state.partition_epoch
+                change.reply({"code": 0, "isr": isr, "partition_epoch": epoch})
+            if is_done and plan.changed:
                 self._driver.updates.tell_everyone(plan, full_to=set())
 
-            return plan, finish
+        if self._isr_changes:
+            self._driver.enqueue(self._change_isrs, self._refuse_isr_changes)
+        return plan, finish
 
-        self._driver.enqueue(operation, lambda: reply({"code": int(ErrorCode.not_controller)}))
+    def _refuse_isr_changes(self) -> None:
+        changes, self._isr_changes = self._isr_changes, []
+        for change in changes:
+            change.reply({"code": int(ErrorCode.not_controller)})
 
     # -- topics ------------------------------------------------------------------------------
 
