@@ -199,7 +199,14 @@ def single_updates() -> list[tuple[str, str]]:
         path = Path(directory) / "stats"
         stats = MmapStats.create(path, "bench", 0)
         counts, slot = stats.counts, stats.slot("counter", MetricKind.COUNTER)
-        row = QuotaRow("produce", "ANONYMOUS", "loader-1", "client", 1e6, rate=2e6)
+        row = QuotaRow(
+            quota="produce",
+            user="ANONYMOUS",
+            client_id="loader-1",
+            rule="client",
+            limit=1e6,
+            rate=2e6,
+        )
         for index in range(100):
             stats.write_row(index, row)
 

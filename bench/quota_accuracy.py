@@ -16,9 +16,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from cluster.brokers.quotas.entities import QuotaEntity
 from cluster.client.quota_requests import alter_quotas
 from cluster.client.socket_client import SocketClient
+from cluster.model.quotas import QuotaEntity
 from cluster.supervisor.plan import DataDir
 from cluster.tools.quota_standings import read_running, standings
 from tests.support.running_cluster import Cluster

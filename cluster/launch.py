@@ -6,15 +6,18 @@ Imports what the children run, so that they are forked with everything loaded.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from cluster.brokers.broker import run_broker
+from cluster.config.kafka_file import read_kafka_texts
+from cluster.config.properties_file import PropertiesFile, read_properties_file
+from cluster.config.remarks import remarks_on
+from cluster.config.setting import SettingError
 from cluster.config.settings import (
     Settings,
     broker_settings,
     parse_override,
-    parse_properties,
-    unused_keys,
+    placed,
 )
 from cluster.coordinator.registry.options import RegistryOptions
 from cluster.coordinator.registry.socket_server import run_registry
@@ -29,8 +32,9 @@ from cluster.supervisor.supervise import supervise
 DEFAULT_BROKERS: Final = 3
 _LOOPBACK: Final = "127.0.0.1"
 _ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})
-_PER_BROKER: Final = ("broker.id", "listeners", "log.dirs", "log.dir")
+_PER_BROKER: Final = ("broker.id", "node.id", "listeners", "log.dirs", "log.dir")
 """What differs from broker to broker, so no file or option can say it for all."""
+_ADVERTISED: Final = "advertised.listeners"
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +76,21 @@ def start(options: StartOptions, began_ms: int, note: Callable[[str], None]) -> 
     )
 
 
+class _Shared(NamedTuple):
+    """What all brokers share."""
+
+    texts: Mapping[str, str]
+    places: Mapping[str, str]
+    """Where in the file a key stands."""
+    advertised_host: str
+
+
 def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan:
     """Everything decided before the first fork. Raises UserError."""
     files = DataDir(options.data_dir)
     count = _broker_count(options, files)
-    texts = _common_texts(options, count, note)
-    external = texts.get("zookeeper.connect")
+    shared = _shared(options, count, note)
+    external = shared.texts.get("zookeeper.connect")
     wanted = [
         WantedPort(f"broker {broker}", options.host, _nth(options.port, broker), "--port")
         for broker in range(count)
@@ -87,23 +100,24 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     ports = choose_ports(wanted)
     registry = None if external else _registry(files, ports[count])
     address = external or f"{_LOOPBACK}:{ports[count]}"
-    brokers = tuple(
-        _broker(
-            options.host,
-            ports[broker],
-            broker,
-            files.run,
-            broker_settings(
-                {
-                    "advertised.listeners": _advertised(options, ports[broker]),
-                    **texts,
-                    "broker.id": str(broker),
-                    "listeners": f"PLAINTEXT://{_bracketed(options.host)}:{ports[broker]}",
-                    "log.dirs": str(files.broker(broker)),
-                    "zookeeper.connect": address,
-                }
-            ),
+    settings = [
+        broker_settings(
+            {
+                _ADVERTISED: _advertised(shared.advertised_host, ports[broker]),
+                **shared.texts,
+                "broker.id": str(broker),
+                "listeners": f"PLAINTEXT://{_bracketed(options.host)}:{ports[broker]}",
+                "log.dirs": str(files.broker(broker)),
+                "zookeeper.connect": address,
+            },
+            shared.places,
         )
+        for broker in range(count)
+    ]
+    for remark in remarks_on(settings[0]):
+        note(remark)
+    brokers = tuple(
+        _broker(options.host, ports[broker], broker, files.run, settings[broker])
         for broker in range(count)
     )
     return ClusterPlan(files.path, registry, address, brokers)
@@ -137,38 +151,43 @@ def _broker_count(options: StartOptions, files: DataDir) -> int:
     return count
 
 
-def _common_texts(
-    options: StartOptions, count: int, note: Callable[[str], None]
-) -> Mapping[str, str]:
-    """Settings that all brokers share, from the file and then from --override."""
-    from_file = {} if options.config is None else _read(options.config)
-    from_options = dict(map(parse_override, options.overrides))
+def _shared(options: StartOptions, count: int, note: Callable[[str], None]) -> _Shared:
+    """From the file and then from --override."""
+    file = (
+        PropertiesFile({}, {}) if options.config is None else read_properties_file(options.config)
+    )
+    given = dict(map(parse_override, options.overrides))
     for key in _PER_BROKER:
-        if key in from_options:
+        if key in given:
             raise UserError(
                 f"--override {key} cannot be given for all brokers:"
                 " use --host, --port and --data-dir"
             )
-    replaced = [key for key in _PER_BROKER if from_file.pop(key, None) is not None]
+    places = {
+        key: f"{options.config}, line {line}"
+        for key, line in file.lines.items()
+        if key not in given
+    }
+    try:
+        read = read_kafka_texts({**file.texts, **given})
+    except SettingError as problem:
+        raise placed(problem, places) from None
+    texts = {"default.replication.factor": str(min(3, count)), **read.texts}
+    replaced = [key for key in _PER_BROKER if texts.pop(key, None) is not None]
     if replaced:
         note(f"From {options.config}, `start` sets itself: {', '.join(replaced)}.")
-    texts = {"default.replication.factor": str(min(3, count)), **from_file, **from_options}
-    if unused_keys(texts):
-        note(f"Without effect here: {', '.join(unused_keys(texts))}.")
-    if "advertised.listeners" in texts and count > 1:
+    for remark in read.remarks:
+        note(remark)
+    host = options.advertised_host
+    if _ADVERTISED in file.texts and _ADVERTISED not in given:
+        host = host or read.advertised_host
+        if host is not None:
+            texts.pop(_ADVERTISED, None)
+    if _ADVERTISED in texts and count > 1:
         raise UserError(
             "advertised.listeners cannot be the same for several brokers: use --advertised-host"
         )
-    return texts
-
-
-def _read(config: Path) -> dict[str, str]:
-    try:
-        return parse_properties(config.read_text("utf-8"))
-    except OSError as problem:
-        raise UserError(f"cannot read {config}: {problem.strerror}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"cannot read {config}: it is not text") from None
+    return _Shared(texts, places, host or options.host)
 
 
 def _registry(files: DataDir, port: int) -> ChildSpec:
@@ -188,8 +207,7 @@ def _broker(host: str, port: int, broker_id: int, run_dir: Path, settings: Setti
     return ChildSpec(f"broker-{broker_id}", f"broker {broker_id}", shown_host, port, run, broker_id)
 
 
-def _advertised(options: StartOptions, port: int) -> str:
-    host = options.advertised_host or options.host
+def _advertised(host: str, port: int) -> str:
     return f"PLAINTEXT://{_bracketed(_LOOPBACK if host in _ANY_ADDRESS else host)}:{port}"
 
 

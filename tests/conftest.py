@@ -11,6 +11,17 @@ from tests.support.running_cluster import Cluster
 _running: list[Cluster] = []
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How long the fuzzers of `tests/fuzz` run, and with what."""
+    parser.addoption(
+        "--fuzz-seconds",
+        type=float,
+        default=7.0,
+        help="how long each of the four fuzzers sends (default: %(default)s)",
+    )
+    parser.addoption("--fuzz-seed", type=int, default=1, help="what all that they send comes from")
+
+
 def pytest_configure() -> None:
     """Ctrl-C reaches the processes that tests start.
 

@@ -16,40 +16,40 @@ from cluster.brokers import options
 from cluster.brokers.checkpoint_writer import CheckpointWriter
 from cluster.brokers.control_requests import ControlRequests
 from cluster.brokers.handlers import HANDLERS
-from cluster.brokers.handlers.request import Services
 from cluster.brokers.log.directory_work import DirectoryWork
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.log_flusher import LogFlusher
 from cluster.brokers.metadata_cache import MetadataCache
-from cluster.brokers.metric_counters import open_counters
-from cluster.brokers.metric_publisher import TICK_MS, MetricPublisher, Watched
-from cluster.brokers.metric_topic import REQUEST_KIND, MetricTopic
+from cluster.brokers.metrics.counters import open_counters
+from cluster.brokers.metrics.publisher import TICK_MS, MetricPublisher, Watched
+from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.network.channel import Channel
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.network.socket_server import Listener, SocketServer
 from cluster.brokers.pipeline import Pipeline
 from cluster.brokers.producer_ids import ProducerIds
-from cluster.brokers.quota_changes import QuotaChanges
-from cluster.brokers.quota_throttle import QuotaThrottle
 from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.quota_changes import QuotaChanges
+from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.brokers.replication.role_changes import RoleChanges
+from cluster.brokers.services import Services
 from cluster.config import broker as keys
 from cluster.config.settings import Settings, topic_settings
 from cluster.config.topic import UNCLEAN_LEADER_ELECTION_ENABLE
-from cluster.coordinator.controller import config_requests, registry_store
 from cluster.coordinator.controller.config_requests import ConfigRequests
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.coordinator.controller.topic_plans import TopicRules
-from cluster.coordinator.registry.kazoo_session import KazooSession
+from cluster.coordinator.registry.client.kazoo_session import KazooSession
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerEpoch, BrokerId
 from cluster.protocol.api_versions import ApiVersionsAnswers
+from cluster.protocol.peer.control import AlterTopicConfigs, ProduceMetrics
 from cluster.runtime import collector
 from cluster.runtime.background_thread import BackgroundThread
 from cluster.runtime.clock import SystemClock
@@ -122,8 +122,8 @@ class Broker:
                 Listener(listener.name, listener.host, listener.port)
             )
         self._registry.connect(settings[keys.ZOOKEEPER_CONNECTION_TIMEOUT_MS])
-        self._registry.call(registry_store.prepare_paths)
-        self.cluster_id = self._registry.call(registry_store.cluster_id)
+        self._registry.call(lambda store: store.prepare())
+        self.cluster_id = self._registry.call(lambda store: store.cluster_id())
         self._directories = [
             LogDirectory.open(Path(path), self.cluster_id, self._id)
             for path in settings[keys.LOG_DIRS]
@@ -209,9 +209,7 @@ class Broker:
             self._random,
         )
         self._controller_requests = ControllerRequests(self._controller)
-        self._control.serve(
-            config_requests.REQUEST_KIND, ConfigRequests(self._controller).on_request
-        )
+        self._control.serve(AlterTopicConfigs, ConfigRequests(self._controller).on_request)
         self._quotas = ClientQuotas(options.quota_windows(settings))
         self._counters = open_counters(
             settings[keys.METRICS_ENABLE],
@@ -221,11 +219,19 @@ class Broker:
             [handler.api.key for handler in HANDLERS],
         )
         self._control.counters = self._counters
-        self._throttle = QuotaThrottle(self._quotas, self._loop)
+        self._throttle = QuotaThrottle(self._loop)
         self._quota_changes = QuotaChanges(
             self._registry, self._loop, self._clock, self._quotas, self._throttle
         )
-        self._pipeline = Pipeline(HANDLERS, self._services(), self._throttle)
+        self._pipeline = Pipeline(
+            HANDLERS,
+            self._services(),
+            self._quotas,
+            self._throttle,
+            self._counters,
+            self._clock,
+            self._loop,
+        )
 
     def _services(self) -> Services:
         settings = self._settings
@@ -244,13 +250,12 @@ class Broker:
             alter_topic_configs=self._control.alter_topic_configs,
             producer_ids=ProducerIds(
                 lambda on_done, on_failed: self._registry.submit(
-                    lambda client: registry_store.next_producer_ids(client, self._id),
+                    lambda store: store.next_producer_ids(self._id),
                     on_done,
                     on_failed,
                 )
             ),
             topic_settings=lambda overrides: topic_settings(settings, overrides),
-            quotas=self._quotas,
             quota_changes=self._quota_changes,
             fetch_max_bytes=settings[keys.FETCH_MAX_BYTES],
             api_versions=ApiVersionsAnswers(handler.api for handler in HANDLERS),
@@ -285,7 +290,7 @@ class Broker:
             self._control_link,
         )
         # Also where it is switched off: peers may have records for a partition that we lead.
-        self._control.serve(REQUEST_KIND, topic.on_request)
+        self._control.serve(ProduceMetrics, topic.on_request)
         if self._counters is None:
             return
         is_written = settings[keys.METRICS_TOPIC_ENABLE]
@@ -331,7 +336,7 @@ class Broker:
         registration = self._registration()
         wall_ms = self._clock.wall_ms()
         self._control.broker_epoch = self._registry.call(
-            lambda client: registry_store.register_broker(client, registration, wall_ms)
+            lambda store: store.register_broker(registration, wall_ms)
         )
 
     def _on_session_lost(self) -> None:
@@ -359,7 +364,7 @@ class Broker:
             self._loop.call_after(_REGISTER_RETRY_MS, self._register_again)
 
         self._registry.submit(
-            lambda client: registry_store.register_broker(client, registration, wall_ms),
+            lambda store: store.register_broker(registration, wall_ms),
             on_registered,
             on_failed,
         )

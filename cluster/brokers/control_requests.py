@@ -2,34 +2,46 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from cluster.brokers.metadata_cache import MetadataCache
-from cluster.brokers.metric_counters import BrokerCounters
+from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.role_changes import RoleChanges
-from cluster.coordinator.controller import config_requests
-from cluster.coordinator.controller.config_plans import TopicAlteration
-from cluster.coordinator.controller.config_requests import decode_outcomes, encode_alterations
-from cluster.coordinator.controller.control_link import ControlLink, Message, Reply
-from cluster.coordinator.controller.controller_requests import ControllerRequests
-from cluster.coordinator.controller.message_fields import error_code, listed, number, text
-from cluster.coordinator.controller.plan import Outcome
-from cluster.coordinator.controller.topic_plans import NewTopic
-from cluster.coordinator.controller.update import decode_update
+from cluster.coordinator.controller.control_link import ControlLink, Reply
+from cluster.coordinator.controller.controller_requests import (
+    AUTO_CREATE_TIMEOUT_MS,
+    ControllerRequests,
+)
 from cluster.coordinator.controller.update_parts import UpdateParts
 from cluster.model.cluster import PartitionState
-from cluster.model.errors import ErrorCode, PeerError
-from cluster.model.ids import NO_BROKER, BrokerEpoch, BrokerId, PartitionEpoch, TopicPartition
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import NO_BROKER, BrokerEpoch, BrokerId, TopicPartition
+from cluster.model.plan import Outcome
+from cluster.model.topics import TopicAlteration
+from cluster.protocol.peer.control import (
+    Acknowledged,
+    AlterPartition,
+    AlterTopicConfigs,
+    ClusterUpdate,
+    ControlledShutdown,
+    CreateTopics,
+    PartitionAltered,
+    Refusal,
+    Request,
+    ShutdownPrepared,
+    TopicOutcomes,
+)
 from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
 
 _ASK_TIMEOUT_MS = 3_000
-_AUTO_CREATE_TIMEOUT_MS = 10_000
 _LOOK_FOR_CONTROLLER_MS = 20
 _ACKNOWLEDGE_WITHIN_MS = 1_000
+
+AnswerT = TypeVar("AnswerT")
 
 
 class ControlRequests:
@@ -49,13 +61,19 @@ class ControlRequests:
         self._metadata = metadata
         self._roles = roles
         self._changes = changes
-        self._controller = controller
         self._parts = UpdateParts()
         self._link: ControlLink | None = None
         self.broker_epoch = BrokerEpoch(-1)
         """Of our present registration; -1 before it."""
         self._being_created: set[str] = set()
-        self._served: dict[str, Callable[[Message, Reply], None]] = {}
+        self._served: dict[type[Any], Callable[[Any, Reply], None]] = {
+            ClusterUpdate: self._on_update,
+            AlterPartition: lambda request, reply: controller().on_isr_proposed(request, reply),
+            CreateTopics: lambda request, reply: controller().on_topics_missed(request, reply),
+            ControlledShutdown: lambda request, reply: controller().on_controlled_shutdown(
+                request, reply
+            ),
+        }
         self.counters: BrokerCounters | None = None
         """Counts changes of in-sync sets that were made for us."""
 
@@ -63,49 +81,35 @@ class ControlRequests:
         """The control link, once it exists (it needs `on_request`)."""
         self._link = link
 
-    def serve(self, kind: str, handler: Callable[[Message, Reply], None]) -> None:
-        """Hand requests of another kind to `handler`."""
-        self._served[kind] = handler
+    def serve(self, request: type[Request[Any]], handler: Callable[[Any, Reply], None]) -> None:
+        """Hand requests of another class to `handler`."""
+        self._served[request] = handler
 
     # -- asked of us -----------------------------------------------------------------------------
 
-    def on_request(self, kind: str, body: Message, reply: Reply) -> None:
-        """A peer's request. Malformed ones are logged and not answered."""
-        try:
-            match kind:
-                case "update_metadata":
-                    self._on_update(body, reply)
-                case "alter_partition":
-                    self._controller().on_isr_proposed(body, reply)
-                case "create_topics":
-                    self._on_create_topics(body, reply)
-                case "controlled_shutdown":
-                    self._controller().on_controlled_shutdown(
-                        BrokerId(number(body["broker"])), lambda is_done: reply({"done": is_done})
-                    )
-                case _ if kind in self._served:
-                    self._served[kind](body, reply)
-                case _:
-                    raise PeerError(f"unknown kind {kind!r}")
-        except (PeerError, KeyError, TypeError, ValueError) as error:
-            log.warning("ignored a control request %s: %r", kind, error)
+    def on_request(self, request: Request[Any], reply: Reply) -> None:
+        """A peer's request, its fields checked."""
+        serve = self._served.get(type(request))
+        if serve is None:
+            reply(Refusal(ErrorCode.invalid_request, f"{type(request).__name__} is not served"))
+        else:
+            serve(request, reply)
 
-    def _on_update(self, body: Message, reply: Reply) -> None:
-        update = decode_update(body)
+    def _on_update(self, update: ClusterUpdate, reply: Reply) -> None:
         if update.controller_epoch < self._metadata.controller_epoch:
-            reply({"code": int(ErrorCode.stale_controller_epoch)})
+            reply(Acknowledged(ErrorCode.stale_controller_epoch))
             return
         if self.broker_epoch < 0:
             # It may be for the registration that we are about to hear of: have it sent again.
             log.info("not registered yet; an update of the controller is not acknowledged")
             return
         if update.broker_epoch != self.broker_epoch:
-            reply({"code": int(ErrorCode.stale_broker_epoch)})
+            reply(Acknowledged(ErrorCode.stale_broker_epoch))
             return
         whole = self._parts.add(update)
         if whole is None:
             if self._parts.is_incomplete:
-                reply({"code": 0})
+                reply(Acknowledged(ErrorCode.none))
             return
         update = whole
         brokers = dict(self._metadata.brokers)
@@ -129,20 +133,10 @@ class ControlRequests:
             if is_due:
                 is_due = False
                 timer.cancel()
-                reply({"code": 0})
+                reply(Acknowledged(ErrorCode.none))
 
         timer = self._loop.call_after(_ACKNOWLEDGE_WITHIN_MS, acknowledge)
         return acknowledge
-
-    def _on_create_topics(self, body: Message, reply: Reply) -> None:
-        self._controller().create_topics(
-            [NewTopic(text(name)) for name in listed(body["names"])],
-            validate_only=False,
-            timeout_ms=_AUTO_CREATE_TIMEOUT_MS,
-            on_done=lambda outcomes, _planned: reply(
-                {name: int(outcome.code) for name, outcome in outcomes.items()}
-            ),
-        )
 
     # -- asked by us -----------------------------------------------------------------------------
 
@@ -150,7 +144,7 @@ class ControlRequests:
         """Ask the controller for another ISR; the answer goes to the replica's roles."""
         present = self._metadata.partition(partition)
 
-        def on_reply(answer: Message | None) -> None:
+        def on_reply(answer: PartitionAltered | Refusal | None) -> None:
             outcome = self._isr_outcome(partition, proposal, answer)
             if isinstance(outcome, ErrorCode):
                 log.info("%s: ISR proposal refused (%s)", partition, outcome.name)
@@ -162,45 +156,43 @@ class ControlRequests:
             self._roles.on_isr_answered(partition, proposal, outcome, self._loop.now_ms)
 
         if self._metadata.controller_endpoint() is None:
-            nobody = {"code": int(ErrorCode.broker_not_available)}
+            nobody = PartitionAltered(ErrorCode.broker_not_available)
             self._loop.defer(lambda: on_reply(nobody))
             return
         self._ask_controller(
-            "alter_partition",
-            {
-                "broker": self._local_id,
-                "topic": partition.topic,
-                "partition": partition.partition,
-                "isr": list(proposal.isr),
-                "leader_epoch": proposal.leader_epoch,
-                "partition_epoch": proposal.partition_epoch,
-            },
+            AlterPartition(
+                self._local_id,
+                self.broker_epoch,
+                partition.topic,
+                partition.partition,
+                proposal.isr,
+                proposal.leader_epoch,
+                proposal.partition_epoch,
+            ),
             on_reply,
         )
 
     def _isr_outcome(
-        self, partition: TopicPartition, proposal: IsrProposal, answer: Message | None
+        self,
+        partition: TopicPartition,
+        proposal: IsrProposal,
+        answer: PartitionAltered | Refusal | None,
     ) -> PartitionState | ErrorCode | None:
         """The new state, or why not; None where the answer does not tell whether it is in force."""
         if answer is None:
             return None
+        if isinstance(answer, Refusal) or answer.code is not ErrorCode.none:
+            return answer.code
         known = self._metadata.partition(partition)
-        try:
-            code = error_code(answer["code"])
-            if code is not ErrorCode.none:
-                return code
-            if known is None:
-                return ErrorCode.unknown_topic_or_partition
-            return PartitionState(
-                known.replicas,
-                tuple(BrokerId(number(one)) for one in listed(answer["isr"])),
-                self._local_id,
-                proposal.leader_epoch,
-                PartitionEpoch(number(answer["partition_epoch"])),
-            )
-        except (PeerError, KeyError) as error:
-            log.warning("%s: not an answer to an ISR proposal: %r", partition, error)
-            return None
+        if known is None:
+            return ErrorCode.unknown_topic_or_partition
+        return PartitionState(
+            known.replicas,
+            answer.isr,
+            self._local_id,
+            proposal.leader_epoch,
+            answer.partition_epoch,
+        )
 
     def request_topic_creation(self, names: list[str]) -> None:
         """Have missing topics created with default settings, unless that is under way."""
@@ -209,13 +201,14 @@ class ControlRequests:
             return
         self._being_created.update(names)
 
-        def on_reply(answer: Message | None) -> None:
+        def on_reply(answer: TopicOutcomes | Refusal | None) -> None:
             self._being_created.difference_update(names)
-            for name, code in (answer or {}).items():
-                if code not in (0, ErrorCode.topic_already_exists):
-                    log.info("auto-creation of topic %s: %s", name, _name_of(code))
+            if isinstance(answer, TopicOutcomes):
+                for name, code, _ in answer.outcomes:
+                    if code not in (ErrorCode.none, ErrorCode.topic_already_exists):
+                        log.info("auto-creation of topic %s: %s", name, code.name)
 
-        self._ask_controller("create_topics", {"names": names}, on_reply, _AUTO_CREATE_TIMEOUT_MS)
+        self._ask_controller(CreateTopics(names), on_reply, AUTO_CREATE_TIMEOUT_MS)
 
     def alter_topic_configs(
         self,
@@ -226,19 +219,17 @@ class ControlRequests:
     ) -> None:
         """Have configs of topics changed; the outcome by topic, None without an answer in time."""
 
-        def on_reply(answer: Message | None) -> None:
-            try:
-                outcomes = None if answer is None else decode_outcomes(answer)
-            except PeerError as error:
-                log.warning("the controller's answer is not understood: %s", error)
-                outcomes = None
-            on_done(outcomes)
+        def on_reply(answer: TopicOutcomes | Refusal | None) -> None:
+            if answer is None:
+                on_done(None)
+            elif isinstance(answer, Refusal):
+                refused = Outcome(answer.code, answer.reason)
+                on_done({each.topic: refused for each in alterations})
+            else:
+                on_done({name: Outcome(code, detail) for name, code, detail in answer.outcomes})
 
         self._ask_controller(
-            config_requests.REQUEST_KIND,
-            encode_alterations(alterations, validate_only=validate_only),
-            on_reply,
-            _AUTO_CREATE_TIMEOUT_MS,
+            AlterTopicConfigs(alterations, validate_only), on_reply, AUTO_CREATE_TIMEOUT_MS
         )
 
     def ask_controlled_shutdown(self, on_done: Callable[[bool], None], timeout_ms: int) -> None:
@@ -257,12 +248,13 @@ class ControlRequests:
                 is_over = True
                 on_done(is_done)
 
-        def on_reply(answer: Message | None) -> None:
+        def on_reply(answer: ShutdownPrepared | Refusal | None) -> None:
             nonlocal asked
-            if answer and answer.get("done"):
-                finish(True)
-            elif answer:
-                asked = NO_BROKER  # it is the controller no more
+            if isinstance(answer, ShutdownPrepared):
+                if answer.is_done:
+                    finish(True)
+                else:
+                    asked = NO_BROKER  # it is the controller no more
 
         def look() -> None:
             nonlocal asked
@@ -276,7 +268,7 @@ class ControlRequests:
             if controller not in (asked, NO_BROKER):
                 asked = controller
                 self._ask_controller(
-                    "controlled_shutdown", {"broker": self._local_id}, on_reply, remaining_ms
+                    ControlledShutdown(self._local_id, self.broker_epoch), on_reply, remaining_ms
                 )
             self._loop.call_after(_LOOK_FOR_CONTROLLER_MS, look)
 
@@ -284,20 +276,12 @@ class ControlRequests:
 
     def _ask_controller(
         self,
-        kind: str,
-        body: dict[str, Any],
-        on_reply: Callable[[Message | None], None],
+        request: Request[AnswerT],
+        on_reply: Callable[[AnswerT | Refusal | None], None],
         timeout_ms: int = _ASK_TIMEOUT_MS,
     ) -> None:
         endpoint = self._metadata.controller_endpoint()
         if endpoint is None or self._link is None:
             self._loop.defer(lambda: on_reply(None))
         else:
-            self._link.ask(endpoint, kind, body, on_reply, timeout_ms)
-
-
-def _name_of(code: object) -> str:
-    try:
-        return error_code(code).name
-    except PeerError:
-        return "an answer that is not understood"
+            self._link.ask(endpoint, request, on_reply, timeout_ms)

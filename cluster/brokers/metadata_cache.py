@@ -2,7 +2,6 @@
 
 import uuid
 
-from cluster.coordinator.controller.update import ClusterUpdate
 from cluster.model.cluster import (
     BrokerRegistration,
     ClusterState,
@@ -11,6 +10,7 @@ from cluster.model.cluster import (
     TopicState,
 )
 from cluster.model.ids import NO_BROKER, BrokerId, ControllerEpoch, TopicPartition
+from cluster.protocol.peer.control import ClusterUpdate
 
 
 class MetadataCache:

@@ -93,8 +93,6 @@ def log_options(settings: Settings, overrides: Mapping[str, str]) -> tuple[LogOp
         flush_messages=own[topic.FLUSH_MESSAGES],
         flush_ms=own[topic.FLUSH_MS],
         preallocate_step_bytes=settings[broker.LOG_PREALLOCATE_STEP_BYTES],
-        retention_ms=own[topic.RETENTION_MS],
-        retention_bytes=own[topic.RETENTION_BYTES],
         producer_id_expiration_ms=settings[broker.PRODUCER_ID_EXPIRATION_MS],
         compression_type=own[topic.COMPRESSION_TYPE],
     )

@@ -1,73 +1,81 @@
 """From a frame to an answer: header, dispatch, decode, handle, encode, send.
 
 The one place where a domain error becomes a fate: what a peer did wrong closes its connection, a
-bug of ours is logged with its trace and closes it too, since no correct answer is known.
+bug of ours is logged with its trace and closes it too, since no correct answer is known. What an
+API is like stands in its row of `HANDLERS`; nothing here knows one.
 """
 
 import logging
+import struct
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from cluster.brokers.handlers.request import (
     NO_ANSWER,
     PARKED,
     Handler,
     RequestContext,
-    Services,
+    Route,
 )
+from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.channel import Channel, Outgoing
-from cluster.brokers.quota_throttle import QuotaThrottle, size_of
+from cluster.brokers.quotas.client_accounts import ClientAccounts
+from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.model.errors import PeerError
-from cluster.protocol.api import ApiKey
 from cluster.protocol.framing import parse_request_header
+from cluster.runtime.clock import Clock
+from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
 
-_PRODUCE: Final = int(ApiKey.PRODUCE)
-_FETCH: Final = int(ApiKey.FETCH)
+_api_and_correlation: Final = struct.Struct(">ii").unpack_from
+_TAIL: Final = 8
+"""Where the header goes on after the correlation id."""
+
+S = TypeVar("S")
 
 
-class Pipeline:
+class Pipeline(Generic[S]):
     """Dispatches the requests of all channels of one broker."""
 
     def __init__(
-        self, handlers: Iterable[Handler], services: Services, throttle: QuotaThrottle
+        self,
+        handlers: Iterable[Handler[S]],
+        services: S,
+        quotas: ClientQuotas,
+        throttle: QuotaThrottle,
+        counters: BrokerCounters | None,
+        clock: Clock,
+        loop: EventLoop,
     ) -> None:
         self._handlers = {int(handler.api.key): handler for handler in handlers}
         self._services = services
+        self._quotas = quotas
+        self._counters = counters
+        self._monotonic_us = clock.monotonic_us
         self._throttle = throttle
-        self._clock = services.clock
-        self._counters = services.counters
+        self._loop = loop
 
     def on_frame(self, channel: Channel, frame: memoryview) -> None:
         """Process one request. Raises PeerError, upon which the channel closes."""
-        began_us = self._clock.monotonic_us()
-        header = parse_request_header(frame)
-        handler = self._handlers.get(header.api_key)
-        if handler is None:
-            raise PeerError(f"API key {header.api_key} is not supported")
-        version = header.api_version
-        # ApiVersions answers even versions that it does not know (KIP-511).
-        if not handler.api.serves(version) and header.api_key != ApiKey.API_VERSIONS:
-            raise PeerError(
-                f"{handler.api.key.name} version {version} is not supported"
-                f" ({handler.api.min_version}-{handler.api.max_version} are)"
-            )
-        context = RequestContext(
-            header.api_key,
-            version,
-            header.correlation_id,
-            header.client_id,
-            channel,
-            self._send,
-            len(frame),
-            began_us,
-        )
+        began_us = self._monotonic_us()
         try:
-            request = handler.decode(version, frame, header.body_position)
+            api_and_version, correlation_id = _api_and_correlation(frame)
+        except struct.error:
+            raise PeerError(f"request header of {len(frame)} bytes is too short") from None
+        route = channel.routes.get(api_and_version)
+        if route is None or frame[_TAIL : route.body_position] != route.header_tail:
+            route = self._new_route(channel, frame)
+            if route.handler.api.serves(route.version):  # else there would be no end to them
+                channel.routes[api_and_version] = route
+        handler = route.handler
+        context = RequestContext(route, correlation_id, channel, self._send, len(frame), began_us)
+        try:
+            request = handler.decode(route.version, frame, route.body_position)
             response = handler.handle(request, context, self._services)
             if response is PARKED:
-                context.handled_us = self._clock.monotonic_us() - began_us
+                context.handled_us = self._monotonic_us() - began_us
                 context.began_us = None
             else:
                 self._send(context, response)
@@ -77,42 +85,51 @@ class Pipeline:
             log.exception("failed to handle %s from %s", handler.api.key.name, channel.peer)
             raise PeerError(f"internal error while handling {handler.api.key.name}") from error
 
-    def _send(self, context: RequestContext, response: Any) -> None:
-        """Answer, and count what the request used: who is over a quota is held back afterwards."""
-        handler = self._handlers[context.api_key]
-        throttle = self._throttle
-        user, client_id = context.user, context.client_id or ""
-        began_us = context.began_us
-        handling_us = (
-            context.handled_us if began_us is None else self._clock.monotonic_us() - began_us
-        )
-        version, correlation_id = context.version, context.correlation_id
-        buffers: list[Outgoing] | None = None
+    def _new_route(self, channel: Channel, frame: memoryview) -> Route:
+        """The first request of its kind on this connection. Raises PeerError."""
+        header = parse_request_header(frame)
+        handler = self._handlers.get(header.api_key)
+        if handler is None:
+            raise PeerError(f"API key {header.api_key} is not supported")
+        version = header.api_version
+        if not handler.api.serves(version) and not handler.answers_any_version:
+            raise PeerError(
+                f"{handler.api.key.name} version {version} is not supported"
+                f" ({handler.api.min_version}-{handler.api.max_version} are)"
+            )
         counters = self._counters
-        if context.api_key == _FETCH:
-            buffers = handler.encode(version, correlation_id, response, 0)
-            delay = throttle.on_fetched(user, client_id, size_of(buffers), handling_us)
-            if delay.ms:
-                buffers = handler.encode(version, correlation_id, response, delay.ms)
-            if counters is not None:
-                counters.note_fetch_us(handling_us)
-                if not delay.ms:
-                    counters.on_fetched(response[0])
-        else:
-            if context.api_key == _PRODUCE:
-                delay = throttle.on_produced(user, client_id, context.size_bytes, handling_us)
-                if counters is not None:
-                    counters.note_produce_us(handling_us)
-            else:
-                delay = throttle.on_request(user, client_id, handling_us)
-                if counters is not None:
-                    counters.requests[context.api_key] += 1
-            if response is not NO_ANSWER:
-                buffers = handler.encode(version, correlation_id, response, delay.ms)
-        if delay.ms:
-            if counters is not None:
-                counters.throttled += 1
-                counters.throttle_ms += delay.ms
-            throttle.respond(context.channel, user, client_id, buffers, delay)
-        else:
+        return Route(
+            handler,
+            version,
+            header.client_id,
+            bytes(frame[_TAIL : header.body_position]),
+            header.body_position,
+            ClientAccounts(self._quotas, channel.principal, header.client_id or ""),
+            None if counters is None else counters.note_us(header.api_key),
+        )
+
+    def _send(self, context: RequestContext, response: Any) -> None:
+        """Answer, and charge what the request used: who is over a quota is held back afterwards."""
+        route = context.route
+        handler = route.handler
+        began_us = context.began_us
+        handling_us = context.handled_us if began_us is None else self._monotonic_us() - began_us
+        measure = handler.measure
+        size_bytes = context.size_bytes if measure is None else measure(route.version, response)
+        delay = handler.charge(route.accounts, handling_us, size_bytes, self._loop.now_ms)
+        delay_ms = 0 if delay is None else delay.ms
+        if route.note_us is not None:
+            route.note_us(handling_us)
+        buffers: list[Outgoing] | None = None
+        if response is not NO_ANSWER:
+            buffers = handler.encode(route.version, context.correlation_id, response, delay_ms)
+        counters = self._counters
+        if delay is None:
+            if counters is not None and handler.note_sent is not None:
+                handler.note_sent(counters, response)
             context.channel.respond(buffers)
+            return
+        if counters is not None:
+            counters.throttled += 1
+            counters.throttle_ms += delay_ms
+        self._throttle.respond(context.channel, buffers, delay)

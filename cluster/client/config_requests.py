@@ -1,12 +1,16 @@
-"""Asks a cluster to change settings of topics (KIP-339)."""
+"""Asks a cluster to change settings of topics (KIP-339), and which of them do what they say."""
 
 from collections.abc import Iterable, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from cluster.client.quota_requests import Caller
+from cluster.config.effect import remark_of
+from cluster.config.snapshot import Source
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import ApiKey
 from cluster.protocol.messages import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
     IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
@@ -44,3 +48,39 @@ def alter_configs(
     for response in client.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, request).responses:
         if response.error_code is not ErrorCode.none:
             raise Refused(response.error_code, response.error_message or "")
+
+
+class Shortfall(NamedTuple):
+    """A setting that the cluster accepts and that does not do, or not all, what it says."""
+
+    remark: str
+    default: str | None
+
+
+def shortfalls(client: Caller, entity_type: str, name: str) -> dict[str, Shortfall]:
+    """Such settings of one topic or broker by their names; none in a cluster of Apache Kafka.
+
+    A broker answers for itself only. Raises Refused.
+    """
+    request = DescribeConfigsRequest(
+        resources=(
+            DescribeConfigsResource(
+                resource_type=RESOURCE_TYPES[entity_type],
+                resource_name=name,
+                configuration_keys=None,
+            ),
+        ),
+        include_synonyms=True,
+        include_documentation=True,
+    )
+    (result,) = client.call(ApiKey.DESCRIBE_CONFIGS, request).results
+    if result.error_code is not ErrorCode.none:
+        raise Refused(result.error_code, result.error_message or "")
+    return {
+        entry.name: Shortfall(
+            remark,
+            next((each.value for each in entry.synonyms if each.source == Source.DEFAULT), None),
+        )
+        for entry in result.configs
+        if (remark := remark_of(entry.documentation)) is not None
+    }

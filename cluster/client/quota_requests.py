@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 from cluster.brokers.quotas.alteration import FilterComponent, entity_of, parts_of
-from cluster.brokers.quotas.entities import QuotaEntity
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.quotas import QuotaEntity
 from cluster.protocol.api import ApiKey
 from cluster.protocol.messages import (
     AlterClientQuotasRequest,

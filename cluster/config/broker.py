@@ -2,6 +2,7 @@
 
 from typing import Final, TypeVar
 
+from cluster.config.effect import EFFECTIVE, Effect, effective_in_part, without_effect
 from cluster.config.setting import Alias, Scope, Setting, SettingTable, Update
 from cluster.config.value_type import (
     INT_MAX,
@@ -34,24 +35,20 @@ GIB: Final = 1 << 30
 
 BROKER_SETTINGS: Final = SettingTable("broker")
 
-UNUSED_KAFKA_KEYS: Final = frozenset(
-    {
-        "background.threads",
-        "group.initial.rebalance.delay.ms",
-        "log.cleaner.enable",
-        "num.io.threads",
-        "num.network.threads",
-        "num.recovery.threads.per.data.dir",
-        "num.replica.fetchers",
-        "offsets.topic.num.partitions",
-        "offsets.topic.replication.factor",
-        "queued.max.requests",
-        "transaction.state.log.min.isr",
-        "transaction.state.log.num.partitions",
-        "transaction.state.log.replication.factor",
-    }
+_SHUTDOWN_IS_TIMED: Final = without_effect(
+    "a stopping broker asks for three seconds, and anew when the controller changes"
 )
-"""Keys of Kafka's own server.properties that nothing here needs: accepted, so such a file works."""
+_ONE_CHECKPOINT: Final = without_effect(
+    "written together with high watermarks, see replica.high.watermark.checkpoint.interval.ms"
+)
+_NO_RETENTION: Final = without_effect("no segment is deleted for its age or size")
+_NO_COMPACTION: Final = without_effect("logs are not compacted")
+_NO_RETENTION_OR_COMPACTION: Final = without_effect(
+    "segments are neither deleted for their age or size nor compacted"
+)
+_NO_REBALANCE: Final = without_effect(
+    "leadership does not move back to preferred replicas by itself"
+)
 
 
 def broker_setting(
@@ -63,17 +60,22 @@ def broker_setting(
     scope: Scope = Scope.BROKER,
     update: Update = Update.READ_ONLY,
     aliases: tuple[Alias, ...] = (),
+    effect: Effect = EFFECTIVE,
 ) -> Setting[T]:
     """State one broker setting and take it into the table."""
     return BROKER_SETTINGS.add(
-        Setting(name, value_type, default, scope, update, doc, aliases=aliases)
+        Setting(name, value_type, default, scope, update, doc, aliases=aliases, effect=effect)
     )
 
 
 # ------------------------------------------------------------------- identity and addresses
 
 BROKER_ID: Final = broker_setting(
-    "broker.id", integer(at_least=0), default=0, doc="This broker's number, unique in the cluster."
+    "broker.id",
+    integer(at_least=0),
+    default=0,
+    aliases=(Alias("node.id", 1),),
+    doc="This broker's number, unique in the cluster.",
 )
 BROKER_RACK: Final = broker_setting(
     "broker.rack",
@@ -131,7 +133,8 @@ INTER_BROKER_PROTOCOL_VERSION: Final = broker_setting(
     choice("3.9", "3.9-IV0"),
     default="3.9",
     scope=Scope.CLUSTER,
-    doc="The Kafka release whose behaviour brokers follow; tools read it to learn what works.",
+    doc="The Kafka release that brokers name to tools, which read it to learn what works.",
+    effect=without_effect("the brokers of a cluster are of one release"),
 )
 CONTROL_HOST: Final = broker_setting(
     "milena.control.host",
@@ -194,18 +197,21 @@ AUTO_LEADER_REBALANCE_ENABLE: Final = broker_setting(
     boolean(),
     default=True,
     doc="Whether the controller moves leadership back to preferred replicas.",
+    effect=_NO_REBALANCE,
 )
 LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS: Final = broker_setting(
     "leader.imbalance.check.interval.seconds",
     long(at_least=1),
     default=300,
     doc="How often the controller looks for leaders away from their preferred broker.",
+    effect=_NO_REBALANCE,
 )
 LEADER_IMBALANCE_PER_BROKER_PERCENTAGE: Final = broker_setting(
     "leader.imbalance.per.broker.percentage",
     integer(at_least=0, at_most=100),
     default=10,
     doc="Share of a broker's preferred partitions led elsewhere that triggers a rebalance.",
+    effect=_NO_REBALANCE,
 )
 CONTROLLED_SHUTDOWN_ENABLE: Final = broker_setting(
     "controlled.shutdown.enable",
@@ -218,12 +224,14 @@ CONTROLLED_SHUTDOWN_MAX_RETRIES: Final = broker_setting(
     integer(at_least=0),
     default=3,
     doc="How often a stopping broker asks again when leaderships remain.",
+    effect=_SHUTDOWN_IS_TIMED,
 )
 CONTROLLED_SHUTDOWN_RETRY_BACKOFF_MS: Final = broker_setting(
     "controlled.shutdown.retry.backoff.ms",
     long(at_least=0),
     default=5 * SECOND_MS,
     doc="Pause between those attempts.",
+    effect=_SHUTDOWN_IS_TIMED,
 )
 
 # ------------------------------------------------------------------- network
@@ -290,6 +298,7 @@ REQUEST_TIMEOUT_MS: Final = broker_setting(
     integer(at_least=1),
     default=30 * SECOND_MS,
     doc="How long one broker waits for another's answer.",
+    effect=without_effect("the links between brokers have time limits of their own"),
 )
 FETCH_MAX_BYTES: Final = broker_setting(
     "fetch.max.bytes",
@@ -323,6 +332,7 @@ REPLICA_FETCH_MIN_BYTES: Final = broker_setting(
     integer(at_least=1),
     default=1,
     doc="Bytes for which the leader holds a replica fetch back.",
+    effect=without_effect("a leader answers a replica fetch as soon as there is a record"),
 )
 REPLICA_FETCH_WAIT_MAX_MS: Final = broker_setting(
     "replica.fetch.wait.max.ms",
@@ -380,6 +390,7 @@ LOG_ROLL_JITTER_MS: Final = broker_setting(
     update=Update.CLUSTER_WIDE,
     aliases=(Alias("log.roll.jitter.hours", HOUR_MS),),
     doc="Most that is subtracted at random from that age, so that partitions do not roll at once.",
+    effect=without_effect("segments roll at their exact age"),
 )
 LOG_INDEX_INTERVAL_BYTES: Final = broker_setting(
     "log.index.interval.bytes",
@@ -401,6 +412,9 @@ LOG_PREALLOCATE: Final = broker_setting(
     default=False,
     update=Update.CLUSTER_WIDE,
     doc="Whether a new segment gets its whole size on disk at once, instead of in steps.",
+    effect=without_effect(
+        "every segment takes its disk space in steps of milena.log.preallocate.step.bytes"
+    ),
 )
 LOG_PREALLOCATE_STEP_BYTES: Final = broker_setting(
     "milena.log.preallocate.step.bytes",
@@ -415,6 +429,7 @@ LOG_RETENTION_MS: Final = broker_setting(
     update=Update.CLUSTER_WIDE,
     aliases=(Alias("log.retention.minutes", MINUTE_MS), Alias("log.retention.hours", HOUR_MS)),
     doc="Age after which a closed segment may be deleted; -1 keeps it for ever.",
+    effect=_NO_RETENTION,
 )
 LOG_RETENTION_BYTES: Final = broker_setting(
     "log.retention.bytes",
@@ -422,12 +437,14 @@ LOG_RETENTION_BYTES: Final = broker_setting(
     default=-1,
     update=Update.CLUSTER_WIDE,
     doc="Size of a partition above which old segments are deleted; -1 for no limit.",
+    effect=_NO_RETENTION,
 )
 LOG_RETENTION_CHECK_INTERVAL_MS: Final = broker_setting(
     "log.retention.check.interval.ms",
     long(at_least=1),
     default=5 * MINUTE_MS,
     doc="How often segments are checked for deletion.",
+    effect=_NO_RETENTION,
 )
 LOG_SEGMENT_DELETE_DELAY_MS: Final = broker_setting(
     "log.segment.delete.delay.ms",
@@ -435,13 +452,14 @@ LOG_SEGMENT_DELETE_DELAY_MS: Final = broker_setting(
     default=MINUTE_MS,
     update=Update.CLUSTER_WIDE,
     doc="How long a deleted segment's files stay on disk for readers that still hold them.",
+    effect=without_effect("the files of a deleted topic go at once"),
 )
 LOG_FLUSH_INTERVAL_MESSAGES: Final = broker_setting(
     "log.flush.interval.messages",
     long(at_least=1),
     default=LONG_MAX,
     update=Update.CLUSTER_WIDE,
-    doc="Records after which a partition is forced to disk.",
+    doc="Records after which a partition is forced to disk, at the next check.",
 )
 LOG_FLUSH_INTERVAL_MS: Final = broker_setting(
     "log.flush.interval.ms",
@@ -454,19 +472,21 @@ LOG_FLUSH_SCHEDULER_INTERVAL_MS: Final = broker_setting(
     "log.flush.scheduler.interval.ms",
     long(at_least=1),
     default=LONG_MAX,
-    doc="How often partitions are checked for that age.",
+    doc="How often partitions are checked for these two, at least once a second.",
 )
 LOG_FLUSH_OFFSET_CHECKPOINT_INTERVAL_MS: Final = broker_setting(
     "log.flush.offset.checkpoint.interval.ms",
     integer(at_least=1),
     default=MINUTE_MS,
     doc="How often recovery points are written down; a crash rescans what lies after them.",
+    effect=_ONE_CHECKPOINT,
 )
 LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS: Final = broker_setting(
     "log.flush.start.offset.checkpoint.interval.ms",
     integer(at_least=1),
     default=MINUTE_MS,
     doc="How often log start offsets are written down.",
+    effect=_ONE_CHECKPOINT,
 )
 LOG_CLEANUP_POLICY: Final = broker_setting(
     "log.cleanup.policy",
@@ -474,6 +494,7 @@ LOG_CLEANUP_POLICY: Final = broker_setting(
     default=("delete",),
     update=Update.CLUSTER_WIDE,
     doc="What happens to old segments: deleted, compacted, or both.",
+    effect=_NO_RETENTION_OR_COMPACTION,
 )
 LOG_CLEANER_DELETE_RETENTION_MS: Final = broker_setting(
     "log.cleaner.delete.retention.ms",
@@ -481,6 +502,7 @@ LOG_CLEANER_DELETE_RETENTION_MS: Final = broker_setting(
     default=DAY_MS,
     update=Update.CLUSTER_WIDE,
     doc="How long compaction keeps a tombstone for readers that started at the beginning.",
+    effect=_NO_COMPACTION,
 )
 LOG_CLEANER_MIN_COMPACTION_LAG_MS: Final = broker_setting(
     "log.cleaner.min.compaction.lag.ms",
@@ -488,6 +510,7 @@ LOG_CLEANER_MIN_COMPACTION_LAG_MS: Final = broker_setting(
     default=0,
     update=Update.CLUSTER_WIDE,
     doc="Age below which a record is not compacted away.",
+    effect=_NO_COMPACTION,
 )
 LOG_CLEANER_MAX_COMPACTION_LAG_MS: Final = broker_setting(
     "log.cleaner.max.compaction.lag.ms",
@@ -495,6 +518,7 @@ LOG_CLEANER_MAX_COMPACTION_LAG_MS: Final = broker_setting(
     default=LONG_MAX,
     update=Update.CLUSTER_WIDE,
     doc="Age at which a record is compacted whatever the dirty ratio.",
+    effect=_NO_COMPACTION,
 )
 LOG_CLEANER_MIN_CLEANABLE_RATIO: Final = broker_setting(
     "log.cleaner.min.cleanable.ratio",
@@ -502,6 +526,7 @@ LOG_CLEANER_MIN_CLEANABLE_RATIO: Final = broker_setting(
     default=0.5,
     update=Update.CLUSTER_WIDE,
     doc="Share of a log that must be dirty before it is compacted.",
+    effect=_NO_COMPACTION,
 )
 LOG_MESSAGE_TIMESTAMP_TYPE: Final = broker_setting(
     "log.message.timestamp.type",
@@ -537,12 +562,14 @@ PRODUCER_ID_EXPIRATION_MS: Final = broker_setting(
     default=DAY_MS,
     update=Update.CLUSTER_WIDE,
     doc="Silence after which a partition forgets an idempotent producer's sequence.",
+    effect=effective_in_part("looked for when a segment is rolled or the broker starts only"),
 )
 PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS: Final = broker_setting(
     "producer.id.expiration.check.interval.ms",
     integer(at_least=1),
     default=10 * MINUTE_MS,
     doc="How often partitions look for such producers.",
+    effect=without_effect("looked for when a segment is rolled or the broker starts"),
 )
 
 # ------------------------------------------------------------------- quotas

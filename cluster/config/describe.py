@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from cluster.config.setting import Scope, Setting, Update
+from cluster.config.setting import Scope, Setting
 from cluster.config.snapshot import Settings, Source
 from cluster.config.value_type import TypeCode
 
@@ -48,10 +48,10 @@ def _entry(settings: Settings, setting: Setting[Any], name: str) -> Entry:
         value=None if sensitive else setting.render_as(name, settings[setting]),
         source=source,
         is_default=is_default,
-        read_only=setting.update is Update.READ_ONLY,
+        read_only=setting.scope is not Scope.TOPIC,  # brokers take theirs at start
         sensitive=sensitive,
         type=setting.type.code,
-        documentation=setting.doc,
+        documentation=setting.documentation,
         synonyms=tuple(_synonyms(settings, setting, sensitive=sensitive)),
     )
 

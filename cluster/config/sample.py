@@ -6,19 +6,24 @@ from textwrap import wrap
 from typing import Any, Final
 
 from cluster.config.broker import BROKER_SETTINGS
-from cluster.config.setting import Setting, Update
+from cluster.config.setting import Setting
+from cluster.config.topic import TOPIC_SETTINGS
 
 _HEADER: Final = """\
 # Settings of a broker, for `bin/cluster start --config FILE`.
 # Written from the settings table (cluster/config). Lines show defaults: uncomment one to change it.
-# `bin/cluster start` itself sets broker.id, listeners, log.dirs, zookeeper.connect and
-# default.replication.factor for each broker, unless this file or --override does.
+# Brokers take their settings when they start. What "also" names is another name for the same
+# setting; a "topic" setting is what one topic may have in its place (`configs --alter`).
+# Where a setting does nothing yet, or not all it should, a line that begins with "!" says so.
+# `bin/cluster start` itself sets broker.id, listeners and log.dirs of each broker (--host, --port,
+# --data-dir), and advertised.listeners, zookeeper.connect and default.replication.factor unless
+# this file or --override does.
 """
 
-_UPDATES: Final = {
-    Update.READ_ONLY: "changed by a restart",
-    Update.PER_BROKER: "may change per broker while it runs",
-    Update.CLUSTER_WIDE: "may change cluster-wide while brokers run",
+_TOPIC_SETTINGS: Final = {
+    setting.broker_setting.name: setting.name
+    for setting in TOPIC_SETTINGS
+    if setting.broker_setting
 }
 
 
@@ -28,12 +33,16 @@ def sample_properties() -> str:
 
 
 def _lines(setting: Setting[Any]) -> Iterator[str]:
-    reach = f"{setting.type.allowed}; {_UPDATES[setting.update]}"
-    for sentence in (setting.doc, f"({reach})"):
+    for sentence in (setting.doc, f"({setting.type.allowed})"):
         for line in wrap(sentence, width=96):
             yield f"# {line}"
+    if setting.effect.remark:
+        for line in wrap(f"{setting.effect.remark}.", width=96):
+            yield f"# ! {line}"
     if setting.aliases:
         yield f"# Also: {', '.join(alias.name for alias in setting.aliases)}"
+    if setting.name in _TOPIC_SETTINGS:
+        yield f"# Topic: {_TOPIC_SETTINGS[setting.name]}"
     yield f"#{setting.name}={setting.render(setting.default) or ''}"
     yield ""
 

@@ -1,4 +1,4 @@
-"""One setting is one statement: name, type, default, scope, update, other names, meaning.
+"""One setting is one statement: name, type, default, scope, update, other names, meaning, effect.
 
 Parsing, hints, DescribeConfigs and the sample file are derived from these and never retyped.
 """
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
+from cluster.config.effect import EFFECTIVE, Effect, documentation
 from cluster.config.value_type import TypeCode, ValueType
 from cluster.model.errors import ensure
 
@@ -44,6 +45,11 @@ class Alias(NamedTuple):
 class SettingError(ValueError):
     """A key or value that a table refuses; the message is one line with key, value and range."""
 
+    def __init__(self, reason: str, name: str | None = None) -> None:
+        """`name`: the one key that is wrong; None where several contradict each other."""
+        super().__init__(reason)
+        self.name = name
+
 
 @dataclass(frozen=True, slots=True)
 class Setting(Generic[T]):
@@ -59,11 +65,17 @@ class Setting(Generic[T]):
     """In order of precedence, after the name itself."""
     broker_setting: "Setting[T] | None" = None
     """For a topic setting: where its default comes from."""
+    effect: Effect = EFFECTIVE
 
     @property
     def names(self) -> tuple[str, ...]:
         """Every name it may be given under, strongest first."""
         return (self.name, *(alias.name for alias in self.aliases))
+
+    @property
+    def documentation(self) -> str:
+        """What it means, and a remark where it does not do that yet."""
+        return documentation(self.doc, self.effect)
 
     def parse(self, name: str, text: str) -> T:
         """The value of `text` given under `name` (its own or an alias). Raises SettingError."""
@@ -72,7 +84,7 @@ class Setting(Generic[T]):
         except ValueError:
             shown = "[hidden]" if self.type.code is TypeCode.PASSWORD else text
             raise SettingError(
-                f"{name}={shown} is not valid: it must be {self._allowed(name)}"
+                f"{name}={shown} is not valid: it must be {self._allowed(name)}", name
             ) from None
 
     def render(self, value: T) -> str | None:
@@ -125,7 +137,7 @@ class SettingTable:
         if found is None:
             close = difflib.get_close_matches(name, self._by_any_name, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
-            raise SettingError(f"Unknown {self.entity} setting {name}{hint}")
+            raise SettingError(f"Unknown {self.entity} setting {name}{hint}", name)
         return found
 
     def __contains__(self, name: object) -> bool:

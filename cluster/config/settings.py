@@ -1,13 +1,14 @@
-"""From texts to a checked snapshot: properties files, a broker's settings, a topic's settings.
+"""From texts to a checked snapshot: a broker's settings, a topic's settings.
 
 A mistake in a file or on a command line is a UserError; one in a client's request is a refusal.
 """
 
-import re
 from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
 
 from cluster.config import relations
-from cluster.config.broker import BROKER_SETTINGS, UNUSED_KAFKA_KEYS
+from cluster.config.broker import BROKER_SETTINGS
 from cluster.config.setting import SettingError, Update
 from cluster.config.snapshot import Layer, Settings, Source
 from cluster.config.topic import TOPIC_SETTINGS
@@ -17,28 +18,13 @@ __all__ = [
     "Settings",
     "broker_settings",
     "parse_override",
-    "parse_properties",
+    "placed",
     "reconfigured_broker",
     "topic_settings",
-    "unused_keys",
 ]
 
 
-def parse_properties(text: str) -> dict[str, str]:
-    """Keys and values of a Java properties file; a later line wins. Raises UserError with the line.
-
-    Understands comments (# and !), `key=value`, `key: value` and a backslash that continues a line.
-    """
-    found: dict[str, str] = {}
-    joined = re.sub(r"(?<!\\)\\\r?\n[ \t]*", "", text)
-    for line in map(str.strip, joined.splitlines()):
-        if not line or line[0] in "#!":
-            continue
-        key, separator, value = _split_property(line)
-        if not separator or not key:
-            raise UserError(f"cannot read the line {line!r}: write it as key=value")
-        found[key] = value
-    return found
+_NOWHERE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 def parse_override(text: str) -> tuple[str, str]:
@@ -49,12 +35,22 @@ def parse_override(text: str) -> tuple[str, str]:
     return key.strip(), value.strip()
 
 
-def broker_settings(overrides: Mapping[str, str]) -> Settings:
-    """The settings a broker starts with, from its file and command line. Raises UserError."""
+def broker_settings(overrides: Mapping[str, str], places: Mapping[str, str] = _NOWHERE) -> Settings:
+    """The settings a broker starts with, from its file and command line.
+
+    `places`: where a key was written (`server.properties, line 3`), for the message. Raises
+    UserError.
+    """
     try:
-        return _broker([Layer(Source.STATIC_BROKER, _used(overrides))])
+        return _broker([Layer(Source.STATIC_BROKER, overrides)])
     except SettingError as problem:
-        raise UserError(str(problem)) from None
+        raise placed(problem, places) from None
+
+
+def placed(problem: SettingError, places: Mapping[str, str]) -> UserError:
+    """A mistake as a person is told of it, with the place where the key was written."""
+    place = places.get(problem.name or "")
+    return UserError(f"{place}: {problem}" if place else str(problem))
 
 
 def reconfigured_broker(
@@ -87,11 +83,6 @@ def topic_settings(broker: Settings, overrides: Mapping[str, str]) -> Settings:
     return settings
 
 
-def unused_keys(overrides: Mapping[str, str]) -> list[str]:
-    """Those keys that Kafka knows and nothing here needs: worth one line to a person."""
-    return sorted(UNUSED_KAFKA_KEYS & overrides.keys())
-
-
 def _broker(layers: list[Layer]) -> Settings:
     for layer in layers:
         if layer.source != Source.STATIC_BROKER:
@@ -107,14 +98,3 @@ def _refuse_read_only(layer: Layer) -> None:
         cluster_wide = layer.source == Source.DYNAMIC_DEFAULT_BROKER
         if update == Update.READ_ONLY or (update == Update.PER_BROKER and cluster_wide):
             raise SettingError(f"{name} cannot be changed this way: it is {update.value}")
-
-
-def _used(overrides: Mapping[str, str]) -> Mapping[str, str]:
-    if not UNUSED_KAFKA_KEYS & overrides.keys():
-        return overrides
-    return {key: text for key, text in overrides.items() if key not in UNUSED_KAFKA_KEYS}
-
-
-def _split_property(line: str) -> tuple[str, str, str]:
-    matched = re.fullmatch(r"([^=:\s]+)\s*([=:])\s*(.*)", line)
-    return (matched[1], matched[2], matched[3]) if matched else (line, "", "")

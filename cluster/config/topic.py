@@ -3,6 +3,7 @@
 from typing import Final, TypeVar
 
 from cluster.config import broker
+from cluster.config.effect import EFFECTIVE, Effect, without_effect
 from cluster.config.setting import Scope, Setting, SettingTable, Update
 from cluster.config.value_type import (
     ValueType,
@@ -21,16 +22,25 @@ _THROTTLED_REPLICAS: Final = string_list(
     pattern=r"\*|none|\d+:\d+", allowed="a comma-separated list of partition:broker, * or none"
 )
 
+_CODEC_LEVEL: Final = without_effect(
+    "the broker compresses at the level that is the library's default"
+)
+_NO_REPLICATION_QUOTA: Final = without_effect("replication is not throttled")
+_NO_REMOTE_TIER: Final = without_effect("there is no remote tier")
+_ONE_FORMAT: Final = without_effect("record batches are stored and sent in format 2 only")
 
-def topic_setting(name: str, value_type: ValueType[T], *, default: T, doc: str) -> Setting[T]:
+
+def topic_setting(
+    name: str, value_type: ValueType[T], *, default: T, doc: str, effect: Effect = EFFECTIVE
+) -> Setting[T]:
     """State a setting that only topics have."""
     return TOPIC_SETTINGS.add(
-        Setting(name, value_type, default, Scope.TOPIC, Update.CLUSTER_WIDE, doc)
+        Setting(name, value_type, default, Scope.TOPIC, Update.CLUSTER_WIDE, doc, effect=effect)
     )
 
 
 def follows(broker_setting: Setting[T], name: str) -> Setting[T]:
-    """State a topic setting whose type, default and meaning are those of a broker setting."""
+    """State a topic setting whose type, default, meaning and effect are a broker setting's."""
     return TOPIC_SETTINGS.add(
         Setting(
             name,
@@ -40,6 +50,7 @@ def follows(broker_setting: Setting[T], name: str) -> Setting[T]:
             Update.CLUSTER_WIDE,
             broker_setting.doc,
             broker_setting=broker_setting,
+            effect=broker_setting.effect,
         )
     )
 
@@ -51,18 +62,21 @@ COMPRESSION_GZIP_LEVEL: Final = topic_setting(
     integer(at_least=-1, at_most=9),
     default=-1,
     doc="Level where the broker itself compresses with gzip; -1 is the codec's default.",
+    effect=_CODEC_LEVEL,
 )
 COMPRESSION_LZ4_LEVEL: Final = topic_setting(
     "compression.lz4.level",
     integer(at_least=1, at_most=17),
     default=9,
     doc="Level where the broker itself compresses with lz4.",
+    effect=_CODEC_LEVEL,
 )
 COMPRESSION_ZSTD_LEVEL: Final = topic_setting(
     "compression.zstd.level",
     integer(at_least=-131_072, at_most=22),
     default=3,
     doc="Level where the broker itself compresses with zstd.",
+    effect=_CODEC_LEVEL,
 )
 DELETE_RETENTION_MS: Final = follows(broker.LOG_CLEANER_DELETE_RETENTION_MS, "delete.retention.ms")
 FILE_DELETE_DELAY_MS: Final = follows(broker.LOG_SEGMENT_DELETE_DELAY_MS, "file.delete.delay.ms")
@@ -73,6 +87,7 @@ FOLLOWER_REPLICATION_THROTTLED_REPLICAS: Final[Setting[tuple[str, ...]]] = topic
     _THROTTLED_REPLICAS,
     default=(),
     doc="Followers whose replication counts against the replication quota.",
+    effect=_NO_REPLICATION_QUOTA,
 )
 INDEX_INTERVAL_BYTES: Final = follows(broker.LOG_INDEX_INTERVAL_BYTES, "index.interval.bytes")
 LEADER_REPLICATION_THROTTLED_REPLICAS: Final[Setting[tuple[str, ...]]] = topic_setting(
@@ -80,18 +95,21 @@ LEADER_REPLICATION_THROTTLED_REPLICAS: Final[Setting[tuple[str, ...]]] = topic_s
     _THROTTLED_REPLICAS,
     default=(),
     doc="Leaders whose replication counts against the replication quota.",
+    effect=_NO_REPLICATION_QUOTA,
 )
 LOCAL_RETENTION_BYTES: Final = topic_setting(
     "local.retention.bytes",
     long(at_least=-2),
     default=-2,
     doc="Bytes that stay on local disk once a remote tier has them; -2 follows retention.bytes.",
+    effect=_NO_REMOTE_TIER,
 )
 LOCAL_RETENTION_MS: Final = topic_setting(
     "local.retention.ms",
     long(at_least=-2),
     default=-2,
     doc="Age that stays on local disk once a remote tier has it; -2 follows retention.ms.",
+    effect=_NO_REMOTE_TIER,
 )
 MAX_COMPACTION_LAG_MS: Final = follows(
     broker.LOG_CLEANER_MAX_COMPACTION_LAG_MS, "max.compaction.lag.ms"
@@ -101,13 +119,15 @@ MESSAGE_DOWNCONVERSION_ENABLE: Final = topic_setting(
     "message.downconversion.enable",
     boolean(),
     default=True,
-    doc="Accepted for old tools; record batches are only ever sent in format 2.",
+    doc="Whether batches are converted for consumers that only know an older format.",
+    effect=_ONE_FORMAT,
 )
 MESSAGE_FORMAT_VERSION: Final = topic_setting(
     "message.format.version",
     matching(r"\d+\.\d+(\.\d+)*(-IV\d+)?", "a Kafka release such as 3.0-IV1"),
     default="3.0-IV1",
-    doc="Accepted for old tools; record batches are always stored in format 2 (KIP-724).",
+    doc="The format in which batches are stored, before Kafka settled on one (KIP-724).",
+    effect=_ONE_FORMAT,
 )
 MESSAGE_TIMESTAMP_AFTER_MAX_MS: Final = follows(
     broker.LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS, "message.timestamp.after.max.ms"
@@ -129,6 +149,7 @@ REMOTE_STORAGE_ENABLE: Final = topic_setting(
     boolean(),
     default=False,
     doc="Whether closed segments are copied to a remote tier.",
+    effect=_NO_REMOTE_TIER,
 )
 RETENTION_BYTES: Final = follows(broker.LOG_RETENTION_BYTES, "retention.bytes")
 RETENTION_MS: Final = follows(broker.LOG_RETENTION_MS, "retention.ms")

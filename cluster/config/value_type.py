@@ -41,6 +41,10 @@ class ValueType(Generic[T]):
     """The text that `parse` reads back; None is Kafka's null."""
 
 
+PLAINTEXT: Final = "PLAINTEXT"
+"""The one security protocol that there is, and the name of the listener that has it."""
+
+
 class Listener(NamedTuple):
     """One address clients may connect to: `PLAINTEXT://127.0.0.1:9092`."""
 
@@ -168,7 +172,10 @@ def listener_list() -> ValueType[tuple[Listener, ...]]:
     """Comma-separated `PLAINTEXT://host:port`; an empty host binds every address."""
 
     def parse(text: str) -> tuple[Listener, ...]:
-        return tuple(_parse_listener(item) for item in _split(text))
+        listeners = tuple(map(parse_listener, _split(text)))
+        if any(listener.name != PLAINTEXT for listener in listeners):
+            raise ValueError(text)
+        return listeners
 
     return ValueType(
         TypeCode.STRING,
@@ -178,8 +185,9 @@ def listener_list() -> ValueType[tuple[Listener, ...]]:
     )
 
 
-def _parse_listener(text: str) -> Listener:
-    matched = re.fullmatch(r"(PLAINTEXT)://(?:\[([0-9a-fA-F:.]+)\]|([^:/\[\]]*)):(\d+)", text)
+def parse_listener(text: str) -> Listener:
+    """One `NAME://host:port`, with brackets around an IPv6 host. Raises ValueError."""
+    matched = re.fullmatch(r"([\w.-]+)://(?:\[([0-9a-fA-F:.]+)\]|([^:/\[\]]*)):(\d+)", text)
     if matched is None or int(matched[4]) > 65_535:
         raise ValueError(text)
     return Listener(matched[1], matched[2] or matched[3], int(matched[4]))

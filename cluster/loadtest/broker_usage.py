@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cluster.model.topics import METRICS_TOPIC
 from cluster.runtime.interrupts import deferred_interrupt
 
-TOPIC: Final = "__cluster_metrics"
 _REQUEST_TIMEOUT_S: Final = 10.0
 _BATCH: Final = 500
 _WAIT_S: Final = 0.1
@@ -76,7 +76,7 @@ def usage_rates(usages: Iterable[Usage], from_ms: int, until_ms: int) -> dict[in
 
 
 def read_usages(
-    bootstrap: str, quota: str, client_id: str, from_ms: int, topic: str = TOPIC
+    bootstrap: str, quota: str, client_id: str, from_ms: int, topic: str = METRICS_TOPIC
 ) -> list[Usage]:
     """Everything recorded about the client since; nothing where there is no such topic."""
     from confluent_kafka import Consumer, KafkaException, TopicPartition

@@ -28,6 +28,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from cluster.model.quotas import RULES, QuotaKind
+
 MAGIC: Final = b"MILSTAT1"
 HEADER_BYTES: Final = 128
 NAME_BYTES: Final = 128
@@ -45,19 +47,8 @@ TWO_TIMES: Final = struct.Struct("<qq")
 
 USER_MAX_BYTES: Final = 128
 CLIENT_ID_MAX_BYTES: Final = 192
-QUOTAS: Final = ("", "produce", "fetch", "request")
+QUOTAS: Final = ("", *QuotaKind)
 """Kinds of quota by the code that a row holds; 0 marks a free row."""
-RULES: Final = (
-    "user+client",
-    "user+default-client",
-    "user",
-    "default-user+client",
-    "default-user+default-client",
-    "default-user",
-    "client",
-    "default-client",
-)
-"""Most specific first; a row holds 1 + the index, 0 for none."""
 
 #   8 quota, rule, length of user, length of client id: 4 x int16
 #  16 limit, 8 limits by rule (NaN: not set), rate, window in seconds: 11 x float64
@@ -66,6 +57,11 @@ RULES: Final = (
 # 152 muted until (monotonic ms), last active (monotonic ms), written (wall ms): 3 x int64
 # 176 user, client id, zero-padded UTF-8, cut when longer
 _ROW: Final = struct.Struct(f"<4h11d3q3d3q{USER_MAX_BYTES}s{CLIENT_ID_MAX_BYTES}s")
+_ROW_NUMBERS: Final = (
+    *("rate", "window_seconds", "delay_ms", "requests", "throttled"),
+    *("usage", "throttle_ms", "muted_ms", "muted_until_ms", "active_ms", "written_wall_ms"),
+)
+"""What stands between the limits and the names, in this order."""
 ROW_AT: Final = 8
 """Where the row begins after its sequence number."""
 ROW_BYTES: Final = 8 + _ROW.size
@@ -133,7 +129,7 @@ def read_header(buffer: bytes | memoryview) -> Header:
     return header
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaRow:
     """How one client stands against one quota on one broker.
 
@@ -213,13 +209,13 @@ def unpack_row(buffer: bytes | memoryview) -> QuotaRow | None:
     limits = [None if math.isnan(limit) else limit for limit in numbers[:9]]
     user, client_id = numbers[-2:]
     return QuotaRow(
-        QUOTAS[quota],
-        user[:user_size].decode("utf-8", "replace"),
-        client_id[:client_size].decode("utf-8", "replace"),
-        None if rule == 0 else RULES[rule - 1],
-        limits[0],
-        tuple(limits[1:]),
-        *numbers[9:-2],
+        quota=QUOTAS[quota],
+        user=user[:user_size].decode("utf-8", "replace"),
+        client_id=client_id[:client_size].decode("utf-8", "replace"),
+        rule=None if rule == 0 else RULES[rule - 1],
+        limit=limits[0],
+        limits=tuple(limits[1:]),
+        **dict(zip(_ROW_NUMBERS, numbers[9:-2], strict=True)),
     )
 
 

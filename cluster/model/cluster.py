@@ -51,7 +51,7 @@ class PartitionState:
     leader: BrokerId
     leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
-    """Version of the state znode: a change names the version that it changes."""
+    """Counts the state's changes: a change names the one that it changes."""
 
     @property
     def has_leader(self) -> bool:

@@ -9,9 +9,9 @@ Offset = NewType("Offset", int)
 LeaderEpoch = NewType("LeaderEpoch", int)
 ControllerEpoch = NewType("ControllerEpoch", int)
 BrokerEpoch = NewType("BrokerEpoch", int)
-"""The czxid of the broker's registration: a restarted broker has a larger one (KIP-380)."""
+"""Grows with every registration: a restarted broker has a larger one (KIP-380)."""
 PartitionEpoch = NewType("PartitionEpoch", int)
-"""The znode version of a partition's state: what a conditional change of it must name."""
+"""Counts the changes of a partition's state: what a conditional change of it must name."""
 
 NO_BROKER: Final = BrokerId(-1)
 NO_EPOCH: Final = LeaderEpoch(-1)

@@ -22,7 +22,7 @@ from cluster.protocol.fetch_request import (
     ForgottenTopic,
     scan_fetch_request,
 )
-from cluster.protocol.writer import uuid_bytes, varint
+from cluster.protocol.writer import VARINTS, uuid_bytes, varint
 
 __all__ = [
     "FetchPartition",
@@ -32,6 +32,7 @@ __all__ = [
     "FetchedTopic",
     "ForgottenTopic",
     "NodeEndpoint",
+    "fetch_response_size",
     "pack_fetch_response",
     "scan_fetch_request",
 ]
@@ -78,6 +79,10 @@ _pack_i32: Final = struct.Struct(">i").pack
 _diverging_tag: Final = struct.Struct(">BBiqx").pack
 _leader_tag: Final = struct.Struct(">BBiix").pack
 _UNKNOWN: Final = (-1, -1)
+_ONE_BYTE: Final = 126
+"""The largest count whose successor is a varint of one byte."""
+_TABLED: Final = len(VARINTS) - 1
+"""Counts below this have the varint of their successor in a table."""
 
 
 def pack_fetch_response(
@@ -102,6 +107,58 @@ def pack_fetch_response(
     else:
         head = _head_v4(correlation_id, throttle_time_ms, len(topics))
     return _pack_plain(version, bytearray(head), topics)
+
+
+def fetch_response_size(
+    version: int, topics: Sequence[FetchedTopic], node_endpoints: Sequence[NodeEndpoint] = ()
+) -> int:
+    """How many bytes `pack_fetch_response` would make of it, records included, without packing."""
+    if version >= _FLEXIBLE:
+        return _compact_size(version, topics, node_endpoints)
+    size_bytes = 22 if version >= _SESSIONS else 16  # up to the topics
+    partition_bytes = 42 if version >= 11 else 38 if version >= 5 else 30
+    for topic, _, partitions in topics:
+        size_bytes += 6 + len((topic or "").encode()) + partition_bytes * len(partitions)
+        for each in partitions:
+            size_bytes += each[9] + 16 * len(each[5] or ())
+    return size_bytes
+
+
+def _compact_size(
+    version: int, topics: Sequence[FetchedTopic], node_endpoints: Sequence[NodeEndpoint]
+) -> int:
+    # Varints of one byte are counted in place; `_extra` tells what longer ones add.
+    size_bytes = 21  # up to the topics, their count, and the tags at the end
+    if len(topics) > _ONE_BYTE:
+        size_bytes += _extra(len(topics))
+    for topic, _, partitions in topics:
+        if version >= _TOPIC_IDS:
+            size_bytes += 18
+        else:
+            name_bytes = len((topic or "").encode())
+            size_bytes += name_bytes + 3
+            if name_bytes > _ONE_BYTE:
+                size_bytes += _extra(name_bytes)
+        if len(partitions) > _ONE_BYTE:
+            size_bytes += _extra(len(partitions))
+        for _, _, _, _, _, aborted, _, diverging, leader, records_bytes, _ in partitions:
+            size_bytes += 37 + records_bytes
+            if records_bytes > _ONE_BYTE:
+                size_bytes += _extra(records_bytes)
+            if aborted:
+                size_bytes += 17 * len(aborted)
+                if len(aborted) > _ONE_BYTE:
+                    size_bytes += _extra(len(aborted))
+            if diverging is not None or leader is not None:
+                size_bytes += len(_hint_tags(diverging, leader)) - 1
+    if node_endpoints and version >= _ENDPOINTS:
+        size_bytes += len(pack_endpoints_tag(node_endpoints))
+    return size_bytes
+
+
+def _extra(count: int) -> int:
+    """By how much the varint of count + 1 is longer than one byte."""
+    return ((count + 1).bit_length() - 1) // 7
 
 
 def _pack_plain(version: int, out: bytearray, topics: Sequence[FetchedTopic]) -> list[object]:
@@ -142,15 +199,16 @@ def _pack_compact(
 ) -> list[object]:
     items: list[object] = []
     total = 0
-    out += varint(len(topics) + 1)
+    out += VARINTS[len(topics) + 1] if len(topics) < _TABLED else varint(len(topics) + 1)
     for topic, topic_id, partitions in topics:
         if version >= _TOPIC_IDS:
             out += uuid_bytes(topic_id)
         else:
             name = (topic or "").encode()
-            out += varint(len(name) + 1)
+            out += VARINTS[len(name) + 1] if len(name) < _TABLED else varint(len(name) + 1)
             out += name
-        out += varint(len(partitions) + 1)
+        count = len(partitions)
+        out += VARINTS[count + 1] if count < _TABLED else varint(count + 1)
         for each in partitions:
             (
                 index,
@@ -173,7 +231,7 @@ def _pack_compact(
                 for producer_id, first_offset in aborted:
                     out += _tagged_aborted(producer_id, first_offset)
             out += _pack_i32(preferred)
-            out += varint(size + 1)
+            out += VARINTS[size + 1] if size < _TABLED else varint(size + 1)
             if size:
                 total += len(out) + size
                 items += (bytes(out), records)

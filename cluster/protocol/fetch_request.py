@@ -8,7 +8,6 @@ v12 compact, last_fetched_epoch (KIP-595); v13 topic ids; v15 replica_id by tag 
 """
 
 import struct
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -59,8 +58,7 @@ class ForgottenTopic(NamedTuple):
     partitions: tuple[int, ...]
 
 
-@dataclass(slots=True)
-class FetchRequest:
+class FetchRequest(NamedTuple):
     """A fetch request of any version; `replica_id` is -1 for a consumer."""
 
     max_wait_ms: int
@@ -172,25 +170,47 @@ def _plain_string(frame: memoryview | bytes, position: int) -> tuple[str, int]:
 
 
 _compact_head: Final = struct.Struct(">iiibii")
+_compact_head_from: Final = _compact_head.unpack_from
 _partition_v12: Final = struct.Struct(">iiqiqi").unpack_from
 _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 
 
 def _scan_compact(version: int, frame: memoryview | bytes, position: int) -> FetchRequest:
+    # Lengths of one byte are read in place: a call for each would cost more than all the rest.
     end = len(frame)
     by_id = version >= _TOPIC_IDS
     replica_id = -1
     if version < _REPLICA_STATE:
         (replica_id,) = _i32(frame, position)
         position += 4
-    max_wait_ms, min_bytes, max_bytes, isolation, session_id, session_epoch = (
-        _compact_head.unpack_from(frame, position)
-    )
-    topic_count, position = _compact_count(frame, position + _compact_head.size)
+    limits = _compact_head_from(frame, position)
+    position += _compact_head.size
+    topic_count = frame[position] - 1
+    if 0 <= topic_count < 127:
+        position += 1
+    else:
+        topic_count, position = _compact_count(frame, position)
     topics = []
     for _ in range(topic_count):
-        name, topic_id, position = _topic(frame, position, by_id=by_id)
-        partition_count, position = _compact_count(frame, position)
+        if by_id:
+            name, start = None, position
+            position += 16
+            if position > end:
+                raise truncated()
+            topic_id = uuid_of(bytes(frame[start:position]))
+        else:
+            topic_id = None
+            start = position + 1
+            position += frame[position]
+            if start <= position < start + 127 and position <= end:
+                name = str(frame[start:position], "utf-8")
+            else:
+                name, position = _compact_string(frame, start - 1)
+        partition_count = frame[position] - 1
+        if 0 <= partition_count < 127:
+            position += 1
+        else:
+            partition_count, position = _compact_count(frame, position)
         partitions = []
         for _ in range(partition_count):
             partitions.append(_new(FetchPartition, _partition_v12(frame, position)))
@@ -198,33 +218,37 @@ def _scan_compact(version: int, frame: memoryview | bytes, position: int) -> Fet
             if frame[position - 1]:
                 position = skip_tags(frame, position - 1, end)
         position = skip_tags(frame, position, end) if frame[position] else position + 1
-        topics.append(FetchTopic(name, topic_id, partitions))
+        topics.append(_new(FetchTopic, (name, topic_id, partitions)))
+    forgotten: list[ForgottenTopic] = []
+    if frame[position] == 1:
+        position += 1
+    else:
+        forgotten, position = _scan_forgotten(frame, position, by_id=by_id)
+    rack_id = ""
+    if frame[position] == 1:
+        position += 1
+    else:
+        rack_id, position = _compact_string(frame, position)
+    if frame[position]:
+        spans, _ = tag_spans(frame, position, end)
+        if version >= _REPLICA_STATE and _REPLICA_STATE_TAG in spans:
+            start, stop = spans[_REPLICA_STATE_TAG]
+            (replica_id,) = _i32(frame[start:stop], 0)
+    return _new(FetchRequest, (*limits, rack_id, replica_id, topics, forgotten))
+
+
+def _scan_forgotten(
+    frame: memoryview | bytes, position: int, *, by_id: bool
+) -> tuple[list[ForgottenTopic], int]:
     topic_count, position = _compact_count(frame, position)
     forgotten = []
     for _ in range(topic_count):
         name, topic_id, position = _topic(frame, position, by_id=by_id)
         partition_count, position = _compact_count(frame, position)
         indexes = struct.unpack_from(f">{partition_count}i", frame, position)
-        position = skip_tags(frame, position + 4 * partition_count, end)
+        position = skip_tags(frame, position + 4 * partition_count, len(frame))
         forgotten.append(ForgottenTopic(name, topic_id, indexes))
-    rack_id, position = _compact_string(frame, position)
-    if frame[position]:
-        spans, _ = tag_spans(frame, position, end)
-        if version >= _REPLICA_STATE and _REPLICA_STATE_TAG in spans:
-            start, stop = spans[_REPLICA_STATE_TAG]
-            (replica_id,) = _i32(frame[start:stop], 0)
-    return FetchRequest(
-        max_wait_ms,
-        min_bytes,
-        max_bytes,
-        isolation,
-        session_id,
-        session_epoch,
-        rack_id,
-        replica_id,
-        topics,
-        forgotten,
-    )
+    return forgotten, position
 
 
 def _compact_count(frame: memoryview | bytes, position: int) -> tuple[int, int]:

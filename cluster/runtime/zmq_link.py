@@ -18,6 +18,11 @@ log = logging.getLogger(__name__)
 
 _HIGH_WATER_MESSAGES: Final = 10_000
 """Bound of each socket's queues; a peer that far behind is treated as gone."""
+_REQUEST_BYTES_MAX: Final = 64 << 20
+"""Room is made for a frame when it is announced: a stranger's announcement closes its connection.
+
+What peers ask is far smaller; answers, which hold records, are as large as batches may be.
+"""
 _MESSAGES_PER_DRAIN: Final = 200
 _NS_PER_DRAIN: Final = 3_000_000
 """What one socket may take of a turn before others have theirs."""
@@ -118,6 +123,7 @@ class Router(_LoopSocket):
         """Listen on `host`; port 0 takes a free one. Raises UserError when that is not possible."""
         socket = context.socket(zmq.ROUTER)
         socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
+        socket.setsockopt(zmq.MAXMSGSIZE, _REQUEST_BYTES_MAX)
         try:
             socket.bind(f"tcp://{host}:{port or '*'}")
         except zmq.ZMQError as error:

@@ -10,7 +10,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from cluster.coordinator.registry.session_close import close_session
+from cluster.coordinator.registry.client.session_close import close_session
 
 log = logging.getLogger(__name__)
 

@@ -20,7 +20,11 @@ COMMANDS: Final = {
         Command("kill", "kill", "send a signal to one broker, and see it restarted"),
         Command("restart", "restart", "stop one broker cleanly and start it again"),
         Command("topics", "topics", "create, list, describe, alter and delete topics"),
-        Command("configs", "configs", "show and change settings of topics and brokers, and quotas"),
+        Command(
+            "configs",
+            "configs",
+            "show settings of topics and brokers, change those of topics, and quotas",
+        ),
         Command("produce", "produce", "write lines of text to a topic"),
         Command("consume", "consume", "print the records of a topic"),
         Command("load-test", "load_test", "produce and consume at a steady rate, and measure it"),

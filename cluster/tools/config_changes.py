@@ -5,14 +5,14 @@ import re
 from pathlib import Path
 from typing import Final
 
-from cluster.brokers.quotas.entities import DEFAULT, QUOTA_KEYS
 from cluster.client.config_requests import alter_configs
 from cluster.client.quota_requests import alter_quotas, describe_quotas
 from cluster.client.socket_client import SocketClient
-from cluster.config.settings import parse_properties
-from cluster.model.errors import ErrorCode, Refused, UserError
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.quotas import DEFAULT, QUOTA_KEYS
 from cluster.tools.arguments import UsageError
 from cluster.tools.config_entities import Entity, quota_entity
+from cluster.tools.config_remarks import warn_of_topic_configs
 
 _PAIR: Final = re.compile(r"\s*([^=,\[\]]+)=(?:\[([^\]]*)\]|([^,\[\]]*))\s*(?:,|$)")
 
@@ -37,10 +37,9 @@ def changes(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
     if args.add_config_file is not None:
         if args.add_config:
             raise UsageError("--add-config-file and --add-config exclude each other")
-        try:
-            added.update(parse_properties(args.add_config_file.read_text()))
-        except OSError as error:
-            raise UserError(f"cannot read {args.add_config_file}: {error.strerror}") from None
+        from cluster.config.properties_file import read_properties_file  # its library is slow
+
+        added.update(read_properties_file(args.add_config_file).texts)
     for text in args.add_config:
         added.update(pairs(text))
     deleted = [key.strip() for text in args.delete_config for key in text.split(",") if key.strip()]
@@ -74,6 +73,8 @@ def alter(
         raise UsageError(f"--alter needs --entity-name for {head.type}")
     else:
         alter_configs(client, head.type, str(head.name), added, deleted)
+        if added and head.type == "topics":
+            warn_of_topic_configs(client, str(head.name), added)
     if head.name is DEFAULT:
         return f"Completed updating default config for {head.type} in the cluster."
     return f"Completed updating config for {head.type.removesuffix('s')} {head.name}."

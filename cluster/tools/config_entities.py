@@ -12,7 +12,7 @@ from cluster.brokers.quotas.alteration import (
     FilterComponent,
     entity_of,
 )
-from cluster.brokers.quotas.entities import DEFAULT, Name, QuotaEntity
+from cluster.model.quotas import DEFAULT, Name, QuotaEntity
 from cluster.tools.arguments import UsageError
 
 TYPES: Final = ("topics", "brokers", "users", "clients")

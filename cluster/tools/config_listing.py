@@ -29,6 +29,8 @@ class ConfigEntry:
     is_sensitive: bool
     is_read_only: bool
     synonyms: tuple[Synonym, ...]
+    remark: str | None = None
+    """Where it does not do, or not all, what it says: why."""
 
     @property
     def is_default(self) -> bool:
@@ -39,7 +41,8 @@ class ConfigEntry:
         synonyms = ", ".join(map(str, self.synonyms))
         sensitive = "true" if self.is_sensitive else "false"
         value = _shown(self.value)
-        return f"{self.name}={value} sensitive={sensitive} synonyms={{{synonyms}}}"
+        remark = "" if self.remark is None else f" ({self.remark})"
+        return f"{self.name}={value} sensitive={sensitive} synonyms={{{synonyms}}}{remark}"
 
     def as_json(self) -> dict[str, Any]:
         """The same facts for scripts."""
@@ -50,6 +53,7 @@ class ConfigEntry:
             "sensitive": self.is_sensitive,
             "read_only": self.is_read_only,
             "synonyms": [synonym._asdict() for synonym in self.synonyms],
+            "remark": self.remark,
         }
 
 

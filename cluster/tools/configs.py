@@ -5,14 +5,15 @@ import sys
 from typing import TYPE_CHECKING
 
 from cluster.brokers.quotas.alteration import parts_of
-from cluster.brokers.quotas.entities import RULES
 from cluster.client.quota_requests import describe_quotas
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import Refused, UserError
+from cluster.model.quotas import RULES
 from cluster.tools.arguments import UsageError, add_command, bootstrap_server
 from cluster.tools.config_changes import add_changes, alter, changes
 from cluster.tools.config_entities import Entity, add_entities, entities, quota_filter
 from cluster.tools.config_listing import ConfigEntry, lines, quota_line, selected
+from cluster.tools.config_remarks import with_remarks
 from cluster.tools.config_requests import broker_configs, topic_configs
 from cluster.tools.kafka_connection import (
     REQUEST_TIMEOUT_S,
@@ -39,7 +40,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "configs",
         "configs --describe --entity-type topics --entity-name orders",
         "configs --describe --entity-type brokers --entity-name 0 --all",
-        "configs --alter --add-config retention.ms=60000 --topic orders",
+        "configs --alter --add-config min.insync.replicas=2 --topic orders",
         "configs --alter --add-config producer_byte_rate=1048576 --client loader-1",
         "configs --describe --entity-type users --entity-type clients",
     )
@@ -126,10 +127,8 @@ def _found(
 ) -> dict[str, list[ConfigEntry]]:
     """The settings of each entity by its name. Raises KafkaException, and UserError without any."""
     metadata = client.list_topics(timeout=REQUEST_TIMEOUT_S)
-    if entity_type == "topics":
-        known = sorted(metadata.topics)
-    else:
-        known = [str(broker_id) for broker_id in sorted(metadata.brokers)]
+    brokers = {str(each.id): (str(each.host), each.port) for each in metadata.brokers.values()}
+    known = sorted(metadata.topics) if entity_type == "topics" else sorted(brokers, key=int)
     if name is not None and name not in known:
         raise UserError(
             f"The {entity_type.removesuffix('s')} '{name}' doesn't exist"
@@ -137,5 +136,9 @@ def _found(
         )
     names = known if name is None else [name]
     if entity_type == "topics":
-        return topic_configs(client, names)
-    return {broker_id: broker_configs(client, broker_id) for broker_id in names}
+        return with_remarks([*brokers.values()], "topics", topic_configs(client, names))
+    found: dict[str, list[ConfigEntry]] = {}
+    for broker_id in names:
+        entries = {broker_id: broker_configs(client, broker_id)}
+        found |= with_remarks([brokers[broker_id]], "brokers", entries)
+    return found

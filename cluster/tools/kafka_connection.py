@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from cluster.model.errors import UserError
 from cluster.runtime.interrupts import deferred_interrupt
 from cluster.tools.arguments import UsageError, bootstrap_server
-from cluster.tools.options import key_value
+from cluster.tools.options import WeakerProperties, key_value
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
@@ -40,7 +40,9 @@ Answer = TypeVar("Answer")
 
 
 def add_connection(parser: argparse.ArgumentParser, *property_options: str) -> None:
-    """`--bootstrap-server`, and settings of the client under the names Kafka's tools give them."""
+    """`--bootstrap-server`, and settings of the client, also under `property_options`: names that
+    one of Kafka's tools has (`--producer-property`).
+    """
     parser.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT",
@@ -55,6 +57,14 @@ def add_connection(parser: argparse.ArgumentParser, *property_options: str) -> N
         default=[],
         metavar="KEY=VALUE",
         help="one setting of the client (librdkafka's names); may be repeated",
+    )
+    parser.add_argument(
+        "--command-config",
+        *(option.replace("-property", ".config") for option in property_options),
+        dest="command_properties",
+        action=WeakerProperties,
+        metavar="FILE",
+        help="a properties file with such settings, weaker than those given singly",
     )
 
 

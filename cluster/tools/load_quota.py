@@ -1,9 +1,9 @@
 """Limits what one client of a scenario may produce: the function behind `quotas set`."""
 
-from cluster.brokers.quotas.entities import QuotaEntity
 from cluster.client.quota_requests import alter_quotas
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import Refused, UserError
+from cluster.model.quotas import QuotaEntity
 from cluster.tools.kafka_connection import addresses
 
 _KEY = "producer_byte_rate"

@@ -1,8 +1,11 @@
-"""Values of options that several commands read alike. Pure."""
+"""Values of options that several commands read alike."""
 
 import argparse
-from collections.abc import Iterable, Mapping
-from typing import TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+from cluster.model.errors import UserError
 
 Value = TypeVar("Value")
 
@@ -13,6 +16,26 @@ def key_value(text: str) -> tuple[str, str]:
     if not key or not equals:
         raise argparse.ArgumentTypeError(f"must be KEY=VALUE, not {text}")
     return key.strip(), value
+
+
+class WeakerProperties(argparse.Action):
+    """Puts the pairs of a properties file before those that the option's list has already."""
+
+    def __call__(
+        self,
+        _parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        _option: str | None = None,
+    ) -> None:
+        """Read the file; wrong usage if it cannot be read."""
+        from cluster.config.properties_file import read_properties_file  # its library is slow
+
+        try:
+            found = read_properties_file(Path(str(values)))
+        except UserError as problem:
+            raise argparse.ArgumentError(self, str(problem)) from None
+        setattr(namespace, self.dest, [*found.texts.items(), *getattr(namespace, self.dest)])
 
 
 def at_least_one(text: str) -> int:

@@ -4,8 +4,8 @@ import argparse
 import re
 from typing import Final
 
-from cluster.brokers.quotas.entities import DEFAULT, Name, QuotaEntity
 from cluster.client.socket_client import SocketClient
+from cluster.model.quotas import DEFAULT, Name, QuotaEntity
 from cluster.tools.arguments import UsageError, bootstrap_server
 from cluster.tools.kafka_connection import addresses
 

@@ -6,8 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.analytics.quantities import duration, percent, rate
-from cluster.metrics.stats_layout import CLIENT_ID_MAX_BYTES, RULES, USER_MAX_BYTES, cut
+from cluster.metrics.stats_layout import CLIENT_ID_MAX_BYTES, USER_MAX_BYTES, cut
 from cluster.model.errors import UserError
+from cluster.model.quota_delay import explain_delay
+from cluster.model.quotas import RULES
 from cluster.tools.arguments import data_dir
 from cluster.tools.quota_commands import add_subcommand
 from cluster.tools.quota_standings import (
@@ -67,18 +69,7 @@ def run(args: argparse.Namespace) -> int:
 def arithmetic(standing: Standing) -> str:
     """The delay formula with this broker's numbers."""
     row = standing.row
-    unit = " %" if row.quota == "request" else " B/s"
-    if row.limit is None:
-        return "no limit, no delay"
-    if row.rate <= row.limit or not row.window_seconds:
-        return f"{row.rate:.10g}{unit} is not above {row.limit:.10g}{unit}: no delay"
-    uncapped_ms = (row.rate - row.limit) / row.limit * row.window_seconds * 1000
-    formula = (
-        f"({row.rate:.10g} - {row.limit:.10g}){unit} / {row.limit:.10g}{unit}"
-        f" x {row.window_seconds:.3f} s = {uncapped_ms:.0f} ms"
-    )
-    # Request quotas are capped at one sample window (KIP-124).
-    return formula if uncapped_ms - row.delay_ms < 1 else f"{formula}, at most {row.delay_ms} ms"
+    return explain_delay(row.quota, row.rate, row.limit, row.window_seconds * 1000, row.delay_ms)
 
 
 def _lines(found: Sequence[Standing], brokers: Sequence[BrokerStats]) -> Iterator[str]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from cluster.analytics.quantities import rate
-from cluster.brokers.quotas.entities import DEFAULT, QUOTA_KEYS, RULES, Name, QuotaEntity
 from cluster.client.quota_requests import describe_quotas
 from cluster.model.errors import Refused
+from cluster.model.quotas import DEFAULT, QUOTA_KEYS, RULES, Name, QuotaEntity
 from cluster.tools.quota_commands import add_subcommand
 from cluster.tools.quota_options import add_entity, add_servers, connected, entity_or_none
 

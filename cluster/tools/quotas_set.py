@@ -5,9 +5,9 @@ import sys
 from typing import TYPE_CHECKING
 
 from cluster.analytics.quantities import rate
-from cluster.brokers.quotas.entities import QUOTA_KEYS
 from cluster.client.quota_requests import alter_quotas
 from cluster.model.errors import Refused
+from cluster.model.quotas import QUOTA_KEYS
 from cluster.tools.arguments import UsageError
 from cluster.tools.quota_commands import add_subcommand
 from cluster.tools.quota_options import (

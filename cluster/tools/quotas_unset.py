@@ -4,9 +4,9 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from cluster.brokers.quotas.entities import QUOTA_KEYS
 from cluster.client.quota_requests import alter_quotas, describe_quotas
 from cluster.model.errors import Refused, UserError
+from cluster.model.quotas import QUOTA_KEYS
 from cluster.tools.quota_commands import add_subcommand
 from cluster.tools.quota_options import add_entity, add_servers, chosen_entity, connected
 

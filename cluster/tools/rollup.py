@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from cluster.model.topics import METRICS_TOPIC
 from cluster.runtime.installation import launcher, shown
 from cluster.tools.arguments import add_command, bootstrap_server, data_dir
 from cluster.tools.extra_packages import need_extra
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from cluster.analytics.rollup_job import RollupOptions, RollupSummary
     from cluster.tools.arguments import Subparsers
 
-TOPIC: Final = "__cluster_metrics"
 EXTRA: Final = "rollup"
 JAVA_EXTRA: Final = "rollup-java"
 
@@ -36,7 +36,10 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
     add_connection(parser)
     parser.add_argument(
-        "--topic", default=TOPIC, metavar="T", help=f"where the metrics are (default: {TOPIC})"
+        "--topic",
+        default=METRICS_TOPIC,
+        metavar="T",
+        help=f"where the metrics are (default: {METRICS_TOPIC})",
     )
     parser.add_argument(
         "--output",

@@ -24,7 +24,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "start",
         "start",
         "start --brokers 1 --detach",
-        "start --config etc/server.properties --override log.retention.hours=1",
+        "start --config etc/server.properties --override num.partitions=3",
     )
     parser.add_argument(
         "--brokers",
@@ -38,7 +38,10 @@ def add_parser(subparsers: "Subparsers") -> None:
         help="return once the cluster is ready; stop it with `stop`",
     )
     parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="properties for every broker; see etc/"
+        "--config",
+        type=Path,
+        metavar="FILE",
+        help="properties for every broker: etc/server.properties, or Kafka's own",
     )
     parser.add_argument(
         "--override",
@@ -51,7 +54,9 @@ def add_parser(subparsers: "Subparsers") -> None:
         "--host", default="127.0.0.1", help="address brokers listen on (default: 127.0.0.1)"
     )
     parser.add_argument(
-        "--advertised-host", metavar="HOST", help="address clients are told (default: --host)"
+        "--advertised-host",
+        metavar="HOST",
+        help="address clients are told (default: that of the file, else --host)",
     )
     parser.add_argument(
         "--port",

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from cluster.tools import topic_requests
-from cluster.tools.arguments import UsageError, add_command
-from cluster.tools.kafka_connection import add_connection, connect, explained
+from cluster.tools.arguments import UsageError, add_command, bootstrap_server
+from cluster.tools.kafka_connection import add_connection, addresses, connect, explained
 from cluster.tools.options import at_least_one, key_value
 from cluster.tools.topic_choice import chosen_topics, may_collide, replica_assignment
 
@@ -87,7 +87,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     for option, what in (
         ("--if-not-exists", "do nothing if the topic is there"),
         ("--if-exists", "do nothing if the topic is missing"),
-        ("--exclude-internal", "leave out the topics of the brokers themselves"),
+        ("--exclude-internal", "leave out topics that the brokers mark as internal"),
         ("--under-replicated-partitions", "only partitions that miss in-sync replicas"),
         ("--unavailable-partitions", "only partitions without a leader"),
         ("--json", "a list, for scripts"),
@@ -138,6 +138,11 @@ def _create(client: "AdminClient", args: argparse.Namespace, replicas: Replicas)
             raise
     else:
         print(f"Created topic {args.topic}.")
+        if args.config:
+            from cluster.tools.config_remarks import warn_of_new_topic
+
+            servers = addresses(bootstrap_server(args))
+            warn_of_new_topic(servers, args.topic, dict(args.config))
 
 
 def _list(client: "AdminClient", args: argparse.Namespace, _replicas: Replicas) -> None:

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError, NoNodeError
 
-from cluster.coordinator.registry.session_close import close_session
+from cluster.coordinator.registry.client.session_close import close_session
 from tests.compat.zookeeper_server import HOST, ZooKeeperProcess, require_zookeeper
 from tests.support.running_cluster import Cluster
 from tests.support.topics import controller, create_topic, leader, partition_state, wait_for_isr

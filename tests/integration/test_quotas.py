@@ -11,10 +11,10 @@ import pytest
 from kazoo.client import KazooClient
 
 from cluster.brokers.quotas.alteration import FilterComponent
-from cluster.brokers.quotas.entities import DEFAULT, QuotaEntity
 from cluster.client.quota_requests import describe_quotas
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.quotas import DEFAULT, QuotaEntity
 from tests.support.client_quotas import KIB, NamedClient, a_client_id, batch, limited, set_quota
 from tests.support.kafka_wire import (
     WireClient,

@@ -19,7 +19,7 @@ from kazoo.protocol.states import KazooState, WatchedEvent
 from kazoo.recipe.watchers import ChildrenWatch, DataWatch
 from kazoo.security import make_digest_acl
 
-from cluster.coordinator.registry.session_close import close_session
+from cluster.coordinator.registry.client.session_close import close_session
 from tests.integration.registry_process import DEADLINE_SECONDS, RegistryProcess, wait_until
 
 

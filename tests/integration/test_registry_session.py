@@ -1,14 +1,15 @@
 """A broker's session: watches and identity outlive a change of connection, not of session."""
 
 import queue
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kazoo.exceptions import NoAuthError
 
-from cluster.coordinator.registry.kazoo_session import KazooSession
-from cluster.coordinator.registry.session_close import close_session
+from cluster.coordinator.registry.client.kazoo_session import KazooSession
+from cluster.coordinator.registry.client.session_close import close_session
 from cluster.model.errors import UserError
 from tests.integration.registry_process import DEADLINE_SECONDS, RegistryProcess, wait_until
 
@@ -17,6 +18,11 @@ from tests.integration.registry_process import DEADLINE_SECONDS, RegistryProcess
 def registry(tmp_path: Path) -> Iterator[RegistryProcess]:
     with RegistryProcess(tmp_path / "registry") as process:
         yield process
+
+
+def watcher(session: KazooSession, callback: Callable[[], object]) -> Any:
+    """A watch function for one call of the session's client."""
+    return session.call(lambda store: store.make_watch(callback))
 
 
 class Owner:
@@ -46,13 +52,13 @@ def owner(registry: RegistryProcess, tmp_path: Path) -> Iterator[Owner]:
 
 def test_watches_and_identity_outlive_the_registry(registry: RegistryProcess, owner: Owner) -> None:
     session = owner.session
-    session.call(lambda client: client.create("/a", b""))
-    session.call(lambda client: client.create("/b", b""))
+    session.call(lambda store: store.client.create("/a", b""))
+    session.call(lambda store: store.client.create("/b", b""))
     for path in ("/a", "/quiet"):
-        told = session.watcher(lambda path=path: owner.told.append(path))
-        session.call(lambda client, path=path, told=told: client.exists(path, watch=told))
-    told = session.watcher(lambda: owner.told.append("children"))
-    session.call(lambda client: client.get_children("/b", watch=told))
+        told = watcher(session, lambda path=path: owner.told.append(path))
+        session.call(lambda store, path=path, told=told: store.client.exists(path, watch=told))
+    told = watcher(session, lambda: owner.told.append("children"))
+    session.call(lambda store: store.client.get_children("/b", watch=told))
     before = session.session_id
     registry.kill()
     registry.start()
@@ -64,21 +70,21 @@ def test_watches_and_identity_outlive_the_registry(registry: RegistryProcess, ow
     other.create("/some/place/b/c", b"")
     wait_until(lambda: "children" in owner.told, "the second watch")
     other.set("/some/place/a", b"again")
-    assert session.call(lambda client: client.get("/a")[0]) == b"again"
+    assert session.call(lambda store: store.client.get("/a")[0]) == b"again"
     assert owner.told.count("/a") == 1, "once"
     assert session.session_id == before
 
 
 def test_another_session_is_told(registry: RegistryProcess, owner: Owner, tmp_path: Path) -> None:
-    session_id, password = owner.session.call(lambda client: client.client_id)
-    told = owner.session.watcher(lambda: owner.told.append("watch"))
-    owner.session.call(lambda client: client.exists("/a", watch=told))
+    session_id, password = owner.session.call(lambda store: store.client.client_id)
+    told = watcher(owner.session, lambda: owner.told.append("watch"))
+    owner.session.call(lambda store: store.client.exists("/a", watch=told))
     assert close_session("127.0.0.1", registry.port, session_id, password, 2_000)
     wait_until(lambda: owner.told == ["lost", "begun"], "the next session")
     assert owner.session.session_id != session_id
     assert hex(owner.session.session_id)
     assert str(owner.session.session_id) in (tmp_path / "a.session").read_text()
-    owner.session.call(lambda client: client.create("/a", b""))
+    owner.session.call(lambda store: store.client.create("/a", b""))
     assert owner.told == ["lost", "begun"], "the old watch ended with its session"
 
 
@@ -89,7 +95,7 @@ def test_another_session_is_told_also_when_the_disk_takes_nothing(
     directory = tmp_path / "gone"
     directory.mkdir()
     owner = Owner(registry, directory / "a.session")
-    session_id, password = owner.session.call(lambda client: client.client_id)
+    session_id, password = owner.session.call(lambda store: store.client.client_id)
     (directory / "a.session").unlink()
     directory.rmdir()
     assert close_session("127.0.0.1", registry.port, session_id, password, 2_000)
@@ -107,7 +113,7 @@ def test_calls_come_back_through_the_loop(registry: RegistryProcess, owner: Owne
     answers: queue.SimpleQueue[object] = queue.SimpleQueue()
     for path in ("/", "/none"):
         owner.session.submit(
-            lambda client, path=path: client.get(path)[0], answers.put, answers.put
+            lambda store, path=path: store.client.get(path)[0], answers.put, answers.put
         )
     assert answers.get(timeout=DEADLINE_SECONDS) == b""
     assert type(answers.get(timeout=DEADLINE_SECONDS)).__name__ == "NoNodeError"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from cluster.supervisor.lock_file import is_locked
+from tests.support import kafka_files
 from tests.support.waiting import wait_until
 
 ROOT = Path(__file__).parents[2]
@@ -79,6 +80,30 @@ def test_a_cluster_from_start_to_purge(cluster):
     purged = cluster("stop", "--purge")
     assert purged.returncode == 0, purged.stderr
     assert not cluster.data_dir.exists()
+
+
+def test_kafkas_file_for_a_single_node_with_kraft_starts_a_cluster_and_is_explained(
+    cluster, tmp_path
+):
+    file = tmp_path / "server.properties"
+    file.write_text(f"{kafka_files.SERVER_4_1}log.retention.minutes 5\n")
+    started = cluster.start("--config", str(file))
+    assert started.returncode == 0, started.stderr
+    said = started.stderr.splitlines()
+    assert f"From {file}, `start` sets itself: node.id, listeners, log.dirs." in said
+    assert sum("process.roles" in line and "registry" in line for line in said) == 1
+    (warning,) = [line for line in said if line.startswith("Warning: ")]
+    assert "log.retention.minutes" in warning
+    assert cluster("topics", "--create", "--topic", "works").returncode == 0
+
+
+def test_kafkas_file_for_a_controller_starts_nothing_and_says_why(cluster, tmp_path):
+    file = tmp_path / "controller.properties"
+    file.write_text(kafka_files.CONTROLLER_4_1)
+    started = cluster.start("--config", str(file))
+    assert started.returncode == 1
+    assert started.stderr.count("\n") == 1
+    assert "process.roles=controller is a node without a broker" in started.stderr
 
 
 def test_a_cluster_whose_supervisor_was_killed_starts_again_at_once(cluster):

@@ -167,7 +167,8 @@ def test_a_topic_takes_the_brokers_defaults_and_its_own_settings(cluster):
     assert listing == (
         "Dynamic configs for topic own.settings are:\n"
         "  retention.ms=60000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=60000,"
-        " DEFAULT_CONFIG:log.retention.ms=604800000}\n"
+        " DEFAULT_CONFIG:log.retention.ms=604800000} (accepted, without effect yet:"
+        " no segment is deleted for its age or size)\n"
     )
     every = cluster("configs", "--describe", "--topic", "own.settings", "--all").splitlines()
     assert every[0] == "All configs for topic own.settings are:"
@@ -196,6 +197,41 @@ def test_settings_of_brokers(cluster):
     assert (broker_id["value"], broker_id["source"]) == ("1", "STATIC_BROKER_CONFIG")
     assert "'7' doesn't exist" in cluster.refusal("configs", "--describe", "--broker", "7")
     assert "'no' doesn't exist" in cluster.refusal("configs", "--describe", "--topic", "no")
+
+
+def test_values_without_effect_are_warned_of_by_name(cluster):
+    quiet = cluster.run(
+        *("topics", "--create", "--topic", "quiet"),
+        *("--config", "retention.ms=604800000", "--config", "min.insync.replicas=1"),
+    )
+    assert (quiet.returncode, quiet.stderr) == (0, "")
+    created = cluster.run(
+        *("topics", "--create", "--topic", "loud"),
+        *("--config", "retention.ms=1", "--config", "min.insync.replicas=1"),
+        *("--config", "retention.bytes=1"),
+    )
+    assert (created.returncode, created.stdout) == (0, "Created topic loud.\n")
+    assert created.stderr == (
+        "WARNING: retention.ms, retention.bytes (accepted, without effect yet:"
+        " no segment is deleted for its age or size).\n"
+    )
+    altered = cluster.run(
+        *("configs", "--alter", "--topic", "loud"),
+        *("--add-config", "preallocate=true,segment.bytes=1000"),
+    )
+    assert altered.returncode == 0
+    assert altered.stderr.startswith("WARNING: preallocate (accepted, without effect yet: ")
+    assert altered.stderr.count("\n") == 1
+    removed = cluster.run("configs", "--alter", "--topic", "loud", "--delete-config", "preallocate")
+    assert (removed.returncode, removed.stderr) == (0, "")
+
+
+def test_settings_of_brokers_that_do_nothing_say_so(cluster):
+    lines = cluster("configs", "--describe", "--broker", "1", "--all").splitlines()
+    (rebalance,) = [line for line in lines if "auto.leader.rebalance.enable=" in line]
+    assert "(accepted, without effect yet: leadership does not move back" in rebalance
+    (segment,) = [line for line in lines if "log.segment.bytes=" in line]
+    assert segment.endswith("}")
 
 
 def test_records_go_in_and_come_out_whole(cluster):

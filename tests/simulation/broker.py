@@ -18,7 +18,6 @@ from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.brokers.replication.role_changes import RoleChanges
-from cluster.coordinator.controller import registry_store
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
@@ -128,8 +127,8 @@ class SimulatedBroker:
 
     def start(self) -> None:
         """Register and serve. Raises UserError while a former life is still registered."""
-        self.control.broker_epoch = registry_store.register_broker(
-            self.session.client, self._registration(), self.world.wall_ms()
+        self.control.broker_epoch = self.session.call(
+            lambda store: store.register_broker(self._registration(), self.world.wall_ms())
         )
         self.driver.campaign()
         self.loop.call_every(LAG_MS // 2, self.changes.look_round)
@@ -206,7 +205,7 @@ class SimulatedBroker:
             self.driver.campaign()
 
         self.session.submit(
-            lambda client: registry_store.register_broker(client, registration, wall_ms),
+            lambda store: store.register_broker(registration, wall_ms),
             on_registered,
             lambda _error: self.loop.call_after(500, self._register_again),
         )

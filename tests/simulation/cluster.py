@@ -11,12 +11,13 @@ from typing import Any, Self
 from unittest.mock import patch
 
 from cluster.brokers.replication import replication_link
-from cluster.coordinator.controller import control_link, registry_store
-from cluster.coordinator.controller.topic_plans import NewTopic
-from cluster.coordinator.registry import paths, znodes
-from cluster.coordinator.registry.znodes import PartitionStateRecord, TopicAssignment
+from cluster.coordinator.controller import control_link
+from cluster.coordinator.registry.client.broker_records import prepare_paths
+from cluster.coordinator.registry.documents import paths, znodes
+from cluster.coordinator.registry.documents.znodes import PartitionStateRecord, TopicAssignment
 from cluster.model.errors import UserError
 from cluster.model.ids import BrokerId, TopicPartition
+from cluster.model.topics import NewTopic
 from cluster.records.builder import NewRecord, build_batch
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.checks import Acked, Checks, Replicated, decode_state, state_path
@@ -61,7 +62,7 @@ class SimulatedCluster:
             for name, stand_in in (("Router", SimulatedRouter), ("Dealer", SimulatedDealer))
         ]
         registry: Any = FakeClient(self.tree)
-        registry_store.prepare_paths(registry)
+        prepare_paths(registry)
 
     def __enter__(self) -> Self:
         for one in self._patches:

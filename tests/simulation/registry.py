@@ -7,6 +7,7 @@ from typing import Any
 from kazoo.exceptions import ConnectionLoss
 from kazoo.protocol.states import WatchedEvent
 
+from cluster.coordinator.registry.client.kazoo_store import KazooStore
 from tests.simulation.world import Node, World
 from tests.support.fake_registry import FakeClient, FakeTree, Watch
 
@@ -25,6 +26,8 @@ class SimulatedSession:
         self._world = world
         self._node = node
         self.client = FakeClient(tree)
+        client: Any = self.client
+        self.store = KazooStore(client, self._watch)
         self.on_session_lost: Callable[[], None] = lambda: None
         self.on_session_begun: Callable[[], None] = lambda: None
         self._calls: deque[Callable[[], None]] = deque()
@@ -36,7 +39,7 @@ class SimulatedSession:
     # What KazooSession offers
 
     def call(self, call: Callable[[Any], Any]) -> Any:
-        return call(self.client)
+        return call(self.store)
 
     def submit(
         self,
@@ -46,7 +49,7 @@ class SimulatedSession:
     ) -> None:
         def run() -> None:
             try:
-                result = call(self.client)
+                result = call(self.store)
                 if self.answers_to_lose:
                     self.answers_to_lose -= 1
                     raise ConnectionLoss
@@ -59,7 +62,7 @@ class SimulatedSession:
         self._calls.append(run)
         self._call_next()
 
-    def watcher(self, callback: Callable[[], None]) -> Watch:
+    def _watch(self, callback: Callable[[], None]) -> Watch:
         def on_event(_event: WatchedEvent) -> None:
             self._tell(callback)
 

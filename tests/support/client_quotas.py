@@ -5,9 +5,9 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from cluster.brokers.quotas.entities import QuotaEntity
 from cluster.client.quota_requests import alter_quotas
 from cluster.client.socket_client import SocketClient
+from cluster.model.quotas import QuotaEntity
 from cluster.records.builder import NewRecord, build_batch
 from tests.support.kafka_wire import WireClient, frame_of
 from tests.support.running_cluster import Cluster

@@ -4,15 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from cluster.protocol.peer.codec import decode, encode
+
 
 @dataclass
 class Asked:
     """One request on its way."""
 
     endpoint: str
-    kind: str
-    body: dict[str, Any]
-    on_reply: Callable[[dict[str, Any] | None], None]
+    request: Any
+    on_reply: Callable[[Any], None]
     timeout_ms: int
 
 
@@ -26,12 +27,11 @@ class FakeControlLink:
     def ask(
         self,
         endpoint: str,
-        kind: str,
-        body: dict[str, Any],
-        on_reply: Callable[[dict[str, Any] | None], None],
+        request: Any,
+        on_reply: Callable[[Any], None],
         timeout_ms: int,
     ) -> None:
-        self.asked.append(Asked(endpoint, kind, body, on_reply, timeout_ms))
+        self.asked.append(Asked(endpoint, over_the_wire(request), on_reply, timeout_ms))
 
     def forget_all_but(self, endpoints: set[str]) -> None:
         self.kept_endpoints = endpoints
@@ -41,9 +41,14 @@ class FakeControlLink:
         asked, self.asked = self.asked, []
         return asked
 
-    def answer_all(self, reply: dict[str, Any] | None) -> list[Asked]:
-        """Give every open request this reply; what they were."""
+    def answer_all(self, reply: object) -> list[Asked]:
+        """Give every open request this reply, None for none; what they were."""
         asked = self.take()
         for one in asked:
-            one.on_reply(reply)
+            one.on_reply(None if reply is None else over_the_wire(reply))
         return asked
+
+
+def over_the_wire(message: object) -> Any:
+    """A message as its receiver has it."""
+    return decode([bytes(frame) for frame in encode(message)])

@@ -1,6 +1,6 @@
 """A registry in memory: the part of kazoo's client that brokers use, and sessions of it.
 
-`tests/unit/coordinator/controller/test_registry_store.py` runs the same tests on it and on the
+`tests/unit/coordinator/registry/client/test_topic_records.py` runs the same tests on it and on the
 real one. A `FakeSession` stands in for `KazooSession`: what is submitted waits until a test, or a
 simulation, has it carried out.
 """
@@ -21,6 +21,8 @@ from kazoo.exceptions import (
     SessionExpiredError,
 )
 from kazoo.protocol.states import EventType, KeeperState, WatchedEvent
+
+from cluster.coordinator.registry.client.kazoo_store import KazooStore
 
 Watch = Callable[[WatchedEvent], None]
 
@@ -282,6 +284,7 @@ class FakeSession:
 
     def __init__(self, tree: FakeTree, post: Callable[[Callable[[], None]], None]) -> None:
         self.client = FakeClient(tree)
+        self.store = KazooStore(self.client, lambda callback: lambda _event: post(callback))  # type: ignore[arg-type]  # stands in
         self.pending: deque[Callable[[], None]] = deque()
         self._post = post
 
@@ -290,7 +293,7 @@ class FakeSession:
         return self.client.client_id[0]
 
     def call(self, call: Callable[[Any], Any]) -> Any:
-        return call(self.client)
+        return call(self.store)
 
     def submit(
         self,
@@ -300,7 +303,7 @@ class FakeSession:
     ) -> None:
         def run() -> None:
             try:
-                result = call(self.client)
+                result = call(self.store)
             except Exception as error:  # noqa: BLE001 - as the real one
                 failure = error
                 self._post(lambda: on_failed(failure))
@@ -308,9 +311,6 @@ class FakeSession:
                 self._post(lambda: on_done(result))
 
         self.pending.append(run)
-
-    def watcher(self, callback: Callable[[], None]) -> Watch:
-        return lambda _event: self._post(callback)
 
     def work(self, count: int = 1_000_000) -> Self:
         """Carry out what was submitted; the results are posted."""

@@ -15,31 +15,31 @@ from kio.index import load_response_schema
 from cluster.brokers import options
 from cluster.brokers.control_requests import ControlRequests
 from cluster.brokers.handlers import HANDLERS
-from cluster.brokers.handlers.request import Services
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.network.channel import MuteReason
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.pipeline import Pipeline
 from cluster.brokers.producer_ids import ProducerIds
-from cluster.brokers.quota_throttle import QuotaThrottle
 from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.role_changes import RoleChanges
+from cluster.brokers.services import Services
 from cluster.config.settings import broker_settings, topic_settings
-from cluster.coordinator.controller.update import ClusterUpdate, encode_update
 from cluster.model.cluster import TopicState
-from cluster.model.errors import PeerError
+from cluster.model.errors import ErrorCode, PeerError
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, Offset, TopicPartition
 from cluster.protocol.api_versions import ApiVersionsAnswers
+from cluster.protocol.peer.control import ClusterUpdate
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.slices import Slices
 from tests.support.cluster_states import a_broker
 from tests.support.fake_clock import FakeClock
-from tests.support.fake_control_link import FakeControlLink
+from tests.support.fake_control_link import FakeControlLink, over_the_wire
 from tests.support.kafka_wire import WireClient, frame_of
 from tests.support.scripted_controller import ScriptedController
 
@@ -59,9 +59,11 @@ class StageConnection:
         self._frames: list[bytes | None] = []
         self.listener_name = listener
         self.peer = "a client"
-        self.attachment: object = None
+        self.principal = "ANONYMOUS"
+        self.routes: dict[int, Any] = {}
         self.on_close: Any = None
         self.is_open = True
+        self.client_id = "wire"
         self.closed_because: str | None = None
         self.mute_reasons = MuteReason(0)
 
@@ -92,17 +94,27 @@ class StageConnection:
         """A request was sent and has neither answer nor end."""
         return len(self._expected) > len(self._frames)
 
-    def send(self, message: Any) -> None:
-        """Hand a request over; a broken protocol closes the connection, as a channel does."""
+    def send(self, message: Any, version: int | None = None) -> None:
+        """Hand a request over, if asked under another version than its own.
+
+        A broken protocol closes the connection, as a channel does.
+        """
         assert self.is_open
         self._correlation_id += 1
         self._expected.append((self._correlation_id, message))
-        frame = memoryview(frame_of(message, self._correlation_id))[4:]
+        frame = bytearray(frame_of(message, self._correlation_id, self.client_id))[4:]
+        if version is not None:
+            frame[2:4] = version.to_bytes(2, "big")
         try:
-            self._stage.pipeline.on_frame(self, frame)  # type: ignore[arg-type]  # stands in
+            self._stage.pipeline.on_frame(self, memoryview(frame))  # type: ignore[arg-type]  # stands in
         except PeerError as error:
             self.closed_because = str(error)
             self.close()
+
+    def take_frame(self) -> bytes | None:
+        """The answer to the oldest request as it came, unread."""
+        self._expected.pop(0)
+        return self._frames.pop(0)
 
     def receive(self) -> Any:
         """The answer to the oldest request that has none yet; None while it has to wait."""
@@ -200,13 +212,20 @@ class HandlerStage:
                 lambda on_done, on_failed: self.producer_id_blocks.append((on_done, on_failed))
             ),
             topic_settings=lambda overrides: topic_settings(self.settings, overrides),
-            quotas=self.quotas,
             quota_changes=no_quota_changes,
             fetch_max_bytes=1 << 20,
             api_versions=ApiVersionsAnswers(handler.api for handler in HANDLERS),
             counters=None,
         )
-        self.pipeline = Pipeline(HANDLERS, self.services, QuotaThrottle(self.quotas, self.loop))
+        self.pipeline = Pipeline(
+            HANDLERS,
+            self.services,
+            self.quotas,
+            QuotaThrottle(self.loop),
+            None,
+            self.clock,
+            self.loop,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -225,8 +244,8 @@ class HandlerStage:
         is_full: bool = False,
         controller_epoch: int = 1,
         broker_epoch: int = BROKER_EPOCH,
-    ) -> dict[str, Any] | None:
-        """An update of the controller, broker 2; what it is answered in this turn."""
+    ) -> ErrorCode | None:
+        """An update of the controller, broker 2; the code of its answer in this turn."""
         replies = self.send_update(
             *topics,
             brokers=brokers,
@@ -236,7 +255,7 @@ class HandlerStage:
             broker_epoch=broker_epoch,
         )
         self.turn()
-        return replies[0] if replies else None
+        return replies[0].code if replies else None
 
     def send_update(
         self,
@@ -246,9 +265,9 @@ class HandlerStage:
         is_full: bool = False,
         controller_epoch: int = 1,
         broker_epoch: int = BROKER_EPOCH,
-    ) -> list[dict[str, Any]]:
+    ) -> list[Any]:
         """As `update`, and the turn is not over; answers come into the list that is returned."""
-        replies: list[dict[str, Any]] = []
+        replies: list[Any] = []
         update = ClusterUpdate(
             BrokerId(OTHER),
             ControllerEpoch(controller_epoch),
@@ -258,7 +277,7 @@ class HandlerStage:
             topics,
             deleted,
         )
-        self.control.on_request("update_metadata", encode_update(update), replies.append)
+        self.control.on_request(over_the_wire(update), replies.append)
         return replies
 
     # -- what happens ------------------------------------------------------------------------------

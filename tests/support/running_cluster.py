@@ -63,7 +63,7 @@ class Cluster:
             "--detach",
             f"--brokers={self.size}",
             f"--port={self._port}",
-            f"--registry-port={self._port + self.size}",
+            f"--registry-port={self.registry_port}",
             *options,
         )
         return self
@@ -74,11 +74,9 @@ class Cluster:
 
     def kill_everything(self) -> None:
         """SIGKILL to the supervisor, the registry and every broker, and wait until all are gone."""
-        state = self.state()
-        pids = [state["supervisor_pid"], state["registry_process"]["pid"]]
-        pids += [broker["pid"] for broker in state["brokers"]]
-        processes = [psutil.Process(pid) for pid in pids if pid is not None]
-        for process in processes:  # the supervisor first: it would start the others again
+        # The supervisor comes first: it would start the others again.
+        processes = [psutil.Process(pid) for pid in self.processes().values()]
+        for process in processes:
             process.kill()
         wait_until(lambda: not any(map(_is_alive, processes)), "every process to be gone")
 
@@ -133,6 +131,11 @@ class Cluster:
         """Where each broker listens, by its id."""
         return [(HOST, self._port + broker) for broker in range(self.size)]
 
+    @property
+    def registry_port(self) -> int:
+        """Where the registry listens."""
+        return self._port + self.size
+
     def state(self) -> dict[str, Any]:
         """What the supervisor says, without the controller."""
         return ask_supervisor(self._files.control_socket, {"command": "status"})
@@ -146,9 +149,21 @@ class Cluster:
         """Where a broker's partitions are."""
         return self._files.broker(broker)
 
+    def processes(self) -> dict[str, int]:
+        """Process id of the supervisor, the registry and every broker that runs, by name."""
+        state = self.state()
+        found = {"supervisor": state["supervisor_pid"]}
+        found["registry"] = state["registry_process"]["pid"]
+        found |= {f"broker-{broker['id']}": broker["pid"] for broker in state["brokers"]}
+        return {name: pid for name, pid in found.items() if pid is not None}
+
+    def log_path(self, name: str) -> Path:
+        """The log of a process of that name."""
+        return self._files.log(name)
+
     def log_text(self, name: str) -> str:
         """What a process (`broker-0`, `registry`, `supervisor`) has logged so far."""
-        path = self._files.log(name)
+        path = self.log_path(name)
         return path.read_text() if path.exists() else ""
 
     def log_lines(self, broker: int, part: str) -> list[str]:

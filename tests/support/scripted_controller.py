@@ -38,8 +38,14 @@ class ScriptedController:
             AskedOfController("create_partitions", topics, on_done, timeout_ms, validate_only)
         )
 
-    def on_controlled_shutdown(self, broker: Any, on_done: Any) -> None:
-        self.asked.append(AskedOfController("controlled_shutdown", broker, on_done, 0))
+    def on_topics_missed(self, request: Any, reply: Any) -> None:
+        self.asked.append(AskedOfController("on_topics_missed", request, reply, 0))
+
+    def on_isr_proposed(self, request: Any, reply: Any) -> None:
+        self.asked.append(AskedOfController("on_isr_proposed", request, reply, 0))
+
+    def on_controlled_shutdown(self, request: Any, reply: Any) -> None:
+        self.asked.append(AskedOfController("controlled_shutdown", request, reply, 0))
 
     def take(self) -> AskedOfController:
         """The only thing asked since the last call."""

@@ -6,6 +6,7 @@ from cluster.launch import StartOptions, make_plan
 from cluster.model.errors import UserError
 from cluster.supervisor.plan import DataDir
 from cluster.supervisor.state_file import write_state
+from tests.support import kafka_files
 
 NO_NOTE = pytest.fail
 
@@ -69,8 +70,59 @@ def test_a_stock_kafka_file_works_and_what_is_replaced_is_said(tmp_path):
     make_plan(options(tmp_path, config=config), notes.append)
     assert notes == [
         f"From {config}, `start` sets itself: broker.id, log.dirs.",
-        "Without effect here: num.io.threads.",
+        "Without effect here: num.io.threads"
+        " (one thread serves a broker, beside a few with fixed tasks).",
     ]
+
+
+def test_values_without_effect_are_warned_of_by_name_from_a_file_and_from_an_override(tmp_path):
+    config = tmp_path / "server.properties"
+    config.write_text("log.retention.ms=1\nlog.segment.bytes=1000\n")
+    notes = []
+    make_plan(options(tmp_path, config=config, overrides=("log.preallocate=true",)), notes.append)
+    (retention, preallocation) = sorted(notes, reverse=True)
+    assert retention.startswith("Warning: log.retention.ms (accepted, without effect yet: ")
+    assert preallocation.startswith("Warning: log.preallocate (accepted, without effect yet: ")
+
+
+@pytest.mark.parametrize("brokers", [1, 3])
+def test_kafkas_single_node_file_starts_brokers_that_advertise_its_host(
+    tmp_path, settings_of_brokers, brokers
+):
+    config = tmp_path / "server.properties"
+    config.write_text(kafka_files.SERVER_4_1)
+    notes = []
+    plan = make_plan(options(tmp_path, brokers=brokers, config=config), notes.append)
+    assert f"From {config}, `start` sets itself: node.id, listeners, log.dirs." in notes
+    assert not [note for note in notes if note.startswith("Warning")]
+    for spec, settings in zip(plan.brokers, settings_of_brokers(plan), strict=True):
+        (advertised,) = settings[keys.ADVERTISED_LISTENERS]
+        assert (advertised.host, advertised.port) == ("localhost", spec.port)
+        assert settings[keys.BROKER_ID] == spec.broker_id
+
+
+def test_a_host_on_the_command_line_is_stronger_than_the_files(tmp_path, settings_of_brokers):
+    config = tmp_path / "server.properties"
+    config.write_text(kafka_files.BROKER_4_1)
+    chosen = options(tmp_path, brokers=1, config=config, advertised_host="me.example")
+    (settings,) = settings_of_brokers(make_plan(chosen, lambda note: None))
+    assert settings[keys.ADVERTISED_LISTENERS][0].host == "me.example"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (kafka_files.CONTROLLER_4_1, r"server\.properties, line 1: process\.roles=controller is"),
+        ("\nlog.segmnt.bytes=1", r"server\.properties, line 2: Unknown broker setting"),
+        ("\n\nnum.partitions many", r"server\.properties, line 3: num\.partitions=many is not"),
+        ("listeners=SSL://:9093", r"server\.properties, line 1: listeners: SSL://:9093 needs"),
+    ],
+)
+def test_mistakes_in_a_file_are_refused_with_their_line(tmp_path, text, message):
+    config = tmp_path / "server.properties"
+    config.write_text(text)
+    with pytest.raises(UserError, match=message):
+        make_plan(options(tmp_path, config=config), NO_NOTE)
 
 
 @pytest.mark.parametrize(

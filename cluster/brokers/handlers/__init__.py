@@ -22,8 +22,9 @@ from cluster.brokers.handlers import (
     produce,
 )
 from cluster.brokers.handlers.request import Handler
+from cluster.brokers.services import Services
 
-HANDLERS: Final[tuple[Handler, ...]] = (
+HANDLERS: Final[tuple[Handler[Services], ...]] = (
     produce.HANDLER,
     fetch.HANDLER,
     list_offsets.HANDLER,

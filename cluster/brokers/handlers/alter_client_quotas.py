@@ -8,10 +8,11 @@ nothing. Not done: quotas of addresses, and of mutations (refused). v1 flexible.
 from datetime import timedelta
 from typing import Final
 
-from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
+from cluster.brokers.handlers.ports import HasQuotaChanges
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.brokers.quotas.alteration import changes_of, entity_of
-from cluster.brokers.quotas.entities import QuotaEntity
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.quotas import QuotaEntity
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     AlterClientQuotasRequest,
@@ -24,7 +25,7 @@ API: Final = Api(ApiKey.ALTER_CLIENT_QUOTAS, 0, 1)
 
 
 def handle(
-    request: AlterClientQuotasRequest, context: RequestContext, services: Services
+    request: AlterClientQuotasRequest, context: RequestContext, services: HasQuotaChanges
 ) -> NotYet:
     """Check every entry and have the good ones written."""
     changes: dict[QuotaEntity, dict[str, str | None]] = {}

@@ -7,9 +7,9 @@ v2 flexible.
 from datetime import timedelta
 from typing import Final
 
-from cluster.brokers.handlers.config_alterations import SET, Resource, alter
-from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
-from cluster.coordinator.controller.plan import Outcome
+from cluster.brokers.handlers.config_alterations import SET, AltersConfigs, Resource, alter
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.model.plan import Outcome
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     AlterConfigsRequest,
@@ -20,7 +20,9 @@ from cluster.protocol.messages import (
 API: Final = Api(ApiKey.ALTER_CONFIGS, 0, 2)
 
 
-def handle(request: AlterConfigsRequest, context: RequestContext, services: Services) -> NotYet:
+def handle(
+    request: AlterConfigsRequest, context: RequestContext, services: AltersConfigs
+) -> NotYet:
     """Replace the configs of each topic."""
 
     def on_done(outcomes: dict[Resource, Outcome]) -> None:

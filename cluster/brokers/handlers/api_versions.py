@@ -7,7 +7,8 @@ v3 flexible, client software name and version (accepted as they are).
 
 from typing import Final
 
-from cluster.brokers.handlers.request import Handler, RequestContext, Services
+from cluster.brokers.handlers.ports import HasApiVersions
+from cluster.brokers.handlers.request import Handler, RequestContext
 from cluster.brokers.network.channel import Outgoing
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.api_versions import MAX_VERSION, with_throttle_time
@@ -15,7 +16,7 @@ from cluster.protocol.api_versions import MAX_VERSION, with_throttle_time
 API: Final = Api(ApiKey.API_VERSIONS, 0, MAX_VERSION)
 
 
-def handle(_request: None, context: RequestContext, services: Services) -> bytes:
+def handle(_request: None, context: RequestContext, services: HasApiVersions) -> bytes:
     """The APIs of this broker, as a frame."""
     return services.api_versions.answer(context.version, context.correlation_id)
 
@@ -29,4 +30,6 @@ def _encode(version: int, _correlation_id: int, frame: bytes, throttle_ms: int) 
     return [with_throttle_time(version, frame, throttle_ms) if throttle_ms else frame]
 
 
-HANDLER: Final = Handler(API, handle, _decode, _encode)
+HANDLER: Final = Handler(
+    API, handle, _decode, _encode, before_authentication=True, answers_any_version=True
+)

@@ -1,17 +1,16 @@
 """What AlterConfigs and IncrementalAlterConfigs share: checks, and the way to the controller."""
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from cluster.brokers.handlers.describe_configs import BROKER, TOPIC
-from cluster.brokers.handlers.request import Services
+from cluster.brokers.handlers.ports import AsksController, HasMetadata, HasTopicSettings
 from cluster.config.setting import SettingError
 from cluster.config.topic import TOPIC_SETTINGS
 from cluster.config.value_type import TypeCode
-from cluster.coordinator.controller.config_plans import TopicAlteration
-from cluster.coordinator.controller.plan import Outcome
-from cluster.coordinator.controller.topic_plans import check_topic_name
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.plan import Outcome
+from cluster.model.topics import TopicAlteration, check_topic_name
 
 SET: Final = 0
 DELETE: Final = 1
@@ -23,9 +22,13 @@ Operation = tuple[str, int, str | None]
 """Key, operation, value."""
 
 
+class AltersConfigs(HasMetadata, HasTopicSettings, AsksController, Protocol):
+    """What altering configs needs of the broker."""
+
+
 def alter(
     asked: Sequence[tuple[Resource, Sequence[Operation]]],
-    services: Services,
+    services: AltersConfigs,
     on_done: Callable[[dict[Resource, Outcome]], None],
     *,
     is_whole: bool,
@@ -79,7 +82,7 @@ def _topic_of(resource: Resource, operations: Sequence[Operation]) -> str:
 
 
 def _values(
-    topic: str, operations: Sequence[Operation], services: Services
+    topic: str, operations: Sequence[Operation], services: AltersConfigs
 ) -> dict[str, str | None]:
     """The value of each key afterwards, None for none of its own. Raises Refused."""
     values: dict[str, str | None] = {}
@@ -99,7 +102,7 @@ def _values(
     return values
 
 
-def _merged(topic: str, key: str, value: str, operation: int, services: Services) -> str:
+def _merged(topic: str, key: str, value: str, operation: int, services: AltersConfigs) -> str:
     try:
         setting = TOPIC_SETTINGS.find(key)
     except SettingError as problem:

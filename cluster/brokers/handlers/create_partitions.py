@@ -8,9 +8,10 @@ v2 flexible; v3 as v2 (throttled mutations, KIP-599, are not done).
 from datetime import timedelta
 from typing import Final
 
-from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
-from cluster.coordinator.controller.plan import Outcome
+from cluster.brokers.handlers.ports import HasController
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.model.ids import BrokerId
+from cluster.model.plan import Outcome
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     CreatePartitionsRequest,
@@ -22,7 +23,9 @@ from cluster.protocol.messages import (
 API: Final = Api(ApiKey.CREATE_PARTITIONS, 0, 3)
 
 
-def handle(request: CreatePartitionsRequest, context: RequestContext, services: Services) -> NotYet:
+def handle(
+    request: CreatePartitionsRequest, context: RequestContext, services: HasController
+) -> NotYet:
     """Hand the topics to the controller."""
 
     def on_done(outcomes: dict[str, Outcome]) -> None:

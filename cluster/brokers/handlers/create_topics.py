@@ -8,15 +8,16 @@ v4 default partition count and replication factor (-1); v5 flexible, configs; v7
 
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Final
+from typing import Final, Protocol
 
-from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
+from cluster.brokers.handlers.ports import HasController, HasTopicSettings
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.config.describe import describe
-from cluster.coordinator.controller.plan import Outcome
-from cluster.coordinator.controller.topic_plans import NewTopic
 from cluster.model.cluster import TopicState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId
+from cluster.model.plan import Outcome
+from cluster.model.topics import NewTopic
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     CreatableTopic,
@@ -29,7 +30,11 @@ from cluster.protocol.messages import (
 API: Final = Api(ApiKey.CREATE_TOPICS, 2, 7)
 
 
-def handle(request: CreateTopicsRequest, context: RequestContext, services: Services) -> NotYet:
+class Ports(HasController, HasTopicSettings, Protocol):
+    """What CreateTopics needs of its broker."""
+
+
+def handle(request: CreateTopicsRequest, context: RequestContext, services: Ports) -> NotYet:
     """Hand the topics to the controller."""
     null_config = {t.name for t in request.topics if any(c.value is None for c in t.configs)}
     duplicates = _duplicates([t.name for t in request.topics])
@@ -74,7 +79,7 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
 
 
 def _result(
-    name: str, outcome: Outcome, topic: TopicState | None, services: Services
+    name: str, outcome: Outcome, topic: TopicState | None, services: Ports
 ) -> CreatableTopicResult:
     if outcome.code is not ErrorCode.none or topic is None:
         return CreatableTopicResult(

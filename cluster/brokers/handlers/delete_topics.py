@@ -7,12 +7,13 @@ v4 flexible; v5 error messages; v6 topics by id.
 
 import uuid
 from datetime import timedelta
-from typing import Final
+from typing import Final, Protocol
 
-from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
+from cluster.brokers.handlers.ports import HasController, HasSettings
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.config.broker import DELETE_TOPIC_ENABLE
-from cluster.coordinator.controller.plan import Outcome
 from cluster.model.errors import ErrorCode
+from cluster.model.plan import Outcome
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     DeletableTopicResult,
@@ -23,8 +24,12 @@ from cluster.protocol.messages import (
 API: Final = Api(ApiKey.DELETE_TOPICS, 1, 6)
 
 
+class Ports(HasController, HasSettings, Protocol):
+    """What DeleteTopics needs of its broker."""
+
+
 def handle(
-    request: DeleteTopicsRequest, context: RequestContext, services: Services
+    request: DeleteTopicsRequest, context: RequestContext, services: Ports
 ) -> DeleteTopicsResponse | NotYet:
     """Hand the topics to the controller."""
     topics = [(topic.name, topic.topic_id) for topic in request.topics]

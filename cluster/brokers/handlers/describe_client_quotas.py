@@ -7,11 +7,12 @@ v1 flexible.
 from datetime import timedelta
 from typing import Final
 
-from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
-from cluster.brokers.quota_registry import Quotas
+from cluster.brokers.handlers.ports import HasQuotaChanges
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.brokers.quotas.alteration import FilterComponent, parts_of, selected
-from cluster.brokers.quotas.entities import KEY_OF_KIND
+from cluster.coordinator.cluster_store import Quotas
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.quotas import KEY_OF_KIND
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     DescribeClientQuotasRequest,
@@ -25,7 +26,7 @@ API: Final = Api(ApiKey.DESCRIBE_CLIENT_QUOTAS, 0, 1)
 
 
 def handle(
-    request: DescribeClientQuotasRequest, context: RequestContext, services: Services
+    request: DescribeClientQuotasRequest, context: RequestContext, services: HasQuotaChanges
 ) -> NotYet | DescribeClientQuotasResponse:
     """Every entity that the filter selects, with its quotas."""
     components = [

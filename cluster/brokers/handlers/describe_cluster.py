@@ -7,7 +7,8 @@ from datetime import timedelta
 from typing import Final
 
 from cluster.brokers.handlers.authorized_operations import CLUSTER_OPERATIONS, NOT_REQUESTED
-from cluster.brokers.handlers.request import RequestContext, Services, adapted
+from cluster.brokers.handlers.ports import HasMetadata
+from cluster.brokers.handlers.request import RequestContext, adapted
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
@@ -23,7 +24,7 @@ _CONTROLLERS: Final = 2
 
 
 def handle(
-    request: DescribeClusterRequest, context: RequestContext, services: Services
+    request: DescribeClusterRequest, context: RequestContext, services: HasMetadata
 ) -> DescribeClusterResponse:
     """Cluster id, controller and the brokers of the client's listener."""
     metadata = services.metadata

@@ -7,12 +7,13 @@ v1 synonyms; v3 documentation and types; v4 flexible.
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Final
+from typing import Final, Protocol
 
-from cluster.brokers.handlers.request import RequestContext, Services, adapted
+from cluster.brokers.handlers.ports import HasBrokerId, HasMetadata, HasSettings, HasTopicSettings
+from cluster.brokers.handlers.request import RequestContext, adapted
 from cluster.config.describe import Entry, describe
-from cluster.coordinator.controller.topic_plans import check_topic_name
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.topics import check_topic_name
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     DescribeConfigsRequest,
@@ -29,8 +30,12 @@ TOPIC: Final = 2
 BROKER: Final = 4
 
 
+class Ports(HasMetadata, HasSettings, HasTopicSettings, HasBrokerId, Protocol):
+    """What DescribeConfigs needs of its broker."""
+
+
 def handle(
-    request: DescribeConfigsRequest, _context: RequestContext, services: Services
+    request: DescribeConfigsRequest, _context: RequestContext, services: Ports
 ) -> DescribeConfigsResponse:
     """One result per asked resource."""
     return DescribeConfigsResponse(
@@ -40,7 +45,7 @@ def handle(
 
 
 def _describe(
-    resource: DescribeConfigsResource, request: DescribeConfigsRequest, services: Services
+    resource: DescribeConfigsResource, request: DescribeConfigsRequest, services: Ports
 ) -> DescribeConfigsResult:
     code, detail = ErrorCode.none, None
     entries: Iterable[Entry] = ()
@@ -60,7 +65,7 @@ def _describe(
     )
 
 
-def _entries(resource: DescribeConfigsResource, services: Services) -> list[Entry]:
+def _entries(resource: DescribeConfigsResource, services: Ports) -> list[Entry]:
     name = resource.resource_name
     if resource.resource_type == TOPIC:
         check_topic_name(name)

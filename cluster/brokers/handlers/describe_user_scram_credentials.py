@@ -7,7 +7,7 @@ described. Setting them (51) is not done.
 from datetime import timedelta
 from typing import Final
 
-from cluster.brokers.handlers.request import RequestContext, Services, adapted
+from cluster.brokers.handlers.request import RequestContext, adapted
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
@@ -20,7 +20,7 @@ API: Final = Api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0)
 
 
 def handle(
-    request: DescribeUserScramCredentialsRequest, _context: RequestContext, _services: Services
+    request: DescribeUserScramCredentialsRequest, _context: RequestContext, _services: object
 ) -> DescribeUserScramCredentialsResponse:
     """Nobody has any; one result per user that was named."""
     names = list(dict.fromkeys(user.name for user in request.users or ()))

@@ -10,13 +10,15 @@ v9 leader epoch fencing (KIP-320); v12 flexible, diverging epochs; v13 topic ids
 
 import logging
 import uuid
-from typing import Final
+from typing import Final, Protocol
 
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
-from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext, Services
+from cluster.brokers.handlers.ports import CanWait, HasPartitions
+from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
+from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.channel import Outgoing
-from cluster.brokers.quotas.entities import QuotaKind
+from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.replication.partition import Partition
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
@@ -27,6 +29,7 @@ from cluster.protocol.fetch_codec import (
     FetchedTopic,
     FetchPartition,
     FetchRequest,
+    fetch_response_size,
     pack_fetch_response,
     scan_fetch_request,
 )
@@ -37,51 +40,35 @@ API: Final = Api(ApiKey.FETCH, 4, 17)
 
 _HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 _FIRST_LEADER_HINTS: Final = 16
+_new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 
 Answer = tuple[list[FetchedTopic], list[NodeEndpoint]]
+
+
+class Ports(HasPartitions, CanWait, Protocol):
+    """What Fetch needs of its broker."""
+
+    fetch_max_bytes: int
 
 
 class _Result:
     """One pass over all partitions of a request."""
 
-    __slots__ = (
-        "endpoints",
-        "has_error",
-        "has_old_segment",
-        "held_back_bytes",
-        "min_bytes",
-        "size_bytes",
-        "topics",
-    )
+    __slots__ = ("endpoints", "is_enough", "size_bytes", "topics")
 
-    def __init__(self, min_bytes: int) -> None:
-        self.min_bytes = min_bytes
+    def __init__(self) -> None:
         self.topics: list[FetchedTopic] = []
-        self.size_bytes = 0
-        self.held_back_bytes = 0
-        """By how much reads fell short of a limit where more could have been read."""
-        self.has_error = False
-        self.has_old_segment = False
-        """A read ended with its segment, and the next one has more."""
         self.endpoints: dict[int, NodeEndpoint] = {}
-
-    @property
-    def is_enough(self) -> bool:
-        """Waiting would add nothing that is asked for."""
-        return (
-            self.size_bytes + self.held_back_bytes >= self.min_bytes
-            or self.has_error
-            or self.has_old_segment
-        )
-
-    def answer(self) -> Answer:
-        return self.topics, list(self.endpoints.values())
+        self.size_bytes = 0
+        self.is_enough = False
+        """Waiting would add nothing that is asked for: there are enough bytes, or more than a limit
+        lets through, or an error, or a read ended with its segment and the next one has more."""
 
 
 class _DelayedFetch:
     """A fetch in the purgatory."""
 
-    def __init__(self, request: FetchRequest, context: RequestContext, services: Services) -> None:
+    def __init__(self, request: FetchRequest, context: RequestContext, services: Ports) -> None:
         self._request = request
         self._context = context
         self._services = services
@@ -90,18 +77,18 @@ class _DelayedFetch:
         result = _read_all(self._request, self._context, self._services)
         if not result.is_enough:
             return False
-        self._context.answer(result.answer())
+        self._context.answer(_answer(result))
         return True
 
     def expire(self) -> None:
-        self._context.answer(_read_all(self._request, self._context, self._services).answer())
+        self._context.answer(_answer(_read_all(self._request, self._context, self._services)))
 
 
-def handle(request: FetchRequest, context: RequestContext, services: Services) -> Answer | NotYet:
+def handle(request: FetchRequest, context: RequestContext, services: Ports) -> Answer | NotYet:
     """Read what there is; wait for more if that is too little."""
     result = _read_all(request, context, services)
     if result.is_enough or request.max_wait_ms <= 0 or not request.topics:
-        return result.answer()
+        return _answer(result)
     keys = [
         TopicPartition(name, partition.index)
         for topic in request.topics
@@ -117,89 +104,125 @@ def handle(request: FetchRequest, context: RequestContext, services: Services) -
     return PARKED
 
 
-def _read_all(request: FetchRequest, context: RequestContext, services: Services) -> _Result:
+def _answer(result: _Result) -> Answer:
+    return result.topics, list(result.endpoints.values())
+
+
+def _read_all(request: FetchRequest, context: RequestContext, services: Ports) -> _Result:
     # Never more than the quota admits at once, else the answer could never be sent.
-    admitted = services.quotas.max_value_in_window(
-        QuotaKind.FETCH, context.user, context.client_id or ""
-    )
+    admitted = context.accounts.fetch_bytes_max(services.loop.now_ms)
     budget = int(min(request.max_bytes, services.fetch_max_bytes, admitted))
-    result = _Result(min(request.min_bytes, budget))
-    for topic in request.topics:
-        name = _topic_name(topic.name, topic.topic_id, services)
+    min_bytes = min(request.min_bytes, budget)
+    result = _Result()
+    counted = 0
+    for name, topic_id, partitions in request.topics:
+        topic = name if name is not None else services.metadata.topic_name(topic_id)
         fetched = []
-        for wanted in topic.partitions:
-            item = _read(name, topic.topic_id, wanted, budget, result, context, services)
-            budget -= item.records_size_bytes
-            result.size_bytes += item.records_size_bytes
-            if item.error_code != 0 or item.diverging_epoch is not None:
-                result.has_error = True
+        for wanted in partitions:
+            item, held_back = _read(topic, topic_id, wanted, budget, result, context, services)
+            size_bytes = item.records_size_bytes
+            budget -= size_bytes
+            result.size_bytes += size_bytes
+            counted += size_bytes + held_back
             fetched.append(item)
-        result.topics.append((topic.name, topic.topic_id, fetched))
+        result.topics.append((name, topic_id, fetched))
+    if counted >= min_bytes:
+        result.is_enough = True
     return result
 
 
 def _read(
-    name: str | None,
+    topic: str | None,
     topic_id: uuid.UUID | None,
     wanted: FetchPartition,
     budget: int,
     result: _Result,
     context: RequestContext,
-    services: Services,
-) -> FetchedPartition:
+    services: Ports,
+) -> tuple[FetchedPartition, int]:
+    """One partition's answer, and by how many bytes it fell short of a limit where more could have
+    been read.
+    """
+    index, leader_epoch, offset, last_fetched_epoch, _, max_bytes = wanted
     partition = None
+    held_back = size_bytes = 0
+    diverging = data = None
     try:
         partition = find_partition(
-            services, name, wanted.index, topic_id, ErrorCode.inconsistent_topic_id
+            services, topic, index, topic_id, ErrorCode.inconsistent_topic_id
         )
-        leader = partition.check_leader(wanted.current_leader_epoch)
+        leader = partition.leader
+        if leader is None or leader_epoch >= 0:
+            leader = partition.check_leader(leader_epoch)
         high_watermark = leader.high_watermark
-        diverging = _diverging_epoch(partition, wanted)
-        data = None
+        log_start_offset = partition.log.log_start_offset
+        if last_fetched_epoch >= 0:
+            diverging = _diverging_epoch(partition, wanted)
         if diverging is None:
             # The first batch is returned whole even when it is larger than every limit (KIP-74).
-            limit = max(0, min(budget, wanted.max_bytes))
-            data = partition.read(
-                Offset(wanted.fetch_offset),
+            limit = max(0, min(budget, max_bytes))
+            data = partition.log.read(
+                Offset(offset),
                 limit,
                 upper_offset=high_watermark,
                 at_least_one_batch=result.size_bytes == 0,
             )
+            size_bytes = data.size_bytes
             if data.next_offset < high_watermark:
                 # Only whole batches are read, so a limit is counted as used up (Kafka cuts there).
-                result.held_back_bytes += max(0, limit - data.size_bytes)
-                if wanted.fetch_offset < partition.log.segments[-1].base_offset:
-                    result.has_old_segment = True
+                held_back = max(0, limit - size_bytes)
+                if offset < partition.log.segments[-1].base_offset:
+                    result.is_enough = True
+        else:
+            result.is_enough = True
     except StorageFailed as failure:
-        log.error("fetch from %s-%d: %s", name, wanted.index, failure)  # noqa: TRY400 - one line
-        return FetchedPartition(wanted.index, int(ErrorCode.kafka_storage_error))
+        log.error("fetch from %s-%d: %s", topic, index, failure)  # noqa: TRY400 - one line
+        result.is_enough = True
+        return FetchedPartition(index, int(ErrorCode.kafka_storage_error)), 0
     except Refused as refused:
-        hint = None
-        if name is not None and refused.code in _HINTED:
-            hint = leader_hint(TopicPartition(name, wanted.index), services)
-            if hint is not None and context.version >= _FIRST_LEADER_HINTS:
-                result.endpoints.update(endpoints_of(hint[0], context, services))
-        return FetchedPartition(
-            wanted.index,
-            int(refused.code),
-            -1 if partition is None else partition.high_watermark,
-            -1,
-            -1 if partition is None else partition.log.log_start_offset,
-            current_leader=hint,
-        )
-    return FetchedPartition(
-        wanted.index,
+        result.is_enough = True
+        return _refusal(topic, index, refused, partition, result, context, services), 0
+    answer = (
+        index,
         0,
         high_watermark,
         high_watermark,
-        partition.log.log_start_offset,
-        diverging_epoch=diverging,
-        records_size_bytes=0 if data is None else data.size_bytes,
-        records=data if data is not None and data.size_bytes > 0 else None,
+        log_start_offset,
+        None,
+        -1,
+        diverging,
+        None,
+        size_bytes,
+        data if size_bytes else None,
+    )
+    return _new(FetchedPartition, answer), held_back
+
+
+def _refusal(
+    topic: str | None,
+    index: int,
+    refused: Refused,
+    partition: Partition | None,
+    result: _Result,
+    context: RequestContext,
+    services: Ports,
+) -> FetchedPartition:
+    hint = None
+    if topic is not None and refused.code in _HINTED:
+        hint = leader_hint(TopicPartition(topic, index), services)
+        if hint is not None and context.version >= _FIRST_LEADER_HINTS:
+            result.endpoints.update(endpoints_of(hint[0], context, services))
+    return FetchedPartition(
+        index,
+        int(refused.code),
+        -1 if partition is None else partition.high_watermark,
+        -1,
+        -1 if partition is None else partition.log.log_start_offset,
+        current_leader=hint,
     )
 
 
-def _topic_name(name: str | None, topic_id: uuid.UUID | None, services: Services) -> str | None:
+def _topic_name(name: str | None, topic_id: uuid.UUID | None, services: Ports) -> str | None:
     return name if name is not None else services.metadata.topic_name(topic_id)
 
 
@@ -232,4 +255,21 @@ def _encode(
     return packed
 
 
-HANDLER: Final = Handler(API, handle, scan_fetch_request, _encode)
+def _size_bytes(version: int, answer: Answer) -> int:
+    topics, endpoints = answer
+    return fetch_response_size(version, topics, endpoints)
+
+
+def _note_sent(counters: BrokerCounters, answer: Answer) -> None:
+    counters.on_fetched(answer[0])
+
+
+HANDLER: Final = Handler(
+    API,
+    handle,
+    scan_fetch_request,
+    _encode,
+    charge=ClientAccounts.on_fetched,
+    measure=_size_bytes,
+    note_sent=_note_sent,
+)

@@ -2,14 +2,14 @@
 
 import uuid
 
-from cluster.brokers.handlers.request import Services
+from cluster.brokers.handlers.ports import HasPartitions
 from cluster.brokers.replication.partition import Partition
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import TopicPartition
 
 
 def find_partition(
-    services: Services,
+    services: HasPartitions,
     topic: str | None,
     index: int,
     topic_id: uuid.UUID | None = None,
@@ -23,10 +23,9 @@ def find_partition(
     """
     if topic is None:
         raise Refused(ErrorCode.unknown_topic_id)
-    partition_id = TopicPartition(topic, index)
-    partition = services.partitions.find(partition_id)
+    partition = services.partitions.find((topic, index))
     if partition is None:
-        known = services.metadata.partition(partition_id) is not None
+        known = services.metadata.partition(TopicPartition(topic, index)) is not None
         raise Refused(
             ErrorCode.not_leader_or_follower if known else ErrorCode.unknown_topic_or_partition
         )

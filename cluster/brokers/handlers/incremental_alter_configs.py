@@ -7,9 +7,9 @@ broker has it. Topics only; brokers are refused (INVALID_REQUEST). v1 flexible.
 from datetime import timedelta
 from typing import Final
 
-from cluster.brokers.handlers.config_alterations import Resource, alter
-from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
-from cluster.coordinator.controller.plan import Outcome
+from cluster.brokers.handlers.config_alterations import AltersConfigs, Resource, alter
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.model.plan import Outcome
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     IncrementalAlterConfigsRequest,
@@ -21,7 +21,7 @@ API: Final = Api(ApiKey.INCREMENTAL_ALTER_CONFIGS, 0, 1)
 
 
 def handle(
-    request: IncrementalAlterConfigsRequest, context: RequestContext, services: Services
+    request: IncrementalAlterConfigsRequest, context: RequestContext, services: AltersConfigs
 ) -> NotYet:
     """Set, delete, append or subtract values; what is not named stays."""
 

@@ -8,7 +8,8 @@ v2 flexible; v3 present id and epoch: without transactions a producer that bumps
 from datetime import timedelta
 from typing import Final
 
-from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, Services, adapted
+from cluster.brokers.handlers.ports import HasProducerIds
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from cluster.protocol.api import Api, ApiKey
@@ -18,7 +19,7 @@ API: Final = Api(ApiKey.INIT_PRODUCER_ID, 0, 4)
 
 
 def handle(
-    request: InitProducerIdRequest, context: RequestContext, services: Services
+    request: InitProducerIdRequest, context: RequestContext, services: HasProducerIds
 ) -> InitProducerIdResponse | NotYet:
     """A fresh producer id."""
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):

@@ -1,11 +1,12 @@
 """Who leads now, for clients that asked the wrong broker (KIP-951)."""
 
-from cluster.brokers.handlers.request import RequestContext, Services
+from cluster.brokers.handlers.ports import HasMetadata
+from cluster.brokers.handlers.request import RequestContext
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.protocol.endpoints import NodeEndpoint
 
 
-def leader_hint(partition: TopicPartition, services: Services) -> tuple[int, int] | None:
+def leader_hint(partition: TopicPartition, services: HasMetadata) -> tuple[int, int] | None:
     """Id and epoch of the partition's leader as far as this broker knows, or None."""
     state = services.metadata.partition(partition)
     if state is None or not state.has_leader:
@@ -14,7 +15,7 @@ def leader_hint(partition: TopicPartition, services: Services) -> tuple[int, int
 
 
 def endpoints_of(
-    broker: int, context: RequestContext, services: Services
+    broker: int, context: RequestContext, services: HasMetadata
 ) -> dict[int, NodeEndpoint]:
     """Where that broker listens for clients of the same listener, by id; empty while it is away."""
     registration = services.metadata.brokers.get(BrokerId(broker))

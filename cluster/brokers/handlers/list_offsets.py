@@ -15,7 +15,8 @@ from datetime import timedelta
 from typing import Final
 
 from cluster.brokers.handlers.find_partition import find_partition
-from cluster.brokers.handlers.request import RequestContext, Services, adapted
+from cluster.brokers.handlers.ports import HasPartitions
+from cluster.brokers.handlers.request import RequestContext, adapted
 from cluster.brokers.replication.partition import Partition
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import NO_EPOCH, LeaderEpoch
@@ -52,7 +53,7 @@ _NOTHING: Final[_Found] = (-1, -1, NO_EPOCH)
 
 
 def handle(
-    request: ListOffsetsRequest, context: RequestContext, services: Services
+    request: ListOffsetsRequest, context: RequestContext, services: HasPartitions
 ) -> ListOffsetsResponse:
     """One offset per asked partition."""
     times = Counter(
@@ -85,7 +86,7 @@ def _list(
     topic: str,
     asked: ListOffsetsPartition,
     version: int,
-    services: Services,
+    services: HasPartitions,
     *,
     is_repeated: bool,
 ) -> ListOffsetsPartitionResponse:

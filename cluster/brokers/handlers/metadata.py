@@ -10,25 +10,25 @@ LEADER_NOT_AVAILABLE; v8 authorized operations; v9 flexible; v12 topics by id; v
 import struct
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from cluster.brokers.handlers.authorized_operations import (
     CLUSTER_OPERATIONS,
     NOT_REQUESTED,
     TOPIC_OPERATIONS,
 )
-from cluster.brokers.handlers.request import (
-    PARKED,
-    Handler,
-    NotYet,
-    RequestContext,
-    Services,
+from cluster.brokers.handlers.ports import (
+    AsksController,
+    HasMetadata,
+    HasSettings,
+    MakesAnswersInSlices,
 )
+from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
 from cluster.brokers.network.channel import Outgoing
 from cluster.config.broker import AUTO_CREATE_TOPICS_ENABLE
-from cluster.coordinator.controller.topic_plans import check_topic_name
 from cluster.model.cluster import PartitionState, TopicState
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.topics import INTERNAL_TOPICS, check_topic_name
 from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import Api, ApiKey, is_flexible
 from cluster.protocol.messages import (
@@ -42,7 +42,6 @@ from cluster.protocol.messages import (
 from cluster.protocol.writer import EncodedItems, encoder_of
 
 API: Final = Api(ApiKey.METADATA, 0, 13)
-INTERNAL_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
 
 _CORRELATION: Final = struct.Struct(">i")
 _THROTTLE_TIME: Final = struct.Struct(">i")
@@ -61,7 +60,11 @@ class _Moment(NamedTuple):
     topics: list[TopicState]
 
 
-def handle(request: MetadataRequest, context: RequestContext, services: Services) -> bytes | NotYet:
+class Ports(HasMetadata, HasSettings, AsksController, MakesAnswersInSlices, Protocol):
+    """What Metadata needs of its broker."""
+
+
+def handle(request: MetadataRequest, context: RequestContext, services: Ports) -> bytes | NotYet:
     """The frame of the answer; about large topics it is made in slices."""
     remembered = services.metadata.encoded_answers
     topics = request.topics
@@ -91,7 +94,7 @@ def _addressed(frame: bytes, context: RequestContext) -> bytes:
 def _encoded(
     request: MetadataRequest,
     context: RequestContext,
-    services: Services,
+    services: Ports,
     key: object,
     prepared: Mapping[str, EncodedItems],
 ) -> bytes:
@@ -110,7 +113,7 @@ def _encoded(
 def _answer_later(
     request: MetadataRequest,
     context: RequestContext,
-    services: Services,
+    services: Ports,
     key: object,
     moment: _Moment,
 ) -> Iterator[None]:
@@ -140,7 +143,7 @@ def _answer_later(
     context.answer(_addressed(_encoded(request, context, services, key, prepared), context))
 
 
-def _asked_topics(request: MetadataRequest, services: Services) -> list[TopicState]:
+def _asked_topics(request: MetadataRequest, services: Ports) -> list[TopicState]:
     """The topics that are there of those that are asked for, each once."""
     metadata = services.metadata
     if request.topics is None:
@@ -155,7 +158,7 @@ def _asked_topics(request: MetadataRequest, services: Services) -> list[TopicSta
 def describe_cluster_topics(
     request: MetadataRequest,
     context: RequestContext,
-    services: Services,
+    services: Ports,
     prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponse:
     """Brokers of the client's listener, the controller, and the asked topics.
@@ -202,7 +205,7 @@ def _asked_topic(
     asked: MetadataRequestTopic,
     request: MetadataRequest,
     context: RequestContext,
-    services: Services,
+    services: Ports,
     operations: int,
     prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponseTopic:
@@ -227,7 +230,7 @@ def _asked_topic(
 
 
 def _create_missing(
-    topics: list[MetadataResponseTopic], request: MetadataRequest, services: Services
+    topics: list[MetadataResponseTopic], request: MetadataRequest, services: Ports
 ) -> None:
     missing = [
         topic.name
@@ -243,7 +246,7 @@ def _create_missing(
 def _known_topic(
     topic: TopicState,
     context: RequestContext,
-    services: Services,
+    services: Ports,
     operations: int,
     prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponseTopic:
@@ -264,7 +267,7 @@ def _known_topic(
 
 
 def _partition(
-    number: int, state: PartitionState, context: RequestContext, services: Services
+    number: int, state: PartitionState, context: RequestContext, services: Ports
 ) -> MetadataResponsePartition:
     live = services.metadata.brokers
     error = ErrorCode.none

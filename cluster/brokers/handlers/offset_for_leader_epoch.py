@@ -10,7 +10,8 @@ from datetime import timedelta
 from typing import Final
 
 from cluster.brokers.handlers.find_partition import find_partition
-from cluster.brokers.handlers.request import RequestContext, Services, adapted
+from cluster.brokers.handlers.ports import HasPartitions
+from cluster.brokers.handlers.request import RequestContext, adapted
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch
 from cluster.protocol.api import Api, ApiKey
@@ -26,7 +27,7 @@ API: Final = Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4)
 
 
 def handle(
-    request: OffsetForLeaderEpochRequest, _context: RequestContext, services: Services
+    request: OffsetForLeaderEpochRequest, _context: RequestContext, services: HasPartitions
 ) -> OffsetForLeaderEpochResponse:
     """The largest epoch not above the one asked for, and its end, for each asked partition."""
     return OffsetForLeaderEpochResponse(
@@ -41,7 +42,7 @@ def handle(
     )
 
 
-def _end(topic: str, asked: OffsetForLeaderPartition, services: Services) -> EpochEndOffset:
+def _end(topic: str, asked: OffsetForLeaderPartition, services: HasPartitions) -> EpochEndOffset:
     try:
         partition = find_partition(services, topic, asked.partition)
         partition.check_leader(asked.current_leader_epoch)

@@ -7,19 +7,20 @@ v8 error messages; v9 flexible; v10 leader hints (KIP-951); v13 topic ids.
 """
 
 import uuid
-from typing import Final
+from typing import Final, Protocol
 
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
+from cluster.brokers.handlers.ports import CanWait, HasLog, HasPartitions
 from cluster.brokers.handlers.request import (
     NO_ANSWER,
     PARKED,
     Handler,
     NotYet,
     RequestContext,
-    Services,
 )
 from cluster.brokers.network.channel import Outgoing
+from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.replication.partition import ACKS_ALL, Partition
 from cluster.model.errors import ErrorCode, PeerError, Refused, StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
@@ -44,6 +45,10 @@ _HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoc
 
 _TopicResult = tuple[str | None, uuid.UUID | None, list[ProducedPartition]]
 Answer = tuple[list[ProducedTopicResult], list[NodeEndpoint]]
+
+
+class Ports(HasPartitions, HasLog, CanWait, Protocol):
+    """What Produce needs of its broker."""
 
 
 class _Waiting:
@@ -100,7 +105,7 @@ class _DelayedProduce:
         self._context.answer(self._answer)
 
 
-def handle(request: ProduceRequest, context: RequestContext, services: Services) -> Answer | NotYet:
+def handle(request: ProduceRequest, context: RequestContext, services: Ports) -> Answer | NotYet:
     """Append every partition's batch and answer as `acks` says."""
     acks = request.acks
     wall_ms = services.clock.wall_ms()
@@ -184,7 +189,7 @@ def _refusal(
     refused: Refused,
     topic: str | None,
     context: RequestContext,
-    services: Services,
+    services: Ports,
     endpoints: dict[int, NodeEndpoint],
 ) -> ProducedPartition:
     hint = None
@@ -213,4 +218,6 @@ def _encode(version: int, correlation_id: int, answer: Answer, throttle_ms: int)
     return [pack_produce_response(version, correlation_id, results, throttle_ms, endpoints)]
 
 
-HANDLER: Final = Handler(API, handle, scan_produce_request, _encode)
+HANDLER: Final = Handler(
+    API, handle, scan_produce_request, _encode, charge=ClientAccounts.on_produced
+)

@@ -1,31 +1,19 @@
-"""What handlers are given and give back: a request's context, the broker's services, answers."""
+"""What handlers are given and give back: a request's context, answers, a row of the dispatch table.
+
+What a handler needs of its broker it names itself, as a protocol made of those in `ports`.
+"""
 
 import enum
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, TypeVar
 
-from cluster.brokers.metadata_cache import MetadataCache
-from cluster.brokers.metric_counters import BrokerCounters
+from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.channel import Channel, Outgoing
-from cluster.brokers.network.purgatory import Purgatory
-from cluster.brokers.quota_changes import QuotaChanges
-from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.entities import ANONYMOUS
-from cluster.brokers.replication.partition_table import PartitionTable
-from cluster.brokers.replication.replica_roles import ReplicaRoles
-from cluster.config.settings import Settings
-from cluster.coordinator.controller.config_plans import TopicAlteration
-from cluster.coordinator.controller.controller_requests import ControllerRequests
-from cluster.coordinator.controller.plan import Outcome
-from cluster.model.ids import BrokerId
+from cluster.brokers.quotas.client_accounts import Charge, ClientAccounts
 from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import Api
-from cluster.protocol.api_versions import ApiVersionsAnswers
-from cluster.runtime.clock import Clock
-from cluster.runtime.loop import EventLoop
-from cluster.runtime.slices import Slices
 
 
 class NotYet(enum.Enum):
@@ -39,28 +27,49 @@ PARKED: Final = NotYet.PARKED
 NO_ANSWER: Final = NotYet.NO_ANSWER
 
 
-@dataclass(slots=True)
 class RequestContext:
     """One request on its way through the broker."""
 
-    api_key: int
-    version: int
-    correlation_id: int
-    client_id: str | None
-    channel: Channel
-    send: Callable[["RequestContext", Any], None]
-    size_bytes: int = 0
-    """Of the whole request, as quotas count it."""
-    began_us: int | None = None
-    """When the broker's thread took it up; None once it is parked."""
-    handled_us: int = 0
-    """How long the thread had it before it was parked."""
+    __slots__ = (
+        "accounts",
+        "began_us",
+        "channel",
+        "client_id",
+        "correlation_id",
+        "handled_us",
+        "route",
+        "send",
+        "size_bytes",
+        "version",
+    )
+
+    def __init__(
+        self,
+        route: "Route",
+        correlation_id: int,
+        channel: Channel,
+        send: "Callable[[RequestContext, Any], None]",
+        size_bytes: int,
+        began_us: int,
+    ) -> None:
+        self.route = route
+        self.version = route.version
+        self.accounts = route.accounts
+        self.client_id = route.client_id
+        self.correlation_id = correlation_id
+        self.channel = channel
+        self.send = send
+        self.size_bytes = size_bytes
+        """Of the whole request, as quotas count it."""
+        self.began_us: int | None = began_us
+        """When the broker's thread took it up; None once it is parked."""
+        self.handled_us = 0
+        """How long the thread had it before it was parked."""
 
     @property
     def user(self) -> str:
         """The principal of the connection."""
-        principal = self.channel.attachment
-        return principal if isinstance(principal, str) else ANONYMOUS
+        return self.channel.principal
 
     @property
     def listener(self) -> str:
@@ -72,69 +81,55 @@ class RequestContext:
         self.send(self, response)
 
 
-class AlterTopicConfigs(Protocol):
-    """Has the controller change configs of topics."""
-
-    def __call__(
-        self,
-        alterations: Sequence[TopicAlteration],
-        *,
-        validate_only: bool,
-        on_done: Callable[[dict[str, Outcome] | None], None],
-    ) -> None:
-        """Calls back once with the outcome by topic; None when the controller did not answer."""
-        ...
-
-
-class ProducerIdPort(Protocol):
-    """Where new producer ids come from."""
-
-    def next_id(self, on_done: Callable[[int | None], None]) -> None:
-        """A cluster-wide unique producer id; None when the registry cannot be reached."""
-        ...
-
-
-@dataclass(slots=True)
-class Services:
-    """The collaborators of one broker that handlers use."""
-
-    broker_id: BrokerId
-    settings: Settings
-    clock: Clock
-    loop: EventLoop
-    slices: Slices
-    """For answers that take long to make."""
-    metadata: MetadataCache
-    partitions: PartitionTable
-    roles: ReplicaRoles
-    purgatory: Purgatory
-    controller: ControllerRequests
-    request_topic_creation: Callable[[list[str]], None]
-    """Has missing topics created with default settings, by whoever is the controller."""
-    alter_topic_configs: AlterTopicConfigs
-    producer_ids: ProducerIdPort
-    topic_settings: Callable[[Mapping[str, str]], Settings]
-    """A topic's settings over the broker's; raises Refused(invalid_config)."""
-    quotas: ClientQuotas
-    quota_changes: QuotaChanges
-    fetch_max_bytes: int
-    api_versions: ApiVersionsAnswers
-    counters: BrokerCounters | None
-    """None where nothing is counted."""
+P_contra = TypeVar("P_contra", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Handler:
-    """One row of the dispatch table; the decoder and encoder default to the adapter's."""
+class Handler(Generic[P_contra]):
+    """One row of the dispatch table: all that the pipeline has to know of an API."""
 
     api: Api
-    handle: Callable[[Any, RequestContext, Services], Any]
+    handle: Callable[[Any, RequestContext, P_contra], Any]
     decode: Callable[[int, memoryview, int], Any]
-    encode: Callable[[int, int, Any, int], "list[Outgoing]"]
+    """Version, frame, where the body begins."""
+    encode: "Callable[[int, int, Any, int], list[Outgoing]]"
     """Version, correlation id, answer, throttle time in ms."""
+    charge: Charge = ClientAccounts.on_request
+    """What a request is charged to: its time, and for some its bytes or those of its answer."""
+    measure: Callable[[int, Any], int] | None = None
+    """Version and answer to the answer's bytes, where those are charged. Such an answer is sent
+    without its data when it is throttled: the bytes would be over the limit (KIP-219)."""
+    note_sent: Callable[[BrokerCounters, Any], None] | None = None
+    """Counts an answer that leaves with its data."""
+    authorizes: str | None = None
+    """The operation on the cluster or on topics that the principal has to be allowed."""
+    before_authentication: bool = False
+    """Whether a connection may send it that has still to say who it is."""
+    answers_any_version: bool = False
+    """Whether it answers versions that it does not serve (ApiVersions, KIP-511)."""
 
 
-def adapted(api: Api, handle: Callable[[Any, RequestContext, Services], Any]) -> Handler:
+@dataclass(slots=True)
+class Route:
+    """What is the same for all requests of one API, version and client id on one connection."""
+
+    handler: Handler[Any]
+    version: int
+    client_id: str | None
+    header_tail: bytes
+    """The header after the correlation id, as it came: another one makes another route."""
+    body_position: int
+    accounts: ClientAccounts
+    note_us: Callable[[int], None] | None
+    """Counts a request by its microseconds; None where nothing is counted."""
+
+
+def adapted(
+    api: Api,
+    handle: Callable[[Any, RequestContext, P_contra], Any],
+    *,
+    authorizes: str | None = None,
+) -> Handler[P_contra]:
     """A handler whose messages go through the protocol adapter."""
     key = int(api.key)
 
@@ -150,4 +145,5 @@ def adapted(api: Api, handle: Callable[[Any, RequestContext, Services], Any]) ->
         handle,
         lambda version, frame, position: decode_request(key, version, frame, position),
         encode,
+        authorizes=authorizes,
     )

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from cluster.model.errors import StorageFailed
+from cluster.config.properties_file import parse_properties, render_properties
+from cluster.model.errors import StorageFailed, UserError
 from cluster.model.ids import Offset, TopicPartition
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -128,15 +129,14 @@ def read_topic_id(directory: Path) -> str | None:
 
 def write_properties(path: Path, properties: Mapping[str, str]) -> None:
     """Write a Java properties file of plain keys and values, durably. Raises StorageFailed."""
-    lines = [f"{key}={value}\n" for key, value in properties.items()]
-    replace_file(path, "".join(["#\n", *lines]).encode(), sync=True)
+    replace_file(path, f"#\n{render_properties(properties)}".encode(), sync=True)
 
 
-def read_properties(path: Path) -> dict[str, str] | None:
-    """Keys and values of a properties file; None when it is absent."""
+def read_properties(path: Path) -> Mapping[str, str] | None:
+    """Keys and values of a properties file; None when it is absent. Raises StorageFailed."""
     try:
-        text = path.read_text("utf-8", "replace")
+        return parse_properties(path.read_text("utf-8", "replace")).texts
     except FileNotFoundError:
         return None
-    pairs = (line.partition("=") for line in text.splitlines() if not line.lstrip().startswith("#"))
-    return {key.strip(): value.strip() for key, separator, value in pairs if separator}
+    except UserError as problem:
+        raise StorageFailed(f"{path}, {problem}") from None

@@ -26,8 +26,6 @@ class LogOptions:
     flush_messages: int = NO_LIMIT
     flush_ms: int = NO_LIMIT
     preallocate_step_bytes: int = 16 << 20
-    retention_ms: int = 7 * 24 * 3600 * 1000
-    retention_bytes: int = -1
     producer_id_expiration_ms: int = 86_400_000
     compression_type: str = PRODUCER_CODEC
 

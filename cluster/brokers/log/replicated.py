@@ -1,7 +1,19 @@
 """Check bytes copied from a leader before they become part of a follower's log. Pure."""
 
+from typing import Final
+
 from cluster.model.errors import ErrorCode, Refused
-from cluster.records.batch import BatchHeader, batches_of, checksum
+from cluster.records.batch import (
+    CONTROL_BIT,
+    MAX_INT32,
+    BatchHeader,
+    batches_of,
+    checksum,
+)
+from cluster.records.reader import records_of_batch
+
+_LAST_OFFSET_MAX: Final = 2**63 - 2
+"""The log end after it is an offset as well."""
 
 
 def check_replicated(records: memoryview, next_offset: int) -> list[BatchHeader]:
@@ -10,7 +22,7 @@ def check_replicated(records: memoryview, next_offset: int) -> list[BatchHeader]
     Raises Refused(corrupt_message): the leader or the way here damaged them, or they do not fit
     this log's end.
     """
-    headers = []
+    headers: list[BatchHeader] = []
     size = 0
     for header, batch in batches_of(records):
         if header.base_offset < next_offset or header.last_offset_delta < 0:
@@ -23,6 +35,19 @@ def check_replicated(records: memoryview, next_offset: int) -> list[BatchHeader]
                 ErrorCode.corrupt_message,
                 f"checksum of the replicated batch at offset {header.base_offset}",
             )
+        first = headers[0] if headers else header
+        if (
+            header.last_offset > _LAST_OFFSET_MAX
+            or header.last_offset - first.base_offset > MAX_INT32
+        ):
+            raise Refused(
+                ErrorCode.corrupt_message,
+                f"replicated offsets {first.base_offset} to {header.last_offset} fit in no segment",
+            )
+        if header.producer_id >= 0 and header.attributes & CONTROL_BIT:
+            # Read again once it is in the log, where a marker that is none would be too late.
+            for _ in records_of_batch(header, batch):
+                pass
         headers.append(header)
         size += len(batch)
         next_offset = header.last_offset + 1

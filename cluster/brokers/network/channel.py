@@ -21,9 +21,10 @@ import socket
 import struct
 from collections import deque
 from collections.abc import Callable
-from typing import Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol, TypeAlias
 
 from cluster.model.errors import PeerError, StorageFailed
+from cluster.model.quotas import ANONYMOUS
 from cluster.runtime.loop import READABLE, WRITABLE, EventLoop
 
 _SIZE: Final = struct.Struct(">i")
@@ -116,12 +117,13 @@ class Channel:
         "_partial",
         "_partial_size",
         "_socket",
-        "attachment",
         "last_active_ms",
         "listener_name",
         "mute_reasons",
         "on_close",
         "peer",
+        "principal",
+        "routes",
     )
 
     def __init__(
@@ -135,8 +137,10 @@ class Channel:
         self.last_active_ms = owner.loop.now_ms
         self.on_close: Callable[[], None] | None = None
         """Set while a request of this channel waits in the purgatory: forgets it."""
-        self.attachment: object = None
-        """Whatever the request layer remembers about this connection."""
+        self.principal = ANONYMOUS
+        """Who the peer has proved to be."""
+        self.routes: dict[int, Any] = {}
+        """What the request layer remembers of this connection's requests."""
         self._backlog = b""
         self._partial: bytearray | None = None
         self._partial_size = 0

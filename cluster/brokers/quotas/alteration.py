@@ -8,15 +8,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from cluster.brokers.quotas.entities import (
-    DEFAULT,
-    QUOTA_KEYS,
-    Name,
-    QuotaEntity,
-    QuotaKind,
-)
-from cluster.brokers.quotas.quota_table import Limits
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.quotas import DEFAULT, QUOTA_KEYS, Limits, Name, QuotaEntity
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
@@ -101,22 +94,6 @@ def changes_of(operations: Iterable[tuple[str, float, bool]]) -> dict[str, str |
             raise Refused(ErrorCode.invalid_request, f"Quota {key} is altered twice")
         changes[key] = None if is_removed and text_of(key, 1.0) else text_of(key, value)
     return changes
-
-
-def limits_of(config: Mapping[str, str]) -> dict[QuotaKind, float]:
-    """The limits in a stored config; keys that are no quotas, and broken values, are left out."""
-    limits = {}
-    for key, text in config.items():
-        kind = QUOTA_KEYS.get(key)
-        if kind is None:
-            continue
-        try:
-            limit = float(text)
-        except ValueError:
-            continue
-        if math.isfinite(limit) and limit > 0:
-            limits[kind] = limit
-    return limits
 
 
 def selected(

@@ -8,9 +8,7 @@ a quota of a pair, or of a default within one, belongs to each pair alone.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cluster.brokers.quotas.entities import DEFAULT, QuotaEntity, QuotaKind
-
-Limits = Mapping[QuotaKind, float]
+from cluster.model.quotas import DEFAULT, Limits, QuotaEntity, QuotaKind
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""A rate over a row of small windows (QTA5, QTA7): Kafka's samples, two ways to divide them.
+"""A rate over a row of small windows: Kafka's samples, two ways to divide them.
 
 A sample begins with the first value after the one before it is a window old, and counts until its
 last value is `window_count` windows old. Why there are two divisors: docs/decisions/005.
@@ -8,6 +8,8 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
+
+from cluster.model.quota_delay import delay_of
 
 _NEVER: Final = 1 << 62
 
@@ -41,7 +43,9 @@ class WindowOptions:
         return windows * self.window_ms / 1_000
 
 
-class _Sample:
+class Sample:
+    """What was recorded within one window."""
+
     __slots__ = ("has_begun", "last_ms", "start_ms", "value")
 
     def __init__(self, now_ms: int, *, has_begun: bool) -> None:
@@ -69,21 +73,26 @@ class SampledRate:
         "_oldest_ms",
         "_options",
         "_samples",
+        "current",
         "last_ms",
         "total",
+        "window_ms",
     )
 
     def __init__(self, options: WindowOptions, now_ms: int) -> None:
         self._options = options
         self._empty_has_begun = options.credit is WindowCredit.KAFKA
-        self._samples = [_Sample(now_ms, has_begun=self._empty_has_begun)]
+        self._samples = [Sample(now_ms, has_begun=self._empty_has_begun)]
         self._current = 0
+        self.current = self._samples[0]
+        """The sample that takes what is recorded now, if it has begun and is not a window old."""
+        self.window_ms = options.window_ms
         self.last_ms = now_ms
         self._summarise()
 
     def record(self, value: float, now_ms: int) -> None:
         """Count a value (negative to take one back) now; `now_ms` never goes back."""
-        sample = self._samples[self._current]
+        sample = self.current
         if not sample.has_begun:
             sample.reset(now_ms, has_begun=True)
             self._summarise()
@@ -94,16 +103,17 @@ class SampledRate:
         self.last_ms = now_ms
         self.total += value
 
-    def _advance(self, now_ms: int) -> _Sample:
+    def _advance(self, now_ms: int) -> Sample:
         samples = self._samples
         # One more than the windows: the oldest may still overlap the measured time.
         self._current = (self._current + 1) % (self._options.window_count + 1)
         if self._current == len(samples):
-            samples.append(_Sample(now_ms, has_begun=True))
+            samples.append(Sample(now_ms, has_begun=True))
         else:
             samples[self._current].reset(now_ms, has_begun=True)
+        self.current = samples[self._current]
         self._summarise()
-        return samples[self._current]
+        return self.current
 
     def _summarise(self) -> None:
         begun = [sample for sample in self._samples if sample.has_begun]
@@ -141,10 +151,7 @@ class SampledRate:
     def delay_ms(self, limit: float, now_ms: int) -> int:
         """How long to wait for the rate to come down to the limit: 0 unless it is above.
 
-        X = (observed - limit) / limit x measured time, rounded half up as Kafka does.
+        Rounded half up as Kafka does.
         """
         measured_ms = self.measured_ms(now_ms)
-        rate = self.total * 1_000 / measured_ms
-        if rate <= limit:
-            return 0
-        return math.floor((rate - limit) / limit * measured_ms + 0.5)
+        return math.floor(delay_of(self.total * 1_000 / measured_ms, limit, measured_ms) + 0.5)

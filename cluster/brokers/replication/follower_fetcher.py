@@ -13,15 +13,15 @@ from random import Random
 from typing import Final, Protocol
 
 from cluster.brokers.replication.partition import Partition
-from cluster.brokers.replication.wire import (
+from cluster.model.errors import ErrorCode, Refused, StorageFailed
+from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
+from cluster.protocol.peer.replication import (
     FetchAnswer,
     FetchedPartition,
     FetchPosition,
     FileSource,
     FollowerFetch,
 )
-from cluster.model.errors import ErrorCode, Refused, StorageFailed
-from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +33,10 @@ _PARTITIONS_PER_REQUEST: Final = 200
 
 class SegmentReader(Protocol):
     """Reads replicated bytes from the leader's files (same machine)."""
+
+    def holds(self, source: FileSource) -> bool:
+        """Whether there is such a file, and as long as that: nothing is reserved for less."""
+        ...
 
     def read_into(self, source: FileSource, target: memoryview) -> bool:
         """Fill `target`; False when the file is gone or shorter by now."""
@@ -145,7 +149,7 @@ class FollowerFetcher:
             if partition_id in self._partitions
         ]
         gone = list(islice(self._forgotten, _PARTITIONS_PER_REQUEST))
-        forgotten = [(p.topic, p.partition) for p in gone if p not in self._partitions]
+        forgotten = [p for p in gone if p not in self._partitions]
         sent = self._send(
             FollowerFetch(
                 self._options.local_id,
@@ -174,10 +178,8 @@ class FollowerFetcher:
         """Append what came, and ask for more."""
         if answer.session != self._session or answer.sequence > self._sequence:
             return  # the answer to a request we have given up
-        if answer.error != 0:
-            self._asked_at_ms = None
-            self._sequence = -1
-            self._resume_at_ms = now_ms + self._options.retry_ms
+        if answer.error is not ErrorCode.none:
+            self._begin_again_later(now_ms)
             return
         if answer.sequence == self._sequence:
             self._asked_at_ms = None
@@ -187,6 +189,15 @@ class FollowerFetcher:
         for fetched in answer.partitions:
             self._on_partition(fetched, now_ms, wall_ms)
         self.ask(now_ms)
+
+    def on_malformed_answer(self, now_ms: int) -> None:
+        """Nothing of it counts; what it was about is asked for in a new session, after a pause."""
+        self._begin_again_later(now_ms)
+
+    def _begin_again_later(self, now_ms: int) -> None:
+        self._asked_at_ms = None
+        self._sequence = -1
+        self._resume_at_ms = now_ms + self._options.retry_ms
 
     def _begin_session(self) -> None:
         self._session = self._random.randrange(1, 2**31)
@@ -209,10 +220,10 @@ class FollowerFetcher:
         if partition is None or fetched.leader_epoch != partition.leader_epoch:
             return  # not ours any more, or `follow` has put it on the next request already
         try:
-            if fetched.error == ErrorCode.offset_out_of_range:
+            if fetched.error is ErrorCode.offset_out_of_range:
                 self._on_out_of_range(partition, fetched)
-            elif fetched.error != 0:
-                raise Refused(ErrorCode(fetched.error))
+            elif fetched.error is not ErrorCode.none:
+                raise Refused(fetched.error)
             elif fetched.diverging is not None:
                 self._truncate(partition, *fetched.diverging)
             else:
@@ -232,8 +243,9 @@ class FollowerFetcher:
     def _append(self, partition: Partition, fetched: FetchedPartition, wall_ms: int) -> None:
         records = fetched.records
         if isinstance(records, FileSource):
-            target = partition.log.reserve(records.size_bytes)
-            if not self._reader.read_into(records, target):
+            if not self._reader.holds(records) or not self._reader.read_into(
+                records, partition.log.reserve(records.size_bytes)
+            ):
                 self._by_bytes.add(partition.id)  # the segment has gone: have the bytes sent
                 return
             partition.log.commit_reserved(records.size_bytes, wall_ms)

@@ -14,15 +14,15 @@ from typing import Final, Protocol
 
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
-from cluster.brokers.replication.wire import (
+from cluster.model.errors import ErrorCode, Refused, StorageFailed
+from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
+from cluster.protocol.peer.replication import (
     FetchAnswer,
     FetchedPartition,
     FetchPosition,
     FileSource,
     FollowerFetch,
 )
-from cluster.model.errors import ErrorCode, Refused, StorageFailed
-from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +32,9 @@ _PARTITIONS_PER_ANSWER: Final = 200
 """What is left goes first in the next answer: neither side is to be busy for long with one."""
 _SESSIONS_MAX: Final = 4096
 """Followers are brokers: far fewer than this; a leak shows here and not in memory."""
+_PARKED_MAX_MS: Final = 300_000
+_FORGOTTEN_AFTER_MS: Final = 2 * _PARKED_MAX_MS
+"""A follower that has not asked for so long is gone; if it comes back it begins another session."""
 
 
 class LeaderFetchPorts(Protocol):
@@ -65,6 +68,7 @@ class _Session:
     behind: set[TopicPartition] = field(default_factory=set)
     """Partitions whose high watermark has moved since the follower was told."""
     tell_watermarks_at_ms: int = 0
+    heard_at_ms: int = 0
     parked_until_ms: int | None = None
     max_bytes: int = 0
     by_file: bool = False
@@ -99,16 +103,17 @@ class LeaderFetches:
         """
         session = self._session_of(identity, fetch)
         if session is None:
-            error = int(ErrorCode.fetch_session_id_not_found)
+            error = ErrorCode.fetch_session_id_not_found
             self._send(identity, FetchAnswer(fetch.session, fetch.sequence, error, []))
             return
+        session.heard_at_ms = now_ms
         for position in fetch.partitions:
             self._take_position(session, position, now_ms)
-        for topic, number in fetch.forgotten:
-            self._forget(session, TopicPartition(topic, number))
+        for partition in fetch.forgotten:
+            self._forget(session, partition)
         session.max_bytes = fetch.max_bytes
         session.by_file = fetch.by_file and fetch.machine == self._machine
-        session.parked_until_ms = now_ms + fetch.max_wait_ms
+        session.parked_until_ms = now_ms + min(fetch.max_wait_ms, _PARKED_MAX_MS)
         if session.ready or fetch.max_wait_ms <= 0:
             self._answer(session)
 
@@ -155,6 +160,8 @@ class LeaderFetches:
             until_ms = session.parked_until_ms
             if until_ms is not None and (session.ready or until_ms <= now_ms):
                 self._answer(session)
+            elif now_ms - session.heard_at_ms > _FORGOTTEN_AFTER_MS:
+                self._drop(session)
 
     def _session_of(self, identity: bytes, fetch: FollowerFetch) -> _Session | None:
         follower = BrokerId(fetch.broker)
@@ -188,7 +195,11 @@ class LeaderFetches:
             # The controller has told the follower before us: `on_role_changed` answers.
             session.behind.discard(partition_id)
             return
-        if partition.leader is None or position.leader_epoch != partition.leader_epoch:
+        if (
+            partition.leader is None
+            or position.leader_epoch != partition.leader_epoch
+            or session.follower not in partition.leader.followers
+        ):
             session.ready[partition_id] = None
             return
         if before is None or before.leader_epoch != position.leader_epoch:
@@ -216,13 +227,13 @@ class LeaderFetches:
             del session.ready[partition_id]
             session.told.add(partition_id)
             fetched = self._answer_partition(session, session.positions[partition_id], budget)
-            if fetched.error == 0:
+            if fetched.error is ErrorCode.none:
                 session.behind.discard(partition_id)
             if fetched.records is not None:
                 records = fetched.records
                 budget -= records.size_bytes if isinstance(records, FileSource) else len(records)
             answers.append(fetched)
-        answer = FetchAnswer(session.session, session.sequence, 0, answers)
+        answer = FetchAnswer(session.session, session.sequence, ErrorCode.none, answers)
         if not self._send(session.identity, answer):
             self._drop(session)  # what it was told is lost: it must begin again
 
@@ -233,7 +244,9 @@ class LeaderFetches:
         try:
             if partition is None:
                 raise Refused(ErrorCode.unknown_topic_or_partition)
-            partition.check_leader(position.leader_epoch)
+            leader = partition.check_leader(position.leader_epoch)
+            if session.follower not in leader.followers:
+                raise Refused(ErrorCode.not_leader_or_follower)  # as Kafka's leader answers it
             diverging = self._diverges(partition, position)
             records = None
             if diverging is None:
@@ -254,7 +267,7 @@ class LeaderFetches:
                 position.topic,
                 position.partition,
                 position.leader_epoch,
-                int(code),
+                code,
                 -1 if partition is None else partition.high_watermark,
                 -1 if partition is None else partition.log.log_start_offset,
             )
@@ -262,7 +275,7 @@ class LeaderFetches:
             position.topic,
             position.partition,
             position.leader_epoch,
-            0,
+            ErrorCode.none,
             partition.high_watermark,
             partition.log.log_start_offset,
             diverging,

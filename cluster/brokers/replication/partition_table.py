@@ -67,6 +67,8 @@ class PartitionTable:
         self._options_of = options_of
         self._work = DirectoryWork() if work is None else work
         self._partitions: dict[TopicPartition, Partition] = {}
+        self.find: Callable[[tuple[str, int]], Partition | None] = self._partitions.get  # type: ignore[assignment]  # the pair is equal to its named tuple
+        """The replica here, or None. A plain attribute: every request looks its partitions up."""
         self._directory_of: dict[TopicPartition, LogDirectory] = {}
         self._counts = dict.fromkeys(range(len(directories)), 0)
         """Replicas by the slot of their directory."""
@@ -101,10 +103,6 @@ class PartitionTable:
                 )
                 self._directory_of[partition_id] = directory
                 self._counts[slot] += 1
-
-    def find(self, partition: TopicPartition) -> Partition | None:
-        """The replica here, or None. A plain (topic, partition) tuple works as well."""
-        return self._partitions.get(partition)
 
     def __iter__(self) -> Iterator[Partition]:
         """Every replica, in no order."""

@@ -11,17 +11,10 @@ from cluster.brokers.replication.follower_fetcher import (
 from cluster.brokers.replication.leader_fetches import LeaderFetches, LeaderFetchPorts
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.segment_files import SegmentFiles
-from cluster.brokers.replication.wire import (
-    FetchAnswer,
-    FileSource,
-    FollowerFetch,
-    decode_answer,
-    decode_fetch,
-    encode_answer,
-    encode_fetch,
-)
 from cluster.model.errors import PeerError
 from cluster.model.ids import BrokerId, TopicPartition
+from cluster.protocol.peer.codec import decode, encode
+from cluster.protocol.peer.replication import FetchAnswer, FileSource, FollowerFetch
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.zmq_link import Dealer, Router, ZmqContext
@@ -131,7 +124,7 @@ class ReplicationLink:
         fetcher = FollowerFetcher(
             leader,
             self._options,
-            lambda fetch: dealer.send(encode_fetch(fetch)),
+            lambda fetch: dealer.send(encode(fetch)),
             self._files,
             self._random,
             self._on_follower_high_watermark,
@@ -150,24 +143,30 @@ class ReplicationLink:
 
     def _on_request(self, identity: bytes, frames: list[bytes]) -> None:
         try:
-            fetch: FollowerFetch = decode_fetch(frames)
+            fetch = decode(frames)
         except PeerError as error:
             log.warning("ignored a replication message: %s", error)
+            return
+        if type(fetch) is not FollowerFetch:
+            log.warning("ignored a replication message: %s is no fetch", type(fetch).__name__)
             return
         self.leader_side.on_fetch(identity, fetch, self._loop.now_ms)
 
     def _send_answer(self, identity: bytes, answer: FetchAnswer) -> bool:
         self.sent_bytes += _records_bytes(answer)
-        return self._router.send(identity, encode_answer(answer))
+        return self._router.send(identity, encode(answer))
 
     def _on_answer(self, leader: BrokerId, frames: list[bytes]) -> None:
         fetcher = self._fetchers.get(leader)
         if fetcher is None:
             return
         try:
-            answer = decode_answer(frames)
+            answer = decode(frames)
+            if type(answer) is not FetchAnswer:
+                raise PeerError(f"{type(answer).__name__} is no answer to a fetch")
         except PeerError as error:
-            log.warning("ignored an answer of leader %d: %s", leader, error)
+            log.warning("refused an answer of leader %d: %s", leader, error)
+            fetcher.on_malformed_answer(self._loop.now_ms)
             return
         self.received_bytes += _records_bytes(answer)
         fetcher.on_answer(answer, self._loop.now_ms, self._clock.wall_ms())

@@ -5,10 +5,11 @@ with preadv, which then comes back short, and never mapped.
 """
 
 import os
+import stat
 from collections import OrderedDict
 from typing import Final
 
-from cluster.brokers.replication.wire import FileSource
+from cluster.protocol.peer.replication import FileSource
 
 _OPEN_FILES_MAX: Final = 256
 
@@ -22,6 +23,16 @@ class SegmentFiles:
     def __init__(self) -> None:
         self._open_files: OrderedDict[str, tuple[int, int]] = OrderedDict()
         """Descriptor and inode by path."""
+
+    def holds(self, source: FileSource) -> bool:
+        """Whether the file is there and has all of that, so far."""
+        try:
+            descriptor = self._open(source.path, source.inode)
+            if descriptor is None:
+                return False
+            return source.position + source.size_bytes <= os.fstat(descriptor).st_size
+        except OSError:
+            return False
 
     def read_into(self, source: FileSource, target: memoryview) -> bool:
         """Fill `target` from the file; False when it cannot be had whole."""
@@ -52,8 +63,13 @@ class SegmentFiles:
             self._open_files.move_to_end(path)
             return known[0]
         self._forget(path)
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        self._open_files[path] = descriptor, os.fstat(descriptor).st_ino
+        # What a peer names may be anything, also what blocks whoever opens it.
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        facts = os.fstat(descriptor)
+        if not stat.S_ISREG(facts.st_mode):
+            os.close(descriptor)
+            return None
+        self._open_files[path] = descriptor, facts.st_ino
         if len(self._open_files) > _OPEN_FILES_MAX:
             os.close(self._open_files.popitem(last=False)[1][0])
         return descriptor if self._open_files[path][1] == inode else None

@@ -6,14 +6,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from cluster.coordinator.controller.control_link import Message
 from cluster.coordinator.controller.controller import Controller
-from cluster.coordinator.controller.plan import Plan
-from cluster.coordinator.controller.update import ClusterUpdate
 from cluster.coordinator.controller.update_lines import Sending, UpdateLines
 from cluster.model.cluster import BrokerRegistration, TopicState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerEpoch, BrokerId
+from cluster.model.plan import Plan
+from cluster.protocol.peer.control import Acknowledged, ClusterUpdate, Refusal
 
 log = logging.getLogger(__name__)
 
@@ -36,11 +35,13 @@ class BrokerUpdates:
         self,
         local_id: BrokerId,
         lines: UpdateLines,
+        call_after: Callable[[int, Callable[[], None]], object],
         active: Callable[[], Controller | None],
         on_deposed: Callable[[], None],
     ) -> None:
         self._local_id = local_id
         self._lines = lines
+        self._call_after = call_after
         self._active = active
         self._on_deposed = on_deposed
         self._behind: set[tuple[BrokerId, BrokerEpoch]] = set()
@@ -108,16 +109,25 @@ class BrokerUpdates:
             () if is_full else deleted,
         )
 
-        def on_part_reply(reply: Message | None) -> None:
-            deposed = reply is not None and reply.get("code") == ErrorCode.stale_controller_epoch
-            if deposed and self._active() is controller:
+        def on_part_reply(reply: Acknowledged | Refusal | None) -> None:
+            if (
+                isinstance(reply, Acknowledged)
+                and reply.code is ErrorCode.stale_controller_epoch
+                and self._active() is controller
+            ):
                 self._on_deposed()
 
-        def on_reply(reply: Message | None) -> None:
-            on_settled(reply is not None)
-            if reply is None and self._active() is controller:
+        def on_reply(reply: Acknowledged | Refusal | None) -> None:
+            on_settled(isinstance(reply, Acknowledged))
+            if self._active() is not controller:
+                return
+            if reply is None:
                 self._resend(controller, broker)
-            on_part_reply(reply)
+            elif isinstance(reply, Refusal):
+                # At once it would be refused again, and again.
+                self._call_after(UPDATE_TIMEOUT_MS, lambda: self._resend(controller, broker))
+            else:
+                on_part_reply(reply)
 
         def is_current() -> bool:
             return self._active() is controller and _is_there(controller, broker)
@@ -127,6 +137,8 @@ class BrokerUpdates:
     def _resend(self, controller: Controller, broker: BrokerRegistration) -> None:
         """The full state, again and again until the broker has it, or is gone."""
         life = broker.id, broker.epoch
+        if self._active() is not controller:
+            return
         if not _is_there(controller, broker) or life in self._behind:
             return
         log.warning("broker %d did not acknowledge an update; resending all", broker.id)

@@ -1,19 +1,11 @@
 """Checks and plans for other configs of topics (AlterConfigs, IncrementalAlterConfigs). Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
-from cluster.coordinator.controller.plan import Outcome, Plan
 from cluster.model.cluster import ClusterState
 from cluster.model.errors import ErrorCode, Refused
-
-
-class TopicAlteration(NamedTuple):
-    """New values by key, None to go back to the default; `is_whole`: all other keys go back too."""
-
-    topic: str
-    is_whole: bool
-    values: Mapping[str, str | None]
+from cluster.model.plan import Outcome, Plan
+from cluster.model.topics import TopicAlteration
 
 
 def plan_topic_configs(

@@ -1,33 +1,35 @@
-"""Requests between brokers that are not about records: msgpack maps with a kind, over ZeroMQ."""
+"""Requests between brokers that are not about records, over ZeroMQ: each has an id and an answer.
+
+A message is the id (8 bytes, big-endian) and the frames of `protocol.peer.codec`.
+"""
 
 import logging
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias, TypeVar
 
-import msgpack
-
+from cluster.model.errors import ErrorCode, PeerError
+from cluster.protocol.peer.codec import Frames, answer_class, decode, encode
+from cluster.protocol.peer.control import Refusal, Request
 from cluster.runtime.loop import EventLoop, Timer
 from cluster.runtime.zmq_link import Dealer, Router, ZmqContext
 
 log = logging.getLogger(__name__)
 
-Message: TypeAlias = dict[str, Any]
-Reply: TypeAlias = Callable[[Message], None]
+AnswerT = TypeVar("AnswerT")
+Reply: TypeAlias = Callable[[Any], None]
+"""Takes the answer of the request's class, or a Refusal; to be called at most once."""
+
+_ID: Final = struct.Struct(">Q")
 
 
 @dataclass(slots=True)
 class _Asked:
     endpoint: str
-    on_reply: Callable[[Message | None], None]
+    answer: type[Any] | None
+    on_reply: Callable[[Any], None]
     timer: Timer
-
-
-class _Received(NamedTuple):
-    id: int
-    kind: Any
-    """Only requests have one."""
-    body: Message
 
 
 class ControlLink:
@@ -35,7 +37,7 @@ class ControlLink:
 
     Invariant: every `ask` calls its `on_reply` exactly once, with None after the timeout.
     Requests to one endpoint arrive in the order in which they were asked.
-    Invariant: whoever is called back is given a map; what peers send is otherwise theirs to check.
+    Invariant: whoever is called back is given a message whose fields have been checked.
     """
 
     def __init__(
@@ -43,7 +45,7 @@ class ControlLink:
         context: ZmqContext,
         loop: EventLoop,
         host: str,
-        on_request: Callable[[str, Message, Reply], None],
+        on_request: Callable[[Request[Any], Reply], None],
         port: int = 0,
     ) -> None:
         self._context = context
@@ -58,12 +60,13 @@ class ControlLink:
     def ask(
         self,
         endpoint: str,
-        kind: str,
-        body: Message,
-        on_reply: Callable[[Message | None], None],
+        request: Request[AnswerT],
+        on_reply: Callable[[AnswerT | Refusal | None], None],
         timeout_ms: int,
     ) -> None:
-        """Send a request; the reply, or None when it does not come in time."""
+        """Send a request; the answer, a Refusal where the peer does not understand it, or None
+        when neither comes in time.
+        """
         dealer = self._dealers.get(endpoint)
         if dealer is None:
             dealer = Dealer(self._context, self._loop, endpoint, self._on_reply_frames)
@@ -71,8 +74,8 @@ class ControlLink:
         self._last_id += 1
         request_id = self._last_id
         timer = self._loop.call_after(timeout_ms, lambda: self._finish(request_id, None))
-        self._asked[request_id] = _Asked(endpoint, on_reply, timer)
-        dealer.send([msgpack.packb({"kind": kind, "id": request_id, "body": body})])
+        self._asked[request_id] = _Asked(endpoint, answer_class(request), on_reply, timer)
+        dealer.send(_framed(request_id, request))
 
     def forget_all_but(self, endpoints: set[str]) -> None:
         """Close connections to brokers that are gone; what was asked of them gets None at once."""
@@ -91,39 +94,50 @@ class ControlLink:
         self._asked.clear()
 
     def _on_message(self, identity: bytes, frames: list[bytes]) -> None:
-        received = _unpack(frames)
-        if received is None or not isinstance(received.kind, str):
-            log.warning("ignored a control message that is not a request")
+        if not frames or len(frames[0]) != _ID.size:
+            log.warning("ignored a control message without an id")
             return
+        (request_id,) = _ID.unpack(frames[0])
 
-        def reply(body: Message) -> None:
-            self._router.send(identity, [msgpack.packb({"id": received.id, "body": body})])
+        def reply(answer: Any) -> None:
+            self._router.send(identity, _framed(request_id, answer))
 
-        self._on_request(received.kind, received.body, reply)
+        try:
+            request = decode(frames[1:])
+            if not isinstance(request, Request):
+                raise PeerError(f"{type(request).__name__} is no request")
+        except PeerError as error:
+            log.warning("refused a control request: %s", error)
+            reply(Refusal(ErrorCode.invalid_request, str(error)))
+            return
+        self._on_request(request, reply)
 
     def _on_reply_frames(self, frames: list[bytes]) -> None:
-        received = _unpack(frames)
-        if received is None:
-            log.warning("ignored a control message that is not a reply")
+        if not frames or len(frames[0]) != _ID.size:
+            log.warning("ignored a control message without an id")
             return
-        self._finish(received.id, received.body)
+        (request_id,) = _ID.unpack(frames[0])
+        asked = self._asked.get(request_id)
+        if asked is None:
+            return  # its time is over
+        try:
+            answer = decode(frames[1:])
+            if type(answer) not in (asked.answer, Refusal):
+                raise PeerError(f"{type(answer).__name__} is no answer to that request")
+        except PeerError as error:
+            # Nobody knows what has become of the request: as if no answer had come.
+            log.warning("ignored an answer of %r: %s", asked.endpoint, error)
+            return
+        if type(answer) is Refusal:
+            log.warning("%r refused a control request: %.200r", asked.endpoint, answer.reason)
+        self._finish(request_id, answer)
 
-    def _finish(self, request_id: int, body: Message | None) -> None:
+    def _finish(self, request_id: int, answer: Any) -> None:
         asked = self._asked.pop(request_id, None)
         if asked is not None:
             asked.timer.cancel()
-            asked.on_reply(body)
+            asked.on_reply(answer)
 
 
-def _unpack(frames: list[bytes]) -> _Received | None:
-    """What a peer sent, or None if it is no message of ours."""
-    try:
-        message = msgpack.unpackb(frames[0], strict_map_key=False)
-    except (ValueError, TypeError, IndexError, msgpack.UnpackException):
-        return None  # a TypeError: a map whose key is a list
-    if not isinstance(message, dict):
-        return None
-    request_id, body = message.get("id"), message.get("body") or {}
-    if not isinstance(request_id, int) or not isinstance(body, dict):
-        return None
-    return _Received(request_id, message.get("kind"), body)
+def _framed(request_id: int, message: object) -> Frames:
+    return [_ID.pack(request_id), *encode(message)]

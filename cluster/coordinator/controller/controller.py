@@ -9,11 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
-from cluster.coordinator.controller.config_plans import TopicAlteration, plan_topic_configs
+from cluster.coordinator.controller.config_plans import plan_topic_configs
 from cluster.coordinator.controller.elections import elect_all, move_away
-from cluster.coordinator.controller.plan import Outcome, Plan
 from cluster.coordinator.controller.topic_plans import (
-    NewTopic,
     TopicRules,
     plan_create_topics,
     plan_more_partitions,
@@ -21,6 +19,7 @@ from cluster.coordinator.controller.topic_plans import (
 from cluster.model.cluster import BrokerRegistration, ClusterState, PartitionState, TopicState
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import (
+    BrokerEpoch,
     BrokerId,
     ControllerEpoch,
     LeaderEpoch,
@@ -28,6 +27,8 @@ from cluster.model.ids import (
     TopicPartition,
     new_uuid,
 )
+from cluster.model.plan import Outcome, Plan
+from cluster.model.topics import NewTopic, TopicAlteration
 
 
 class Controller:
@@ -55,19 +56,21 @@ class Controller:
     # -- brokers -----------------------------------------------------------------------------
 
     def on_takeover(
-        self, registrations: Iterable[BrokerRegistration], written: Mapping[TopicPartition, int]
+        self,
+        registrations: Iterable[BrokerRegistration],
+        written: Mapping[TopicPartition, BrokerEpoch],
     ) -> Plan:
         """Elections that are due when this controller starts: a live leader goes on leading.
 
-        `written` are the zxids at which the partitions' states were written. A broker that has
-        registered since then was away, though nobody saw it: its epoch is a zxid too.
+        `written` tells when each partition's state was written, on the scale of broker epochs. A
+        broker that has registered since then was away, though nobody saw it.
         """
         brokers = self.state.brokers
         brokers.update({broker.id: broker for broker in registrations})
 
         def stayed(partition: TopicPartition) -> set[BrokerId]:
-            zxid = written.get(partition, 0)
-            return {broker.id for broker in brokers.values() if broker.epoch < zxid}
+            since = written.get(partition, 0)
+            return {broker.id for broker in brokers.values() if broker.epoch < since}
 
         return Plan(changed=self._elect(stayed))
 

@@ -8,19 +8,22 @@ import logging
 from collections import deque
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import Any
 
-from cluster.coordinator.controller import registry_store
+from cluster.coordinator.cluster_store import (
+    NO_VERSION,
+    Deposed,
+    Election,
+    LoadedCluster,
+    StoreSession,
+)
 from cluster.coordinator.controller.broker_updates import BrokerUpdates
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller import Controller
-from cluster.coordinator.controller.plan import Plan
-from cluster.coordinator.controller.registry_store import Deposed, Election, LoadedCluster
 from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.controller.update_lines import UpdateLines
-from cluster.coordinator.registry.kazoo_session import KazooSession
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.ids import BrokerId
+from cluster.model.plan import Plan
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.slices import Slices
@@ -43,7 +46,7 @@ class ControllerDriver:
     def __init__(
         self,
         local_id: BrokerId,
-        registry: KazooSession,
+        store: StoreSession,
         link: ControlLink,
         loop: EventLoop,
         clock: Clock,
@@ -52,7 +55,7 @@ class ControllerDriver:
         random: Random,
     ) -> None:
         self._local_id = local_id
-        self._registry = registry
+        self._store = store
         self._link = link
         self._loop = loop
         self._clock = clock
@@ -60,7 +63,7 @@ class ControllerDriver:
         self._is_unclean = is_unclean
         self._random = random
         self._controller: Controller | None = None
-        self._epoch_version = -1
+        self._epoch_version = NO_VERSION
         self._queue: deque[tuple[Operation, Callable[[], None]]] = deque()
         self._is_busy = False
         self._is_campaigning = False
@@ -72,6 +75,7 @@ class ControllerDriver:
         self.updates = BrokerUpdates(
             local_id,
             UpdateLines(link, Slices(clock.monotonic_us, loop.next_turn)),
+            loop.call_after,
             lambda: self._controller,
             lambda: self._on_lost_registry(Deposed(), self._term),
         )
@@ -91,11 +95,10 @@ class ControllerDriver:
         self._campaign_number += 1
         number, term = self._campaign_number, self._term
         wall_ms = self._clock.wall_ms()
-        watch = self._registry.watcher(lambda: self._on_controller_changed(number))
-        self._registry.submit(
-            lambda client: (
-                registry_store.campaign(client, self._local_id, wall_ms),
-                registry_store.watch_controller(client, watch),
+        self._store.submit(
+            lambda store: (
+                store.campaign(self._local_id, wall_ms),
+                store.watch_controller(lambda: self._on_controller_changed(number)),
             ),
             lambda result: self._on_election(term, *result),
             lambda error: self._on_campaign_failed(error, term),
@@ -146,11 +149,10 @@ class ControllerDriver:
         self._is_campaigning = True
         self._term += 1
         term = self._term
-        watch = self._registry.watcher(lambda: self._on_brokers_changed(term))
-        self._registry.submit(
-            lambda client: (
-                registry_store.load_cluster(client, election.epoch_version),
-                registry_store.live_brokers(client, watch),
+        self._store.submit(
+            lambda store: (
+                store.load_cluster(election.epoch_version),
+                store.live_brokers(lambda: self._on_brokers_changed(term)),
             ),
             lambda result: self._on_loaded(term, election, *result),
             lambda error: self._on_campaign_failed(error, term),
@@ -201,9 +203,8 @@ class ControllerDriver:
             # The watch is spent: we are loading the state now and look again afterwards.
             self._have_brokers_changed = True
             return
-        watch = self._registry.watcher(lambda: self._on_brokers_changed(term))
-        self._registry.submit(
-            lambda client: registry_store.live_brokers(client, watch),
+        self._store.submit(
+            lambda store: store.live_brokers(lambda: self._on_brokers_changed(term)),
             lambda brokers: self._on_registrations(term, brokers),
             lambda error: self._on_lost_registry(error, term),
         )
@@ -266,8 +267,8 @@ class ControllerDriver:
             finish(False)
             self._on_lost_registry(error, term)
 
-        self._registry.submit(
-            lambda client: _commit(client, plan, controller, epoch_version),
+        self._store.submit(
+            lambda store: store.commit(plan, controller.state, controller.epoch, epoch_version),
             on_written,
             on_failed,
         )
@@ -289,10 +290,6 @@ class ControllerDriver:
     def _reload(self, term: int, election: Election) -> None:
         if term == self._term and not self._is_campaigning:
             self._take_over(election)  # the claim of that election is still ours
-
-
-def _commit(client: Any, plan: Plan, controller: Controller, epoch_version: int) -> None:
-    registry_store.commit(client, plan, controller.state, controller.epoch, epoch_version)
 
 
 def _nothing() -> None:

@@ -7,18 +7,25 @@ REQUEST_TIMED_OUT if that takes longer than the client wants to wait (DelayedCre
 import logging
 import uuid
 from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from cluster.coordinator.controller.broker_updates import UPDATE_TIMEOUT_MS
-from cluster.coordinator.controller.control_link import Message
+from cluster.coordinator.controller.control_link import Reply
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.controller_driver import ControllerDriver
-from cluster.coordinator.controller.message_fields import listed, number, text
-from cluster.coordinator.controller.plan import Outcome, Plan
-from cluster.coordinator.controller.topic_plans import NewTopic
+from cluster.coordinator.controller.topic_outcomes import topic_outcomes
 from cluster.model.cluster import TopicState
 from cluster.model.errors import ErrorCode
-from cluster.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicPartition
+from cluster.model.ids import BrokerId, TopicPartition
+from cluster.model.plan import Outcome, Plan
+from cluster.model.topics import NewTopic
+from cluster.protocol.peer.control import (
+    AlterPartition,
+    ControlledShutdown,
+    CreateTopics,
+    PartitionAltered,
+    ShutdownPrepared,
+)
 
 log = logging.getLogger(__name__)
 
@@ -28,22 +35,13 @@ _NOT_CONTROLLER: Final = Outcome(
 
 _ISR_CHANGES_MAX: Final = 200
 """In one operation: a few milliseconds of the loop, and one transaction in the registry."""
+AUTO_CREATE_TIMEOUT_MS: Final = 10_000
+"""Within this time every broker should know a topic that was created since a client missed it."""
 
 _TIMED_OUT: Final = Outcome(
     ErrorCode.request_timed_out,
     "It is done, but the timeout was over before every broker had heard of it.",
 )
-
-
-class IsrChange(NamedTuple):
-    """A leader's proposal: who leads what, the ISR it wants, and of which state."""
-
-    broker: BrokerId
-    partition: TopicPartition
-    isr: tuple[BrokerId, ...]
-    leader_epoch: LeaderEpoch
-    partition_epoch: PartitionEpoch
-    reply: Callable[[Message], None]
 
 
 class ControllerRequests:
@@ -54,41 +52,33 @@ class ControllerRequests:
 
     def __init__(self, driver: ControllerDriver) -> None:
         self._driver = driver
-        self._isr_changes: list[IsrChange] = []
+        self._isr_changes: list[tuple[AlterPartition, Reply]] = []
         """Proposed and not planned yet; an operation that plans them is in the queue."""
 
-    def on_controlled_shutdown(self, broker: BrokerId, on_done: Callable[[bool], None]) -> None:
-        """Move leaderships away from a broker that is about to stop, then call back."""
+    def on_controlled_shutdown(self, request: ControlledShutdown, reply: Reply) -> None:
+        """Move leaderships away from a broker that is about to stop, then answer."""
 
         def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
-            plan = controller.on_controlled_shutdown(broker)
+            is_its_own = _is_its_own(controller, request)
+            plan = controller.on_controlled_shutdown(request.broker) if is_its_own else Plan()
 
             def finish(is_done: bool) -> None:
-                if is_done:
-                    self._tell(plan, lambda _do_all_know: on_done(True), UPDATE_TIMEOUT_MS)
+                if is_done and is_its_own:
+                    self._tell(
+                        plan, lambda _do_all_know: reply(ShutdownPrepared(True)), UPDATE_TIMEOUT_MS
+                    )
                 else:
-                    on_done(False)
+                    reply(ShutdownPrepared(False))
 
             return plan, finish
 
-        self._driver.enqueue(operation, lambda: on_done(False))
+        self._driver.enqueue(operation, lambda: reply(ShutdownPrepared(False)))
 
     # -- in-sync replicas --------------------------------------------------------------------
 
-    def on_isr_proposed(self, message: Message, reply: Callable[[Message], None]) -> None:
-        """A leader's proposal, as a control message; the reply holds a code and the new state.
-
-        Raises KeyError or PeerError when the message is not one.
-        """
-        partition = TopicPartition(text(message["topic"]), number(message["partition"]))
-        broker = BrokerId(number(message["broker"]))
-        isr = tuple(BrokerId(number(one)) for one in listed(message["isr"]))
-        leader_epoch = LeaderEpoch(number(message["leader_epoch"]))
-        partition_epoch = PartitionEpoch(number(message["partition_epoch"]))
-
-        self._isr_changes.append(
-            IsrChange(broker, partition, isr, leader_epoch, partition_epoch, reply)
-        )
+    def on_isr_proposed(self, request: AlterPartition, reply: Reply) -> None:
+        """A leader's proposal; the answer holds an error code, or the new state."""
+        self._isr_changes.append((request, reply))
         if len(self._isr_changes) == 1:
             self._driver.enqueue(self._change_isrs, self._refuse_isr_changes)
 
@@ -99,25 +89,20 @@ class ControllerRequests:
         changes = self._isr_changes[:_ISR_CHANGES_MAX]
         del self._isr_changes[:_ISR_CHANGES_MAX]
         plan = Plan()
-        outcomes = []
-        for change in changes:
-            if change.partition in plan.changed:
-                outcomes.append(Outcome(ErrorCode.invalid_update_version))
-                continue
-            one, outcome = controller.on_isr_proposed(*change[:-1])
-            plan.changed.update(one.changed)
-            outcomes.append(outcome)
+        codes = [_plan_isr(controller, request, plan) for request, _ in changes]
 
         def finish(is_done: bool) -> None:
-            for change, outcome in zip(changes, outcomes, strict=True):
-                code = outcome.code if is_done else ErrorCode.not_controller
-                state = plan.changed.get(change.partition)
-                if code is not ErrorCode.none or state is None:
-                    change.reply({"code": int(code)})
+            for (request, reply), planned in zip(changes, codes, strict=True):
+                # What is refused for what it says was not asked of the registry.
+                lost = planned is ErrorCode.none and not is_done
+                code = ErrorCode.not_controller if lost else planned
+                if code is not ErrorCode.none:
+                    reply(PartitionAltered(code))
                     continue
-                log.info("%s: ISR is %s", change.partition, list(state.isr))
-                isr, epoch = list(state.isr), state.partition_epoch
-                change.reply({"code": 0, "isr": isr, "partition_epoch": epoch})
+                partition = TopicPartition(request.topic, request.partition)
+                state = plan.changed[partition]
+                log.info("%s: ISR is %s", partition, list(state.isr))
+                reply(PartitionAltered(ErrorCode.none, state.isr, state.partition_epoch))
             if is_done and plan.changed:
                 self._driver.updates.tell_everyone(plan, full_to=set())
 
@@ -127,10 +112,19 @@ class ControllerRequests:
 
     def _refuse_isr_changes(self) -> None:
         changes, self._isr_changes = self._isr_changes, []
-        for change in changes:
-            change.reply({"code": int(ErrorCode.not_controller)})
+        for _, reply in changes:
+            reply(PartitionAltered(ErrorCode.not_controller))
 
     # -- topics ------------------------------------------------------------------------------
+
+    def on_topics_missed(self, request: CreateTopics, reply: Reply) -> None:
+        """A broker's client asked for topics that are not there, and may have them created."""
+        self.create_topics(
+            [NewTopic(name) for name in request.names],
+            validate_only=False,
+            timeout_ms=AUTO_CREATE_TIMEOUT_MS,
+            on_done=lambda outcomes, _planned: reply(topic_outcomes(outcomes)),
+        )
 
     def create_topics(
         self,
@@ -244,6 +238,26 @@ class ControllerRequests:
             self._driver.updates.tell_everyone(
                 plan, set(), lambda do_all_know: done(do_all_know or is_patient), timeout_ms
             )
+
+
+def _is_its_own(controller: Controller, request: AlterPartition | ControlledShutdown) -> bool:
+    """Whether the broker that is named is registered, in the life that is named (KIP-380)."""
+    registered = controller.state.brokers.get(request.broker)
+    return registered is not None and registered.epoch == request.broker_epoch
+
+
+def _plan_isr(controller: Controller, request: AlterPartition, plan: Plan) -> ErrorCode:
+    """Add what a leader proposes to the plan, or say why not."""
+    partition = TopicPartition(request.topic, request.partition)
+    if not _is_its_own(controller, request):
+        return ErrorCode.stale_broker_epoch
+    if partition in plan.changed:
+        return ErrorCode.invalid_update_version
+    own, outcome = controller.on_isr_proposed(
+        request.broker, partition, request.isr, request.leader_epoch, request.partition_epoch
+    )
+    plan.changed.update(own.changed)
+    return outcome.code
 
 
 def _all_late(outcomes: dict[str, Outcome]) -> dict[str, Outcome]:

@@ -4,36 +4,22 @@ Error codes and their order are those of Kafka's admin requests (CreateTopics, D
 CreatePartitions).
 """
 
-import re
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from random import Random
 from typing import Final
 
 from cluster.coordinator.controller.assignment import assign_replicas
-from cluster.coordinator.controller.plan import Outcome, Plan
 from cluster.model.cluster import ClusterState, PartitionState, TopicState
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicPartition
+from cluster.model.plan import Outcome, Plan
+from cluster.model.topics import NewTopic, check_topic_name
 
-TOPIC_NAME_LENGTH_MAX: Final = 249
-"""A topic name with its partition number is a directory name of at most 255 bytes."""
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 """As Kafka's controller: a larger count is a slip of somebody's finger."""
-_LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
-
-
-@dataclass(frozen=True, slots=True)
-class NewTopic:
-    """One item of CreateTopics; -1 stands for the broker's default, `assignment` replaces both."""
-
-    name: str
-    partition_count: int = -1
-    replication_factor: int = -1
-    assignment: Mapping[int, tuple[BrokerId, ...]] = field(default_factory=dict)
-    configs: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +30,6 @@ class TopicRules:
     default_replication_factor: int
     check_configs: Callable[[Mapping[str, str]], None]
     """Raises Refused(invalid_config)."""
-
-
-def check_topic_name(name: str) -> None:
-    """Raise Refused(invalid_topic_exception) unless Kafka would accept the name."""
-    reason = None
-    if not name:
-        reason = "the empty string is not allowed"
-    elif name in (".", ".."):
-        reason = f"'{name}' is not allowed"
-    elif len(name) > TOPIC_NAME_LENGTH_MAX:
-        reason = (
-            f"the length of '{name}' is longer than the max allowed length {TOPIC_NAME_LENGTH_MAX}"
-        )
-    elif not _LEGAL_NAME.fullmatch(name):
-        reason = (
-            f"'{name}' contains one or more characters other than ASCII alphanumerics,"
-            " '.', '_' and '-'"
-        )
-    if reason is not None:
-        raise Refused(ErrorCode.invalid_topic_exception, f"Topic name is invalid: {reason}")
 
 
 def plan_new_topic(

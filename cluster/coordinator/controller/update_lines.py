@@ -5,14 +5,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from cluster.coordinator.controller.control_link import ControlLink, Message
-from cluster.coordinator.controller.update import ClusterUpdate, encode_update
+from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.update_parts import parts_of
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.ids import BrokerEpoch, BrokerId
+from cluster.protocol.peer.control import Acknowledged, ClusterUpdate, Refusal
 from cluster.runtime.slices import Slices
 
-REQUEST_KIND: Final = "update_metadata"
 _STEPS_AT_ONCE: Final = 2
 """An update of one part is on its way when `send` returns."""
 
@@ -26,9 +25,9 @@ class Sending:
     """From the last part on."""
     is_current: Callable[[], bool]
     """Whether it still is to be sent: the sender is in office and the receiver alive."""
-    on_reply: Callable[[Message | None], None]
+    on_reply: Callable[[Acknowledged | Refusal | None], None]
     """Called once: the answer to the last part, or None where there is none."""
-    on_part_reply: Callable[[Message | None], None]
+    on_part_reply: Callable[[Acknowledged | Refusal | None], None]
     """The answers to the parts before it."""
 
 
@@ -64,8 +63,7 @@ class UpdateLines:
                 return
             self._link.ask(
                 endpoint,
-                REQUEST_KIND,
-                encode_update(part),
+                part,
                 sending.on_reply if part.is_last else sending.on_part_reply,
                 sending.timeout_ms,
             )

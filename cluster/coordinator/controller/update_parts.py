@@ -9,8 +9,8 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from cluster.coordinator.controller.update import ClusterUpdate
 from cluster.model.cluster import TopicState
+from cluster.protocol.peer.control import ClusterUpdate
 
 PARTITIONS_PER_PART: Final = 200
 """About a millisecond to encode, and two to decode."""

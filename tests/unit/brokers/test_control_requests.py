@@ -8,17 +8,28 @@ from typing import Any
 import pytest
 
 from cluster.brokers.replication.leader_replica import IsrProposal
-from cluster.coordinator.controller.config_plans import TopicAlteration
-from cluster.coordinator.controller.plan import Outcome
 from cluster.model.cluster import TopicState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import (
-    NO_BROKER,
     BrokerEpoch,
     BrokerId,
     LeaderEpoch,
     PartitionEpoch,
     TopicPartition,
+)
+from cluster.model.plan import Outcome
+from cluster.model.topics import TopicAlteration
+from cluster.protocol.peer.control import (
+    AlterPartition,
+    AlterTopicConfigs,
+    ControlledShutdown,
+    CreateTopics,
+    PartitionAltered,
+    ProduceMetrics,
+    Refusal,
+    ShutdownPrepared,
+    TopicOutcome,
+    TopicOutcomes,
 )
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_requests import a_batch
@@ -27,16 +38,6 @@ from tests.support.kafka_wire import produce_to
 
 T0 = TopicPartition("t", 0)
 ALL = [BROKER, OTHER, THIRD]
-A_STATE = ([1], [1], 1, 0, 0)
-AN_UPDATE: dict[str, Any] = {
-    "controller": OTHER,
-    "controller_epoch": 1,
-    "broker_epoch": BROKER_EPOCH,
-    "full": False,
-    "brokers": [],
-    "topics": [],
-    "deleted": [],
-}
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def stage(tmp_path: Path) -> Iterator[HandlerStage]:
 
 
 def test_an_update_is_taken_over_and_acknowledged(stage: HandlerStage) -> None:
-    assert stage.update(a_topic("t", a_partition(ALL), a_partition([OTHER]))) == {"code": 0}
+    assert stage.update(a_topic("t", a_partition(ALL), a_partition([OTHER]))) is ErrorCode.none
 
     assert stage.metadata.controller_id == OTHER
     assert stage.metadata.controller_endpoint() == "control-2-100"
@@ -63,7 +64,7 @@ def test_an_older_controller_is_refused(stage: HandlerStage) -> None:
 
     answer = stage.update(a_topic("t", a_partition(ALL)), controller_epoch=4)
 
-    assert answer == {"code": ErrorCode.stale_controller_epoch}
+    assert answer is ErrorCode.stale_controller_epoch
     assert stage.metadata.topics == {}
 
 
@@ -71,7 +72,7 @@ def test_an_older_controller_is_refused(stage: HandlerStage) -> None:
 def test_an_update_for_another_life_is_refused(stage: HandlerStage, epoch: int) -> None:
     answer = stage.update(a_topic("t", a_partition(ALL)), broker_epoch=epoch)
 
-    assert answer == {"code": ErrorCode.stale_broker_epoch}
+    assert answer is ErrorCode.stale_broker_epoch
     assert stage.metadata.topics == {}
 
 
@@ -82,38 +83,14 @@ def test_an_update_before_the_registration_is_to_be_sent_again(stage: HandlerSta
     assert stage.metadata.topics == {}
 
 
-@pytest.mark.parametrize(
-    ("kind", "body"),
-    [
-        ("no such kind", {}),
-        ("update_metadata", {}),
-        ("update_metadata", {"controller": "x"}),
-        ("update_metadata", AN_UPDATE | {"controller_epoch": "7"}),
-        ("update_metadata", AN_UPDATE | {"broker_epoch": None}),
-        ("update_metadata", AN_UPDATE | {"deleted": [["t"]]}),
-        ("update_metadata", AN_UPDATE | {"topics": [("t", "a text of 16 let", {}, [])]}),
-        ("update_metadata", AN_UPDATE | {"topics": [("t", bytes(16), [], [])]}),
-        ("update_metadata", AN_UPDATE | {"topics": [("t", bytes(16), {"k": 1}, [])]}),
-        ("update_metadata", AN_UPDATE | {"topics": [("t", bytes(16), {}, [([0], *A_STATE)])]}),
-        ("update_metadata", AN_UPDATE | {"brokers": [(1, 1, [], None, 7, "", "")]}),
-        ("update_metadata", AN_UPDATE | {"brokers": [(1, 1, [("a",)], None, "", "", "")]}),
-        ("update_metadata", AN_UPDATE | {"a later version": 1, "brokers": [(1, 1, [], None)]}),
-        ("create_topics", {}),
-        ("create_topics", {"names": "text"}),
-        ("create_topics", {"names": [5]}),
-        ("create_topics", {"names": [["t"]]}),
-        ("controlled_shutdown", {}),
-        ("controlled_shutdown", {"broker": [1]}),
-    ],
-)
-def test_what_is_malformed_is_ignored(stage: HandlerStage, kind: str, body: dict[str, Any]) -> None:
+def test_what_nobody_here_serves_is_refused(stage: HandlerStage) -> None:
     replies: list[Any] = []
 
-    stage.control.on_request(kind, body, replies.append)
+    stage.control.on_request(AlterTopicConfigs([], False), replies.append)
 
-    assert replies == []
-    assert stage.controller.asked == []
-    assert stage.metadata.controller_id == NO_BROKER
+    (refusal,) = replies
+    assert refusal.code is ErrorCode.invalid_request
+    assert "AlterTopicConfigs" in refusal.reason
 
 
 def test_a_partial_update_leaves_the_rest_alone(stage: HandlerStage) -> None:
@@ -184,7 +161,7 @@ def test_a_config_that_is_not_understood_is_left_out(stage: HandlerStage) -> Non
         a_topic("t", a_partition(ALL), configs=strange), a_topic("u", a_partition(ALL))
     )
 
-    assert answer == {"code": 0}
+    assert answer is ErrorCode.none
     assert stage.partition("t").leader is not None
     assert stage.partition("t").log.options.segment_bytes == 12345
     assert stage.partition("u").leader is not None
@@ -193,28 +170,40 @@ def test_a_config_that_is_not_understood_is_left_out(stage: HandlerStage) -> Non
 # -- asked of the controller here ------------------------------------------------------------------
 
 
-def test_a_peer_has_topics_created(stage: HandlerStage) -> None:
-    replies: list[Any] = []
+@pytest.mark.parametrize(
+    ("request_of_a_peer", "operation"),
+    [
+        (CreateTopics(["a", "b"]), "on_topics_missed"),
+        (ControlledShutdown(BrokerId(OTHER), BrokerEpoch(1)), "controlled_shutdown"),
+        (
+            AlterPartition(
+                BrokerId(OTHER), BrokerEpoch(1), "t", 0, (), LeaderEpoch(0), PartitionEpoch(0)
+            ),
+            "on_isr_proposed",
+        ),
+    ],
+)
+def test_a_peer_asks_the_controller(
+    stage: HandlerStage, request_of_a_peer: Any, operation: str
+) -> None:
+    stage.control.on_request(request_of_a_peer, pytest.fail)
 
-    stage.control.on_request("create_topics", {"names": ["a", "b"]}, replies.append)
     asked = stage.controller.take()
-    assert [topic.name for topic in asked.subjects] == ["a", "b"]
-    asked.on_done({"a": Outcome(ErrorCode.none), "b": Outcome(ErrorCode.topic_already_exists)}, {})
-
-    assert replies == [{"a": 0, "b": int(ErrorCode.topic_already_exists)}]
+    assert (asked.operation, asked.subjects) == (operation, request_of_a_peer)
 
 
-def test_other_kinds_have_their_own_handlers(stage: HandlerStage) -> None:
-    stage.control.serve("echo", lambda body, reply: reply(body))
+def test_other_requests_have_their_own_handlers(stage: HandlerStage) -> None:
+    stage.control.serve(ProduceMetrics, lambda request, reply: reply(request.partition))
     replies: list[Any] = []
 
-    stage.control.on_request("echo", {"x": 1}, replies.append)
+    stage.control.on_request(ProduceMetrics(5, b""), replies.append)
 
-    assert replies == [{"x": 1}]
+    assert replies == [5]
 
 
 # -- ISR proposals ---------------------------------------------------------------------------------
 
+ALTERED = PartitionAltered(ErrorCode.none, (BrokerId(BROKER), BrokerId(OTHER)), PartitionEpoch(1))
 PROPOSAL = IsrProposal((BrokerId(BROKER), BrokerId(OTHER)), LeaderEpoch(0), PartitionEpoch(0))
 
 
@@ -237,49 +226,43 @@ def test_a_proposal_is_asked_for_and_its_state_taken_over(stage: HandlerStage) -
     leader = leader_that_proposed(stage)
     client = stage.connect()
 
-    (asked,) = stage.link.answer_all({"code": 0, "isr": [BROKER, OTHER], "partition_epoch": 1})
+    (asked,) = stage.link.answer_all(ALTERED)
 
-    assert (asked.endpoint, asked.kind) == ("control-2-100", "alter_partition")
-    assert asked.body == {
-        "broker": BROKER,
-        "topic": "t",
-        "partition": 0,
-        "isr": [BROKER, OTHER],
-        "leader_epoch": 0,
-        "partition_epoch": 0,
-    }
+    assert asked.endpoint == "control-2-100"
+    assert asked.request == AlterPartition(
+        BrokerId(BROKER),
+        BrokerEpoch(BROKER_EPOCH),
+        "t",
+        0,
+        (BrokerId(BROKER), BrokerId(OTHER)),
+        LeaderEpoch(0),
+        PartitionEpoch(0),
+    )
     assert leader.isr == (BROKER, OTHER)
     assert leader.high_watermark == 1
     assert client.is_open
 
 
-def test_a_refused_proposal_is_not_in_force(stage: HandlerStage) -> None:
+@pytest.mark.parametrize(
+    "answer",
+    [
+        PartitionAltered(ErrorCode.invalid_update_version),
+        PartitionAltered(ErrorCode.unknown_server_error),
+        Refusal(ErrorCode.invalid_request, "malformed"),
+    ],
+)
+def test_a_refused_proposal_is_not_in_force(stage: HandlerStage, answer: Any) -> None:
     leader = leader_that_proposed(stage)
 
-    stage.link.answer_all({"code": int(ErrorCode.invalid_update_version)})
+    stage.link.answer_all(answer)
 
     assert leader.pending_isr is None
     assert leader.isr == tuple(ALL)
     assert leader.on_tick(stage.loop.now_ms, 10_000) == PROPOSAL
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        None,
-        {"code": int(ErrorCode.not_controller)},
-        {},
-        {"code": None},
-        {"code": "none"},
-        {"code": 0},
-        {"code": 0, "isr": [BROKER]},
-        {"code": 0, "isr": [["x"]], "partition_epoch": 1},
-        {"code": 0, "isr": [BROKER, OTHER], "partition_epoch": "1"},
-    ],
-)
-def test_a_proposal_without_an_answer_may_be_in_force(
-    stage: HandlerStage, answer: dict[str, Any] | None
-) -> None:
+@pytest.mark.parametrize("answer", [None, PartitionAltered(ErrorCode.not_controller)])
+def test_a_proposal_without_an_answer_may_be_in_force(stage: HandlerStage, answer: Any) -> None:
     leader = leader_that_proposed(stage)
 
     stage.link.answer_all(answer)
@@ -287,16 +270,6 @@ def test_a_proposal_without_an_answer_may_be_in_force(
     assert leader.pending_isr is None
     assert leader.isr == tuple(ALL)
     assert leader.high_watermark == 0
-
-
-def test_a_refusal_with_an_unknown_code_is_one(stage: HandlerStage) -> None:
-    """A controller of a later version has codes that this broker does not know."""
-    leader = leader_that_proposed(stage)
-
-    stage.link.answer_all({"code": 31_000})
-
-    assert leader.pending_isr is None
-    assert leader.on_tick(stage.loop.now_ms, 10_000) == PROPOSAL
 
 
 def test_nobody_to_ask_is_a_refusal(stage: HandlerStage) -> None:
@@ -312,7 +285,7 @@ def test_an_answer_for_a_partition_that_is_gone_is_nothing(stage: HandlerStage) 
     leader_that_proposed(stage)
     stage.update(deleted=("t",))
 
-    stage.link.answer_all({"code": 0, "isr": [BROKER, OTHER], "partition_epoch": 1})
+    stage.link.answer_all(ALTERED)
 
     assert len(stage.table) == 0
 
@@ -320,29 +293,29 @@ def test_an_answer_for_a_partition_that_is_gone_is_nothing(stage: HandlerStage) 
 # -- topics and configs ----------------------------------------------------------------------------
 
 
-def test_a_missing_topic_is_asked_for_once_at_a_time(stage: HandlerStage) -> None:
+def names_asked_for(stage: HandlerStage) -> list[tuple[str, ...]]:
+    return [asked.request.names for asked in stage.link.asked]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        TopicOutcomes([TopicOutcome("a", ErrorCode.invalid_replication_factor, None)]),
+        TopicOutcomes([]),
+        Refusal(ErrorCode.invalid_request, "malformed"),
+    ],
+)
+def test_a_missing_topic_is_asked_for_once_at_a_time(stage: HandlerStage, answer: Any) -> None:
     stage.update()
 
     stage.control.request_topic_creation(["a"])
     stage.control.request_topic_creation(["a", "b"])
-    assert [asked.body for asked in stage.link.asked] == [{"names": ["a"]}, {"names": ["b"]}]
+    assert names_asked_for(stage) == [("a",), ("b",)]
 
-    stage.link.answer_all({"a": int(ErrorCode.invalid_replication_factor)})
+    stage.link.answer_all(answer)
     stage.control.request_topic_creation(["a"])
-    assert [asked.body for asked in stage.link.asked] == [{"names": ["a"]}]
-
-
-@pytest.mark.parametrize("code", [31_000, None, "none", [1]])
-def test_an_answer_about_a_topic_that_is_not_understood_ends_nothing(
-    stage: HandlerStage, code: object
-) -> None:
-    stage.update()
-
-    stage.control.request_topic_creation(["a"])
-    stage.link.answer_all({"a": code})
-
-    stage.control.request_topic_creation(["a"])
-    assert [asked.body for asked in stage.link.asked] == [{"names": ["a"]}]
+    assert names_asked_for(stage) == [("a",)]
 
 
 def test_a_topic_is_asked_for_again_when_there_was_nobody_to_ask(stage: HandlerStage) -> None:
@@ -352,14 +325,26 @@ def test_a_topic_is_asked_for_again_when_there_was_nobody_to_ask(stage: HandlerS
 
     stage.control.request_topic_creation(["a"])
 
-    assert [asked.kind for asked in stage.link.asked] == ["create_topics"]
+    assert names_asked_for(stage) == [("a",)]
+
+
+REFUSED = Refusal(ErrorCode.invalid_request, "too large")
 
 
 @pytest.mark.parametrize(
-    "answer", [None, {}, {"outcomes": 5}, {"outcomes": [("t",)]}, {"outcomes": [("t", "x", None)]}]
+    ("answer", "expected"),
+    [
+        (None, None),
+        (TopicOutcomes([]), {}),
+        (
+            TopicOutcomes([TopicOutcome("t", ErrorCode.unknown_server_error, "new")]),
+            {"t": Outcome(ErrorCode.unknown_server_error, "new")},
+        ),
+        (REFUSED, {"t": Outcome(ErrorCode.invalid_request, "too large")}),
+    ],
 )
-def test_config_changes_without_an_answer(
-    stage: HandlerStage, answer: dict[str, Any] | None
+def test_config_changes_have_the_outcomes_of_the_answer(
+    stage: HandlerStage, answer: Any, expected: object
 ) -> None:
     stage.update()
     outcomes: list[Any] = []
@@ -371,21 +356,7 @@ def test_config_changes_without_an_answer(
     )
     stage.link.answer_all(answer)
 
-    assert outcomes == [None]
-
-
-def test_an_unknown_code_of_a_config_change_is_an_unknown_error(stage: HandlerStage) -> None:
-    stage.update()
-    outcomes: list[Any] = []
-
-    stage.control.alter_topic_configs(
-        [TopicAlteration("t", False, {"retention.ms": "1"})],
-        validate_only=False,
-        on_done=outcomes.append,
-    )
-    stage.link.answer_all({"outcomes": [("t", 31_000, "new")]})
-
-    assert outcomes == [{"t": Outcome(ErrorCode.unknown_server_error, "new")}]
+    assert outcomes == [expected]
 
 
 # -- controlled shutdown ---------------------------------------------------------------------------
@@ -396,9 +367,9 @@ def test_leaderships_are_moved_before_a_stop(stage: HandlerStage) -> None:
     done: list[bool] = []
 
     stage.control.ask_controlled_shutdown(done.append, 3_000)
-    (asked,) = stage.link.answer_all({"done": True})
+    (asked,) = stage.link.answer_all(ShutdownPrepared(True))
 
-    assert (asked.kind, asked.body) == ("controlled_shutdown", {"broker": BROKER})
+    assert asked.request == ControlledShutdown(BrokerId(BROKER), BrokerEpoch(BROKER_EPOCH))
     assert done == [True]
     stage.pass_time(5_000)
     assert done == [True]
@@ -417,7 +388,7 @@ def test_the_next_controller_is_asked_again(stage: HandlerStage) -> None:
 
     stage.metadata.controller_id = BrokerId(THIRD)
     stage.pass_time(20)
-    (asked,) = stage.link.answer_all({"done": True})
+    (asked,) = stage.link.answer_all(ShutdownPrepared(True))
 
     assert asked.endpoint == "control-3-100"
     assert done == [True]
@@ -427,11 +398,11 @@ def test_one_that_is_the_controller_no_more_is_asked_again(stage: HandlerStage) 
     stage.update()
     done: list[bool] = []
     stage.control.ask_controlled_shutdown(done.append, 3_000)
-    stage.link.answer_all({"done": False})
+    stage.link.answer_all(ShutdownPrepared(False))
     assert done == []
 
     stage.pass_time(20)
-    stage.link.answer_all({"done": True})
+    stage.link.answer_all(ShutdownPrepared(True))
 
     assert done == [True]
 
@@ -447,5 +418,5 @@ def test_a_stop_does_not_wait_for_ever(stage: HandlerStage) -> None:
     stage.pass_time(20)
 
     assert done == [False]
-    stage.link.answer_all({"done": True})  # too late
+    stage.link.answer_all(ShutdownPrepared(True))  # too late
     assert done == [False]

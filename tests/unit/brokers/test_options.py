@@ -43,7 +43,7 @@ def test_a_topic_has_the_configs_that_are_understood(caplog):
     log_options(broker, stored)
 
     assert options.segment_bytes == 12345
-    assert options.retention_ms == log_options(broker, {})[0].retention_ms
+    assert options.segment_ms == log_options(broker, {})[0].segment_ms
     assert min_insync_replicas == 2
     refused = [record.getMessage() for record in caplog.records]
     assert len(refused) == 3  # each said once

@@ -1,4 +1,5 @@
 from cluster.config.describe import Synonym, describe
+from cluster.config.effect import remark_of
 from cluster.config.settings import broker_settings, reconfigured_broker, topic_settings
 from cluster.config.snapshot import Source
 from cluster.config.value_type import TypeCode
@@ -46,7 +47,8 @@ def test_a_broker_shows_a_setting_under_each_of_its_names():
 
 def test_what_may_change_and_what_may_not():
     assert entry(BROKER, "broker.id").read_only
-    assert not entry(BROKER, "message.max.bytes").read_only
+    assert entry(BROKER, "message.max.bytes").read_only  # changed by a restart only
+    assert not entry(topic_settings(BROKER, {}), "max.message.bytes").read_only
     dynamic = reconfigured_broker(BROKER, {"message.max.bytes": "9"}, {})
     assert entry(dynamic, "message.max.bytes").source is Source.DYNAMIC_DEFAULT_BROKER
 
@@ -66,4 +68,20 @@ def test_absent_values_are_null():
 def test_entries_are_sorted_and_documented():
     names = [entry.name for entry in describe(BROKER)]
     assert names == sorted(names)
-    assert all(entry.documentation.endswith(".") for entry in describe(BROKER))
+    assert all(entry.documentation[-1] in ".)" for entry in describe(BROKER))
+
+
+def test_documentation_ends_with_what_a_setting_does_not_do():
+    assert remark_of(entry(BROKER, "log.retention.hours").documentation) == (
+        "accepted, without effect yet: no segment is deleted for its age or size"
+    )
+    retention = entry(topic_settings(BROKER, {}), "retention.ms")
+    assert retention.documentation == (
+        "Age after which a closed segment may be deleted; -1 keeps it for ever."
+        " (accepted, without effect yet: no segment is deleted for its age or size)"
+    )
+    assert remark_of(entry(BROKER, "producer.id.expiration.ms").documentation) == (
+        "effective in part: looked for when a segment is rolled or the broker starts only"
+    )
+    assert remark_of(entry(BROKER, "message.max.bytes").documentation) is None
+    assert remark_of(None) is None

@@ -4,10 +4,8 @@ from cluster.config import broker, topic
 from cluster.config.settings import (
     broker_settings,
     parse_override,
-    parse_properties,
     reconfigured_broker,
     topic_settings,
-    unused_keys,
 )
 from cluster.model.errors import ErrorCode, Refused, UserError
 
@@ -61,12 +59,6 @@ def test_a_refusal_names_key_value_and_range():
     )
 
 
-def test_keys_of_a_stock_kafka_file_are_accepted_and_named():
-    texts = {"num.network.threads": "3", "broker.id": "1"}
-    assert broker_settings(texts)[broker.BROKER_ID] == 1
-    assert unused_keys(texts) == ["num.network.threads"]
-
-
 def test_dynamic_values_stand_over_static_ones():
     started = broker_settings({"log.retention.ms": "1", "message.max.bytes": "10"})
     settings = reconfigured_broker(
@@ -83,14 +75,12 @@ def test_a_read_only_setting_cannot_become_dynamic():
         reconfigured_broker(broker_settings({}), {}, {"broker.id": "7"})
 
 
-def test_properties_files_have_comments_continuations_and_two_separators():
-    text = "# a\n! b\n\na=1\n b : two words \nc=x,\\\n   y\na=3\nd=\n"
-    assert parse_properties(text) == {"a": "3", "b": "two words", "c": "x,y", "d": ""}
-
-
-def test_a_line_that_is_no_property_is_shown():
-    with pytest.raises(UserError, match="'just words'"):
-        parse_properties("a=1\njust words\n")
+def test_a_mistake_is_reported_with_the_place_where_it_was_written():
+    places = {"log.segmnt.bytes": "a.properties, line 3", "num.partitions": "a.properties, line 7"}
+    with pytest.raises(UserError, match=r"^a\.properties, line 3: Unknown broker setting"):
+        broker_settings({"log.segmnt.bytes": "1"}, places)
+    with pytest.raises(UserError, match=r"^a\.properties, line 7: num\.partitions=x is not"):
+        broker_settings({"num.partitions": "x"}, places)
 
 
 def test_an_override_is_key_and_value():

@@ -1,6 +1,9 @@
+import fnmatch
+
 import pytest
 
-from cluster.config.broker import BROKER_SETTINGS, UNUSED_KAFKA_KEYS
+from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.kafka_keys import WITHOUT_EFFECT
 from cluster.config.topic import TOPIC_SETTINGS
 
 TOPIC_NAMES_OF_KAFKA_3_9 = """
@@ -28,5 +31,6 @@ def test_a_default_is_a_valid_value_and_reads_back(setting):
     assert setting.parse(setting.name, setting.render(setting.default) or "") == setting.default
 
 
-def test_an_unused_key_is_not_a_setting_as_well():
-    assert not [name for name in UNUSED_KAFKA_KEYS if name in BROKER_SETTINGS]
+def test_a_key_without_effect_is_not_a_setting_as_well():
+    names = [name for setting in BROKER_SETTINGS for name in setting.names]
+    assert not [key for key in WITHOUT_EFFECT if fnmatch.filter(names, key)]

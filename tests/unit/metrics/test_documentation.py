@@ -3,9 +3,10 @@
 import json
 from pathlib import Path
 
-from cluster.brokers.metric_records import QuotaInterval, broker_record, quota_record
+from cluster.brokers.metrics.records import broker_record, quota_record
 from cluster.metrics.kafka_names import BROKER_METRICS
-from cluster.metrics.stats_layout import RULES
+from cluster.model.quota_usage import QuotaUsage
+from cluster.model.quotas import RULES, QuotaKind
 
 TEXT = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
 
@@ -17,7 +18,7 @@ def test_every_metric_has_its_row():
 
 def test_every_field_is_described():
     records = (
-        quota_record(0, 0, 0, QuotaInterval("fetch", "u", "c")),
+        quota_record(0, 0, 0, QuotaUsage(quota=QuotaKind.FETCH, user="u", client_id="c")),
         broker_record(0, 0, 0, {}),
     )
     fields = {field for record in records for field in json.loads(record)}

@@ -2,7 +2,7 @@
 
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.log.partition_log import Appended
-from cluster.brokers.metric_counters import BrokerCounters
+from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.metrics.kafka_names import BROKER_METRICS
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_reader import read_memory
@@ -20,10 +20,10 @@ def test_keys_and_names_are_unique():
 def test_everything_fits_and_is_readable():
     stats = MmapStats.in_memory(rows=0)
     counters = BrokerCounters(stats, [handler.api.key for handler in HANDLERS])
-    counters.note_fetch_us(17)
-    counters.requests[18] += 1
+    counters.note_us(1)(17)
+    counters.note_us(18)(3)
     for handled_us in (700, 1 << 39, 1 << 39):
-        counters.note_produce_us(handled_us)
+        counters.note_us(0)(handled_us)
     for base_offset, last_offset, size_bytes in ((20, 20, 100), (21, 29, 900)):
         counters.note_appended(
             Appended(Offset(base_offset), Offset(last_offset), -1, Offset(0), size_bytes)

@@ -26,8 +26,10 @@ while True:
     number += 1
     letter = "abcdefgh"[number % 8]
     stats.write_row(number % 4, QuotaRow(
-        "produce", letter * 100, letter * 150, "client", number, (number,) * 8, number, number,
-        number, number, number, number, number, number, number, number, number))
+        quota="produce", user=letter * 100, client_id=letter * 150, rule="client", limit=number,
+        limits=(number,) * 8, rate=number, window_seconds=number, delay_ms=number,
+        requests=number, throttled=number, usage=number, throttle_ms=number, muted_ms=number,
+        muted_until_ms=number, active_ms=number, written_wall_ms=number))
     stats.counts[beat] += 1
     if number % 50 == 0 and number // 50 < 599:
         stats.slot(f"name-{number // 50}", MetricKind.GAUGE)
@@ -77,7 +79,7 @@ def test_rows_are_what_was_written_last(orders):
             stats.free_row(index)
             model.pop(index, None)
         else:
-            model[index] = QuotaRow("fetch", "u", f"c{index}", requests=number)
+            model[index] = QuotaRow(quota="fetch", user="u", client_id=f"c{index}", requests=number)
             stats.write_row(index, model[index])
     read = read_memory(view(stats))
     assert read.rows == [model[index] for index in sorted(model)]
@@ -87,7 +89,7 @@ def test_rows_are_what_was_written_last(orders):
 def test_a_row_whose_writer_stopped_halfway_is_left_out():
     stats = MmapStats.in_memory(slots=1, rows=3)
     for index in range(3):
-        stats.write_row(index, QuotaRow("fetch", "u", f"c{index}"))
+        stats.write_row(index, QuotaRow(quota="fetch", user="u", client_id=f"c{index}"))
     position = len(stats.memory) - 2 * ROW_BYTES
     COUNTER_64.pack_into(stats.memory, position, 3)
     read = read_memory(view(stats))

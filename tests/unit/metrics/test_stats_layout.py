@@ -16,7 +16,6 @@ from cluster.metrics.stats_layout import (
     QUOTAS,
     ROW_AT,
     ROW_BYTES,
-    RULES,
     USER_MAX_BYTES,
     Header,
     QuotaRow,
@@ -24,6 +23,7 @@ from cluster.metrics.stats_layout import (
     read_header,
     unpack_row,
 )
+from cluster.model.quotas import RULES
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 longs = st.integers(-(2**63), 2**63 - 1)
@@ -100,10 +100,13 @@ def test_every_eight_bytes_are_aligned():
     [(None, 5.0, None), (10.0, 5.0, 0.5), (0.0, 5.0, math.inf), (0.0, 0.0, 0.0)],
 )
 def test_utilisation(limit, rate, expected):
-    assert QuotaRow("fetch", "u", "c", limit=limit, rate=rate).utilisation == expected
+    assert (
+        QuotaRow(quota="fetch", user="u", client_id="c", limit=limit, rate=rate).utilisation
+        == expected
+    )
 
 
 def test_the_mute_left_is_counted_from_the_deadline():
-    row = QuotaRow("fetch", "u", "c", muted_until_ms=1_500)
+    row = QuotaRow(quota="fetch", user="u", client_id="c", muted_until_ms=1_500)
     assert row.muted_left_ms(1_200) == 300
     assert row.muted_left_ms(1_501) == 0

@@ -7,7 +7,12 @@ from hypothesis import strategies as st
 from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
-from cluster.protocol.fetch_codec import FetchedPartition, NodeEndpoint, pack_fetch_response
+from cluster.protocol.fetch_codec import (
+    FetchedPartition,
+    NodeEndpoint,
+    fetch_response_size,
+    pack_fetch_response,
+)
 from tests.unit.protocol.kio_oracle import kio_frame
 from tests.unit.protocol.test_produce_codec import ENDPOINTS, I32, I64
 
@@ -142,6 +147,7 @@ def test_responses_are_the_bytes_that_kio_writes(
     frame = b"".join(each.content if isinstance(each, Slice) else each for each in items)  # type: ignore[misc]
     theirs = kio_response(version, topics, throttle_time_ms, error_code, session_id, endpoints)
     assert frame == kio_frame(theirs, correlation_id)
+    assert fetch_response_size(version, topics, endpoints) == len(frame)
     own = [each.records for _, _, parts in topics for each in parts if each.records is not None]
     assert [each for each in items if isinstance(each, Slice)] == own
     assert all(type(each) is bytes and each for each in items if not isinstance(each, Slice))

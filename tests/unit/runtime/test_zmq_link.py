@@ -150,3 +150,20 @@ def test_a_port_that_is_taken_is_a_person_s_mistake(link):
     port = int(router.endpoint.rpartition(":")[2])
     with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{port} for brokers"):
         link.router(port=port)
+
+
+def test_who_announces_more_than_any_request_holds_is_cut_off(link):
+    """Before there is room made for it: by hand, as ZMTP 3.0 has it."""
+    router = link.router()
+    host, _, port = router.endpoint.removeprefix("tcp://").rpartition(":")
+    ready = b"\x05READY" + b"\x0bSocket-Type" + b"\0\0\0\x06DEALER"
+    with socket.create_connection((host, int(port)), DEADLINE_S) as stranger:
+        stranger.sendall(b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(16 + 32))
+        stranger.sendall(bytes((4, len(ready))) + ready)
+        stranger.sendall(b"\x02" + (1 << 40).to_bytes(8, "big"))
+        while stranger.recv(4_096):
+            pass
+    dealer = link.dealer(router.endpoint)
+    dealer.send([b"next"])
+    turn_until(link.loop, lambda: link.requests, "the next request")
+    assert [frames for _, frames in link.requests] == [[b"next"]]

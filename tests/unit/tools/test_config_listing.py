@@ -1,5 +1,7 @@
 """The layout of `configs --describe`, character by character."""
 
+from dataclasses import replace
+
 from cluster.tools.config_listing import (
     ConfigEntry,
     Synonym,
@@ -60,6 +62,15 @@ def test_synonyms_that_are_complete_stay_as_they_are():
     source, name, value = RETENTION.source, RETENTION.name, RETENTION.value
     assert completed_synonyms(source, name, value, told) == RETENTION.synonyms
     assert completed_synonyms("DEFAULT_CONFIG", "a", None, []) == ()
+
+
+def test_a_setting_that_does_nothing_says_so_at_the_end_of_its_line():
+    remarked = replace(CLEANUP, remark="accepted, without effect yet: no")
+    assert str(remarked) == (
+        "cleanup.policy=delete sensitive=false synonyms={} (accepted, without effect yet: no)"
+    )
+    assert remarked.as_json()["remark"] == "accepted, without effect yet: no"
+    assert CLEANUP.as_json()["remark"] is None
 
 
 def test_json_keeps_what_the_text_says():

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from cluster.brokers.quotas.entities import DEFAULT, QuotaEntity
+from cluster.model.quotas import DEFAULT, QuotaEntity
 from cluster.tools.arguments import UsageError
 from cluster.tools.config_changes import add_changes, changes, pairs
 from cluster.tools.config_entities import Entity, add_entities, entities, quota_entity

@@ -4,6 +4,7 @@ import argparse
 
 import pytest
 
+from cluster.tools.kafka_connection import add_connection
 from cluster.tools.options import at_least_one, is_true, key_value, known_properties, not_negative
 
 
@@ -35,3 +36,32 @@ def test_the_last_of_a_property_wins_and_a_misspelt_one_is_named():
     assert known_properties([("a", "1"), ("a", "2")], {"a": ""}) == {"a": "2"}
     with pytest.raises(ValueError, match=r"no property b; there are: a"):
         known_properties([("b", "1")], {"a": ""})
+
+
+def test_a_properties_file_is_weaker_than_properties_given_singly_wherever_they_stand(tmp_path):
+    file = tmp_path / "client.properties"
+    file.write_text("acks 1\nlinger.ms = 5\nclient.id=a\\\n  b\n")
+    parser = argparse.ArgumentParser()
+    add_connection(parser, "--producer-property")
+    for words in (
+        ["--command-config", str(file), "--command-property", "acks=all"],
+        ["--producer-property", "acks=all", "--producer.config", str(file)],
+    ):
+        assert dict(parser.parse_args(words).command_properties) == {
+            "acks": "all",
+            "linger.ms": "5",
+            "client.id": "ab",
+        }
+    assert parser.parse_args([]).command_properties == []
+
+
+def test_a_properties_file_that_cannot_be_read_is_wrong_usage(tmp_path, capsys):
+    parser = argparse.ArgumentParser()
+    add_connection(parser)
+    file = tmp_path / "client.properties"
+    file.write_text("a=1\nb=\\u1\n")
+    for name, reason in ((file, "line 2"), (tmp_path / "absent", "No such file")):
+        with pytest.raises(SystemExit) as ended:
+            parser.parse_args(["--command-config", str(name)])
+        assert ended.value.code == 2
+        assert reason in capsys.readouterr().err

@@ -4,7 +4,7 @@ import argparse
 
 import pytest
 
-from cluster.brokers.quotas.entities import DEFAULT, QuotaEntity
+from cluster.model.quotas import DEFAULT, QuotaEntity
 from cluster.tools.arguments import UsageError
 from cluster.tools.quota_options import add_entity, byte_rate, chosen_entity, percentage
 

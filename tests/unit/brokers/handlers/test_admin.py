@@ -7,10 +7,15 @@ from typing import Any
 import pytest
 from kio.index import load_response_schema
 
-from cluster.coordinator.controller.config_requests import REQUEST_KIND
-from cluster.coordinator.controller.plan import Outcome
 from cluster.model.errors import ErrorCode, PeerError
+from cluster.model.plan import Outcome
+from cluster.model.topics import TopicAlteration
 from cluster.protocol.api import ApiKey
+from cluster.protocol.peer.control import (
+    AlterTopicConfigs,
+    TopicOutcome,
+    TopicOutcomes,
+)
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_stage import BROKER, OTHER, THIRD, HandlerStage
 from tests.support.kafka_wire import WireClient, header_of, request
@@ -236,21 +241,23 @@ def incremental(*resources: tuple[int, str, list[tuple[str, int, str | None]]]) 
 
 
 def altered(stage: HandlerStage, message: Any, codes: dict[str, int] | None = None) -> Any:
-    """Has the controller answer with these codes; the body it was asked with, and the results."""
+    """Has the controller answer with these codes; what it was asked, and the results."""
     client = stage.connect()
     client.send(message)
-    body = None
+    request = None
     if stage.link.asked:
         (asked,) = stage.link.asked
-        assert asked.kind == REQUEST_KIND
-        body = asked.body
+        request = asked.request
+        assert isinstance(request, AlterTopicConfigs)
         stage.link.answer_all(
             None
             if codes is None
-            else {"outcomes": [(name, code, None) for name, code in codes.items()]}
+            else TopicOutcomes(
+                [TopicOutcome(name, ErrorCode(code), None) for name, code in codes.items()]
+            )
         )
     stage.turn()
-    return body, {r.resource_name: r.error_code for r in client.receive().responses}
+    return request, {r.resource_name: r.error_code for r in client.receive().responses}
 
 
 def test_lists_grow_and_shrink(stage: HandlerStage) -> None:
@@ -341,8 +348,7 @@ def test_configs_are_replaced_as_a_whole(stage: HandlerStage, version: int) -> N
     body, results = altered(stage, message, {"t": int(ErrorCode.policy_violation)})
 
     assert results == {"t": ErrorCode.policy_violation}
-    assert body["validate_only"] is True
-    assert [tuple(fields) for fields in body["topics"]] == [("t", True, {"retention.ms": "5"})]
+    assert body == AlterTopicConfigs((TopicAlteration("t", True, {"retention.ms": "5"}),), True)
 
 
 # -- DescribeUserScramCredentials ------------------------------------------------------------------

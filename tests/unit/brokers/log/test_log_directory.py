@@ -14,6 +14,7 @@ from cluster.brokers.log.checkpoints import (
     read_properties,
     read_topic_id,
     replace_file,
+    write_properties,
     write_topic_id,
 )
 from cluster.brokers.log.directories import deleted_name, parse_directory_name
@@ -167,6 +168,22 @@ def test_properties_with_comments_and_spaces(tmp_path: Path) -> None:
     path = tmp_path / "meta.properties"
     path.write_text("#\n#Mon Jan 01 00:00:00 UTC 2024\ncluster.id = x=y\nversion=0\n\n")
     assert read_properties(path) == {"cluster.id": "x=y", "version": "0"}
+
+
+def test_properties_that_java_would_escape_read_back_as_they_were(tmp_path: Path) -> None:
+    path = tmp_path / "meta.properties"
+    write_properties(path, {"cluster.id": "a=b:c\\ #é"})
+    assert read_properties(path) == {"cluster.id": "a=b:c\\ #é"}
+    assert path.read_text() == "#\ncluster.id=a\\=b\\:c\\\\ \\#\\u00e9\n"
+
+
+def test_properties_with_a_broken_escape_are_a_storage_failure_with_the_line(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "meta.properties"
+    path.write_text("version=0\ncluster.id=\\u12\n")
+    with pytest.raises(StorageFailed, match=r"meta\.properties, line 2"):
+        read_properties(path)
 
 
 def test_a_file_that_cannot_be_written_is_a_storage_failure(tmp_path: Path) -> None:

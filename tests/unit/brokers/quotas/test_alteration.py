@@ -8,13 +8,12 @@ from cluster.brokers.quotas.alteration import (
     FilterComponent,
     changes_of,
     entity_of,
-    limits_of,
     parts_of,
     selected,
     text_of,
 )
-from cluster.brokers.quotas.entities import DEFAULT, QuotaEntity, QuotaKind
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind, limits_of
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ from itertools import combinations
 
 import pytest
 
-from cluster.brokers.quotas.entities import DEFAULT, RULES, QuotaEntity, QuotaKind
 from cluster.brokers.quotas.quota_table import QuotaTable, Resolved
+from cluster.model.quotas import DEFAULT, RULES, QuotaEntity, QuotaKind
 
 LEVELS = [
     (QuotaEntity("alice", "app"), ("alice", "app")),

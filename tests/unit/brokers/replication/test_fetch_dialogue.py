@@ -17,7 +17,6 @@ from cluster.brokers.replication.leader_fetches import LeaderFetches
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.segment_files import SegmentFiles
-from cluster.brokers.replication.wire import FetchAnswer, FollowerFetch
 from cluster.model.cluster import PartitionState
 from cluster.model.ids import (
     BrokerId,
@@ -26,6 +25,7 @@ from cluster.model.ids import (
     PartitionEpoch,
     TopicPartition,
 )
+from cluster.protocol.peer.replication import FetchAnswer, FollowerFetch
 from cluster.records.builder import NewRecord, build_batch
 
 LEADER, FOLLOWER = BrokerId(1), BrokerId(2)

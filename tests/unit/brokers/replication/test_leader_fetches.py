@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from cluster.brokers.replication.leader_fetches import LeaderFetches
-from cluster.brokers.replication.wire import FetchAnswer, FetchPosition, FollowerFetch
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset
+from cluster.protocol.peer.replication import FetchAnswer, FetchPosition, FollowerFetch
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_requests import a_batch
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage

@@ -244,7 +244,7 @@ def test_a_disk_that_fails_costs_its_partition_only(
 
     answer = stage.update(led_by(OTHER, 0), a_topic("u", a_partition(ALL)))
 
-    assert answer == {"code": 0}
+    assert answer is ErrorCode.none
     assert stage.partition("u").leader is not None
     assert link.take() == [
         ("follow", "t", OTHER, "replication-2-100"),
@@ -259,5 +259,5 @@ def test_files_that_cannot_be_removed_do_not_keep_a_replica(stage: HandlerStage)
     stage.update(led_by(BROKER, 0))
     shutil.rmtree(stage.partition("t").log.directory)
 
-    assert stage.update(deleted=("t",)) == {"code": 0}
+    assert stage.update(deleted=("t",)) is ErrorCode.none
     assert len(stage.table) == 0

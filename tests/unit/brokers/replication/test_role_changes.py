@@ -9,6 +9,7 @@ import pytest
 
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import TopicPartition
+from cluster.protocol.peer.control import Acknowledged
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.fake_clock import FakeClock
 from tests.support.handler_requests import a_batch, codes_of, produced_in
@@ -66,7 +67,7 @@ def test_a_turn_takes_few_roles_and_the_update_is_acknowledged_with_the_last(
     assert taken[0] < 20
     assert max(steps) <= 4
     assert taken[-1] == MANY
-    assert replies == [{"code": 0}]
+    assert replies == [Acknowledged(ErrorCode.none)]
 
 
 def test_a_bystander_is_answered_between_two_slices(stage: HandlerStage) -> None:
@@ -111,7 +112,7 @@ def test_a_newer_update_takes_the_place_of_what_an_older_one_has_not_done_yet(
 
 def test_a_small_update_does_not_wait_for_a_large_one(stage: HandlerStage) -> None:
     large = stage.send_update(many())
-    assert stage.send_update(a_topic("small", a_partition(BOTH))) == [{"code": 0}]
+    assert stage.send_update(a_topic("small", a_partition(BOTH))) == [Acknowledged(ErrorCode.none)]
     assert stage.partition("small").leader is not None
     assert large == []
 
@@ -158,10 +159,10 @@ def test_the_controller_is_told_after_a_while_that_a_long_update_has_come(
 ) -> None:
     replies = stage.send_update(many())
     stage.pass_time(1_000)
-    assert replies == [{"code": 0}]
+    assert replies == [Acknowledged(ErrorCode.none)]
     for _ in range(MANY):
         stage.turn()
-    assert (led(stage), replies) == (MANY, [{"code": 0}])
+    assert (led(stage), replies) == (MANY, [Acknowledged(ErrorCode.none)])
 
 
 def test_thousands_of_new_partitions_have_no_file_open(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cluster.brokers.replication.segment_files import SegmentFiles
-from cluster.brokers.replication.wire import FileSource
+from cluster.protocol.peer.replication import FileSource
 
 
 @pytest.fixture

@@ -6,27 +6,42 @@ from typing import Any
 import msgpack
 import pytest
 
-from cluster.coordinator.controller.control_link import ControlLink, Message, Reply
+from cluster.coordinator.controller.control_link import ControlLink, Reply
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import BrokerEpoch, BrokerId
+from cluster.protocol.peer.codec import decode, encode
+from cluster.protocol.peer.control import (
+    Acknowledged,
+    ControlledShutdown,
+    CreateTopics,
+    Refusal,
+    Request,
+    ShutdownPrepared,
+)
+from cluster.protocol.peer.replication import FollowerFetch
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.zmq_link import Dealer, Router, ZmqContext
 from tests.support.turning import turn_until
 
 LONG_MS = 60_000
+QUESTION = ControlledShutdown(BrokerId(3), BrokerEpoch(7))
+DONE = ShutdownPrepared(True)
+A_FETCH = FollowerFetch(1, "here", 1, 0, [], [], 0, 0, False)
 
 
 class Stage:
-    """One link, and what it was asked; it answers with what it was sent."""
+    """One link, and what it was asked; it answers that it is done."""
 
     def __init__(self) -> None:
         self.context = ZmqContext()
         self.loop = EventLoop(SystemClock())
-        self.requests: list[tuple[str, Message]] = []
+        self.requests: list[Request[Any]] = []
         self.link = ControlLink(self.context, self.loop, "127.0.0.1", self._on_request)
 
-    def _on_request(self, kind: str, body: Message, reply: Reply) -> None:
-        self.requests.append((kind, body))
-        reply({"echo": body})
+    def _on_request(self, request: Request[Any], reply: Reply) -> None:
+        self.requests.append(request)
+        reply(DONE)
 
     def close(self) -> None:
         self.link.close()
@@ -41,10 +56,14 @@ def stage() -> Iterator[Stage]:
     stage.close()
 
 
-def ask(stage: Stage, endpoint: str, timeout_ms: int = LONG_MS) -> list[Message | None]:
-    answers: list[Message | None] = []
-    stage.link.ask(endpoint, "greet", {"n": 1}, answers.append, timeout_ms)
+def ask(stage: Stage, endpoint: str, timeout_ms: int = LONG_MS) -> list[Any]:
+    answers: list[Any] = []
+    stage.link.ask(endpoint, QUESTION, answers.append, timeout_ms)
     return answers
+
+
+def framed(request_id: int, message: object) -> list[Any]:
+    return [request_id.to_bytes(8, "big"), *encode(message)]
 
 
 def test_a_question_is_answered(stage: Stage) -> None:
@@ -52,53 +71,101 @@ def test_a_question_is_answered(stage: Stage) -> None:
 
     turn_until(stage.loop, lambda: answers, "the answer")
 
-    assert stage.requests == [("greet", {"n": 1})]
-    assert answers == [{"echo": {"n": 1}}]
+    assert stage.requests == [QUESTION]
+    assert answers == [DONE]
 
 
-MALFORMED: list[Any] = [
-    b"",
-    b"\xc1",
-    b"\x81\x90\x01",  # a map whose key is a list
-    msgpack.packb([1, 2]),
-    msgpack.packb({"kind": "greet", "body": {}}),
-    msgpack.packb({"kind": ["greet"], "id": 1, "body": {}}),
-    msgpack.packb({"kind": 5, "id": 1, "body": {}}),
-    msgpack.packb({"kind": "greet", "id": 1, "body": [1]}),
-    msgpack.packb({"kind": "greet", "id": [1], "body": {}}),
-    msgpack.packb({"id": 1, "body": {}}),
-]
-
-
-@pytest.mark.parametrize("content", MALFORMED)
-def test_what_is_no_request_is_ignored(stage: Stage, content: bytes) -> None:
+@pytest.mark.parametrize("frames", [[b""], [b"7 bytes"], [b"nine bytes"], encode(QUESTION)])
+def test_what_has_no_id_is_ignored(stage: Stage, frames: list[bytes]) -> None:
     stranger = Dealer(stage.context, stage.loop, stage.link.endpoint, lambda frames: None)
-    stranger.send([content])
-    stranger.send([msgpack.packb({"kind": "afterwards", "id": 2})])
+    stranger.send(frames)
+    stranger.send(framed(2, QUESTION))
 
     turn_until(stage.loop, lambda: stage.requests, "the message behind it")
 
-    assert stage.requests == [("afterwards", {})]
+    assert stage.requests == [QUESTION]
+    stranger.close()
+
+
+MALFORMED: list[list[bytes]] = [
+    [],
+    [b""],
+    [b"\xc1"],
+    [b"\x81\x90\x01"],  # a map whose key is a list
+    [b"\x91" * 5_000 + b"\xc0"],
+    [msgpack.packb({"controlled-shutdown": [1, 1]})],
+    [msgpack.packb(["controlled-shutdown"])],
+    [msgpack.packb(["no such kind", []])],
+    [msgpack.packb([["controlled-shutdown"], [1, 1]])],
+    [msgpack.packb(["controlled-shutdown", {}])],
+    [msgpack.packb(["controlled-shutdown", [1]])],
+    [msgpack.packb(["controlled-shutdown", [[1], 1]])],
+    [msgpack.packb(["controlled-shutdown", [True, 1]])],
+    [msgpack.packb(["controlled-shutdown", [-1, 1]])],
+    [*encode(QUESTION), b"another frame"],  # type: ignore[list-item]
+    encode(DONE),  # type: ignore[list-item]
+    encode(A_FETCH),  # type: ignore[list-item]
+]
+
+
+@pytest.mark.parametrize("frames", MALFORMED)
+def test_who_asks_what_is_no_request_is_told_so(
+    stage: Stage, frames: list[bytes], caplog: pytest.LogCaptureFixture
+) -> None:
+    answers: list[list[bytes]] = []
+    stranger = Dealer(stage.context, stage.loop, stage.link.endpoint, answers.append)
+    stranger.send([(5).to_bytes(8, "big"), *frames])
+
+    turn_until(stage.loop, lambda: answers, "the refusal")
+
+    ((request_id, *answer),) = answers
+    refusal = decode(answer)
+    assert request_id == (5).to_bytes(8, "big")
+    assert refusal.code is ErrorCode.invalid_request
+    assert stage.requests == []
+    (record,) = caplog.records
+    assert refusal.reason in record.getMessage()
+    assert len(record.getMessage()) < 300
     stranger.close()
 
 
 @pytest.mark.parametrize(
-    "content",
-    [*MALFORMED[:4], msgpack.packb({"id": [1], "body": {}}), msgpack.packb({"id": 1, "body": [1]})],
+    "frames",
+    [*MALFORMED[:6], encode(QUESTION), encode(Acknowledged(ErrorCode.none)), encode(A_FETCH)],
 )
-def test_what_is_no_reply_is_ignored(stage: Stage, content: bytes) -> None:
-    def on_message(identity: bytes, frames: list[bytes]) -> None:
-        request_id = msgpack.unpackb(frames[0])["id"]
-        stranger.send(identity, [content])
-        stranger.send(identity, [msgpack.packb({"id": request_id, "body": {"afterwards": 1}})])
+def test_what_is_no_answer_to_the_question_is_ignored(stage: Stage, frames: list[Any]) -> None:
+    def on_message(identity: bytes, asked: list[bytes]) -> None:
+        stranger.send(identity, [b"short", *encode(DONE)])
+        stranger.send(identity, framed(77, DONE))  # to what nobody asked
+        stranger.send(identity, [asked[0], *frames])
+        stranger.send(identity, [asked[0], *encode(DONE)])
 
     stranger = Router(stage.context, stage.loop, "127.0.0.1", on_message)
     answers = ask(stage, stranger.endpoint)
 
     turn_until(stage.loop, lambda: answers, "the answer behind it")
 
-    assert answers == [{"afterwards": 1}]
+    assert answers == [DONE]
     stranger.close()
+
+
+def test_a_refusal_ends_the_waiting(stage: Stage, caplog: pytest.LogCaptureFixture) -> None:
+    refusal = Refusal(ErrorCode.invalid_request, "forged\nline" + 1_000 * "x")
+
+    def on_message(identity: bytes, asked: list[bytes]) -> None:
+        router.send(identity, [asked[0], *encode(refusal)])
+
+    router = Router(stage.context, stage.loop, "127.0.0.1", on_message)
+    answers: list[Any] = []
+    stage.link.ask(router.endpoint, CreateTopics(["t"]), answers.append, LONG_MS)
+
+    turn_until(stage.loop, lambda: answers, "the refusal")
+
+    assert answers == [refusal]
+    (record,) = caplog.records
+    assert "\n" not in record.getMessage()
+    assert len(record.getMessage()) < 300
+    router.close()
 
 
 def test_nobody_answers_for_an_endpoint_that_is_none(stage: Stage) -> None:

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from cluster.coordinator.controller.controller import Controller
-from cluster.coordinator.controller.plan import Plan
-from cluster.coordinator.controller.topic_plans import NewTopic, TopicRules
+from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.model.cluster import BrokerRegistration, ClusterState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import (
@@ -21,6 +20,8 @@ from cluster.model.ids import (
     PartitionEpoch,
     TopicPartition,
 )
+from cluster.model.plan import Plan
+from cluster.model.topics import NewTopic
 from tests.support.cluster_states import a_broker, a_cluster, a_partition, a_topic
 
 ORDERS_0 = TopicPartition("orders", 0)

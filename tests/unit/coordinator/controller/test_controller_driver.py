@@ -7,15 +7,26 @@ from typing import Any
 import pytest
 from kazoo.exceptions import ConnectionLoss
 
-from cluster.coordinator.controller import broker_updates, registry_store
+from cluster.coordinator.controller import broker_updates
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
-from cluster.coordinator.controller.plan import Outcome, Plan
-from cluster.coordinator.controller.topic_plans import NewTopic, TopicRules
-from cluster.coordinator.controller.update import ClusterUpdate, decode_update
-from cluster.coordinator.registry import paths
-from cluster.model.errors import ErrorCode, PeerError
-from cluster.model.ids import BrokerId, TopicPartition
+from cluster.coordinator.controller.topic_plans import TopicRules
+from cluster.coordinator.registry.client.broker_records import campaign, prepare_paths
+from cluster.coordinator.registry.client.kazoo_store import KazooStore
+from cluster.coordinator.registry.documents import paths
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import BrokerEpoch, BrokerId, PartitionEpoch, TopicPartition
+from cluster.model.plan import Outcome, Plan
+from cluster.model.topics import NewTopic
+from cluster.protocol.peer.control import (
+    Acknowledged,
+    AlterPartition,
+    ClusterUpdate,
+    ControlledShutdown,
+    PartitionAltered,
+    Refusal,
+    ShutdownPrepared,
+)
 from cluster.runtime.loop import EventLoop
 from tests.support.cluster_states import a_broker
 from tests.support.fake_clock import FakeClock
@@ -24,16 +35,6 @@ from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
 
 ORDERS_0 = TopicPartition("orders", 0)
 WALL_MS = 1_700_000_000_000
-
-
-A_PROPOSAL: dict[str, Any] = {
-    "topic": "orders",
-    "partition": 0,
-    "broker": 1,
-    "isr": [1],
-    "leader_epoch": 0,
-    "partition_epoch": 0,
-}
 
 
 class Member:
@@ -58,11 +59,7 @@ class Member:
 
     def register(self) -> None:
         """As a broker does at its start."""
-        self.epoch = registry_store.register_broker(
-            self.session.client,
-            a_broker(self.id),
-            WALL_MS,  # type: ignore[arg-type]
-        )
+        self.epoch = self.session.store.register_broker(a_broker(self.id), WALL_MS)
 
     @property
     def controller_epoch(self) -> int | None:
@@ -77,7 +74,7 @@ class Stage:
         self.clock = FakeClock()
         self.loop = EventLoop(self.clock)
         self.tree = FakeTree()
-        registry_store.prepare_paths(FakeClient(self.tree))  # type: ignore[arg-type]
+        prepare_paths(FakeClient(self.tree))  # type: ignore[arg-type]
         self.members: list[Member] = []
 
     def member(self, number: int) -> Member:
@@ -112,7 +109,7 @@ def controller(stage: Stage) -> Member:
     stage.member(2)
     member.driver.campaign()
     stage.settle()
-    member.link.answer_all({"code": 0})
+    member.link.answer_all(Acknowledged(ErrorCode.none))
     assert member.driver.is_active
     return member
 
@@ -144,28 +141,48 @@ def create(member: Member, name: str = "orders", factor: int = 2, **options: Any
 
 def updates(member: Member) -> dict[str, ClusterUpdate]:
     """The updates that are open, by endpoint."""
-    return {asked.endpoint: decode_update(asked.body) for asked in member.link.asked}
+    return {asked.endpoint: asked.request for asked in member.link.asked}
+
+
+def epoch_of(member: Member, broker: int) -> BrokerEpoch:
+    """Of its registration, as the controller knows it."""
+    assert member.driver._controller is not None
+    return member.driver._controller.state.brokers[BrokerId(broker)].epoch
 
 
 def propose(
-    member: Member, isr: list[int], partition_epoch: int = 0, partition: int = 0
-) -> list[dict[str, Any]]:
-    replies: list[dict[str, Any]] = []
+    member: Member,
+    isr: list[int],
+    partition_epoch: int = 0,
+    life: int = 0,
+    partition: int = 0,
+) -> list[PartitionAltered]:
+    """`life` is added to the leader's broker epoch."""
+    replies: list[PartitionAltered] = []
     where = TopicPartition("orders", partition)
     state = member.driver._controller.state.partition(where)  # type: ignore[union-attr]
     assert state is not None
     member.requests.on_isr_proposed(
-        {
-            "topic": "orders",
-            "partition": partition,
-            "broker": state.leader,
-            "isr": isr,
-            "leader_epoch": state.leader_epoch,
-            "partition_epoch": partition_epoch,
-        },
+        AlterPartition(
+            state.leader,
+            BrokerEpoch(epoch_of(member, state.leader) + life),
+            "orders",
+            partition,
+            tuple(BrokerId(one) for one in isr),
+            state.leader_epoch,
+            PartitionEpoch(partition_epoch),
+        ),
         replies.append,
     )
     return replies
+
+
+def stop(member: Member, broker: int, epoch: int) -> list[ShutdownPrepared]:
+    """The answers to a broker that is about to stop."""
+    answers: list[ShutdownPrepared] = []
+    request = ControlledShutdown(BrokerId(broker), BrokerEpoch(epoch))
+    member.requests.on_controlled_shutdown(request, answers.append)
+    return answers
 
 
 # Office
@@ -258,7 +275,7 @@ def test_without_the_registry_the_campaign_is_tried_again(stage, monkeypatch):
         calls.append(1)
         raise ConnectionLoss
 
-    monkeypatch.setattr(registry_store, "campaign", unreachable)
+    monkeypatch.setattr(KazooStore, "campaign", unreachable)
     member.driver.campaign()
     stage.settle()
     stage.pass_time(500)
@@ -273,7 +290,7 @@ def test_a_load_that_fails_leads_to_another_campaign(stage, monkeypatch):
         raise ConnectionLoss
 
     member = stage.member(1)
-    monkeypatch.setattr(registry_store, "load_cluster", broken)
+    monkeypatch.setattr(KazooStore, "load_cluster", broken)
     member.driver.campaign()
     stage.settle()
     assert not member.driver.is_active
@@ -288,7 +305,7 @@ def test_a_load_that_fails_leads_to_another_campaign(stage, monkeypatch):
 def test_a_broker_that_comes_is_told_everything_and_the_others_that_it_came(stage, controller):
     create(controller)
     stage.settle()
-    controller.link.answer_all({"code": 0})
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
     third = stage.member(3)
     stage.settle()
     told = updates(controller)
@@ -307,7 +324,7 @@ def test_a_broker_that_comes_is_told_everything_and_the_others_that_it_came(stag
 def test_a_broker_that_goes_loses_its_leaderships(stage, controller):
     create(controller)
     stage.settle()
-    controller.link.answer_all({"code": 0})
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
     before = controller.driver._controller.state.partition(ORDERS_0)
     gone = next(m for m in stage.members if m.id == 2)
     gone.session.client.expire()
@@ -354,7 +371,7 @@ def test_operations_wait_for_each_other_and_see_what_those_before_did(stage, con
     stage.settle()
     assert second.codes == [{"orders": "topic_already_exists"}]
     assert first.codes == []  # until everyone knows
-    controller.link.answer_all({"code": 0})
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
     assert first.codes == [{"orders": "none"}]
 
 
@@ -362,7 +379,7 @@ def test_many_operations_that_change_nothing_pass_in_one_go(stage, controller):
     first = create(controller)
     others = [create(controller) for _ in range(3_000)]
     stage.settle()
-    controller.link.answer_all({"code": 0})
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
     assert first.codes == [{"orders": "none"}]
     assert all(one.codes == [{"orders": "topic_already_exists"}] for one in others)
 
@@ -389,9 +406,7 @@ def test_whoever_is_not_the_controller_says_so(stage, controller):
         [("orders", 3, None)], validate_only=False, timeout_ms=1, on_done=enlarged
     )
     assert enlarged.codes == [{"orders": "not_controller"}]
-    stopped: list[bool] = []
-    other.requests.on_controlled_shutdown(BrokerId(1), stopped.append)
-    assert stopped == [False]
+    assert stop(other, 1, 1) == [ShutdownPrepared(False)]
 
 
 def test_an_operation_in_progress_when_the_office_ends_fails_once(stage, controller):
@@ -407,7 +422,7 @@ def test_deposed_by_another_controller_it_writes_nothing_and_campaigns(stage, co
     client = FakeClient(stage.tree)
     controller.driver._campaign_number += 1  # it does not hear of what happens now
     client.delete(paths.CONTROLLER)
-    registry_store.campaign(client, BrokerId(9), WALL_MS)  # type: ignore[arg-type]
+    campaign(client, BrokerId(9), WALL_MS)  # type: ignore[arg-type]
     outcomes = create(controller)
     stage.settle()
     assert outcomes.codes == [{"orders": "not_controller"}]
@@ -424,12 +439,12 @@ def test_out_of_step_with_the_registry_it_loads_again_in_the_same_epoch(stage, c
     state_path = paths.partition_state(ORDERS_0)
     create(controller)
     stage.settle()
-    controller.link.answer_all({"code": 0})
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
     document, _ = controller.session.client.get(state_path)
     controller.session.client.set(state_path, document)  # somebody else writes there
     replies = propose(controller, [1])
     stage.settle()
-    assert replies == [{"code": ErrorCode.not_controller}]
+    assert replies == [PartitionAltered(ErrorCode.not_controller)]
     assert not controller.driver.is_active
     stage.pass_time(500)
     assert controller.controller_epoch == 1
@@ -440,13 +455,13 @@ def test_out_of_step_with_the_registry_it_loads_again_in_the_same_epoch(stage, c
 def test_a_write_of_unknown_fate_is_loaded_again_whether_it_was_done_or_not(
     stage, controller, monkeypatch
 ):
-    commit = registry_store.commit
+    commit = KazooStore.commit
 
     def lost_answer(*arguments: Any) -> None:
         commit(*arguments)
         raise ConnectionLoss
 
-    monkeypatch.setattr(registry_store, "commit", lost_answer)
+    monkeypatch.setattr(KazooStore, "commit", lost_answer)
     outcomes = create(controller)
     stage.settle()
     assert outcomes.codes == [{"orders": "not_controller"}]
@@ -455,51 +470,32 @@ def test_a_write_of_unknown_fate_is_loaded_again_whether_it_was_done_or_not(
     assert "orders" in controller.driver._controller.state.topics
 
 
-def test_a_malformed_proposal_does_not_hold_the_controller_up(stage, controller):
-    for message in (
-        {"topic": "orders", "partition": 0},
-        {"topic": "orders", "partition": 0, "broker": 1, "isr": 5},
-        {},
-        {**A_PROPOSAL, "isr": [[1]]},
-        {**A_PROPOSAL, "isr": ["1"]},
-        {**A_PROPOSAL, "topic": ["orders"]},
-        {**A_PROPOSAL, "partition": [0]},
-        {**A_PROPOSAL, "leader_epoch": "0"},
-        {**A_PROPOSAL, "partition_epoch": None},
-    ):
-        with pytest.raises((KeyError, PeerError)):
-            controller.requests.on_isr_proposed(message, pytest.fail)
-    outcomes = create(controller)
-    stage.settle()
-    controller.link.answer_all({"code": 0})
-    assert outcomes.codes == [{"orders": "none"}]
-
-
 # Messages to brokers
 
 
 def test_a_proposal_is_answered_when_it_is_written_and_then_told(stage, controller):
     create(controller)
     stage.settle()
-    controller.link.answer_all({"code": 0})
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
     replies = propose(controller, [1])
     assert replies == []
     stage.settle()
     leader = controller.driver._controller.state.partition(ORDERS_0).leader
     if leader == 1:
-        assert replies == [{"code": 0, "isr": [1], "partition_epoch": 1}]
+        assert replies == [PartitionAltered(ErrorCode.none, (BrokerId(1),), PartitionEpoch(1))]
         assert len(updates(controller)) == 2
     else:
-        assert replies == [{"code": ErrorCode.ineligible_replica}]
+        assert replies == [PartitionAltered(ErrorCode.ineligible_replica)]
 
 
 def test_a_refused_proposal_is_answered_and_told_to_nobody(stage, controller):
     create(controller)
     stage.settle()
-    controller.link.answer_all({"code": 0})
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
     assert propose(controller, [1, 2], partition_epoch=9) == [
-        {"code": ErrorCode.invalid_update_version}
+        PartitionAltered(ErrorCode.invalid_update_version)
     ]
+    assert propose(controller, [1, 2], life=-1) == [PartitionAltered(ErrorCode.stale_broker_epoch)]
     assert controller.link.asked == []
 
 
@@ -507,9 +503,9 @@ def test_everyone_must_answer_or_time_out_before_the_client_is_answered(stage, c
     outcomes = create(controller)
     stage.settle()
     first, second = controller.link.take()
-    first.on_reply({"code": 0})
+    first.on_reply(Acknowledged(ErrorCode.none))
     assert outcomes.codes == []
-    second.on_reply({"code": 0})
+    second.on_reply(Acknowledged(ErrorCode.none))
     assert outcomes.codes == [{"orders": "none"}]
     assert first.timeout_ms == 1000
 
@@ -526,7 +522,7 @@ def test_a_topic_that_not_everyone_knows_in_time_is_timed_out_and_created(
     first, second = controller.link.take()
     first.on_reply(None)
     assert outcomes.codes == []
-    second.on_reply({"code": 0})
+    second.on_reply(Acknowledged(ErrorCode.none))
     assert outcomes.codes == [{"orders": code}]
     assert controller.driver._controller.state.partition(ORDERS_0) is not None
 
@@ -537,7 +533,7 @@ def test_a_broker_that_is_gone_is_not_waited_for(stage, controller):
     first, second = controller.link.take()
     next(m for m in stage.members if m.id == 2).session.client.expire()
     stage.settle()
-    first.on_reply({"code": 0})
+    first.on_reply(Acknowledged(ErrorCode.none))
     second.on_reply(None)
     assert outcomes.codes == [{"orders": "none"}]
 
@@ -549,7 +545,7 @@ def test_without_time_to_wait_the_answer_comes_with_the_write(stage, controller,
     stage.settle()
     assert created.codes == [{"orders": "request_timed_out"}]
     assert controller.session.client.exists(paths.topic("orders")) is not None
-    assert len(controller.link.answer_all({"code": 0})) == 2
+    assert len(controller.link.answer_all(Acknowledged(ErrorCode.none))) == 2
 
     again = create(controller, timeout_ms=timeout_ms)
     stage.settle()
@@ -581,7 +577,7 @@ def test_without_time_to_wait_the_answer_comes_with_the_write(stage, controller,
 def test_partitions_and_deletions_that_not_everyone_knows_are_timed_out(stage, controller):
     create(controller)
     stage.settle()
-    controller.link.answer_all({"code": 0})
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
     enlarged = Outcomes()
     controller.requests.create_partitions(
         [("orders", 3, None)], validate_only=False, timeout_ms=1000, on_done=enlarged
@@ -602,15 +598,15 @@ def test_a_broker_that_does_not_answer_is_sent_the_full_state_until_it_does(stag
     create(controller)
     stage.settle()
     first, second = controller.link.take()
-    first.on_reply({"code": 0})
+    first.on_reply(Acknowledged(ErrorCode.none))
     second.on_reply(None)
     for _ in range(3):
         (again,) = controller.link.take()
         assert again.endpoint == second.endpoint
         assert again.timeout_ms == broker_updates.UPDATE_TIMEOUT_MS
-        assert decode_update(again.body).is_full
+        assert again.request.is_full
         again.on_reply(None)
-    controller.link.answer_all({"code": 0})
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
     assert controller.link.asked == []
 
 
@@ -632,7 +628,7 @@ def test_a_broker_that_is_gone_is_not_resent_anything(stage, controller):
     missed = [asked for asked in controller.link.take() if asked.endpoint == "control-2-100"]
     next(m for m in stage.members if m.id == 2).session.client.expire()
     stage.settle()
-    controller.link.answer_all({"code": 0})
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
     missed[0].on_reply(None)
     assert controller.link.asked == []
 
@@ -650,7 +646,7 @@ def test_after_office_nothing_is_resent(stage, controller):
 def test_a_broker_that_knows_a_newer_controller_ends_the_office(stage, controller):
     create(controller)
     stage.settle()
-    controller.link.answer_all({"code": ErrorCode.stale_controller_epoch})
+    controller.link.answer_all(Acknowledged(ErrorCode.stale_controller_epoch))
     assert not controller.driver.is_active
     stage.pass_time(500)
     assert controller.controller_epoch == 2
@@ -659,33 +655,50 @@ def test_a_broker_that_knows_a_newer_controller_ends_the_office(stage, controlle
 def test_controlled_shutdown_is_done_when_everyone_knows(stage, controller):
     create(controller)
     stage.settle()
-    controller.link.answer_all({"code": 0})
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
     leader = controller.driver._controller.state.partition(ORDERS_0).leader
-    done: list[bool] = []
-    controller.requests.on_controlled_shutdown(leader, done.append)
+    done = stop(controller, leader, epoch_of(controller, leader))
     stage.settle()
     assert done == []
-    controller.link.answer_all({"code": 0})
-    assert done == [True]
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
+    assert done == [ShutdownPrepared(True)]
     state = controller.driver._controller.state.partition(ORDERS_0)
     assert state.leader == ({1, 2} - {leader}).pop()
 
 
 def test_a_broker_that_leads_nothing_may_stop_at_once(stage, controller):
-    done: list[bool] = []
-    controller.requests.on_controlled_shutdown(BrokerId(2), done.append)
-    assert done == [True]
+    assert stop(controller, 2, epoch_of(controller, 2)) == [ShutdownPrepared(True)]
+
+
+@pytest.mark.parametrize(("broker", "life"), [(1, -1), (1, 1), (7, 0)])
+def test_only_a_live_broker_in_its_present_life_is_taken_to_stop(stage, controller, broker, life):
+    create(controller)
+    stage.settle()
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
+    epoch = epoch_of(controller, 1) + life
+    assert stop(controller, broker, epoch) == [ShutdownPrepared(False)]
+    stage.settle()
+    assert controller.link.asked == []
+
+
+def test_a_broker_that_refuses_an_update_is_sent_the_full_state_after_a_pause(stage, controller):
+    create(controller)
+    stage.settle()
+    controller.link.answer_all(Refusal(ErrorCode.invalid_request, "malformed update"))
+    assert controller.link.asked == []
+    stage.pass_time(broker_updates.UPDATE_TIMEOUT_MS)
+    assert [asked.request.is_full for asked in controller.link.asked] == [True, True]
 
 
 def test_deleted_topics_are_told_by_name(stage, controller):
     create(controller)
     stage.settle()
-    controller.link.answer_all({"code": 0})
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
     deleted: list[Any] = []
     controller.requests.delete_topics([("orders", None)], 1000, deleted.extend)
     stage.settle()
     assert {update.deleted for update in updates(controller).values()} == {("orders",)}
-    controller.link.answer_all({"code": 0})
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
     assert [outcome.code for _, _, outcome in deleted] == [ErrorCode.none]
 
 
@@ -702,12 +715,12 @@ def test_isr_proposals_that_come_while_the_registry_writes_are_one_operation(
 ) -> None:
     enlarged = create(controller)
     stage.settle()
-    controller.link.answer_all({"code": 0})
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
     controller.requests.create_partitions(
         [("orders", 300, None)], validate_only=False, timeout_ms=1_000, on_done=enlarged
     )
     stage.settle()
-    controller.link.answer_all({"code": 0})
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
 
     first = propose(controller, [leader_of(controller, 0)])
     others = [
@@ -717,9 +730,9 @@ def test_isr_proposals_that_come_while_the_registry_writes_are_one_operation(
     again = propose(controller, [leader_of(controller, 7)], partition=7)
     stage.settle()
 
-    assert [reply["code"] for (reply,) in [first, *others]] == [0] * 300
-    assert again == [{"code": ErrorCode.invalid_update_version}]
-    sent = [decode_update(asked.body) for asked in controller.link.asked]
+    assert [reply.code for (reply,) in [first, *others]] == [ErrorCode.none] * 300
+    assert again == [PartitionAltered(ErrorCode.invalid_update_version)]
+    sent = [asked.request for asked in controller.link.asked]
     sizes = [sum(len(t.partitions) for t in u.topics) for u in sent]
     # To two brokers: the first alone, as many as an operation takes, and the rest.
     assert sorted(sizes) == [1, 1, 99, 99, 200, 200]
@@ -730,13 +743,13 @@ def test_isr_proposals_that_wait_are_refused_when_the_controller_resigns(
 ) -> None:
     create(controller)
     stage.settle()
-    controller.link.answer_all({"code": 0})
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
     first, second = propose(controller, [1]), propose(controller, [1])
 
     controller.driver.resign()
     stage.settle()
 
-    refused = [{"code": ErrorCode.not_controller}]
+    refused = [PartitionAltered(ErrorCode.not_controller)]
     assert (first, second) == (refused, refused)
     assert controller.link.asked == []
 

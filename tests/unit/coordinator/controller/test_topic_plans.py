@@ -7,15 +7,14 @@ import pytest
 
 from cluster.coordinator.controller.topic_plans import (
     PARTITIONS_PER_REQUEST_MAX,
-    NewTopic,
     TopicRules,
-    check_topic_name,
     plan_create_topics,
     plan_more_partitions,
 )
 from cluster.model.cluster import ClusterState
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import BrokerId, TopicPartition
+from cluster.model.topics import NewTopic, check_topic_name
 from tests.support.cluster_states import a_cluster, a_partition, a_topic
 
 

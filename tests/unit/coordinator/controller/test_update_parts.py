@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.coordinator.controller.update import ClusterUpdate, decode_update, encode_update
 from cluster.coordinator.controller.update_parts import UpdateParts, parts_of
 from cluster.model.cluster import TopicState
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
+from cluster.protocol.peer.control import ClusterUpdate
 from tests.support.cluster_states import a_broker, a_partition
+from tests.support.fake_control_link import over_the_wire
 
 
 def an_update(*counts: int) -> ClusterUpdate:
@@ -29,7 +30,7 @@ def an_update(*counts: int) -> ClusterUpdate:
 @given(st.lists(st.integers(0, 12), max_size=6), st.integers(1, 10))
 def test_parts_are_small_and_make_the_update_again(counts: list[int], size: int) -> None:
     update = an_update(*counts)
-    parts = [decode_update(encode_update(part)) for part in parts_of(update, size)]
+    parts = [over_the_wire(part) for part in parts_of(update, size)]
 
     assert [part.part for part in parts] == list(range(len(parts)))
     assert [part.is_last for part in parts] == [False] * (len(parts) - 1) + [True]

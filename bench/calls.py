@@ -1,0 +1,105 @@
+"""Python calls that one produce and one fetch request cost: a figure that no machine's noise moves.
+
+    PYTHONPATH=. .venv/bin/python bench/calls.py [--list]
+
+A client's requests come over a real socket into the broker's own parts, on one loop. Every function
+written in Python that runs until the answers are sent is counted; with --list each is named. A test
+keeps the counts below the ceilings that stand here.
+"""
+
+import argparse
+import socket
+import sys
+import tempfile
+from collections import Counter
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from bench.broker import produce_frame  # noqa: E402 - after the path is set
+from cluster.brokers.network.socket_server import Listener, NetworkOptions, SocketServer  # noqa: E402
+from tests.support.cluster_states import a_partition, a_topic  # noqa: E402
+from tests.support.handler_stage import BROKER, HandlerStage  # noqa: E402
+from tests.support.kafka_wire import fetch_request, frame_of  # noqa: E402
+
+REQUESTS: Final = 100
+
+
+def count_calls(directory: Path, kind: str) -> Counter[str]:
+    """Calls by function for `REQUESTS` requests, pipelined, of kind `produce` or `fetch`."""
+    with HandlerStage(directory) as stage:
+        server = SocketServer(stage.loop, options(), stage.pipeline.on_frame)
+        port = server.bind(Listener("PLAINTEXT", "127.0.0.1", 0))
+        server.start_accepting()
+        stage.update(a_topic("t", a_partition([BROKER])))
+        with socket.create_connection(("127.0.0.1", port)) as client:
+            client.settimeout(10)
+            frame = produce_frame("t", 1)
+            exchange(stage, client, frame, 5)  # whatever is made once is there
+            if kind == "fetch":
+                frame = fetch_frame()
+                exchange(stage, client, frame, 5)
+            calls: Counter[str] = Counter()
+
+            def on_event(python_frame: FrameType, event: str, _argument: Any) -> None:
+                if event == "call":
+                    code = python_frame.f_code
+                    where = Path(code.co_filename)
+                    name = code.co_qualname
+                    if where.is_relative_to(ROOT / "cluster") or where.name.startswith("<"):
+                        calls[f"{where.stem}.{name}"] += 1
+
+            exchange(stage, client, frame, REQUESTS, on_event)
+        server.close()
+    return calls
+
+
+def exchange(
+    stage: HandlerStage, client: socket.socket, frame: bytes, count: int, profile: Any = None
+) -> None:
+    """Send requests in one go, let the broker work, take the answers."""
+    client.sendall(frame * count)
+    answered = 0
+    buffered = b""
+    while answered < count:
+        sys.setprofile(profile)
+        stage.loop.run_once(max_wait_ms=10)
+        sys.setprofile(None)
+        client.setblocking(False)
+        try:
+            buffered += client.recv(1 << 20)
+        except BlockingIOError:
+            continue
+        while len(buffered) >= 4 and len(buffered) >= 4 + int.from_bytes(buffered[:4], "big"):
+            buffered = buffered[4 + int.from_bytes(buffered[:4], "big") :]
+            answered += 1
+
+
+def fetch_frame() -> bytes:
+    """A Fetch of one partition from its beginning."""
+    return frame_of(fetch_request("t", 0), 1)
+
+
+def options() -> NetworkOptions:
+    return NetworkOptions(1 << 20, 100, 100, -1, -1, -1, -1, 10)
+
+
+def main() -> None:
+    """Print calls per request."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--list", action="store_true", help="name every function")
+    listed = parser.parse_args().list
+    for kind in ("produce", "fetch"):
+        with tempfile.TemporaryDirectory() as directory:
+            calls = count_calls(Path(directory), kind)
+        print(f"{kind}: {calls.total() / REQUESTS:.1f} Python calls per request")
+        if listed:
+            for name, count in calls.most_common():
+                print(f"  {count / REQUESTS:6.2f}  {name}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,135 @@
+"""What handlers may ask of their broker, in small pieces; each names those that it needs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.quotas.quota_changes import QuotaChanges
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.replication.replica_roles import ReplicaRoles
+from cluster.config.settings import Settings
+from cluster.coordinator.controller.controller_requests import ControllerRequests
+from cluster.model.ids import BrokerId
+from cluster.model.plan import Outcome
+from cluster.model.topics import TopicAlteration
+from cluster.protocol.api_versions import ApiVersionsAnswers
+from cluster.runtime.clock import Clock
+from cluster.runtime.loop import EventLoop
+from cluster.runtime.slices import Slices
+
+
+class HasMetadata(Protocol):
+    """The cluster as this broker knows it."""
+
+    metadata: MetadataCache
+
+
+class HasPartitions(HasMetadata, Protocol):
+    """The replicas here, and what is known of the others."""
+
+    partitions: PartitionTable
+
+
+class HasLog(Protocol):
+    """Where appended batches are told, and counted."""
+
+    roles: ReplicaRoles
+    counters: BrokerCounters | None
+    """None where nothing is counted."""
+
+
+class CanWait(Protocol):
+    """Where requests wait, and the time they wait by."""
+
+    clock: Clock
+    loop: EventLoop
+    purgatory: Purgatory
+
+
+class MakesAnswersInSlices(Protocol):
+    """Where answers are made that take long."""
+
+    slices: Slices
+
+
+class HasSettings(Protocol):
+    """The broker's settings."""
+
+    settings: Settings
+
+
+class HasTopicSettings(Protocol):
+    """A topic's settings."""
+
+    @property
+    def topic_settings(self) -> Callable[[Mapping[str, str]], Settings]:
+        """Overrides over the broker's settings; raises Refused(invalid_config)."""
+        ...
+
+
+class HasController(Protocol):
+    """The controller, where this broker is it."""
+
+    controller: ControllerRequests
+
+
+class AlterTopicConfigs(Protocol):
+    """Has the controller change configs of topics."""
+
+    def __call__(
+        self,
+        alterations: Sequence[TopicAlteration],
+        *,
+        validate_only: bool,
+        on_done: Callable[[dict[str, Outcome] | None], None],
+    ) -> None:
+        """Calls back once with the outcome by topic; None when the controller did not answer."""
+        ...
+
+
+class AsksController(Protocol):
+    """What any broker has the controller do."""
+
+    @property
+    def request_topic_creation(self) -> Callable[[list[str]], None]:
+        """Has missing topics created with default settings."""
+        ...
+
+    @property
+    def alter_topic_configs(self) -> AlterTopicConfigs:
+        """Has configs of topics changed."""
+        ...
+
+
+class ProducerIdPort(Protocol):
+    """Where new producer ids come from."""
+
+    def next_id(self, on_done: Callable[[int | None], None]) -> None:
+        """A cluster-wide unique producer id; None when the store cannot be reached."""
+        ...
+
+
+class HasProducerIds(Protocol):
+    """New producer ids."""
+
+    producer_ids: ProducerIdPort
+
+
+class HasQuotaChanges(Protocol):
+    """Quotas as the store has them, and changing them there."""
+
+    quota_changes: QuotaChanges
+
+
+class HasApiVersions(Protocol):
+    """The APIs of this broker."""
+
+    api_versions: ApiVersionsAnswers
+
+
+class HasBrokerId(Protocol):
+    """Which broker this is."""
+
+    broker_id: BrokerId

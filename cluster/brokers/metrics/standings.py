@@ -1,0 +1,167 @@
+"""How each client stands against its quotas: rows of the stats file, intervals of the records.
+
+Fed by what the quota core drains. Bounded by the rows of the file: the client that was active
+longest ago gives its row to a new one. Pure, apart from the stores into the file's memory.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from cluster.brokers.quotas.standing import QuotaStanding
+from cluster.metrics.mmap_stats import MmapStats
+from cluster.metrics.stats_layout import NO_LIMITS, QuotaRow
+from cluster.model.quota_usage import QuotaUsage
+from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
+
+_IDLE_MS: Final = 60 * 60 * 1000
+"""After an hour without a request a client's row is free for others."""
+
+Key = tuple[QuotaKind, str, str]
+"""Quota, user, client id."""
+Quotas = Mapping[QuotaEntity, Mapping[QuotaKind, float]]
+
+
+@dataclass(slots=True)
+class _Client:
+    """Totals since the row was taken, and whether the row still shows a rate or a muting."""
+
+    index: int
+    requests: int = 0
+    throttled: int = 0
+    usage: float = 0.0
+    throttle_ms: int = 0
+    muted_ms: int = 0
+    active_ms: int = 0
+    is_settled: bool = True
+    limits: tuple[float | None, ...] = NO_LIMITS
+
+
+class QuotaStandings:
+    """Owned by the broker's thread.
+
+    Invariant: every client here has a row of its own.
+    """
+
+    def __init__(self, stats: MmapStats) -> None:
+        self._stats = stats
+        self._clients: dict[Key, _Client] = {}
+        self._free = list(range(stats.row_capacity - 1, -1, -1))
+        self._intervals: dict[Key, QuotaUsage] = {}
+        self._quotas: Quotas = {}
+
+    def take_quotas(self, quotas: Quotas) -> None:
+        """What is configured now, for all entities."""
+        if quotas != self._quotas:
+            self._quotas = quotas
+            for key, client in self._clients.items():
+                client.limits = configured_limits(quotas, key)
+                client.is_settled = False
+
+    def on_usage(
+        self, usage: QuotaUsage, standing: QuotaStanding, now_ms: int, wall_ms: int
+    ) -> None:
+        """What a client used since the last time, and where it stands."""
+        key = (usage.quota, usage.user, usage.client_id)
+        interval = self._intervals.get(key)
+        if interval is None:
+            self._intervals[key] = usage
+        else:
+            interval.add(usage)
+        client = self._clients.get(key) or self._admit(key)
+        client.requests += usage.requests
+        client.throttled += usage.throttled
+        client.usage += usage.usage
+        client.throttle_ms += usage.throttle_ms
+        client.muted_ms += usage.muted_ms
+        if usage.requests or not client.active_ms:
+            client.active_ms = now_ms
+        self._write(key, client, standing, now_ms, wall_ms)
+
+    def on_standing(self, key: Key, standing: QuotaStanding, now_ms: int, wall_ms: int) -> None:
+        """Where a client stands that has used nothing since the last time."""
+        client = self._clients.get(key)
+        if client is not None:
+            self._write(key, client, standing, now_ms, wall_ms)
+
+    def unsettled(self, at_most: int) -> list[Key]:
+        """Clients whose row shows a rate or a limit that may be out of date."""
+        keys = []
+        for key, client in self._clients.items():
+            if not client.is_settled:
+                keys.append(key)
+                if len(keys) == at_most:
+                    break
+        return keys
+
+    def take_intervals(self) -> list[QuotaUsage]:
+        """What was collected since the last call."""
+        intervals, self._intervals = self._intervals, {}
+        return list(intervals.values())
+
+    def forget_idle(self, now_ms: int) -> None:
+        """Free the rows of clients that have been silent for long."""
+        idle = [k for k, c in self._clients.items() if c.active_ms < now_ms - _IDLE_MS]
+        for key in idle:
+            self._forget(key)
+
+    def _write(
+        self, key: Key, client: _Client, standing: QuotaStanding, now_ms: int, wall_ms: int
+    ) -> None:
+        mute_left_ms = standing.mute_left_ms
+        client.is_settled = standing.rate <= 0 and mute_left_ms == 0
+        # In the order of `_clients`, the rows written longest ago come first.
+        self._clients[key] = self._clients.pop(key)
+        quota, user, client_id = key
+        self._stats.write_row(
+            client.index,
+            QuotaRow(
+                quota=quota,
+                user=user,
+                client_id=client_id,
+                rule=standing.rule,
+                limit=standing.limit,
+                limits=client.limits,
+                rate=standing.rate,
+                window_seconds=standing.measured_ms / 1000,
+                delay_ms=standing.delay_ms,
+                requests=client.requests,
+                throttled=client.throttled,
+                usage=client.usage,
+                throttle_ms=client.throttle_ms,
+                muted_ms=client.muted_ms,
+                muted_until_ms=now_ms + mute_left_ms if mute_left_ms else 0,
+                active_ms=client.active_ms,
+                written_wall_ms=wall_ms,
+            ),
+        )
+
+    def _admit(self, key: Key) -> _Client:
+        if not self._free:
+            self._forget(min(self._clients, key=lambda k: self._clients[k].active_ms))
+        client = _Client(self._free.pop(), limits=configured_limits(self._quotas, key))
+        self._clients[key] = client
+        return client
+
+    def _forget(self, key: Key) -> None:
+        client = self._clients.pop(key)
+        self._stats.free_row(client.index)
+        self._free.append(client.index)
+
+
+def configured_limits(quotas: Quotas, key: Key) -> tuple[float | None, ...]:
+    """What each of the eight rules says for this client, most specific first."""
+    kind, user, client_id = key
+    entities = (
+        QuotaEntity(user, client_id),
+        QuotaEntity(user, DEFAULT),
+        QuotaEntity(user, None),
+        QuotaEntity(DEFAULT, client_id),
+        QuotaEntity(DEFAULT, DEFAULT),
+        QuotaEntity(DEFAULT, None),
+        QuotaEntity(None, client_id),
+        QuotaEntity(None, DEFAULT),
+    )
+    return tuple(
+        None if (limits := quotas.get(entity)) is None else limits.get(kind) for entity in entities
+    )

@@ -1,0 +1,171 @@
+"""The topic `__cluster_metrics`: its creation, and the way of this broker's records into it.
+
+A broker's records go to partition `broker id % partitions`, so that they stay in order. Its leader
+appends them; another broker hands it the batch over the control link. They take no part in quotas.
+At most once: a batch is given again only when it certainly was not appended.
+"""
+
+import logging
+from collections import deque
+from typing import Final
+
+from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.replication.replica_roles import ReplicaRoles
+from cluster.coordinator.controller.control_link import ControlLink, Reply
+from cluster.coordinator.controller.controller_requests import ControllerRequests
+from cluster.model.errors import ErrorCode, Refused, StorageFailed
+from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
+from cluster.model.plan import Outcome
+from cluster.model.topics import METRICS_TOPIC, NewTopic
+from cluster.protocol.peer.control import Acknowledged, ProduceMetrics, Refusal
+from cluster.records.builder import NewRecord, build_batch
+from cluster.runtime.clock import Clock
+from cluster.runtime.loop import EventLoop
+
+log = logging.getLogger(__name__)
+
+
+_REPLICAS_MAX: Final = 3
+_RETENTION_MS: Final = 24 * 60 * 60 * 1000
+_SETTLED_AFTER_MS: Final = 1_500
+"""So long the set of brokers must have been the same: they do not all register at once."""
+_CREATE_TIMEOUT_MS: Final = 10_000
+_SEND_TIMEOUT_MS: Final = 5_000
+_BATCHES_MAX: Final = 64
+"""What waits for a leader is bounded: the oldest batch is dropped first."""
+_RECORDS_PER_BATCH: Final = 500
+"""About 200 KB, below every sensible max.message.bytes."""
+
+
+class MetricTopic:
+    """Owned by the broker's thread."""
+
+    def __init__(
+        self,
+        local_id: BrokerId,
+        loop: EventLoop,
+        clock: Clock,
+        metadata: MetadataCache,
+        partitions: PartitionTable,
+        roles: ReplicaRoles,
+        link: ControlLink,
+    ) -> None:
+        self._local_id = local_id
+        self._loop = loop
+        self._clock = clock
+        self._metadata = metadata
+        self._partitions = partitions
+        self._roles = roles
+        self._link = link
+        self._waiting: deque[tuple[bytes | bytearray, int]] = deque()
+        self._in_flight = False
+        self._brokers: frozenset[BrokerId] = frozenset()
+        self._settled_at_ms = 0
+        self._is_creating = False
+        self.dropped_count = 0
+        """Records that will never be in the topic."""
+
+    # -- creation --------------------------------------------------------------------------------
+
+    def create_if_missing(self, controller: ControllerRequests, default_replicas: int) -> None:
+        """On the controller, once its brokers are there: create the topic unless it exists."""
+        now_ms = self._loop.now_ms
+        brokers = frozenset(self._metadata.brokers)
+        if brokers != self._brokers:
+            self._brokers = brokers
+            self._settled_at_ms = now_ms + _SETTLED_AFTER_MS
+        replicas = min(_REPLICAS_MAX, default_replicas)
+        if (
+            METRICS_TOPIC in self._metadata.topics
+            or self._is_creating
+            or now_ms < self._settled_at_ms
+            or len(brokers) < replicas
+        ):
+            return
+        self._is_creating = True
+        ids = sorted(brokers)
+        # Partition p is led by the p-th broker, so records seldom travel.
+        assignment = {
+            p: tuple(ids[(p + r) % len(ids)] for r in range(replicas)) for p in range(len(ids))
+        }
+        topic = NewTopic(
+            METRICS_TOPIC, assignment=assignment, configs={"retention.ms": str(_RETENTION_MS)}
+        )
+
+        def on_done(outcomes: dict[str, Outcome], _planned: object) -> None:
+            self._is_creating = False
+            code = outcomes[METRICS_TOPIC].code
+            if code not in (ErrorCode.none, ErrorCode.topic_already_exists):
+                log.warning("cannot create %s: %s", METRICS_TOPIC, code.name)
+
+        controller.create_topics(
+            [topic], validate_only=False, timeout_ms=_CREATE_TIMEOUT_MS, on_done=on_done
+        )
+
+    # -- records ---------------------------------------------------------------------------------
+
+    def send(self, values: list[bytes], timestamp_ms: int) -> None:
+        """Write records with this broker's id as the key, now or when there is a leader."""
+        key = str(self._local_id).encode()
+        for start in range(0, len(values), _RECORDS_PER_BATCH):
+            part = values[start : start + _RECORDS_PER_BATCH]
+            records = [NewRecord(value, key, timestamp_ms) for value in part]
+            self._waiting.append((build_batch(records), len(records)))
+        while len(self._waiting) > _BATCHES_MAX:
+            self.dropped_count += self._waiting.popleft()[1]
+        self.flush()
+
+    def flush(self) -> None:
+        """Hand over what waits, in order, as far as there is somebody to take it."""
+        while self._waiting and not self._in_flight:
+            topic = self._metadata.topics.get(METRICS_TOPIC)
+            if topic is None or not topic.partitions:
+                return
+            number = self._local_id % len(topic.partitions)
+            state = topic.partitions.get(number)
+            leader = NO_BROKER if state is None else state.leader
+            if leader == self._local_id:
+                if not self._append(number, self._waiting[0][0]):
+                    return
+                self._waiting.popleft()
+            elif leader in self._metadata.brokers:
+                self._ask(self._metadata.brokers[leader].control_endpoint, number)
+            else:
+                return
+
+    def on_request(self, request: ProduceMetrics, reply: Reply) -> None:
+        """A peer's batch, for a partition that it believes this broker leads."""
+        is_appended = self._append(request.partition, request.batch)
+        reply(Acknowledged(ErrorCode.none if is_appended else ErrorCode.not_leader_or_follower))
+
+    def _ask(self, endpoint: str, number: int) -> None:
+        batch, count = self._waiting.popleft()
+        self._in_flight = True
+
+        def on_reply(answer: Acknowledged | Refusal | None) -> None:
+            self._in_flight = False
+            if answer is None:
+                self.dropped_count += count  # it may have been appended: not again
+            elif isinstance(answer, Refusal):
+                self.dropped_count += count  # whoever leads next would refuse it as well
+            elif answer.code is not ErrorCode.none:
+                self._waiting.appendleft((batch, count))  # the next call tries the next leader
+                return
+            self.flush()
+
+        self._link.ask(endpoint, ProduceMetrics(number, bytes(batch)), on_reply, _SEND_TIMEOUT_MS)
+
+    def _append(self, number: int, batch: bytes | bytearray) -> bool:
+        partition = self._partitions.find(TopicPartition(METRICS_TOPIC, number))
+        if partition is None:
+            return False
+        try:
+            partition.append(memoryview(batch), 1, self._clock.wall_ms(), self._loop.now_ms)
+        except Refused:
+            return False
+        except StorageFailed as failure:
+            log.warning("cannot write metric records: %s", failure)
+            return False
+        self._roles.on_appended(partition)
+        return True

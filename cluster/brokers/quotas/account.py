@@ -1,0 +1,157 @@
+"""What one client uses under one kind of quota, and how long it has to wait."""
+
+from typing import NamedTuple
+
+from cluster.brokers.quotas.quota_table import Resolved
+from cluster.brokers.quotas.sampled_rate import SampledRate
+from cluster.model.quota_usage import QuotaUsage
+from cluster.model.quotas import QuotaKind
+
+
+class Delay(NamedTuple):
+    """How long a client has to wait, and the account whose limit asks for it."""
+
+    ms: int
+    account: "Account"
+
+
+class Account:
+    """One user and client id under one kind of quota: its budget and its running interval.
+
+    `budget` may be shared with others, see `quota_table`. `is_closed` once `ClientQuotas` has
+    forgotten the client: whoever still holds it asks for another.
+    """
+
+    __slots__ = (
+        "active",
+        "budget",
+        "client_id",
+        "counted_until_ms",
+        "delay_ms_max",
+        "is_closed",
+        "kind",
+        "last_ms",
+        "limit",
+        "muted_ms",
+        "muted_until_ms",
+        "requests",
+        "resolved",
+        "throttle_ms",
+        "throttle_ms_max",
+        "throttled",
+        "usage",
+        "user",
+    )
+
+    def __init__(
+        self,
+        kind: QuotaKind,
+        user: str,
+        client_id: str,
+        active: "dict[Account, None]",
+        delay_ms_max: int | None,
+        now_ms: int,
+    ) -> None:
+        """`active` collects the accounts that have something to tell; `apply` comes next."""
+        self.kind, self.user, self.client_id = kind, user, client_id
+        self.active = active
+        self.delay_ms_max = delay_ms_max
+        self.is_closed = False
+        self.last_ms = now_ms
+        self.muted_until_ms = now_ms
+        self.counted_until_ms = now_ms
+        self.begin_interval()
+
+    def apply(self, resolved: Resolved, budget: SampledRate) -> None:
+        """The rule and budget that hold from now on."""
+        self.resolved = resolved
+        self.limit = resolved.limit
+        self.budget = budget
+
+    def begin_interval(self) -> None:
+        """Count from zero."""
+        self.usage = 0.0
+        self.requests = 0
+        self.throttled = 0
+        self.throttle_ms = 0
+        self.throttle_ms_max = 0
+        self.muted_ms = 0
+
+    # -- usage -------------------------------------------------------------------------------------
+
+    def record(self, value: float, now_ms: int) -> int:
+        """Count bytes, or percent of one thread x seconds; the delay in ms, 0 for none."""
+        if not self.requests:
+            self.active[self] = None
+        self.requests += 1
+        self.last_ms = now_ms
+        self.usage += value
+        budget = self.budget
+        sample = budget.current
+        if now_ms - sample.start_ms < budget.window_ms and sample.has_begun:
+            # What `budget.record` does in all but one request per window.
+            sample.value += value
+            sample.last_ms = budget.last_ms = now_ms
+            budget.total += value
+        else:
+            budget.record(value, now_ms)
+        return 0 if self.limit is None else self.delay_ms(now_ms)
+
+    def take_back(self, value: float, now_ms: int) -> None:
+        """Of what was recorded at the same time: the answer goes out without the bytes."""
+        self.usage -= value
+        self.budget.record(-value, now_ms)
+
+    def delay_ms(self, now_ms: int) -> int:
+        """What a request that uses nothing would be told now."""
+        if self.limit is None:
+            return 0
+        delay_ms = self.budget.delay_ms(self.limit, now_ms)
+        if self.delay_ms_max is not None and delay_ms > self.delay_ms_max:
+            return self.delay_ms_max
+        return delay_ms
+
+    # -- muting ------------------------------------------------------------------------------------
+
+    def on_throttled(self, delay_ms: int, now_ms: int) -> None:
+        """A channel of this client was told to wait, and is muted from now for `delay_ms`."""
+        self.active[self] = None
+        self.count_muted(now_ms)
+        self.throttled += 1
+        self.throttle_ms += delay_ms
+        self.throttle_ms_max = max(self.throttle_ms_max, delay_ms)
+        self.muted_until_ms = max(self.muted_until_ms, now_ms + delay_ms)
+
+    def on_limits_eased(self, until_ms: int, now_ms: int) -> None:
+        """The mute of this client was shortened, since its limit has changed."""
+        self.count_muted(now_ms)
+        self.muted_until_ms = until_ms
+
+    def count_muted(self, now_ms: int) -> None:
+        """Add what has passed of the time that its channels are muted."""
+        end_ms = min(now_ms, self.muted_until_ms)
+        if end_ms > self.counted_until_ms:
+            self.muted_ms += end_ms - self.counted_until_ms
+        self.counted_until_ms = now_ms
+
+    # -- telling -----------------------------------------------------------------------------------
+
+    def drain_interval(self, now_ms: int) -> QuotaUsage:
+        """What was used since the last drain; the next interval begins."""
+        self.count_muted(now_ms)
+        usage = QuotaUsage(
+            quota=self.kind,
+            user=self.user,
+            client_id=self.client_id,
+            rule=self.resolved.rule,
+            limit=self.limit,
+            usage=self.usage,
+            rate=self.budget.rate(now_ms),
+            requests=self.requests,
+            throttled=self.throttled,
+            throttle_ms=self.throttle_ms,
+            throttle_ms_max=self.throttle_ms_max,
+            muted_ms=self.muted_ms,
+        )
+        self.begin_interval()
+        return usage

@@ -1,0 +1,80 @@
+"""Charges requests of one user and client id: their time to one account, their bytes to another."""
+
+import math
+from collections.abc import Callable
+from typing import Final
+
+from cluster.brokers.quotas.account import Account, Delay
+from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.model.quotas import QuotaKind
+
+_PERCENT_SECONDS_PER_US: Final = 1e-4
+"""100 % of one thread for one second is 1e6 us."""
+
+
+class ClientAccounts:
+    """Kept by a connection, so that the accounts are not looked up for each request.
+
+    When two quotas are broken the larger delay counts, not the sum (as in Kafka).
+    """
+
+    __slots__ = ("_client_id", "_fetch", "_produce", "_quotas", "_request", "_user")
+
+    def __init__(self, quotas: ClientQuotas, user: str, client_id: str) -> None:
+        self._quotas = quotas
+        self._user = user
+        self._client_id = client_id
+        self._request: Account | None = None
+        self._produce: Account | None = None
+        self._fetch: Account | None = None
+
+    def on_request(self, handling_us: int, _size_bytes: int, now_ms: int) -> Delay | None:
+        """A request kept the broker's thread so long; None for no delay."""
+        account = self._request
+        if account is None or account.is_closed:
+            account = self._request = self._open(QuotaKind.REQUEST, now_ms)
+        delay_ms = account.record(handling_us * _PERCENT_SECONDS_PER_US, now_ms)
+        return Delay(delay_ms, account) if delay_ms else None
+
+    def on_produced(self, handling_us: int, size_bytes: int, now_ms: int) -> Delay | None:
+        """A produce request of that size was handled."""
+        request, produce = self._request, self._produce
+        if request is None or request.is_closed:
+            request = self._request = self._open(QuotaKind.REQUEST, now_ms)
+        if produce is None or produce.is_closed:
+            produce = self._produce = self._open(QuotaKind.PRODUCE, now_ms)
+        by_time_ms = request.record(handling_us * _PERCENT_SECONDS_PER_US, now_ms)
+        by_bytes_ms = produce.record(size_bytes, now_ms)
+        if by_bytes_ms > by_time_ms:
+            return Delay(by_bytes_ms, produce)
+        return Delay(by_time_ms, request) if by_time_ms else None
+
+    def on_fetched(self, handling_us: int, size_bytes: int, now_ms: int) -> Delay | None:
+        """A fetch could be answered with so many bytes; with a delay they must not be sent."""
+        request, fetch = self._request, self._fetch
+        if request is None or request.is_closed:
+            request = self._request = self._open(QuotaKind.REQUEST, now_ms)
+        if fetch is None or fetch.is_closed:
+            fetch = self._fetch = self._open(QuotaKind.FETCH, now_ms)
+        by_time_ms = request.record(handling_us * _PERCENT_SECONDS_PER_US, now_ms)
+        by_bytes_ms = fetch.record(size_bytes, now_ms)
+        if not by_time_ms and not by_bytes_ms:
+            return None
+        fetch.take_back(size_bytes, now_ms)
+        if by_bytes_ms > by_time_ms:
+            return Delay(by_bytes_ms, fetch)
+        return Delay(by_time_ms, request)
+
+    def fetch_bytes_max(self, now_ms: int) -> float:
+        """The most that one fetch should take: a much larger one would never be admitted."""
+        fetch = self._fetch
+        if fetch is None or fetch.is_closed:
+            fetch = self._fetch = self._open(QuotaKind.FETCH, now_ms)
+        return math.inf if fetch.limit is None else fetch.limit * self._quotas.fetch_seconds
+
+    def _open(self, kind: QuotaKind, now_ms: int) -> Account:
+        return self._quotas.account(kind, self._user, self._client_id, now_ms)
+
+
+Charge = Callable[[ClientAccounts, int, int, int], Delay | None]
+"""From a client's accounts, microseconds, bytes and now (ms) to the delay: one of the above."""

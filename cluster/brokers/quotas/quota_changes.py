@@ -1,0 +1,128 @@
+"""Keeps this broker's quotas what the registry says, and has them changed there.
+
+Every broker watches the change nodes and loads the quotas anew when one comes: a change reaches
+all brokers within a round trip to the registry, without a restart.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.throttle import QuotaThrottle
+from cluster.coordinator.cluster_store import Quotas, StoreSession
+from cluster.model.quotas import QuotaEntity
+from cluster.runtime.clock import Clock
+from cluster.runtime.loop import EventLoop
+
+log = logging.getLogger(__name__)
+
+_RETRY_MS: Final = 500
+
+
+class QuotaChanges:
+    """One per broker, used by its thread; the store's operations run on its own.
+
+    Invariant: while the session lives, a watch is set that was set before the quotas were read.
+    """
+
+    def __init__(
+        self,
+        store: StoreSession,
+        loop: EventLoop,
+        clock: Clock,
+        quotas: ClientQuotas,
+        throttle: QuotaThrottle,
+    ) -> None:
+        self._store = store
+        self._loop = loop
+        self._clock = clock
+        self._quotas = quotas
+        self._throttle = throttle
+        self._is_loading = False
+        self._has_changed = False
+
+    def load_at_start(self) -> None:
+        """Blocking: before the first client is served."""
+        self._apply(self._store.call(lambda store: store.load_quotas(self.reload)))
+
+    def reload(self) -> None:
+        """Load the quotas and watch for the next change; after a new session too."""
+        if self._is_loading:
+            self._has_changed = True
+            return
+        self._is_loading = True
+        self._has_changed = False
+        self._store.submit(
+            lambda store: store.load_quotas(self.reload), self._on_loaded, self._on_failed
+        )
+
+    def _on_loaded(self, quotas: Quotas) -> None:
+        self._is_loading = False
+        self._apply(quotas)
+        if self._has_changed:
+            self.reload()
+
+    def _on_failed(self, error: Exception) -> None:
+        self._is_loading = False
+        log.warning("cannot load the quotas: %r", error)
+        self._loop.call_after(_RETRY_MS, self.reload)
+
+    def _apply(self, quotas: Quotas) -> None:
+        before = self._quotas.quotas()
+        if quotas == before:
+            return
+        for entity in sorted(before.keys() | quotas.keys(), key=str):
+            if before.get(entity) != quotas.get(entity):
+                limits = {kind.value: limit for kind, limit in quotas.get(entity, {}).items()}
+                log.info("quotas of %s: %s", entity, limits or "none")
+        self._quotas.replace_quotas(quotas, self._loop.now_ms)
+        self._throttle.on_limits_changed()
+
+    # -- asked by clients --------------------------------------------------------------------------
+
+    def read(
+        self, on_done: Callable[[Quotas], None], on_failed: Callable[[Exception], None]
+    ) -> None:
+        """The quotas as the registry has them now, also those that another broker just wrote."""
+        self._store.submit(lambda store: store.load_quotas(), on_done, on_failed)
+
+    def alter(
+        self,
+        changes: Mapping[QuotaEntity, Mapping[str, str | None]],
+        on_done: Callable[[dict[QuotaEntity, Exception | None]], None],
+    ) -> None:
+        """Write the changes of each entity; calls back with what went wrong for which.
+
+        By then they hold on this broker; the others are about to hear of them.
+        """
+        wall_ms = self._clock.wall_ms()
+        outcomes: dict[QuotaEntity, Exception | None] = {}
+        if not changes:
+            on_done(outcomes)
+        for entity, own in changes.items():
+            self._alter_one(entity, own, wall_ms, outcomes, len(changes), on_done)
+
+    def _alter_one(
+        self,
+        entity: QuotaEntity,
+        changes: Mapping[str, str | None],
+        wall_ms: int,
+        outcomes: dict[QuotaEntity, Exception | None],
+        count: int,
+        on_done: Callable[[dict[QuotaEntity, Exception | None]], None],
+    ) -> None:
+        def settle(error: Exception | None) -> None:
+            outcomes[entity] = error
+            if len(outcomes) == count:
+                self.read(finish, lambda _error: on_done(outcomes))
+
+        def finish(quotas: Quotas) -> None:
+            self._apply(quotas)
+            on_done(outcomes)
+
+        self._store.submit(
+            lambda store: store.alter_quota(entity, changes, wall_ms),
+            lambda _: settle(None),
+            settle,
+        )

@@ -1,0 +1,43 @@
+"""The collaborators of one broker, of which each handler sees the few that it names."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cluster.brokers.handlers.ports import AlterTopicConfigs, ProducerIdPort
+from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.quotas.quota_changes import QuotaChanges
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.replication.replica_roles import ReplicaRoles
+from cluster.config.settings import Settings
+from cluster.coordinator.controller.controller_requests import ControllerRequests
+from cluster.model.ids import BrokerId
+from cluster.protocol.api_versions import ApiVersionsAnswers
+from cluster.runtime.clock import Clock
+from cluster.runtime.loop import EventLoop
+from cluster.runtime.slices import Slices
+
+
+@dataclass(slots=True, kw_only=True)
+class Services:
+    """Made once, when the broker is put together."""
+
+    broker_id: BrokerId
+    settings: Settings
+    clock: Clock
+    loop: EventLoop
+    slices: Slices
+    metadata: MetadataCache
+    partitions: PartitionTable
+    roles: ReplicaRoles
+    purgatory: Purgatory
+    controller: ControllerRequests
+    request_topic_creation: Callable[[list[str]], None]
+    alter_topic_configs: AlterTopicConfigs
+    producer_ids: ProducerIdPort
+    topic_settings: Callable[[Mapping[str, str]], Settings]
+    quota_changes: QuotaChanges
+    fetch_max_bytes: int
+    api_versions: ApiVersionsAnswers
+    counters: BrokerCounters | None

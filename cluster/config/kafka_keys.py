@@ -1,0 +1,60 @@
+"""Keys of Kafka's brokers that are no settings here: accepted without effect, or refused."""
+
+from collections.abc import Mapping
+from fnmatch import fnmatchcase
+from typing import Final
+
+from cluster.config.broker import BROKER_SETTINGS
+
+QUORUM: Final = "the registry takes the place of KRaft's controller quorum"
+_GROUPS: Final = "there are no consumer groups yet"
+_SESSION: Final = "zookeeper.session.timeout.ms decides when a broker is dead"
+_THREADS: Final = "one thread serves a broker, beside a few with fixed tasks"
+_TRANSACTIONS: Final = "there are no transactions yet"
+
+WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "background.threads": _THREADS,
+    "num.io.threads": _THREADS,
+    "num.network.threads": _THREADS,
+    "num.recovery.threads.per.data.dir": _THREADS,
+    "num.replica.fetchers": _THREADS,
+    "queued.max.requests": "queued.max.request.bytes bounds what waits",
+    "log.cleaner.enable": "logs are not compacted",
+    "group.*": _GROUPS,
+    "offsets.*": _GROUPS,
+    "share.coordinator.*": "there are no share groups",
+    "transaction.*": _TRANSACTIONS,
+    "transactional.*": _TRANSACTIONS,
+    "inter.broker.listener.name": "brokers reach each other by links that are no listeners",
+    "process.roles": QUORUM,
+    "controller.listener.names": QUORUM,
+    "controller.quorum.*": QUORUM,
+    "metadata.log.*": QUORUM,
+    "broker.heartbeat.interval.ms": _SESSION,
+    "broker.session.timeout.ms": _SESSION,
+}
+"""Keys, or patterns of them, that a file may hold; and why they do nothing."""
+
+_SECURITY: Final = (
+    "ssl.*",
+    "sasl.*",
+    "*.sasl.*",
+    "listener.name.*",
+    "authorizer.*",
+    "super.users",
+    "allow.everyone.if.no.acl.found",
+    "principal.builder.class",
+)
+"""To accept these would promise what is not there."""
+
+
+def why_without_effect(key: str) -> str | None:
+    """Why a key does nothing; None for a setting, and for a key that nobody knows."""
+    if key in BROKER_SETTINGS:
+        return None
+    return next((why for pattern, why in WITHOUT_EFFECT.items() if fnmatchcase(key, pattern)), None)
+
+
+def asks_for_security(key: str) -> bool:
+    """Whether a key that is no setting configures authentication, encryption or authorization."""
+    return key not in BROKER_SETTINGS and any(fnmatchcase(key, pattern) for pattern in _SECURITY)

@@ -1,0 +1,58 @@
+"""Java properties files: text in, keys and values with the numbers of their lines out; and back."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from javaproperties import InvalidUEscapeError, KeyValue, join_key_value, parse
+
+from cluster.model.errors import UserError
+
+_LINE_END: Final = re.compile(r"\r\n|\r|\n")
+
+
+class PropertiesFile(NamedTuple):
+    """What a file says; of a key that is there twice, the later line."""
+
+    texts: Mapping[str, str]
+    lines: Mapping[str, int]
+    """The line, counted from 1, on which each key begins."""
+
+
+def parse_properties(text: str) -> PropertiesFile:
+    """Read the format of java.util.Properties: `key=value`, `key: value` or `key value`, escapes,
+    comments (# and !), and a backslash that continues a line.
+
+    A key without a value has an empty one. Raises UserError with the line of a broken `\\u` escape.
+    """
+    texts: dict[str, str] = {}
+    lines: dict[str, int] = {}
+    line = 1
+    try:
+        for element in parse(text):
+            if isinstance(element, KeyValue):
+                texts[element.key], lines[element.key] = element.value, line
+            line += len(_LINE_END.findall(element.source))
+    except InvalidUEscapeError as problem:
+        raise UserError(
+            f"line {line}: {problem.escape} is no character: write \\u and four hex digits"
+        ) from None
+    return PropertiesFile(texts, lines)
+
+
+def read_properties_file(path: Path) -> PropertiesFile:
+    """Read a file of UTF-8 text. Raises UserError that names the file."""
+    try:
+        return parse_properties(path.read_text("utf-8"))
+    except OSError as problem:
+        raise UserError(f"cannot read {path}: {problem.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"cannot read {path}: it is not text") from None
+    except UserError as problem:
+        raise UserError(f"{path}, {problem}") from None
+
+
+def render_properties(texts: Mapping[str, str]) -> str:
+    """One line per key, escaped so that `parse_properties` and Java read the same back."""
+    return "".join(f"{join_key_value(key, value)}\n" for key, value in texts.items())

@@ -1,0 +1,78 @@
+"""Writes docs/settings.md: every setting of brokers and topics with its default and its effect."""
+
+import sys
+from collections.abc import Iterator
+from typing import Any, Final
+
+from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.kafka_keys import WITHOUT_EFFECT
+from cluster.config.setting import Setting, SettingTable
+from cluster.config.topic import TOPIC_SETTINGS
+
+_HEAD: Final = """\
+# Settings and their effect
+
+Written from the tables in `cluster/config/` by
+`python -m cluster.config.settings_page > docs/settings.md`. What each broker setting means, and
+what values it takes, is in `etc/server.properties`.
+
+A setting is *effective*; or effective in part, and it is said what does not happen; or accepted,
+without effect yet, and it is said why. Who sets one of the latter two to another value than its
+default is warned: by `start` for a file and `--override`, by `topics --create --config` and by
+`configs --alter`. `configs --describe` and the documentation field of DescribeConfigs say it too.
+`tests/tidy/test_setting_effects.py` fails where an effective setting is read by nothing, and where
+one without effect is read.
+"""
+
+_KAFKA_KEYS: Final = """\
+## Other keys of Kafka's brokers
+
+Accepted in a file and with `--override`, with one line that says that they have no effect, and why:
+
+| key | why |
+| --- | --- |
+"""
+
+_REFUSED: Final = """
+Read to understand `listeners` and `advertised.listeners`: `listener.security.protocol.map`,
+`controller.listener.names`, `security.inter.broker.protocol`. Of the listeners, those of
+controllers are left out, and the first of the others is the one a broker gets, at the address of
+`start --host` and `--port`. Where the file advertises the port it listens on, its advertised host
+holds for every broker. `process.roles` must name the role `broker`.
+
+Refused: other security protocols than PLAINTEXT, keys that configure authentication, encryption or
+authorization (`ssl.*`, `sasl.*`, `authorizer.*`, `super.users`, ...), and every key that neither
+Kafka's files nor this page know.
+"""
+
+
+def settings_page() -> str:
+    """The whole text, ending with a newline."""
+    return "".join(
+        [
+            _HEAD,
+            *_table("Of brokers", BROKER_SETTINGS),
+            *_table("Of topics", TOPIC_SETTINGS),
+            "\n",
+            _KAFKA_KEYS,
+            *(f"| `{key}` | {why} |\n" for key, why in WITHOUT_EFFECT.items()),
+            _REFUSED,
+        ]
+    )
+
+
+def _table(title: str, table: SettingTable) -> Iterator[str]:
+    effective = sum(setting.effect.is_read for setting in table)
+    yield f"\n## {title}: {len(table)}, of which {len(table) - effective} without effect\n\n"
+    yield "| setting | default | effect |\n| --- | --- | --- |\n"
+    yield from map(_row, table)
+
+
+def _row(setting: Setting[Any]) -> str:
+    default = setting.render(setting.default)
+    shown = f"`{default}`" if default else ""
+    return f"| `{setting.name}` | {shown} | {setting.effect.remark or 'effective'} |\n"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(settings_page())

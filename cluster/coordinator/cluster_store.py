@@ -1,0 +1,138 @@
+"""What the cluster remembers outside its brokers, in the cluster's words.
+
+Registrations that end with their owner, topics and their partitions' states, configs, sequences of
+ids. Every operation blocks and runs on a thread of the store's own; a `StoreSession` runs it and
+hands the result back to the broker's loop.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, NewType, Protocol, TypeVar
+
+from cluster.model.cluster import BrokerRegistration, ClusterState
+from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicPartition
+from cluster.model.plan import Plan
+from cluster.model.quotas import QuotaEntity, QuotaKind
+
+StoreVersion = NewType("StoreVersion", int)
+"""Opaque: what a conditional write names to say what it was made from."""
+NO_VERSION: Final = StoreVersion(-1)
+
+Quotas = dict[QuotaEntity, dict[QuotaKind, float]]
+OnChange = Callable[[], None]
+"""Called once on the broker's loop when what was read has changed; read again to go on watching."""
+
+
+@dataclass(frozen=True, slots=True)
+class Election:
+    """The outcome of a campaign; `epoch` is None when another broker is the controller."""
+
+    controller: BrokerId
+    epoch: ControllerEpoch | None = None
+    epoch_version: StoreVersion = NO_VERSION
+    """What every write of this controller is conditional on."""
+
+
+class LoadedCluster(NamedTuple):
+    """What a new controller begins with.
+
+    `written` tells when each partition's state was written, on the scale of broker epochs: a broker
+    with a larger epoch has registered since.
+    """
+
+    state: ClusterState
+    written: dict[TopicPartition, BrokerEpoch]
+
+
+class Deposed(Exception):
+    """Another controller has taken over: nothing was written."""
+
+
+class OutOfStep(Exception):
+    """The registry does not hold what the plan was made from: somebody else has written there."""
+
+
+class ClusterStore(Protocol):
+    """Blocking operations; each may raise the adapter's own error where it is out of reach."""
+
+    def prepare(self) -> None:
+        """Make room for all records where there is none yet."""
+        ...
+
+    def cluster_id(self) -> str:
+        """The cluster's id, made by the first broker ever. Raises UserError when it is none."""
+        ...
+
+    def register_broker(self, registration: BrokerRegistration, wall_ms: int) -> BrokerEpoch:
+        """Announce a broker while the session lives; its epoch, larger than any before.
+
+        Raises UserError when its id is taken by a live broker.
+        """
+        ...
+
+    def live_brokers(self, on_change: OnChange | None = None) -> list[BrokerRegistration]:
+        """Every registered broker; `on_change` is called when one comes or goes."""
+        ...
+
+    def campaign(self, broker: BrokerId, wall_ms: int) -> Election:
+        """Try to become the controller; who is, and the new epoch if it is this broker."""
+        ...
+
+    def watch_controller(self, on_change: OnChange) -> BrokerId | None:
+        """Who is the controller (None: nobody); `on_change` is called when that changes."""
+        ...
+
+    def load_cluster(self, version: StoreVersion) -> LoadedCluster:
+        """All topics with their partitions, for the controller of that version.
+
+        Raises Deposed, OutOfStep; ValueError for a record that cannot be read.
+        """
+        ...
+
+    def commit(
+        self,
+        plan: Plan,
+        state: ClusterState,
+        controller_epoch: ControllerEpoch,
+        version: StoreVersion,
+    ) -> None:
+        """Write a plan made from `state`. Raises Deposed or OutOfStep; then not all is written."""
+        ...
+
+    def next_producer_ids(self, broker: BrokerId) -> range:
+        """A block of producer ids that no other broker has or will have. Raises ValueError."""
+        ...
+
+    def load_quotas(self, on_change: OnChange | None = None) -> Quotas:
+        """All quotas; `on_change` is called when a config changes after this looked."""
+        ...
+
+    def alter_quota(
+        self, entity: QuotaEntity, changes: Mapping[str, str | None], wall_ms: int
+    ) -> None:
+        """Merge changes by Kafka's quota keys (None removes one) and tell every broker."""
+        ...
+
+
+T = TypeVar("T")
+
+
+class StoreSession(Protocol):
+    """One broker's session with the store. Callbacks run on the broker's loop."""
+
+    on_session_lost: Callable[[], None]
+    on_session_begun: Callable[[], None]
+    """A new session replaces one that expired: the broker has to register again."""
+
+    def call(self, operation: Callable[[ClusterStore], T]) -> T:
+        """Blocking, for start-up only."""
+        ...
+
+    def submit(
+        self,
+        operation: Callable[[ClusterStore], T],
+        on_done: Callable[[T], None],
+        on_failed: Callable[[Exception], None],
+    ) -> None:
+        """Run operations one after another off the loop; then one of the callbacks on it."""
+        ...

@@ -1,0 +1,162 @@
+"""Registrations, elections and producer ids in the registry: blocking calls for its thread."""
+
+import logging
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import BadVersionError, NodeExistsError, NoNodeError
+from kazoo.protocol.states import WatchedEvent
+
+from cluster.coordinator.cluster_store import (
+    Election,
+    StoreVersion,
+)
+from cluster.coordinator.registry.documents import paths, znodes
+from cluster.coordinator.registry.documents.znodes import (
+    ProducerIdBlock,
+)
+from cluster.model.cluster import (
+    BrokerRegistration,
+)
+from cluster.model.errors import UserError
+from cluster.model.ids import (
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    encode_uuid,
+    new_uuid,
+)
+
+log = logging.getLogger(__name__)
+
+PRODUCER_IDS_PER_BLOCK: Final = 1000
+
+Watch = Callable[[WatchedEvent], None]
+
+
+def prepare_paths(client: KazooClient) -> None:
+    """Make the persistent parents that are missing."""
+    for path in paths.PERSISTENT_PATHS:
+        if client.exists(path) is None:
+            client.ensure_path(path)
+
+
+def cluster_id(client: KazooClient) -> str:
+    """The cluster's id; the first broker ever makes it. Raises UserError when it is none."""
+    with suppress(NodeExistsError):
+        client.create(
+            paths.CLUSTER_ID, znodes.encode_cluster_id(encode_uuid(new_uuid())), makepath=True
+        )
+    document, _ = client.get(paths.CLUSTER_ID)
+    try:
+        return znodes.decode_cluster_id(document)
+    except ValueError as error:
+        raise UserError(f"{paths.CLUSTER_ID} in the registry: {error}") from error
+
+
+def register_broker(
+    client: KazooClient, registration: BrokerRegistration, wall_ms: int
+) -> BrokerEpoch:
+    """Announce this broker; its epoch. Raises UserError when its id is taken by a live broker."""
+    path = paths.broker(registration.id)
+    document = znodes.encode_broker(registration, wall_ms)
+    while True:
+        with suppress(NodeExistsError):
+            _, stat = client.create(path, document, ephemeral=True, include_data=True)
+            return BrokerEpoch(stat.czxid)
+        stat = client.exists(path)
+        if stat is None:
+            continue  # it has just gone with the session of our former life
+        if stat.ephemeralOwner == client.client_id[0]:
+            return BrokerEpoch(stat.czxid)  # made by an earlier try whose answer was lost
+        raise UserError(
+            f"a broker with id {registration.id} is already registered in this cluster;"
+            " stop it, wait until its session has expired, or choose another broker.id"
+        )
+
+
+def live_brokers(client: KazooClient, watch: Watch | None = None) -> list[BrokerRegistration]:
+    """Every registered broker that can be reached by ours; `watch` fires when one comes or goes.
+
+    What is no registration is left out: one znode of another tool must not leave all brokers
+    without a controller.
+    """
+    names = client.get_children(paths.BROKER_IDS, watch=watch)
+    pending = [(name, client.get_async(f"{paths.BROKER_IDS}/{name}")) for name in names]
+    found = []
+    for name, answer in pending:
+        try:
+            document, stat = answer.get()
+            broker_id = znodes.decode_broker_id(name)
+            found.append(znodes.decode_broker(broker_id, document, BrokerEpoch(stat.czxid)))
+        except NoNodeError:
+            continue
+        except ValueError as error:
+            log.warning("%s/%s is not a broker: %s", paths.BROKER_IDS, name, error)
+    return found
+
+
+def campaign(client: KazooClient, broker: BrokerId, wall_ms: int) -> Election:
+    """Try to become the controller: claim `/controller` and raise the epoch in one transaction.
+
+    A claim of our own session that we do not act on any more is given up first.
+    """
+    while True:
+        try:
+            document, stat = client.get(paths.CONTROLLER)
+            if stat.ephemeralOwner != client.client_id[0]:
+                return Election(znodes.decode_controller(document))
+            client.delete(paths.CONTROLLER)
+        except NoNodeError:
+            pass
+        with suppress(NodeExistsError):
+            client.create(
+                paths.CONTROLLER_EPOCH, znodes.encode_controller_epoch(ControllerEpoch(0))
+            )
+        document, stat = client.get(paths.CONTROLLER_EPOCH)
+        epoch = ControllerEpoch(znodes.decode_controller_epoch(document) + 1)
+        transaction = client.transaction()
+        transaction.create(
+            paths.CONTROLLER, znodes.encode_controller(broker, wall_ms), ephemeral=True
+        )
+        transaction.set_data(
+            paths.CONTROLLER_EPOCH, znodes.encode_controller_epoch(epoch), version=stat.version
+        )
+        results = transaction.commit()
+        if not any(isinstance(result, Exception) for result in results):
+            return Election(broker, epoch, StoreVersion(stat.version + 1))
+
+
+def watch_controller(client: KazooClient, watch: Watch) -> BrokerId | None:
+    """Who is the controller (None: nobody); `watch` fires when that changes."""
+    if client.exists(paths.CONTROLLER, watch=watch) is None:
+        return None
+    try:
+        document, _ = client.get(paths.CONTROLLER)
+    except NoNodeError:
+        return None
+    return znodes.decode_controller(document)
+
+
+def next_producer_ids(client: KazooClient, broker: BrokerId) -> range:
+    """A block of producer ids that no other broker has or will have.
+
+    Raises ValueError when there is none left, or the registry does not tell which was the last.
+    """
+    while True:
+        document, stat = client.get(paths.LATEST_PRODUCER_ID_BLOCK)
+        first = znodes.decode_producer_id_block(document).last + 1 if document else 0
+        block = ProducerIdBlock(broker, first, first + PRODUCER_IDS_PER_BLOCK - 1)
+        if first < 0 or block.last >= 2**63:
+            raise ValueError(f"{paths.LATEST_PRODUCER_ID_BLOCK}: no producer ids after {first - 1}")
+        try:
+            client.set(
+                paths.LATEST_PRODUCER_ID_BLOCK,
+                znodes.encode_producer_id_block(block),
+                version=stat.version,
+            )
+        except BadVersionError:
+            continue  # another broker took this block
+        return range(block.first, block.last + 1)

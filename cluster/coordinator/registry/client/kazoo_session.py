@@ -1,0 +1,185 @@
+"""How a broker reaches the registry: kazoo on a thread of its own, results handed back to the loop.
+
+Operations of the store run one after another on the registry thread, so a sequence of reads and
+writes is ordinary code; nothing blocks the broker's loop. Works the same against the
+built-in registry and a ZooKeeper ensemble.
+"""
+
+import json
+import logging
+import os
+import queue
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import AuthFailedError
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.protocol.states import KazooState, WatchedEvent
+from kazoo.security import CREATOR_ALL_ACL
+
+from cluster.coordinator.cluster_store import ClusterStore
+from cluster.coordinator.registry.client.kazoo_store import KazooStore
+from cluster.coordinator.registry.client.kazoo_watches import LastingWatches
+from cluster.model.errors import UserError
+
+log = logging.getLogger(__name__)
+
+_RECONNECT: Final = {"max_tries": -1, "delay": 0.05, "max_jitter": 0.5, "max_delay": 0.5}
+"""Seconds; kazoo's own would wait up to a minute, longer than sessions last."""
+T = TypeVar("T")
+Operation = Callable[[ClusterStore], T]
+
+
+class KazooSession:
+    """One session with the registry, for the life of a broker process.
+
+    `post` runs a callable on the broker's loop; every callback given here is run through it.
+    """
+
+    def __init__(
+        self,
+        hosts: str,
+        session_timeout_ms: int,
+        session_file: Path,
+        post: Callable[[Callable[[], None]], None],
+        *,
+        identity: str | None = None,
+        protects_znodes: bool = False,
+    ) -> None:
+        """`identity` (`digest:user:password`) is proved on every connection; `protects_znodes`:
+        what is created belongs to it alone.
+        """
+        self._hosts = hosts
+        self._session_file = session_file
+        self._post = post
+        servers, slash, chroot = hosts.partition("/")
+        self._chroot = slash + chroot.rstrip("/") if chroot else ""
+        self._client = KazooClient(
+            hosts=servers,
+            timeout=session_timeout_ms / 1000,
+            connection_retry=_RECONNECT,
+            auth_data=[tuple(identity.split(":", 1))] if identity else None,
+            default_acl=CREATOR_ALL_ACL if protects_znodes else None,
+        )
+        self._watches = LastingWatches(self._client)
+        self._store = KazooStore(self._client, self._watch)
+        self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name="registry", daemon=True)
+        self.on_session_lost: Callable[[], None] = _ignore
+        self.on_session_begun: Callable[[], None] = _ignore
+        """A new session replaces one that expired: ephemeral nodes are to be made again."""
+        self._session_id: int | None = None
+
+    def connect(self, timeout_ms: int) -> None:
+        """Blocking: begin the session. Raises UserError when no registry answers in time."""
+        self._client.add_listener(self._on_state)
+        try:
+            self._client.start(timeout=timeout_ms / 1000)
+        except KazooTimeoutError as error:
+            raise UserError(
+                f"no answer from the registry at {self._hosts} within {timeout_ms} ms"
+                " (zookeeper.connect)"
+            ) from error
+        except AuthFailedError as error:
+            raise UserError(
+                f"the registry at {self._hosts} does not take milena.registry.auth"
+            ) from error
+        self._make_chroot()
+        self._remember_session()
+        self._thread.start()
+
+    def _make_chroot(self) -> None:
+        """The path at the end of `zookeeper.connect` is made by the first broker; from here on it
+        is the client's root.
+        """
+        if self._chroot:
+            self._client.ensure_path(self._chroot)
+            self._client.chroot = self._chroot
+
+    @property
+    def session_id(self) -> int:
+        """The id of the present session; the owner of our ephemeral nodes."""
+        return self._session_id or 0
+
+    def call(self, operation: Operation[T]) -> T:
+        """Blocking, for start-up only: run `operation(store)` on the caller's thread."""
+        return operation(self._store)
+
+    def submit(
+        self,
+        operation: Operation[T],
+        on_done: Callable[[T], None],
+        on_failed: Callable[[Exception], None],
+    ) -> None:
+        """Run `operation(store)` on the registry thread, then a callback on the loop."""
+
+        def run() -> None:
+            try:
+                result = operation(self._store)
+            except Exception as error:  # noqa: BLE001 - whatever it is, the caller decides
+                failure = error
+                self._post(lambda: on_failed(failure))
+            else:
+                self._post(lambda: on_done(result))
+
+        self._calls.put(run)
+
+    def close(self, timeout_ms: int) -> None:
+        """Blocking: end the session, which removes its ephemeral nodes, and stop the threads."""
+        self._calls.put(None)
+        self._thread.join(timeout_ms / 1000)
+        self._client.remove_listener(self._on_state)
+        self._client.stop()
+        self._client.close()
+        self._session_file.unlink(missing_ok=True)
+
+    def _watch(self, callback: Callable[[], None]) -> Callable[[WatchedEvent], None]:
+        """A watch function that runs `callback` on the loop, once; it ends with its session."""
+        return self._watches.mark(lambda _: self._post(callback))
+
+    def _work(self) -> None:
+        while (run := self._calls.get()) is not None:
+            run()
+
+    def _on_state(self, state: str) -> None:
+        """On kazoo's connection thread: must not block and must not call the registry."""
+        if state == KazooState.SUSPENDED:
+            self._watches.on_suspended()
+        elif state == KazooState.LOST:
+            self._watches.on_lost()
+            self._post(lambda: self.on_session_lost())
+        elif state == KazooState.CONNECTED and self._session_id is not None:
+            client_id = self._client.client_id
+            if client_id is not None and client_id[0] != self._session_id:
+                self._remember_session()
+                self._post(lambda: self.on_session_begun())
+            else:
+                self._watches.on_connected()
+
+    def _remember_session(self) -> None:
+        """Leave id and password where the supervisor finds them if we die (mode 0600).
+
+        Without them our death is noticed when the session times out; so a disk that takes nothing
+        must not keep a broker from registering.
+        """
+        session_id, password = self._client.client_id
+        self._session_id = session_id
+        try:
+            self._write_session_file(session_id, password)
+        except OSError as error:
+            log.warning("cannot write %s: %s", self._session_file, error)
+
+    def _write_session_file(self, session_id: int, password: bytes) -> None:
+        content = json.dumps({"session_id": session_id, "password": password.hex()})
+        temporary = self._session_file.with_suffix(".tmp")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w") as file:
+            file.write(content)
+        temporary.replace(self._session_file)
+
+
+def _ignore(*_arguments: Any) -> None:
+    return

@@ -1,0 +1,87 @@
+"""The cluster's store on ZooKeeper's protocol: kazoo's client behind the cluster's words."""
+
+from collections.abc import Callable, Mapping
+
+from kazoo.client import KazooClient
+from kazoo.protocol.states import WatchedEvent
+
+from cluster.coordinator.cluster_store import (
+    Election,
+    LoadedCluster,
+    OnChange,
+    Quotas,
+    StoreVersion,
+)
+from cluster.coordinator.registry.client import broker_records, quota_records, topic_records
+from cluster.model.cluster import BrokerRegistration, ClusterState
+from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
+from cluster.model.plan import Plan
+from cluster.model.quotas import QuotaEntity
+
+MakeWatch = Callable[[OnChange], Callable[[WatchedEvent], None]]
+
+
+class KazooStore:
+    """A `ClusterStore`. Used by one thread, the session's.
+
+    The client is public for whoever knows that the store is kazoo's: tests of the adapter.
+    """
+
+    def __init__(self, client: KazooClient, make_watch: MakeWatch) -> None:
+        """`make_watch` turns a callback into a watch function for one call of the client."""
+        self.client = client
+        self.make_watch = make_watch
+
+    def prepare(self) -> None:
+        """Make the persistent parents that are missing."""
+        broker_records.prepare_paths(self.client)
+
+    def cluster_id(self) -> str:
+        """See `broker_records.cluster_id`."""
+        return broker_records.cluster_id(self.client)
+
+    def register_broker(self, registration: BrokerRegistration, wall_ms: int) -> BrokerEpoch:
+        """See `broker_records.register_broker`."""
+        return broker_records.register_broker(self.client, registration, wall_ms)
+
+    def live_brokers(self, on_change: OnChange | None = None) -> list[BrokerRegistration]:
+        """See `broker_records.live_brokers`."""
+        watch = None if on_change is None else self.make_watch(on_change)
+        return broker_records.live_brokers(self.client, watch)
+
+    def campaign(self, broker: BrokerId, wall_ms: int) -> Election:
+        """See `broker_records.campaign`."""
+        return broker_records.campaign(self.client, broker, wall_ms)
+
+    def watch_controller(self, on_change: OnChange) -> BrokerId | None:
+        """See `broker_records.watch_controller`."""
+        return broker_records.watch_controller(self.client, self.make_watch(on_change))
+
+    def load_cluster(self, version: StoreVersion) -> LoadedCluster:
+        """See `topic_records.load_cluster`."""
+        return topic_records.load_cluster(self.client, version)
+
+    def commit(
+        self,
+        plan: Plan,
+        state: ClusterState,
+        controller_epoch: ControllerEpoch,
+        version: StoreVersion,
+    ) -> None:
+        """See `topic_records.commit`."""
+        topic_records.commit(self.client, plan, state, controller_epoch, version)
+
+    def next_producer_ids(self, broker: BrokerId) -> range:
+        """See `broker_records.next_producer_ids`."""
+        return broker_records.next_producer_ids(self.client, broker)
+
+    def load_quotas(self, on_change: OnChange | None = None) -> Quotas:
+        """See `quota_records.load_quotas`."""
+        watch = None if on_change is None else self.make_watch(on_change)
+        return quota_records.load_quotas(self.client, watch)
+
+    def alter_quota(
+        self, entity: QuotaEntity, changes: Mapping[str, str | None], wall_ms: int
+    ) -> None:
+        """See `quota_records.alter_quota`."""
+        quota_records.alter_quota(self.client, entity, changes, wall_ms)

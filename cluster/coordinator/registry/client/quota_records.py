@@ -1,0 +1,120 @@
+"""Quotas in the registry, where Kafka keeps them: blocking calls for the registry thread.
+
+    /config/users/alice                      {"version":1,"config":{"producer_byte_rate":"1024"}}
+    /config/clients/<default>
+    /config/users/alice/clients/loader-1
+    /config/changes/config_change_0000000007 {"version":2,"entity_path":"users/alice"}
+
+Whoever changes a config announces it by a change node, after the config is written.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final
+from urllib.parse import quote, unquote
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import BadVersionError, NoAuthError, NoNodeError
+from kazoo.protocol.states import WatchedEvent
+
+from cluster.coordinator.cluster_store import Quotas
+from cluster.coordinator.registry.documents import paths, znodes
+from cluster.model.quotas import DEFAULT, Name, QuotaEntity, limits_of
+
+log = logging.getLogger(__name__)
+
+CHANGE_EXPIRY_MS: Final = 15 * 60 * 1000
+"""Change nodes older than this are removed by whoever adds one (as in Kafka)."""
+
+Watch = Callable[[WatchedEvent], None]
+
+
+def load_quotas(client: KazooClient, watch: Watch | None = None) -> Quotas:
+    """All quotas; `watch` fires once when a config changes after this looked."""
+    client.get_children(paths.CONFIG_CHANGES, watch=watch)
+    users = client.get_children(f"{paths.CONFIG}/{paths.USER_CONFIGS}")
+    clients = client.get_children(f"{paths.CONFIG}/{paths.CLIENT_CONFIGS}")
+    entities = [QuotaEntity(_name(user), None) for user in users]
+    entities += [QuotaEntity(None, _name(client_id)) for client_id in clients]
+    pairs = [
+        (user, client.get_children_async(f"{_path(QuotaEntity(_name(user), None))}/clients"))
+        for user in users
+    ]
+    for user, answer in pairs:
+        try:
+            entities += [QuotaEntity(_name(user), _name(each)) for each in answer.get()]
+        except NoNodeError:
+            continue
+        except NoAuthError:
+            log.warning("the quotas of user %s may not be read", user)
+    pending = [(entity, client.get_async(_path(entity))) for entity in entities]
+    quotas: Quotas = {}
+    for entity, answer in pending:
+        try:
+            document, _ = answer.get()
+            limits = limits_of(znodes.decode_entity_config(document))
+        except (NoNodeError, NoAuthError, ValueError) as error:
+            # Gone meanwhile, not ours to read, not written by a broker: the others still hold.
+            if not isinstance(error, NoNodeError):
+                log.warning("no quota of %s: %r", entity, error)
+            continue
+        if limits:
+            quotas[entity] = limits
+    return quotas
+
+
+def alter_quota(
+    client: KazooClient, entity: QuotaEntity, changes: Mapping[str, str | None], wall_ms: int
+) -> None:
+    """Merge the changes (None removes a key) into one entity's config and announce it."""
+    path = _path(entity)
+    client.ensure_path(path)
+    while True:
+        document, stat = client.get(path)
+        config = znodes.decode_entity_config(document)
+        for key, text in changes.items():
+            if text is None:
+                config.pop(key, None)
+            else:
+                config[key] = text
+        try:
+            client.set(path, znodes.encode_entity_config(config), version=stat.version)
+        except BadVersionError:
+            continue  # another broker has changed it
+        break
+    announce(client, path.removeprefix(f"{paths.CONFIG}/"), wall_ms)
+
+
+def announce(client: KazooClient, entity_path: str, wall_ms: int) -> None:
+    """Tell every broker that a config has changed; remove announcements that are old."""
+    client.create(
+        paths.CONFIG_CHANGE_PREFIX, znodes.encode_config_change(entity_path), sequence=True
+    )
+    for name in sorted(client.get_children(paths.CONFIG_CHANGES)):
+        path = f"{paths.CONFIG_CHANGES}/{name}"
+        stat = client.exists(path)
+        if stat is not None and wall_ms - stat.ctime <= CHANGE_EXPIRY_MS:
+            break  # their names count up: the others are younger still
+        with suppress(NoNodeError):  # another broker may be faster
+            client.delete(path)
+
+
+def _path(entity: QuotaEntity) -> str:
+    path = paths.CONFIG
+    if entity.user is not None:
+        path += f"/{paths.USER_CONFIGS}/{_segment(entity.user)}"
+    if entity.client_id is not None:
+        path += f"/{paths.CLIENT_CONFIGS}/{_segment(entity.client_id)}"
+    return path
+
+
+def _segment(name: Name) -> str:
+    """Somebody may be called `<default>`; the default entity alone is written so."""
+    return (
+        paths.DEFAULT_ENTITY if name is DEFAULT else quote(str(name), safe="").replace("~", "%7E")
+    )
+
+
+def _name(segment: str) -> Name:
+    return DEFAULT if segment == paths.DEFAULT_ENTITY else unquote(segment)

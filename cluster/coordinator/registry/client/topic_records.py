@@ -1,0 +1,283 @@
+"""Topics, partition states and topic configs in the registry: blocking calls for its thread.
+
+Every write of the controller goes in a transaction that also checks the version of
+`/controller_epoch`, so a controller that was replaced without noticing writes nothing.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from itertools import islice
+
+from kazoo.client import KazooClient, TransactionRequest
+from kazoo.exceptions import BadVersionError, NoNodeError, RolledBackError
+
+from cluster.coordinator.cluster_store import (
+    Deposed,
+    LoadedCluster,
+    OutOfStep,
+    StoreVersion,
+)
+from cluster.coordinator.registry.documents import paths, znodes
+from cluster.coordinator.registry.documents.znodes import (
+    PartitionStateRecord,
+    TopicAssignment,
+)
+from cluster.model.cluster import (
+    ClusterState,
+    PartitionState,
+    TopicState,
+)
+from cluster.model.ids import (
+    NO_BROKER,
+    BrokerEpoch,
+    ControllerEpoch,
+    LeaderEpoch,
+    PartitionEpoch,
+    TopicPartition,
+    new_uuid,
+)
+from cluster.model.plan import Plan
+from cluster.model.topics import TOPIC_NAME_LENGTH_MAX
+
+log = logging.getLogger(__name__)
+
+_WRITES_PER_TRANSACTION = 500
+"""Keeps a transaction far below jute.maxbuffer (1 MiB)."""
+
+
+def load_cluster(client: KazooClient, epoch_version: StoreVersion) -> LoadedCluster:
+    """Every topic with its partitions as the registry holds them; brokers are left empty.
+
+    A topic without an id gets one there and then: with another id after the next election its
+    replicas would be those of another topic, and be removed. Raises Deposed, OutOfStep; ValueError
+    for a document that is none, since a topic that was left out would lose its replicas too.
+    """
+    state = ClusterState()
+    written: dict[TopicPartition, BrokerEpoch] = {}
+    names = client.get_children(paths.TOPICS)
+    for name in [each for each in names if len(each) > TOPIC_NAME_LENGTH_MAX]:
+        log.warning("a topic with a name of %d characters is left out", len(name))
+        names.remove(name)  # no replica of it can have a directory
+    assignments = [(name, client.get_async(paths.topic(name))) for name in names]
+    configs = {
+        name: client.get_async(paths.entity_config(paths.TOPIC_CONFIGS, name)) for name in names
+    }
+    for name, answer in assignments:
+        document, stat = answer.get()
+        with _naming(paths.topic(name)):
+            assignment = znodes.decode_topic(document)
+        topic_id = assignment.topic_id
+        if topic_id is None:
+            topic_id = new_uuid()
+            assignment = replace(assignment, topic_id=topic_id)
+            _commit_batch(
+                client, [_assignment_write(name, assignment, stat.version)], epoch_version
+            )
+        try:
+            overrides = znodes.decode_entity_config(configs[name].get()[0])
+        except NoNodeError:
+            overrides = {}
+        except ValueError as error:
+            log.warning("configs of topic %s are left out: %s", name, error)
+            overrides = {}
+        state.put_topic(
+            TopicState(
+                name,
+                topic_id,
+                overrides,
+                dict(_load_partitions(client, name, assignment, written)),
+            )
+        )
+    return LoadedCluster(state, written)
+
+
+def _load_partitions(
+    client: KazooClient,
+    name: str,
+    assignment: TopicAssignment,
+    written: dict[TopicPartition, BrokerEpoch],
+) -> Iterator[tuple[int, PartitionState]]:
+    pending = [
+        (number, replicas, client.get_async(paths.partition_state(TopicPartition(name, number))))
+        for number, replicas in assignment.replicas.items()
+    ]
+    for number, replicas, answer in pending:
+        try:
+            document, stat = answer.get()
+        except NoNodeError:
+            # Assigned but never given a state: by a tool, or by a controller that died in between.
+            yield (
+                number,
+                PartitionState(replicas, replicas, NO_BROKER, LeaderEpoch(0), PartitionEpoch(-1)),
+            )
+            continue
+        with _naming(paths.partition_state(TopicPartition(name, number))):
+            record = znodes.decode_partition_state(document)
+        written[TopicPartition(name, number)] = BrokerEpoch(stat.mzxid)
+        yield (
+            number,
+            PartitionState(
+                replicas,
+                record.isr,
+                record.leader,
+                record.leader_epoch,
+                PartitionEpoch(stat.version),
+            ),
+        )
+
+
+def commit(
+    client: KazooClient,
+    plan: Plan,
+    state: ClusterState,
+    controller_epoch: ControllerEpoch,
+    epoch_version: StoreVersion,
+) -> None:
+    """Write a plan made from `state`. Raises Deposed or OutOfStep.
+
+    Large plans take several transactions; each leaves a state that a new controller can go on from.
+    """
+    writes = _writes(client, plan, state, controller_epoch)
+    while batch := list(islice(writes, _WRITES_PER_TRANSACTION)):
+        _commit_batch(client, batch, epoch_version)
+
+
+_Write = Callable[[TransactionRequest], None]
+
+
+def _commit_batch(
+    client: KazooClient, writes: Iterable[_Write], epoch_version: StoreVersion
+) -> None:
+    transaction = client.transaction()
+    transaction.check(paths.CONTROLLER_EPOCH, epoch_version)
+    for write in writes:
+        write(transaction)
+    results = transaction.commit()
+    if isinstance(results[0], BadVersionError | NoNodeError):
+        raise Deposed
+    failures = [
+        result
+        for result in results
+        if isinstance(result, Exception) and not isinstance(result, RolledBackError)
+    ]
+    if failures:
+        raise OutOfStep(repr(failures[0]))
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    try:
+        yield
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _writes(
+    client: KazooClient, plan: Plan, state: ClusterState, epoch: ControllerEpoch
+) -> Iterator[_Write]:
+    """What the plan takes; it depends on what is there, where other tools write too, and where an
+    earlier controller may have died between two transactions.
+    """
+    for topic in plan.created:
+        yield from _create_topic(client, topic, epoch)
+    for name in {partition.topic for partition in plan.added}:
+        yield _set_assignment(state.topics[name], plan)
+    for partition, new_state in plan.added.items():
+        yield from _create_partition(partition, new_state, epoch)
+    for partition, new_state in plan.changed.items():
+        yield from _change_partition(client, partition, new_state, epoch)
+    for name, configs in plan.configured.items():
+        yield _put_configs(client, name, configs)
+        change = znodes.encode_config_change(paths.entity_path(paths.TOPIC_CONFIGS, name))
+        yield _creation(paths.CONFIG_CHANGE_PREFIX, change, sequence=True)
+    for name in plan.deleted:
+        yield from _delete_topic(client, name)
+
+
+def _create_topic(
+    client: KazooClient, topic: TopicState, epoch: ControllerEpoch
+) -> Iterator[_Write]:
+    assignment = TopicAssignment(
+        topic.topic_id, {number: p.replicas for number, p in topic.partitions.items()}
+    )
+    # Kafka writes the configs first too: whoever sees the topic sees its configs.
+    yield _put_configs(client, topic.name, topic.configs)
+    yield _creation(paths.topic(topic.name), znodes.encode_topic(assignment))
+    yield _creation(paths.partitions(topic.name), b"")
+    for number, state in topic.partitions.items():
+        yield from _create_partition(TopicPartition(topic.name, number), state, epoch)
+
+
+def _create_partition(
+    partition: TopicPartition, state: PartitionState, epoch: ControllerEpoch
+) -> Iterator[_Write]:
+    yield _creation(paths.partition(partition), b"")
+    yield _creation(paths.partition_state(partition), _encode_state(state, epoch))
+
+
+def _change_partition(
+    client: KazooClient, partition: TopicPartition, state: PartitionState, epoch: ControllerEpoch
+) -> Iterator[_Write]:
+    path, document = paths.partition_state(partition), _encode_state(state, epoch)
+    if state.partition_epoch == 0:
+        client.ensure_path(paths.partition(partition))  # any of its parents may be there
+        yield _creation(path, document)
+    else:
+        yield lambda t: t.set_data(path, document, version=state.partition_epoch - 1)
+
+
+def _set_assignment(topic: TopicState, plan: Plan) -> _Write:
+    replicas = {number: p.replicas for number, p in topic.partitions.items()}
+    replicas |= {p.partition: s.replicas for p, s in plan.added.items() if p.topic == topic.name}
+    return _assignment_write(topic.name, TopicAssignment(topic.topic_id, replicas))
+
+
+def _assignment_write(name: str, assignment: TopicAssignment, version: int = -1) -> _Write:
+    document = znodes.encode_topic(assignment)
+    return lambda t: t.set_data(paths.topic(name), document, version=version)
+
+
+def _put_configs(client: KazooClient, name: str, configs: Mapping[str, str]) -> _Write:
+    path = paths.entity_config(paths.TOPIC_CONFIGS, name)
+    document = znodes.encode_entity_config(configs)
+    if client.exists(path) is None:
+        return _creation(path, document)
+    return lambda t: t.set_data(path, document)
+
+
+def _delete_topic(client: KazooClient, name: str) -> Iterator[_Write]:
+    levels = [[paths.topic(name)]]
+    while levels[-1]:
+        levels.append(_below(client, levels[-1]))
+    # The topic goes last: until then the next controller finds it, and can delete it again.
+    doomed = [path for level in reversed(levels) for path in level]
+    config_path = paths.entity_config(paths.TOPIC_CONFIGS, name)
+    if client.exists(config_path) is not None:
+        doomed.insert(0, config_path)
+    for path in doomed:
+        yield _deletion(path)
+
+
+def _below(client: KazooClient, parents: Iterable[str]) -> list[str]:
+    pending = [(parent, client.get_children_async(parent)) for parent in parents]
+    found = []
+    for parent, answer in pending:
+        with suppress(NoNodeError):
+            found += [f"{parent}/{child}" for child in answer.get()]
+    return found
+
+
+def _deletion(path: str) -> _Write:
+    return lambda t: t.delete(path)
+
+
+def _creation(path: str, document: bytes, *, sequence: bool = False) -> _Write:
+    return lambda t: t.create(path, document, sequence=sequence)
+
+
+def _encode_state(state: PartitionState, epoch: ControllerEpoch) -> bytes:
+    return znodes.encode_partition_state(
+        PartitionStateRecord(state.leader, state.leader_epoch, state.isr, epoch)
+    )

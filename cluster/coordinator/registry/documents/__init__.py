@@ -1,0 +1,1 @@
+"""What the registry holds, and where: Kafka's paths and the documents at them."""

@@ -1,0 +1,320 @@
+"""The JSON that Kafka keeps in znodes (2.7-3.x, ZooKeeper mode), to and from our own types. Pure.
+
+Every decoder raises ValueError for what is not such a document. Source: `kafka.zk.ZkData`.
+"""
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from cluster.model.cluster import BrokerRegistration, Endpoint
+from cluster.model.ids import (
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    TopicPartition,
+    decode_uuid,
+    encode_uuid,
+)
+
+Replicas = tuple[BrokerId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicAssignment:
+    """`/brokers/topics/[t]`: who holds which partition, who joins and who leaves."""
+
+    topic_id: uuid.UUID | None
+    """None: written by a Kafka before 2.8."""
+    replicas: Mapping[int, Replicas]
+    adding: Mapping[int, Replicas] = field(default_factory=dict)
+    removing: Mapping[int, Replicas] = field(default_factory=dict)
+
+
+class PartitionStateRecord(NamedTuple):
+    """`/brokers/topics/[t]/partitions/[n]/state`."""
+
+    leader: BrokerId
+    leader_epoch: LeaderEpoch
+    isr: Replicas
+    controller_epoch: ControllerEpoch
+
+
+class ProducerIdBlock(NamedTuple):
+    """`/latest_producer_id_block`: producer ids [first, last + 1) belong to the broker."""
+
+    broker_id: BrokerId
+    first: int
+    last: int
+
+
+def encode_broker(registration: BrokerRegistration, timestamp_ms: int) -> bytes:
+    """`/brokers/ids/[id]`. What only our brokers need stands under `milena`; host and port are
+    those of the first PLAINTEXT endpoint, as old clients of the registry expect.
+    """
+    plaintext = next(
+        (one for one in registration.endpoints if one.security_protocol == "PLAINTEXT"), None
+    )
+    document = {
+        "version": 5,
+        "host": plaintext.host if plaintext else None,
+        "port": plaintext.port if plaintext else -1,
+        "endpoints": [
+            f"{one.listener}://{_bracketed(one.host)}:{one.port}" for one in registration.endpoints
+        ],
+        "listener_security_protocol_map": {
+            one.listener: one.security_protocol for one in registration.endpoints
+        },
+        "rack": registration.rack,
+        "jmx_port": -1,
+        "timestamp": str(timestamp_ms),
+        "features": {},
+        "milena": {
+            "control": registration.control_endpoint,
+            "replication": registration.replication_endpoint,
+            "machine": registration.machine,
+        },
+    }
+    if registration.rack is None:
+        del document["rack"]
+    return _encode(document)
+
+
+def decode_broker_id(name: str) -> BrokerId:
+    """The broker that a child of `/brokers/ids` stands for."""
+    broker_id = BrokerId(_int32(name))
+    if broker_id < 0:
+        raise ValueError(f"{broker_id} is no broker's id")
+    return broker_id
+
+
+def decode_broker(broker_id: BrokerId, document: bytes, epoch: BrokerEpoch) -> BrokerRegistration:
+    """A broker's registration; `epoch` is the czxid of its znode. A broker that is not one of ours
+    has empty texts for what only ours register.
+    """
+    with _fields(document) as fields:
+        protocols = fields.get("listener_security_protocol_map", {})
+        endpoints = tuple(
+            _decode_endpoint(endpoint, protocols) for endpoint in fields.get("endpoints", ())
+        )
+        own = fields.get("milena", {})
+        rack = fields.get("rack")
+        return BrokerRegistration(
+            id=broker_id,
+            epoch=epoch,
+            endpoints=endpoints,
+            rack=None if rack is None else str(rack),
+            control_endpoint=str(own.get("control", "")),
+            replication_endpoint=str(own.get("replication", "")),
+            machine=str(own.get("machine", "")),
+        )
+
+
+def encode_topic(assignment: TopicAssignment) -> bytes:
+    """`/brokers/topics/[t]`, version 3 (version 2 without a topic id)."""
+    document: dict[str, object] = {
+        "version": 2 if assignment.topic_id is None else 3,
+        "partitions": _encode_replicas(assignment.replicas),
+        "adding_replicas": _encode_replicas(assignment.adding),
+        "removing_replicas": _encode_replicas(assignment.removing),
+    }
+    if assignment.topic_id is not None:
+        document["topic_id"] = encode_uuid(assignment.topic_id)
+    return _encode(document)
+
+
+def decode_topic(document: bytes) -> TopicAssignment:
+    """A topic's assignment."""
+    with _fields(document) as fields:
+        topic_id = fields.get("topic_id")
+        return TopicAssignment(
+            topic_id=None if topic_id is None else decode_uuid(topic_id),
+            replicas=_decode_replicas(fields["partitions"]),
+            adding=_decode_replicas(fields.get("adding_replicas", {})),
+            removing=_decode_replicas(fields.get("removing_replicas", {})),
+        )
+
+
+def encode_partition_state(state: PartitionStateRecord) -> bytes:
+    """`/brokers/topics/[t]/partitions/[n]/state`."""
+    return _encode(
+        {
+            "controller_epoch": state.controller_epoch,
+            "leader": state.leader,
+            "version": 1,
+            "leader_epoch": state.leader_epoch,
+            "isr": list(state.isr),
+        }
+    )
+
+
+def decode_partition_state(document: bytes) -> PartitionStateRecord:
+    """A partition's state."""
+    with _fields(document) as fields:
+        return PartitionStateRecord(
+            leader=BrokerId(_int32(fields["leader"])),
+            leader_epoch=LeaderEpoch(_not_negative(fields["leader_epoch"])),
+            isr=_decode_broker_ids(fields["isr"]),
+            controller_epoch=ControllerEpoch(_int32(fields["controller_epoch"])),
+        )
+
+
+def encode_controller(broker_id: BrokerId, timestamp_ms: int) -> bytes:
+    """`/controller`: an epoch of -1 says that this is no KRaft controller."""
+    return _encode(
+        {
+            "version": 2,
+            "brokerid": broker_id,
+            "timestamp": str(timestamp_ms),
+            "kraftControllerEpoch": -1,
+        }
+    )
+
+
+def decode_controller(document: bytes) -> BrokerId:
+    """The broker that is controller."""
+    with _fields(document) as fields:
+        return BrokerId(_int32(fields["brokerid"]))
+
+
+def encode_controller_epoch(epoch: ControllerEpoch) -> bytes:
+    """`/controller_epoch`: a decimal number."""
+    return str(epoch).encode("ascii")
+
+
+def decode_controller_epoch(document: bytes) -> ControllerEpoch:
+    """The epoch of the newest controller."""
+    return ControllerEpoch(_int32(document or b""))
+
+
+def encode_cluster_id(cluster_id: str) -> bytes:
+    """`/cluster/id`."""
+    return _encode({"version": "1", "id": cluster_id})
+
+
+def decode_cluster_id(document: bytes) -> str:
+    """The cluster's id."""
+    with _fields(document) as fields:
+        return str(fields["id"])
+
+
+def encode_entity_config(config: Mapping[str, str]) -> bytes:
+    """`/config/[kind]/[name]`."""
+    return _encode({"version": 1, "config": dict(config)})
+
+
+def decode_entity_config(document: bytes) -> dict[str, str]:
+    """An entity's overrides; an empty znode has none."""
+    if not document:
+        return {}
+    with _fields(document) as fields:
+        return {str(name): str(value) for name, value in fields["config"].items()}
+
+
+def encode_config_change(entity_path: str) -> bytes:
+    """`/config/changes/config_change_N`: names the entity as `paths.entity_path` does."""
+    return _encode({"version": 2, "entity_path": entity_path})
+
+
+def decode_config_change(document: bytes) -> str:
+    """The path of the entity that changed."""
+    with _fields(document) as fields:
+        return str(fields["entity_path"])
+
+
+def encode_partition_list(partitions: list[TopicPartition]) -> bytes:
+    """`/isr_change_notification/isr_change_N` and `/admin/preferred_replica_election`."""
+    listed = [{"topic": one.topic, "partition": one.partition} for one in partitions]
+    return _encode({"version": 1, "partitions": listed})
+
+
+def decode_partition_list(document: bytes) -> list[TopicPartition]:
+    """The partitions that are meant."""
+    with _fields(document) as fields:
+        return [
+            TopicPartition(str(one["topic"]), int(one["partition"])) for one in fields["partitions"]
+        ]
+
+
+def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
+    """`/latest_producer_id_block`; 64-bit numbers are texts, since JSON readers round them."""
+    return _encode(
+        {
+            "version": 1,
+            "broker": block.broker_id,
+            "block_start": str(block.first),
+            "block_end": str(block.last),
+        }
+    )
+
+
+def decode_producer_id_block(document: bytes) -> ProducerIdBlock:
+    """The block that was given out last."""
+    with _fields(document) as fields:
+        return ProducerIdBlock(
+            BrokerId(int(fields["broker"])), int(fields["block_start"]), int(fields["block_end"])
+        )
+
+
+@contextmanager
+def _fields(document: bytes) -> Iterator[dict[str, Any]]:
+    """The fields of a JSON object; whatever is wrong inside the block becomes one ValueError."""
+    try:
+        fields = json.loads(document or b"")
+    except RecursionError as error:
+        raise ValueError(f"too deep a JSON document: {document[:80]!r}") from error
+    if b"\\u" in document:
+        # Half a surrogate pair is JSON, but no text: whoever sends it on would fail.
+        json.dumps(fields, ensure_ascii=False).encode("utf-8")
+    if not isinstance(fields, dict):
+        raise ValueError(f"not a JSON object: {document[:80]!r}")  # noqa: TRY004 - wrong text
+    try:
+        yield fields
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise ValueError(f"unexpected document {document[:200]!r}") from error
+
+
+def _encode(document: Mapping[str, object]) -> bytes:
+    return json.dumps(document, separators=(",", ":")).encode("utf-8")
+
+
+def _encode_replicas(replicas: Mapping[int, Replicas]) -> dict[str, list[BrokerId]]:
+    return {str(index): list(replicas[index]) for index in sorted(replicas)}
+
+
+def _decode_replicas(replicas: Mapping[str, list[int]]) -> dict[int, Replicas]:
+    return {_not_negative(index): _decode_broker_ids(ids) for index, ids in replicas.items()}
+
+
+def _decode_broker_ids(ids: list[int]) -> Replicas:
+    return tuple(BrokerId(_int32(one)) for one in ids)
+
+
+def _int32(number: float | str | bytes) -> int:
+    """Raises ValueError for what no message to a broker or a client could hold."""
+    whole = int(number)
+    if not -(2**31) <= whole < 2**31:
+        raise ValueError(f"{whole} is no 32-bit number")
+    return whole
+
+
+def _not_negative(number: float | str | bytes) -> int:
+    whole = _int32(number)
+    if whole < 0:
+        raise ValueError(f"{whole} is negative")
+    return whole
+
+
+def _decode_endpoint(text: str, protocols: Mapping[str, str]) -> Endpoint:
+    listener, _, address = text.partition("://")
+    host, _, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    return Endpoint(listener, str(protocols.get(listener, listener)), host, _int32(port))
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,32 @@
+"""How long a client over its quota has to wait: the arithmetic, and its line for a person.
+
+Kafka: `ClientQuotaManager.throttleTime`, `QuotaUtils.throttleTime`; KIP-124 caps request quotas.
+"""
+
+from cluster.model.quotas import QuotaKind
+
+
+def delay_of(rate: float, limit: float, measured_ms: float) -> float:
+    """Milliseconds until the rate has come down to the limit, if nothing is used: 0 unless above.
+
+    X = (rate - limit) / limit x measured time.
+    """
+    return 0.0 if rate <= limit else (rate - limit) / limit * measured_ms
+
+
+def explain_delay(
+    quota: str, rate: float, limit: float | None, measured_ms: float, delay_ms: int
+) -> str:
+    """The formula with its numbers, in one line; `delay_ms` is what was told, after any cap."""
+    unit = " %" if quota == QuotaKind.REQUEST else " B/s"
+    if limit is None:
+        return "no limit, no delay"
+    if rate <= limit or not measured_ms:
+        return f"{rate:.10g}{unit} is not above {limit:.10g}{unit}: no delay"
+    uncapped_ms = delay_of(rate, limit, measured_ms)
+    formula = (
+        f"({rate:.10g} - {limit:.10g}){unit} / {limit:.10g}{unit}"
+        f" x {measured_ms / 1000:.3f} s = {uncapped_ms:.0f} ms"
+    )
+    # Request quotas are capped at one sample window (KIP-124).
+    return formula if uncapped_ms - delay_ms < 1 else f"{formula}, at most {delay_ms} ms"

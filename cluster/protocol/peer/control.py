@@ -1,0 +1,281 @@
+"""Requests between brokers that are not about records, and their answers.
+
+What the controller tells brokers (Kafka's LeaderAndIsr, StopReplica and UpdateMetadata in one
+message), and what brokers ask of the controller (AlterPartition, CreateTopics, ...).
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Generic, NamedTuple, TypeVar
+
+from cluster.model.cluster import BrokerRegistration, Endpoint, PartitionState, TopicState
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import (
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    PartitionEpoch,
+)
+from cluster.model.topics import TOPIC_NAME_LENGTH_MAX, TopicAlteration
+from cluster.protocol.peer.field_types import (
+    BOOLEAN,
+    EPOCH,
+    ERROR_CODE,
+    INT32,
+    LONG,
+    NUMBER,
+    OFFSET_OR_NONE,
+    UNIQUE_ID,
+    FieldType,
+    listed,
+    mapped,
+    matching,
+    octets,
+    optional,
+    record,
+    text,
+)
+from cluster.protocol.peer.replication import PARTITIONS_MAX
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Request(Generic[AnswerT]):
+    """A message that is answered: by an `AnswerT`, or by a Refusal."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """The answer to a request that is not understood: nothing has been done.
+
+    `reason` is one line for a person.
+    """
+
+    code: ErrorCode
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    """The request was carried out, or an error code."""
+
+    code: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterUpdate(Request[Acknowledged]):
+    """Changes of the cluster's state, or all of it when `is_full`.
+
+    `broker_epoch` is the receiver's: an update for its former life is refused (KIP-380).
+    `topics` hold only the partitions that changed, unless `is_full`. A large update goes in parts.
+    """
+
+    controller: BrokerId
+    controller_epoch: ControllerEpoch
+    broker_epoch: BrokerEpoch
+    is_full: bool
+    brokers: tuple[BrokerRegistration, ...]
+    topics: tuple[TopicState, ...]
+    deleted: tuple[str, ...]
+    part: int = 0
+    is_last: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionAltered:
+    """The answer to AlterPartition: an error code, or the state that is in force now."""
+
+    code: ErrorCode
+    isr: tuple[BrokerId, ...] = ()
+    partition_epoch: PartitionEpoch = PartitionEpoch(-1)
+
+
+@dataclass(frozen=True, slots=True)
+class AlterPartition(Request[PartitionAltered]):
+    """A leader proposes an ISR for the state that it knows (KIP-497).
+
+    `broker_epoch` is the leader's own: a proposal of its former life, or of a stranger, is refused.
+    """
+
+    broker: BrokerId
+    broker_epoch: BrokerEpoch
+    topic: str
+    partition: int
+    isr: tuple[BrokerId, ...]
+    leader_epoch: LeaderEpoch
+    partition_epoch: PartitionEpoch
+
+
+class TopicOutcome(NamedTuple):
+    """What became of one topic of a request; `detail` is for a person."""
+
+    topic: str
+    code: ErrorCode
+    detail: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicOutcomes:
+    """One outcome for each topic of the request."""
+
+    outcomes: Sequence[TopicOutcome]
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopics(Request[TopicOutcomes]):
+    """Have topics created with default settings."""
+
+    names: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class AlterTopicConfigs(Request[TopicOutcomes]):
+    """Have configs of topics changed, or only checked."""
+
+    alterations: Sequence[TopicAlteration]
+    validate_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ShutdownPrepared:
+    """False: the broker asked is not the controller, or no more."""
+
+    is_done: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ControlledShutdown(Request[ShutdownPrepared]):
+    """Have leaderships moved away from a broker, of this epoch, that is about to stop."""
+
+    broker: BrokerId
+    broker_epoch: BrokerEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceMetrics(Request[Acknowledged]):
+    """A batch of metric records for the leader of a partition of the metrics topic."""
+
+    partition: int
+    batch: bytes
+
+
+_TEXT_MAX: Final = 1 << 20
+"""As much as a znode holds: most texts come from there."""
+_LIST_MAX: Final = 100_000
+_BATCH_BYTES_MAX: Final = 16 << 20
+_TEXT: Final = text(_TEXT_MAX)
+_TOPIC: Final = matching(
+    re.compile(rf"(?!\.{{1,2}}\Z)[^/\0]{{1,{TOPIC_NAME_LENGTH_MAX}}}\Z").match,
+    f"a topic's name, of at most {TOPIC_NAME_LENGTH_MAX} characters",
+)
+"""It is part of a directory's name: what is no more than illegal is the controller's to refuse."""
+_BROKERS: Final = listed(INT32, _LIST_MAX)
+
+_BROKER: Final = record(
+    BrokerRegistration,
+    id=NUMBER,
+    epoch=OFFSET_OR_NONE,
+    endpoints=listed(
+        record(Endpoint, listener=_TEXT, security_protocol=_TEXT, host=_TEXT, port=INT32),
+        _LIST_MAX,
+    ),
+    rack=optional(_TEXT),
+    control_endpoint=_TEXT,
+    replication_endpoint=_TEXT,
+    machine=_TEXT,
+)
+
+
+def _numbered(number: int, *members: Any) -> tuple[int, PartitionState]:
+    return number, PartitionState(*members)
+
+
+_read_partitions: Final = listed(
+    record(
+        _numbered,
+        number=NUMBER,
+        replicas=_BROKERS,
+        isr=_BROKERS,
+        leader=INT32,
+        leader_epoch=EPOCH,
+        partition_epoch=EPOCH,
+    ),
+    PARTITIONS_MAX,
+).reader()
+_PARTITIONS: Final = FieldType(
+    "a list of partitions",
+    "True",
+    "dict(read_partitions({v}))",
+    "pack_partitions({v})",
+    {
+        "read_partitions": _read_partitions,
+        "pack_partitions": lambda partitions: [
+            (number, p.replicas, p.isr, p.leader, p.leader_epoch, p.partition_epoch)
+            for number, p in partitions.items()
+        ],
+    },
+)
+
+CLUSTER_UPDATE: Final = record(
+    ClusterUpdate,
+    controller=NUMBER,
+    controller_epoch=NUMBER,
+    broker_epoch=LONG,
+    is_full=BOOLEAN,
+    brokers=listed(_BROKER, _LIST_MAX),
+    topics=listed(
+        record(
+            TopicState,
+            name=_TOPIC,
+            topic_id=UNIQUE_ID,
+            configs=mapped(_TEXT, _TEXT, _LIST_MAX),
+            partitions=_PARTITIONS,
+        ),
+        PARTITIONS_MAX,
+    ),
+    deleted=listed(_TOPIC, PARTITIONS_MAX),
+    part=NUMBER,
+    is_last=BOOLEAN,
+)
+ALTER_PARTITION: Final = record(
+    AlterPartition,
+    broker=NUMBER,
+    broker_epoch=OFFSET_OR_NONE,
+    topic=_TOPIC,
+    partition=NUMBER,
+    isr=listed(NUMBER, _LIST_MAX),
+    leader_epoch=EPOCH,
+    partition_epoch=EPOCH,
+)
+PARTITION_ALTERED: Final = record(
+    PartitionAltered, code=ERROR_CODE, isr=_BROKERS, partition_epoch=EPOCH
+)
+TOPIC_OUTCOMES: Final = record(
+    TopicOutcomes,
+    outcomes=listed(
+        record(TopicOutcome, topic=_TEXT, code=ERROR_CODE, detail=optional(_TEXT)), _LIST_MAX
+    ),
+)
+CREATE_TOPICS: Final = record(CreateTopics, names=listed(_TOPIC, _LIST_MAX))
+ALTER_TOPIC_CONFIGS: Final = record(
+    AlterTopicConfigs,
+    alterations=listed(
+        record(
+            TopicAlteration,
+            topic=_TOPIC,
+            is_whole=BOOLEAN,
+            values=mapped(_TEXT, optional(_TEXT), _LIST_MAX),
+        ),
+        _LIST_MAX,
+    ),
+    validate_only=BOOLEAN,
+)
+CONTROLLED_SHUTDOWN: Final = record(ControlledShutdown, broker=NUMBER, broker_epoch=OFFSET_OR_NONE)
+SHUTDOWN_PREPARED: Final = record(ShutdownPrepared, is_done=BOOLEAN)
+PRODUCE_METRICS: Final = record(ProduceMetrics, partition=NUMBER, batch=octets(_BATCH_BYTES_MAX))
+ACKNOWLEDGED: Final = record(Acknowledged, code=ERROR_CODE)
+REFUSAL: Final = record(Refusal, code=ERROR_CODE, reason=_TEXT)

@@ -1,0 +1,58 @@
+"""Compiles the hot modules by mypyc where that can be done; else their source is installed.
+
+Everything else about the package stands in pyproject.toml. MILENA_COMPILE=0 leaves compiling out,
+MILENA_COMPILE=1 makes a failure to compile an error (for building wheels).
+"""
+
+import os
+import shutil
+import sys
+import sysconfig
+import tomllib
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+ROOT = Path(__file__).parent
+WISH = os.environ.get("MILENA_COMPILE", "")
+MYPY_OPTIONS = [
+    "--config-file=",  # the project's strictness is for its checks, not for users' machines
+    "--ignore-missing-imports",
+    "--follow-imports=silent",
+    "--python-version=3.11",
+]
+
+
+def extensions() -> list[Extension]:
+    """The compiled modules; none where the means are missing."""
+    if WISH == "0":
+        return []
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
+    if shutil.which(compiler) is None or not header.exists():
+        return without(f"no C compiler ({compiler}) or no {header}")
+    try:
+        from mypyc.build import mypycify
+    except ImportError as problem:
+        return without(str(problem))
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    modules = settings["tool"]["milena"]["compiled_modules"]
+    paths = [f"cluster/{module}.py" for module in modules]
+    try:
+        made = mypycify([*MYPY_OPTIONS, *paths], opt_level="3", debug_level="1")
+    except SystemExit as problem:  # how mypycify says that it failed
+        return without(f"mypyc: {problem}")
+    for extension in made:
+        extension.optional = WISH != "1"
+    return list(made)
+
+
+def without(reason: str) -> list[Extension]:
+    """Say why nothing is compiled."""
+    if WISH == "1":
+        sys.exit(f"cannot compile: {reason}")
+    sys.stderr.write(f"not compiled, plain Python is installed: {reason}\n")
+    return []
+
+
+setup(ext_modules=extensions())

@@ -1,0 +1,89 @@
+"""What the properties files of Kafka's distribution set, without their comments."""
+
+from typing import Final
+
+_SIZES: Final = """\
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+_SHARE: Final = """\
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+"""
+_PROTOCOLS: Final = """\
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,\\
+  SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
+"""
+
+SERVER_4_1: Final = f"""\
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+log.dirs=/tmp/kraft-combined-logs
+{_PROTOCOLS}{_SIZES}{_SHARE}"""
+
+BROKER_4_1: Final = f"""\
+process.roles=broker
+node.id=2
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://localhost:9092
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092
+controller.listener.names=CONTROLLER
+log.dirs=/tmp/kraft-broker-logs
+{_PROTOCOLS}{_SIZES}{_SHARE}"""
+
+CONTROLLER_4_1: Final = f"""\
+process.roles=controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=CONTROLLER://:9093
+advertised.listeners=CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+log.dirs=/tmp/kraft-controller-logs
+{_SIZES}{_SHARE}"""
+
+KRAFT_SERVER_3_9: Final = f"""\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+log.dirs=/tmp/kraft-combined-logs
+{_PROTOCOLS}{_SIZES}"""
+
+KRAFT_BROKER_3_9: Final = f"""\
+process.roles=broker
+node.id=2
+controller.quorum.voters=1@localhost:9093
+listeners=PLAINTEXT://localhost:9092
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092
+controller.listener.names=CONTROLLER
+log.dirs=/tmp/kraft-broker-logs
+{_PROTOCOLS}{_SIZES}"""
+
+ZOOKEEPER_SERVER_3_9: Final = f"""\
+broker.id=0
+log.dirs=/tmp/kafka-logs
+zookeeper.connect=localhost:2181
+zookeeper.connection.timeout.ms=18000
+group.initial.rebalance.delay.ms=0
+{_SIZES}"""

@@ -1,0 +1,76 @@
+"""What a setting says of its effect is what the code does; `setting_reads` says how it is found."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.config import broker, topic
+from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.setting import Setting
+from cluster.config.topic import TOPIC_SETTINGS
+from tests.tidy.setting_reads import Handle, handles_read
+
+PACKAGE = Path(__file__).parents[2] / "cluster"
+PRODUCT = [path.read_text() for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE / "config"]
+READ = handles_read(PRODUCT)
+HANDLES: dict[Handle, Setting[Any]] = {
+    Handle(name, handle): setting
+    for name, table in (("broker", broker), ("topic", topic))
+    for handle, setting in vars(table).items()
+    if isinstance(setting, Setting)
+}
+SETTINGS_READ = {HANDLES[handle].name for handle in READ & HANDLES.keys()} | {
+    setting.broker_setting.name
+    for handle, setting in HANDLES.items()
+    if handle in READ and setting.broker_setting
+}
+"""A broker setting is also read where a topic setting is that follows it."""
+
+BOTH = [*BROKER_SETTINGS, *TOPIC_SETTINGS]
+
+
+def test_every_setting_of_the_tables_has_a_handle():
+    assert {setting.name for setting in HANDLES.values()} == {setting.name for setting in BOTH}
+
+
+def test_every_setting_that_is_said_to_have_an_effect_is_read():
+    promised = {setting.name for setting in BOTH if setting.effect.is_read}
+    assert sorted(promised - SETTINGS_READ) == [], "read them, or state effect=without_effect(why)"
+
+
+def test_no_setting_that_is_said_to_have_no_effect_is_read():
+    denied = {setting.name for setting in BOTH if not setting.effect.is_read}
+    assert sorted(denied & SETTINGS_READ) == [], "they are read: take effect=without_effect away"
+
+
+@pytest.mark.parametrize("setting", BOTH, ids=lambda setting: setting.name)
+def test_a_remark_is_one_clause(setting):
+    lacking = setting.effect.lacking
+    assert lacking is None or (lacking and "\n" not in lacking and lacking[-1] not in ".)")
+
+
+X = Handle("broker", "X")
+RECORD = "from cluster.config import broker\nclass Size(NamedTuple):\n    bytes: int\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "found"),
+    [
+        ("from cluster.config import broker as keys\nf(settings[keys.X])", {X}),
+        ("from cluster.config import broker\nif settings[broker.X]: pass", {X}),
+        ("from cluster.config.broker import X as Y\nsettings[Y]", {X}),
+        ("from cluster.config.topic import X\nsettings[X]", {Handle("topic", "X")}),
+        ("from cluster.config.broker import X", set()),
+        ("from cluster.brokers import broker\nbroker.X", set()),
+        (f"{RECORD}Size(settings[broker.X])", set()),
+        (f"{RECORD}Size(bytes=settings[broker.X] * 2)", set()),
+        (f"{RECORD}Size(bytes=settings[broker.X])\no.bytes = 1", set()),
+        (f"{RECORD}Size(bytes=settings[broker.X])\nf(o.bytes)", {X}),
+        (f"{RECORD}Size(f(bytes=settings[broker.X]))", {X}),
+        (f"{RECORD}f(Size(settings[broker.X]))", set()),
+        ("from cluster.config import broker\nThing(size=settings[broker.X])", {X}),
+    ],
+)
+def test_a_handle_is_read_where_its_value_can_change_something(source, found):
+    assert handles_read([source]) == found

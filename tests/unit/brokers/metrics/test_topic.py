@@ -1,0 +1,181 @@
+"""Metric records find the leader of their partition, wait for one, and are never written twice."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from cluster.brokers.metrics.topic import MetricTopic
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import TopicPartition
+from cluster.model.topics import METRICS_TOPIC
+from cluster.protocol.peer.control import Acknowledged, ProduceMetrics, Refusal
+from cluster.records.reader import read_records
+
+
+class World:
+    """Everything around the topic of broker 4, of five; time stands still unless moved."""
+
+    def __init__(self):
+        self.now_ms = 0
+        self.loop = self
+        self.brokers = {b: SimpleNamespace(control_endpoint=f"at-{b}") for b in range(5)}
+        self.topics = {}
+        self.leads = True
+        self.appended = []
+        self.asked = []
+        self.created = []
+        self.topic = MetricTopic(4, self, self, self, self, self, self)
+
+    # the clock, the partition table, the roles
+    def wall_ms(self):
+        return 7
+
+    def find(self, partition):
+        return self if partition in {(METRICS_TOPIC, 0), (METRICS_TOPIC, 1)} else None
+
+    def append(self, records, acks, wall_ms, now_ms):
+        if not self.leads:
+            raise Refused(ErrorCode.not_leader_or_follower)
+        assert (acks, wall_ms) == (1, 7)
+        self.appended.append(bytes(records))
+
+    def on_appended(self, partition):
+        assert partition is self
+
+    # the control link, the controller
+    def ask(self, endpoint, request, on_reply, timeout_ms):
+        self.asked.append((endpoint, request, on_reply))
+
+    def create_topics(self, topics, *, validate_only, timeout_ms, on_done):
+        self.created.append((topics[0], on_done))
+
+    def has_leaders(self, *leaders):
+        partitions = {n: SimpleNamespace(leader=leader) for n, leader in enumerate(leaders)}
+        self.topics = {METRICS_TOPIC: SimpleNamespace(partitions=partitions)}
+
+    def written(self):
+        return [values_of(batch) for batch in self.appended]
+
+
+def values_of(batch):
+    return [record.value for record in read_records(batch)]
+
+
+@pytest.fixture
+def world():
+    return World()
+
+
+def test_the_leader_appends_its_own(world):
+    world.has_leaders(0, 4)  # 4 % 2 partitions is 0
+    world.has_leaders(4, 0)
+    world.topic.send([b"a", b"b"], 5)
+    assert world.written() == [[b"a", b"b"]]
+    (record, _) = read_records(world.appended[0])
+    assert (record.key, record.timestamp_ms) == (b"4", 5)
+    assert world.asked == []
+
+
+def test_another_leader_is_handed_the_batch_and_one_at_a_time(world):
+    world.has_leaders(2, 4)
+    world.topic.send([b"a"], 1)
+    world.topic.send([b"b"], 2)
+    ((endpoint, request, on_reply),) = world.asked
+    assert (endpoint, request.partition, values_of(request.batch)) == ("at-2", 0, [b"a"])
+    on_reply(Acknowledged(ErrorCode.none))
+    assert [values_of(request.batch) for _, request, _ in world.asked] == [[b"a"], [b"b"]]
+
+
+def test_a_refused_batch_is_offered_again_to_the_next_leader(world):
+    world.has_leaders(2)
+    world.topic.send([b"a"], 1)
+    world.asked[0][2](Acknowledged(ErrorCode.not_leader_or_follower))
+    assert len(world.asked) == 1  # not at once: the news of another leader is on its way
+    world.has_leaders(3)
+    world.topic.send([b"b"], 2)
+    assert world.asked[1][0] == "at-3"
+    assert values_of(world.asked[1][1].batch) == [b"a"]
+    assert world.topic.dropped_count == 0
+
+
+@pytest.mark.parametrize("answer", [None, Refusal(ErrorCode.invalid_request, "too large")])
+def test_a_batch_that_may_be_there_or_is_refused_as_a_message_is_dropped(world, answer):
+    world.has_leaders(2)
+    world.topic.send([b"a", b"b"], 1)
+    world.asked[0][2](answer)
+    world.topic.send([b"c"], 2)
+    assert values_of(world.asked[1][1].batch) == [b"c"]
+    assert world.topic.dropped_count == 2
+
+
+def test_without_a_leader_records_wait_and_the_oldest_are_dropped(world):
+    for number in range(70):
+        world.topic.send([b"%d" % number], number)
+    world.has_leaders(9)  # known, but away
+    world.topic.flush()
+    assert (world.appended, world.asked) == ([], [])
+    assert world.topic.dropped_count == 6
+    world.has_leaders(4)
+    world.topic.flush()
+    assert world.written() == [[b"%d" % number] for number in range(6, 70)]
+
+
+def test_a_peer_hands_over_a_batch(world):
+    answers = []
+    world.has_leaders(4)
+    world.topic.on_request(ProduceMetrics(1, b"x"), answers.append)
+    world.leads = False
+    world.topic.on_request(ProduceMetrics(1, b"x"), answers.append)
+    world.topic.on_request(ProduceMetrics(8, b"x"), answers.append)
+    refused = Acknowledged(ErrorCode.not_leader_or_follower)
+    assert answers == [Acknowledged(ErrorCode.none), refused, refused]
+    assert world.appended == [b"x"]
+
+
+def test_a_partition_that_is_not_known_yet_is_waited_for(world):
+    world.has_leaders(1, 4)
+    del world.topics[METRICS_TOPIC].partitions[0]
+    world.topics[METRICS_TOPIC].partitions[5] = SimpleNamespace(leader=1)
+    world.topic.send([b"a"], 1)
+    assert (world.appended, world.asked) == ([], [])
+    world.has_leaders(4)
+    world.topic.flush()
+    assert world.written() == [[b"a"]]
+
+
+def test_many_records_are_several_batches(world):
+    world.has_leaders(4)
+    world.topic.send([b"v"] * 1_100, 1)
+    assert [len(values) for values in world.written()] == [500, 500, 100]
+
+
+def test_the_topic_is_created_once_the_brokers_have_settled(world):
+    world.topic.create_if_missing(world, 3)
+    world.now_ms = 1_000
+    del world.brokers[1]
+    world.topic.create_if_missing(world, 3)
+    world.now_ms = 2_400
+    world.topic.create_if_missing(world, 3)
+    assert world.created == []
+    world.now_ms = 2_500
+    world.topic.create_if_missing(world, 3)
+    world.topic.create_if_missing(world, 3)
+    ((topic, on_done),) = world.created
+    assert topic.name == METRICS_TOPIC
+    assert topic.assignment == {0: (0, 2, 3), 1: (2, 3, 4), 2: (3, 4, 0), 3: (4, 0, 2)}
+    on_done({METRICS_TOPIC: SimpleNamespace(code=ErrorCode.not_controller)}, {})
+    world.topic.create_if_missing(world, 3)
+    assert len(world.created) == 2
+    world.has_leaders(*[0] * 4)
+    world.created[1][1]({METRICS_TOPIC: SimpleNamespace(code=ErrorCode.none)}, {})
+    world.topic.create_if_missing(world, 3)
+    assert len(world.created) == 2
+
+
+def test_too_few_brokers_for_its_replicas_create_nothing(world):
+    world.brokers = {0: None, 1: None}
+    world.topic.create_if_missing(world, 3)
+    world.now_ms = 60_000
+    world.topic.create_if_missing(world, 3)
+    assert world.created == []
+    assert TopicPartition(METRICS_TOPIC, 0) not in world.topics

@@ -1,0 +1,164 @@
+"""Enforcement with a clock that the test turns: the larger delay, mutes, early release, closing."""
+
+from collections.abc import Callable
+
+from cluster.brokers.network.channel import MuteReason
+from cluster.brokers.quotas.account import Delay
+from cluster.brokers.quotas.client_accounts import ClientAccounts
+from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.throttle import QuotaThrottle
+from cluster.model.quotas import QuotaEntity, QuotaKind
+
+PRODUCE, FETCH, REQUEST = QuotaKind.PRODUCE, QuotaKind.FETCH, QuotaKind.REQUEST
+
+
+class Timer:
+    def __init__(self, deadline_ms: int, callback: Callable[[], None]) -> None:
+        self.deadline_ms = deadline_ms
+        self.callback: Callable[[], None] | None = callback
+
+    def cancel(self) -> None:
+        self.callback = None
+
+
+class Timers:
+    def __init__(self) -> None:
+        self.now_ms = 0
+        self.timers: list[Timer] = []
+
+    def call_at(self, deadline_ms: int, callback: Callable[[], None]) -> Timer:
+        self.timers.append(Timer(deadline_ms, callback))
+        return self.timers[-1]
+
+    def turn_to(self, now_ms: int) -> None:
+        self.now_ms = now_ms
+        for timer in list(self.timers):
+            if timer.callback is not None and timer.deadline_ms <= now_ms:
+                callback, timer.callback = timer.callback, None
+                callback()
+
+    def pending(self) -> list[int]:
+        return [timer.deadline_ms for timer in self.timers if timer.callback is not None]
+
+
+class FakeChannel:
+    """Writes down what is done to it, in order."""
+
+    def __init__(self, *, closes_on_answer: bool = False) -> None:
+        self.is_open = True
+        self.done: list[object] = []
+        self.on_close: Callable[[], None] | None = None
+        self._closes_on_answer = closes_on_answer
+
+    def mute(self, reason: MuteReason) -> None:
+        self.done.append(("mute", reason))
+
+    def unmute(self, reason: MuteReason) -> None:
+        self.done.append(("unmute", reason))
+
+    def respond(self, buffers: object) -> None:
+        self.done.append(("answer", buffers))
+        self.on_close = None
+        if self._closes_on_answer:
+            self.is_open = False
+
+
+def throttle_with(kind: QuotaKind, limit: float) -> tuple[QuotaThrottle, ClientQuotas, Timers]:
+    quotas, timers = ClientQuotas(), Timers()
+    quotas.set_quota(QuotaEntity(None, "app"), kind, limit, 0)
+    return QuotaThrottle(timers), quotas, timers
+
+
+def accounts_of(quotas: ClientQuotas) -> ClientAccounts:
+    return ClientAccounts(quotas, "u", "app")
+
+
+def a_delay(quotas: ClientQuotas, ms: int) -> Delay:
+    return Delay(ms, quotas.account(PRODUCE, "u", "app", 0))
+
+
+def test_the_larger_delay_counts_not_the_sum():
+    _, quotas, _ = throttle_with(PRODUCE, 1_000.0)
+    quotas.set_quota(QuotaEntity(None, "app"), REQUEST, 10.0, 0)
+    # 10.5 % x seconds: 50 ms; 1 200 bytes: 200 ms.
+    delay = accounts_of(quotas).on_produced(105_000, 1_200, 0)
+    assert (delay.ms, delay.account.kind) == (200, PRODUCE)
+    _, quotas, _ = throttle_with(FETCH, 1_000.0)
+    quotas.set_quota(QuotaEntity(None, "app"), REQUEST, 10.0, 0)
+    delay = accounts_of(quotas).on_fetched(105_000, 1_020, 0)
+    assert (delay.ms, delay.account.kind) == (50, REQUEST)
+
+
+def test_bytes_that_a_throttled_fetch_does_not_send_are_not_counted():
+    _, quotas, _ = throttle_with(FETCH, 1_000.0)
+    accounts = accounts_of(quotas)
+    assert accounts.on_fetched(10, 3_000, 0).ms == 2_000
+    assert accounts.on_fetched(10, 900, 0) is None
+    assert quotas.standing(FETCH, "u", "app", 0).rate == 900
+
+
+def test_a_channel_is_muted_before_it_is_answered_and_read_again_after_the_delay():
+    throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
+    channel = FakeChannel()
+    throttle.respond(channel, [b"answer"], a_delay(quotas, 250))
+    assert channel.done == [("mute", MuteReason.QUOTA), ("answer", [b"answer"])]
+    assert throttle.muted_count == 1
+    timers.turn_to(249)
+    assert len(channel.done) == 2
+    timers.turn_to(250)
+    assert channel.done[2:] == [("unmute", MuteReason.QUOTA)]
+    assert throttle.muted_count == 0
+    ((usage, _),) = quotas.drain_interval(1_000)
+    assert (usage.throttled, usage.throttle_ms, usage.muted_ms) == (1, 250, 250)
+
+
+def test_a_producer_without_answers_is_held_back_too():
+    throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
+    channel = FakeChannel()
+    throttle.respond(channel, None, a_delay(quotas, 250))
+    assert channel.done == [("mute", MuteReason.QUOTA), ("answer", None)]
+    assert timers.pending() == [250]
+
+
+def test_a_closed_channel_cancels_its_timer():
+    throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
+    channel = FakeChannel()
+    throttle.respond(channel, [], a_delay(quotas, 250))
+    channel.on_close()
+    assert timers.pending() == []
+    assert throttle.muted_count == 0
+
+
+def test_a_channel_that_closes_while_it_is_answered_has_no_timer():
+    throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
+    throttle.respond(FakeChannel(closes_on_answer=True), [], a_delay(quotas, 250))
+    assert timers.pending() == []
+    assert throttle.muted_count == 0
+    gone = FakeChannel()
+    gone.is_open = False
+    throttle.respond(gone, [], a_delay(quotas, 250))
+    assert gone.done == []
+
+
+def test_when_a_limit_is_lifted_whoever_waits_goes_on_at_once():
+    throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
+    channel = FakeChannel()
+    delay = accounts_of(quotas).on_produced(0, 11_000, 0)
+    throttle.respond(channel, [], delay)
+    assert timers.pending() == [10_000]
+    timers.turn_to(1_000)
+    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 2_750.0, 1_000)
+    throttle.on_limits_changed()
+    assert timers.pending() == [1_000 + 3_000]
+    quotas.replace_quotas({}, 1_000)
+    throttle.on_limits_changed()
+    timers.turn_to(1_000)
+    assert channel.done[-1] == ("unmute", MuteReason.QUOTA)
+
+
+def test_a_stricter_limit_does_not_lengthen_what_was_told():
+    throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
+    throttle.respond(FakeChannel(), [], accounts_of(quotas).on_produced(0, 2_000, 0))
+    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 10.0, 0)
+    throttle.on_limits_changed()
+    assert timers.pending() == [1_000]

@@ -1,0 +1,49 @@
+"""From frame to answer: what a connection remembers of its requests, and what it must not."""
+
+import pytest
+
+from cluster.model.quotas import QuotaEntity, QuotaKind
+from tests.support.cluster_states import a_partition, a_topic
+from tests.support.handler_requests import a_batch
+from tests.support.handler_stage import BROKER, HandlerStage
+from tests.support.kafka_wire import fetch_request, produce_request, request
+
+API_VERSIONS = 18
+UNKNOWN_VERSION = 30_000
+
+
+@pytest.fixture
+def stage(tmp_path):
+    with HandlerStage(tmp_path) as one:
+        one.update(a_topic("t", a_partition([BROKER])))
+        yield one
+
+
+def test_another_client_id_on_the_same_connection_is_charged_to_its_own_account(stage):
+    connection = stage.connect()
+    for client_id in ("first", "second", "first"):
+        connection.client_id = client_id
+        connection.call(fetch_request("t", 0))
+    used = {usage.client_id: usage.requests for usage, _ in stage.quotas.drain_interval(0)}
+    assert used == {"first": 2, "second": 1}
+
+
+def test_versions_that_are_not_served_are_answered_but_not_remembered(stage):
+    connection = stage.connect()
+    message = request(API_VERSIONS, 4, client_software_name="test", client_software_version="1")
+    for version in range(UNKNOWN_VERSION, UNKNOWN_VERSION + 100):
+        connection.send(message, version=version)
+        connection.take_frame()
+    assert connection.routes == {}
+
+
+def test_a_throttled_fetch_is_charged_nothing_and_sent_without_records(stage):
+    connection = stage.connect()
+    connection.call(produce_request("t", a_batch(b"x" * 1_000)))
+    stage.quotas.replace_quotas({QuotaEntity(None, "wire"): {QuotaKind.FETCH: 10.0}}, 0)
+    answer = connection.call(fetch_request("t", 0))
+    assert answer.throttle_time.total_seconds() > 0
+    assert answer.responses == ()
+    standing = stage.quotas.standing(QuotaKind.FETCH, "ANONYMOUS", "wire", 0)
+    assert standing is not None
+    assert standing.rate == 0

@@ -1,0 +1,101 @@
+"""Quotas in a real registry: what is read, what is changed, and what other tools leave there."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from kazoo.security import make_digest_acl
+
+from cluster.coordinator.registry.client.broker_records import prepare_paths
+from cluster.coordinator.registry.client.quota_records import (
+    CHANGE_EXPIRY_MS,
+    alter_quota,
+    load_quotas,
+)
+from cluster.coordinator.registry.documents import paths
+from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
+from tests.integration.registry_process import RegistryProcess
+from tests.support.waiting import wait_until
+
+ALICE = QuotaEntity("alice", None)
+RATE = {"producer_byte_rate": "1024"}
+LIMIT = {QuotaKind.PRODUCE: 1024.0}
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryProcess]:
+    with RegistryProcess(tmp_path_factory.mktemp("registry") / "data") as process:
+        yield process
+
+
+@pytest.fixture
+def client(registry: RegistryProcess) -> Any:
+    client = registry.client()
+    for name in client.get_children("/"):
+        if name != "zookeeper":
+            client.delete(f"/{name}", recursive=True)
+    prepare_paths(client)
+    return client
+
+
+def now_ms(client: Any) -> int:
+    ctime: int = client.exists(paths.CONFIG_CHANGES).ctime
+    return ctime
+
+
+def test_what_is_written_is_read(client):
+    entities = [
+        ALICE,
+        QuotaEntity(DEFAULT, None),
+        QuotaEntity(None, "<default>"),
+        QuotaEntity("CN=a b/*~é", "client 1"),
+        QuotaEntity(DEFAULT, DEFAULT),
+    ]
+    for entity in entities:
+        alter_quota(client, entity, RATE, now_ms(client))
+    assert load_quotas(client) == dict.fromkeys(entities, LIMIT)
+    alter_quota(client, ALICE, {"producer_byte_rate": None}, now_ms(client))
+    assert ALICE not in load_quotas(client)
+
+
+def test_a_change_keeps_what_is_not_ours_and_is_announced(client):
+    client.create("/config/users/alice", b'{"version":1,"config":{"SCRAM-SHA-256":"x"}}')
+    told: list[Any] = []
+    load_quotas(client, told.append)
+    alter_quota(client, ALICE, RATE, now_ms(client))
+    wait_until(lambda: told, "the announcement")
+    assert b'"SCRAM-SHA-256":"x"' in client.get("/config/users/alice")[0]
+    (name,) = client.get_children(paths.CONFIG_CHANGES)
+    document, _ = client.get(f"{paths.CONFIG_CHANGES}/{name}")
+    assert document == b'{"version":2,"entity_path":"users/alice"}'
+
+
+def test_old_announcements_are_removed_by_the_next(client):
+    for number in range(3):
+        alter_quota(client, ALICE, {"producer_byte_rate": str(number + 1)}, now_ms(client))
+    alter_quota(client, ALICE, RATE, now_ms(client) + CHANGE_EXPIRY_MS + 60_000)
+    assert client.get_children(paths.CONFIG_CHANGES) == []
+
+
+def test_what_cannot_be_read_is_no_quota_and_harms_no_other(client):
+    alter_quota(client, ALICE, RATE, now_ms(client))
+    secret = [make_digest_acl("other", "secret", all=True)]
+    for name, document in {
+        "protected": b'{"version":1,"config":{"producer_byte_rate":"5"}}',
+        "empty": b"",
+        "nonsense": b"\xff",
+        "list": b"[]",
+        "deep": b"[" * 50_000,
+        "infinite": b'{"version":1,"config":{"producer_byte_rate":"1e999"}}',
+        "nan": b'{"version":1,"config":{"producer_byte_rate":"nan"}}',
+        "negative": b'{"version":1,"config":{"producer_byte_rate":-1}}',
+        "text": b'{"version":1,"config":{"producer_byte_rate":"fast"}}',
+        "null": b'{"version":1,"config":null}',
+        "unknown": b'{"version":9,"config":{"new_rate":"1"},"more":{}}',
+        "%FF": b'{"version":1,"config":{"producer_byte_rate":"5"}}',
+    }.items():
+        for kind in ("users", "clients"):
+            acl = secret if name == "protected" else None
+            client.create(f"/config/{kind}/{name}", document, acl=acl)
+    client.create("/config/users/alice/clients", b"", acl=secret)
+    assert load_quotas(client) == {ALICE: LIMIT}

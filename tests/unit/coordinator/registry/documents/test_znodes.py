@@ -1,0 +1,151 @@
+"""Kafka's paths and documents."""
+
+import json
+import uuid
+from collections.abc import Callable
+
+import pytest
+
+from cluster.coordinator.registry.documents import paths, znodes
+from cluster.model.cluster import BrokerRegistration, Endpoint
+from cluster.model.ids import (
+    BrokerEpoch,
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    TopicPartition,
+)
+
+REGISTRATION = BrokerRegistration(
+    id=BrokerId(1),
+    epoch=BrokerEpoch(17),
+    endpoints=(
+        Endpoint("INTERNAL", "SASL_SSL", "broker.example", 9093),
+        Endpoint("PLAINTEXT", "PLAINTEXT", "::1", 9092),
+    ),
+    rack="r1",
+    control_endpoint="tcp://127.0.0.1:5000",
+    replication_endpoint="tcp://127.0.0.1:5001",
+    machine="m",
+)
+
+
+def broker_ids(*ids: int) -> tuple[BrokerId, ...]:
+    return tuple(BrokerId(one) for one in ids)
+
+
+def test_a_registration_is_kafkas_document_with_our_part_beside_it() -> None:
+    document = znodes.encode_broker(REGISTRATION, 1_700_000_000_000)
+    fields = json.loads(document)
+    assert fields["version"] == 5
+    assert fields["endpoints"] == ["INTERNAL://broker.example:9093", "PLAINTEXT://[::1]:9092"]
+    assert fields["listener_security_protocol_map"] == {
+        "INTERNAL": "SASL_SSL",
+        "PLAINTEXT": "PLAINTEXT",
+    }
+    assert (fields["host"], fields["port"]) == ("::1", 9092)
+    assert fields["timestamp"] == "1700000000000"
+    assert znodes.decode_broker(BrokerId(1), document, BrokerEpoch(17)) == REGISTRATION
+
+
+def test_the_registration_of_a_kafka_broker_is_read() -> None:
+    document = (
+        b'{"features":{},"listener_security_protocol_map":{"PLAINTEXT":"PLAINTEXT"},"endpoints":'
+        b'["PLAINTEXT://host:9092"],"jmx_port":-1,"port":9092,"host":"host","version":5,'
+        b'"timestamp":"1700000000000"}'
+    )
+    registration = znodes.decode_broker(BrokerId(3), document, BrokerEpoch(1))
+    assert registration.endpoints == (Endpoint("PLAINTEXT", "PLAINTEXT", "host", 9092),)
+    assert registration.rack is None
+    assert registration.control_endpoint == ""
+
+
+def test_topics_and_partitions() -> None:
+    topic_id = uuid.UUID(int=5)
+    assignment = znodes.TopicAssignment(
+        topic_id, {0: broker_ids(1, 2), 1: broker_ids(2, 1)}, {0: broker_ids(3)}, {}
+    )
+    document = znodes.encode_topic(assignment)
+    assert json.loads(document)["partitions"] == {"0": [1, 2], "1": [2, 1]}
+    assert json.loads(document)["version"] == 3
+    assert znodes.decode_topic(document) == assignment
+    old = znodes.decode_topic(b'{"version":1,"partitions":{"0":[1]}}')
+    assert old == znodes.TopicAssignment(None, {0: broker_ids(1)})
+    state = znodes.PartitionStateRecord(
+        BrokerId(1), LeaderEpoch(0), broker_ids(1, 2, 3), ControllerEpoch(1)
+    )
+    document = znodes.encode_partition_state(state)
+    assert (
+        document == b'{"controller_epoch":1,"leader":1,"version":1,"leader_epoch":0,"isr":[1,2,3]}'
+    )
+    assert znodes.decode_partition_state(document) == state
+
+
+def test_small_documents() -> None:
+    controller = znodes.encode_controller(BrokerId(2), 5)
+    assert json.loads(controller)["timestamp"] == "5"
+    assert znodes.decode_controller(controller) == 2
+    assert znodes.decode_controller(b'{"version":1,"brokerid":4,"timestamp":"1"}') == 4
+    assert znodes.decode_controller_epoch(znodes.encode_controller_epoch(ControllerEpoch(7))) == 7
+    assert znodes.encode_cluster_id("abc") == b'{"version":"1","id":"abc"}'
+    assert znodes.decode_cluster_id(b'{"version":"1","id":"abc"}') == "abc"
+    assert znodes.decode_entity_config(znodes.encode_entity_config({"a": "1"})) == {"a": "1"}
+    assert znodes.decode_entity_config(b"") == {}
+    change = znodes.encode_config_change("topics/orders")
+    assert change == b'{"version":2,"entity_path":"topics/orders"}'
+    assert znodes.decode_config_change(change) == "topics/orders"
+    block = znodes.ProducerIdBlock(BrokerId(1), 0, 999)
+    document = znodes.encode_producer_id_block(block)
+    assert document == b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}'
+    assert znodes.decode_producer_id_block(document) == block
+    listed = [TopicPartition("t", 0), TopicPartition("u", 3)]
+    assert znodes.decode_partition_list(znodes.encode_partition_list(listed)) == listed
+
+
+HOSTILE = (
+    b"[" * 100_000,
+    b'{"partitions":{"0":[Infinity]}}',
+    b'{"partitions":{"0":[99999999999]}}',
+    b'{"partitions":{"0":[1]},"adding_replicas":{"0":[1e999]}}',
+    b'{"leader":Infinity,"leader_epoch":0,"isr":[],"controller_epoch":0}',
+    b'{"leader":1,"leader_epoch":1e30,"isr":[],"controller_epoch":0}',
+    b'{"leader":1,"leader_epoch":0,"isr":[4294967296],"controller_epoch":0}',
+    b'{"leader":1,"leader_epoch":-1,"isr":[1],"controller_epoch":0}',
+    b'{"partitions":{"-1":[1]}}',
+    b'{"brokerid":Infinity}',
+    b'{"id":"\\ud800"}',
+    b'{"entity_path":"\\udfff"}',
+)
+
+
+@pytest.mark.parametrize(
+    "document", [b"", b"{", b"[]", b"{}", b"\xff", b'{"partitions":3}', *HOSTILE]
+)
+@pytest.mark.parametrize(
+    "decode",
+    [
+        znodes.decode_topic,
+        znodes.decode_partition_state,
+        znodes.decode_controller,
+        znodes.decode_cluster_id,
+        znodes.decode_config_change,
+        znodes.decode_partition_list,
+        znodes.decode_producer_id_block,
+    ],
+)
+def test_other_documents_are_value_errors(
+    decode: Callable[[bytes], object], document: bytes
+) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - the text quotes the document
+        decode(document)
+
+
+def test_paths() -> None:
+    orders = TopicPartition("orders", 3)
+    assert paths.broker(BrokerId(1)) == "/brokers/ids/1"
+    assert paths.partition_state(orders) == "/brokers/topics/orders/partitions/3/state"
+    assert paths.entity_config(paths.TOPIC_CONFIGS, "orders") == "/config/topics/orders"
+    assert paths.delete_topic("orders") == "/admin/delete_topics/orders"
+    pair = paths.user_client_config("CN=a b,O=*", paths.DEFAULT_ENTITY)
+    assert pair == "/config/users/CN%3Da%20b%2CO%3D%2A/clients/<default>"
+    assert paths.desanitized(paths.sanitized("a~é/%")) == "a~é/%"
