@@ -236,24 +236,9 @@ class HandlerStage:
 
     # -- what the controller decides ---------------------------------------------------------------
 
-    def update(
-        self,
-        *topics: TopicState,
-        brokers: tuple[int, ...] = (BROKER, OTHER, THIRD),
-        deleted: tuple[str, ...] = (),
-        is_full: bool = False,
-        controller_epoch: int = 1,
-        broker_epoch: int = BROKER_EPOCH,
-    ) -> ErrorCode | None:
-        """An update of the controller, broker 2; the code of its answer in this turn."""
-        replies = self.send_update(
-            *topics,
-            brokers=brokers,
-            deleted=deleted,
-            is_full=is_full,
-            controller_epoch=controller_epoch,
-            broker_epoch=broker_epoch,
-        )
+    def update(self, *topics: TopicState, **options: Any) -> ErrorCode | None:
+        """As `send_update`, and the turn ends; the code of its answer in this turn."""
+        replies = self.send_update(*topics, **options)
         self.turn()
         return replies[0].code if replies else None
 
@@ -266,7 +251,7 @@ class HandlerStage:
         controller_epoch: int = 1,
         broker_epoch: int = BROKER_EPOCH,
     ) -> list[Any]:
-        """As `update`, and the turn is not over; answers come into the list that is returned."""
+        """An update of the controller, broker 2; answers come into the list that is returned."""
         replies: list[Any] = []
         update = ClusterUpdate(
             BrokerId(OTHER),
