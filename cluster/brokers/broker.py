@@ -6,14 +6,17 @@ Decides nothing about records, roles or requests itself.
 import logging
 import signal
 import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any, Final
 
 from cluster.brokers import options
+from cluster.brokers.checkpoint_writer import CheckpointWriter
 from cluster.brokers.control_requests import ControlRequests
 from cluster.brokers.handlers import HANDLERS
+from cluster.brokers.log.directory_work import DirectoryWork
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.log_flusher import LogFlusher
 from cluster.brokers.metadata_cache import MetadataCache
@@ -32,6 +35,7 @@ from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.replication_link import ReplicationLink
+from cluster.brokers.replication.role_changes import RoleChanges
 from cluster.brokers.services import Services
 from cluster.config import broker as keys
 from cluster.config.settings import Settings, topic_settings
@@ -47,10 +51,13 @@ from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerEpoch, BrokerId
 from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.protocol.peer.control import AlterTopicConfigs, Ping, ProduceMetrics
+from cluster.runtime import collector
+from cluster.runtime.background_thread import BackgroundThread
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.limits import raise_descriptor_limit
 from cluster.runtime.logs import report_left_out
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.slices import Slices
 from cluster.runtime.zmq_link import ZmqContext
 
 log = logging.getLogger(__name__)
@@ -58,6 +65,9 @@ log = logging.getLogger(__name__)
 _CLOSE_TIMEOUT_MS: Final = 3_000
 _REGISTER_RETRY_MS: Final = 500
 _REPORT_LEFT_OUT_MS: Final = 5_000
+_SWITCH_INTERVAL_S: Final = 0.0005
+"""How long a background thread that computes may keep the loop's thread from going on: each call of
+the system that the loop makes for a client may cost that once (Python's own is 5 ms)."""
 
 
 def run_broker(
@@ -68,6 +78,7 @@ def run_broker(
     Raises UserError or StorageFailed, in one line for a person, when it cannot start.
     """
     raise_descriptor_limit()
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
     broker = Broker(settings, run_dir)
     try:
         broker.start()
@@ -86,6 +97,7 @@ class Broker:
         self._id = BrokerId(settings[keys.BROKER_ID])
         self._clock = SystemClock()
         self._loop = EventLoop(self._clock)
+        self._slices = Slices(self._clock.monotonic_us, self._loop.next_turn)
         self._zmq = ZmqContext()
         self._random = Random()
         self._machine = socket.gethostname()
@@ -119,10 +131,12 @@ class Broker:
             LogDirectory.open(Path(path), self.cluster_id, self._id)
             for path in settings[keys.LOG_DIRS]
         ]
+        self._maker, self._remover = BackgroundThread("log-maker"), BackgroundThread("log-remover")
         self._table = PartitionTable(
             self._directories,
             self._id,
             lambda overrides: options.log_options(settings, overrides),
+            DirectoryWork(self._maker.do, self._remover.do),
         )
         self._table.load(self._clock.wall_ms())
         self._connect_parts()
@@ -147,8 +161,16 @@ class Broker:
             self._purgatory.check,
             lambda partition, proposal: self._control.propose_isr(partition, proposal),
         )
+        self._changes = RoleChanges(
+            self._roles, self._table, self._metadata, self._slices, lambda: self._loop.now_ms
+        )
         self._control = ControlRequests(
-            self._id, self._loop, self._metadata, self._roles, lambda: self._controller_requests
+            self._id,
+            self._loop,
+            self._metadata,
+            self._roles,
+            self._changes,
+            lambda: self._controller_requests,
         )
         self._control_link = ControlLink(
             self._zmq, self._loop, host, self._control.on_request, settings[keys.CONTROL_PORT]
@@ -176,7 +198,12 @@ class Broker:
             settings[keys.REPLICATION_PORT],
         )
         self._roles.use_link(self._replication)
-        self._flusher = LogFlusher(self._table, self._loop.call_from_thread)
+        post_back = self._loop.call_from_thread
+        self._flusher = LogFlusher(self._table, self._slices, post_back)
+        self._checkpoint_thread = BackgroundThread("checkpoints")
+        self._checkpoints = CheckpointWriter(
+            self._table, self._slices, self._checkpoint_thread.do, post_back
+        )
         self._controller = ControllerDriver(
             self._id,
             self._registry,
@@ -225,6 +252,7 @@ class Broker:
             settings=settings,
             clock=self._clock,
             loop=self._loop,
+            slices=self._slices,
             metadata=self._metadata,
             liveness=self._peers.liveness,
             partitions=self._table,
@@ -251,16 +279,17 @@ class Broker:
         settings = self._settings
         every = self._loop.call_every
         lag_ms = settings[keys.REPLICA_LAG_TIME_MAX_MS]
-        every(max(50, min(lag_ms // 2, 1_000)), lambda: self._roles.on_tick(self._loop.now_ms))
+        every(max(50, min(lag_ms // 2, 1_000)), self._changes.look_round)
         every(
             settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS],
-            self._write_checkpoints,
+            self._checkpoints.on_tick,
         )
         every(
             min(1_000, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]),
             lambda: self._flusher.on_tick(self._clock.wall_ms()),
         )
         every(_REPORT_LEFT_OUT_MS, report_left_out)
+        collector.leave_out_what_is_there()
         self._start_metrics()
 
     def _start_metrics(self) -> None:
@@ -293,6 +322,7 @@ class Broker:
             topic if is_written else None,
             settings[keys.METRICS_INTERVAL_MS],
             loop.now_ms,
+            self._slices,
         )
         replicas = settings[keys.DEFAULT_REPLICATION_FACTOR]
 
@@ -302,12 +332,6 @@ class Broker:
                 topic.create_if_missing(self._controller_requests, replicas)
 
         loop.call_every(TICK_MS, tick)
-
-    def _write_checkpoints(self) -> None:
-        try:
-            self._table.write_checkpoints()
-        except StorageFailed as failure:
-            log.error("%s", failure)  # noqa: TRY400 - one line; the next interval tries again
 
     # -- registration ----------------------------------------------------------------------------
 
@@ -335,7 +359,7 @@ class Broker:
         self._control.broker_epoch = BrokerEpoch(-1)
         self._controller.resign()
         self._metadata.forget_controller()
-        self._roles.resign_all()
+        self._changes.on_session_lost()
 
     def _register_again(self) -> None:
         if self._is_stopping:
@@ -396,8 +420,11 @@ class Broker:
             self._replication.close()
             self._control_link.close()
             self._flusher.close()
+            self._checkpoint_thread.close()
         if hasattr(self, "_table"):
             self._close_logs()
+            self._maker.close()
+            self._remover.close(drop=True)
         for directory in self._directories:
             directory.close()
         self._registry.close(_CLOSE_TIMEOUT_MS)

@@ -8,11 +8,13 @@ from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.replica_roles import ReplicaRoles
+from cluster.brokers.replication.role_changes import RoleChanges
 from cluster.coordinator.controller.control_link import ControlLink, Reply
 from cluster.coordinator.controller.controller_requests import (
     AUTO_CREATE_TIMEOUT_MS,
     ControllerRequests,
 )
+from cluster.coordinator.controller.update_parts import UpdateParts
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import NO_BROKER, BrokerEpoch, BrokerId, TopicPartition
@@ -37,6 +39,7 @@ log = logging.getLogger(__name__)
 
 _ASK_TIMEOUT_MS = 3_000
 _LOOK_FOR_CONTROLLER_MS = 20
+_ACKNOWLEDGE_WITHIN_MS = 1_000
 
 AnswerT = TypeVar("AnswerT")
 
@@ -50,12 +53,15 @@ class ControlRequests:
         loop: EventLoop,
         metadata: MetadataCache,
         roles: ReplicaRoles,
+        changes: RoleChanges,
         controller: Callable[[], ControllerRequests],
     ) -> None:
         self._local_id = local_id
         self._loop = loop
         self._metadata = metadata
         self._roles = roles
+        self._changes = changes
+        self._parts = UpdateParts()
         self._link: ControlLink | None = None
         self.broker_epoch = BrokerEpoch(-1)
         """Of our present registration; -1 before it."""
@@ -100,15 +106,37 @@ class ControlRequests:
         if update.broker_epoch != self.broker_epoch:
             reply(Acknowledged(ErrorCode.stale_broker_epoch))
             return
-        now_ms = self._loop.now_ms
+        whole = self._parts.add(update)
+        if whole is None:
+            if self._parts.is_incomplete:
+                reply(Acknowledged(ErrorCode.none))
+            return
+        update = whole
+        brokers = dict(self._metadata.brokers)
         gone = self._metadata.apply(update)
-        # Roles are taken before clients can learn of them: Metadata is answered on this thread.
-        self._roles.remove_topics(gone)
-        self._roles.take_topics(update.topics, self._metadata.brokers, now_ms)
-        if update.is_full:
-            self._roles.remove_strays(self._metadata.topics)
-        self._roles.on_brokers_changed(self._metadata.brokers)
-        reply(Acknowledged(ErrorCode.none))
+        self._changes.on_update(
+            update.topics,
+            gone,
+            is_full=update.is_full,
+            have_brokers_changed=brokers != self._metadata.brokers,
+            on_done=self._acknowledgement(reply),
+        )
+
+    def _acknowledgement(self, reply: Reply) -> Callable[[], None]:
+        """Called when every role is taken; without that, the controller is told all the same after
+        a while: the update is not lost, and sending it again would not make it faster.
+        """
+        is_due = True
+
+        def acknowledge() -> None:
+            nonlocal is_due
+            if is_due:
+                is_due = False
+                timer.cancel()
+                reply(Acknowledged(ErrorCode.none))
+
+        timer = self._loop.call_after(_ACKNOWLEDGE_WITHIN_MS, acknowledge)
+        return acknowledge
 
     # -- asked by us -----------------------------------------------------------------------------
 

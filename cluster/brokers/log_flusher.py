@@ -6,22 +6,35 @@ The broker's thread decides what is due and takes the result; the thread only wa
 import logging
 import queue
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Final
 
 from cluster.brokers.log.flushing import FlushTarget
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import TopicPartition
+from cluster.runtime.slices import Slices
 
 log = logging.getLogger(__name__)
+
+_LOGS_PER_STEP: Final = 16
+_STEPS_AT_ONCE: Final = 4
+"""A broker of few partitions is done in one turn."""
 
 
 class LogFlusher:
     """Invariant: at most one sync of a partition is under way."""
 
-    def __init__(self, table: PartitionTable, post: Callable[[Callable[[], None]], None]) -> None:
+    def __init__(
+        self,
+        table: PartitionTable,
+        slices: Slices,
+        post: Callable[[Callable[[], None]], None],
+    ) -> None:
         self._table = table
+        self._slices = slices
+        self._is_looking = False
         self._post = post
         self._under_way: set[TopicPartition] = set()
         self._jobs: queue.SimpleQueue[tuple[Partition, FlushTarget] | None] = queue.SimpleQueue()
@@ -29,16 +42,27 @@ class LogFlusher:
         self._thread.start()
 
     def on_tick(self, now_ms: int) -> None:
-        """Start a sync of every log that is due. `now_ms` is wall time, as for appends."""
-        for partition in self._table:
+        """Look for logs whose sync is due, in slices. `now_ms` is wall time, as for appends."""
+        if not self._is_looking:
+            self._is_looking = True
+            self._slices.start(self._look(now_ms), _STEPS_AT_ONCE)
+
+    def _look(self, now_ms: int) -> Iterator[None]:
+        for count, partition in enumerate(self._table, 1):
             if partition.id not in self._under_way and partition.log.needs_flush(now_ms):
-                try:
-                    target = partition.log.flush_target()
-                except StorageFailed as failure:
-                    log.error("%s: %s", partition.id, failure)  # noqa: TRY400 - one line
-                    continue
-                self._under_way.add(partition.id)
-                self._jobs.put((partition, target))
+                self._begin(partition)
+            if count % _LOGS_PER_STEP == 0:
+                yield
+        self._is_looking = False
+
+    def _begin(self, partition: Partition) -> None:
+        try:
+            target = partition.log.flush_target()
+        except StorageFailed as failure:
+            log.error("%s: %s", partition.id, failure)  # noqa: TRY400 - one line
+            return
+        self._under_way.add(partition.id)
+        self._jobs.put((partition, target))
 
     def close(self) -> None:
         """Finish what is under way."""

@@ -28,6 +28,8 @@ class MetadataCache:
         """What the Metadata handler remembers: its answers to this state, and whom they name."""
         self.before_update: Callable[[ClusterUpdate], None] | None = None
         """Is told of every update while the state is still the one before."""
+        self.state_number = 0
+        """Another one after every change of the state."""
         self._state = ClusterState()
 
     @property
@@ -65,7 +67,7 @@ class MetadataCache:
         """
         if self.before_update is not None:
             self.before_update(update)
-        self.encoded_answers.clear()
+        self._has_changed()
         self.controller_id = update.controller
         self.controller_epoch = update.controller_epoch
         self._state.brokers.clear()
@@ -93,5 +95,9 @@ class MetadataCache:
 
     def forget_controller(self) -> None:
         """The registry says there is no controller now."""
-        self.encoded_answers.clear()
+        self._has_changed()
         self.controller_id = NO_BROKER
+
+    def _has_changed(self) -> None:
+        self.encoded_answers.clear()
+        self.state_number += 1

@@ -17,6 +17,7 @@ from cluster.model.ids import BrokerId
 from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.slices import Slices
 
 
 @dataclass(slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class Services:
     settings: Settings
     clock: Clock
     loop: EventLoop
+    slices: Slices
     metadata: MetadataCache
     liveness: PeerLiveness
     partitions: PartitionTable

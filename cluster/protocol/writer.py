@@ -32,6 +32,22 @@ CONVERTED: Final = {
 }
 
 
+class EncodedItems:
+    """In place of an array of structs: its items, encoded before, for the version that is written.
+
+    For arrays so long that encoding them at once would take too long.
+    """
+
+    __slots__ = ("content", "count")
+
+    def __init__(self, count: int, content: bytes | bytearray) -> None:
+        self.count = count
+        self.content = content
+
+    def __len__(self) -> int:
+        return self.count
+
+
 def varint(value: int) -> bytes:
     """An unsigned varint."""
     if value < 0x400:
@@ -71,6 +87,7 @@ class _WriterCompiler:
         self.flexible = flexible
         self.lines: list[str] = []
         self.names: dict[str, Any] = {
+            "EncodedItems": EncodedItems,
             "MILLISECOND": MILLISECOND,
             "pack": struct.pack,
             "pack_h": struct.Struct(">h").pack,
@@ -179,6 +196,10 @@ class _WriterCompiler:
         if field.kafka_type in FORMATS and field.kafka_type not in CONVERTED:
             self._emit(f"out += pack('>%d{FORMATS[field.kafka_type]}' % size, *value)", depth + 1)
             return
+        if field.kafka_type == STRUCT:
+            self._emit("if value.__class__ is EncodedItems:", depth + 1)
+            self._emit("out += value.content", depth + 2)
+            self._emit("value = ()", depth + 2)
         self._emit("for item in value:", depth + 1)
         if field.kafka_type == STRUCT:
             self._emit(f"{self._nested(field, version)}(item, out)", depth + 2)

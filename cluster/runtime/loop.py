@@ -113,6 +113,10 @@ class EventLoop:
         """Run `callback` at the end of this turn, after everything that is ready was read."""
         self._deferred.append(callback)
 
+    def next_turn(self, callback: Callable[[], None]) -> None:
+        """Run `callback` in the next turn, after what is ready by then: for work in slices."""
+        self._posted.append(callback)
+
     def call_from_thread(self, callback: Callable[[], None]) -> None:
         """Thread-safe: run `callback` on the loop's thread in its next turn."""
         self._posted.append(callback)

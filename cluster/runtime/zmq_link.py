@@ -5,6 +5,7 @@ so after every send and every wake-up the socket is drained until it has nothing
 """
 
 import logging
+import time
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ _REQUEST_BYTES_MAX: Final = 64 << 20
 What peers ask is far smaller; answers, which hold records, are as large as batches may be.
 """
 _MESSAGES_PER_DRAIN: Final = 200
+_NS_PER_DRAIN: Final = 3_000_000
 """What one socket may take of a turn before others have theirs."""
 
 
@@ -87,6 +89,7 @@ class _LoopSocket:
         self._drain()
 
     def _drain(self) -> None:
+        until_ns = time.monotonic_ns() + _NS_PER_DRAIN
         for _ in range(_MESSAGES_PER_DRAIN):
             if not self.is_open:
                 return
@@ -95,6 +98,8 @@ class _LoopSocket:
             except zmq.Again:
                 return
             self._deliver(frames)
+            if time.monotonic_ns() > until_ns:
+                break
         self._loop.call_from_thread(self._drain)
 
     def close(self) -> None:

@@ -17,6 +17,7 @@ from cluster.brokers.replication.follower_fetcher import FetchOptions
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.replication_link import ReplicationLink
+from cluster.brokers.replication.role_changes import RoleChanges
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
@@ -24,6 +25,7 @@ from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.model.cluster import BrokerRegistration, Endpoint
 from cluster.model.ids import BrokerEpoch, BrokerId, TopicPartition
 from cluster.protocol.produce_codec import ProducedTopic, ProduceRequest
+from cluster.runtime.slices import Slices
 from tests.simulation.registry import SimulatedSession
 from tests.simulation.world import Node, SimulatedLoop, World
 from tests.support.fake_registry import FakeTree
@@ -74,8 +76,12 @@ class SimulatedBroker:
             purgatory.check,
             lambda partition, proposal: self.control.propose_isr(partition, proposal),
         )
+        self.slices = Slices(world.monotonic_us, self.loop.next_turn)
+        self.changes = RoleChanges(
+            self.roles, self.table, self.metadata, self.slices, lambda: self.loop.now_ms
+        )
         self.control = ControlRequests(
-            self.id, self.loop, self.metadata, self.roles, lambda: self.requests
+            self.id, self.loop, self.metadata, self.roles, self.changes, lambda: self.requests
         )
         self.control_link = ControlLink(self._context, self.loop, "sim", self.control.on_request)
         self.control.use_link(self.control_link)
@@ -110,6 +116,7 @@ class SimulatedBroker:
             roles=self.roles,
             purgatory=purgatory,
             counters=None,
+            liveness=SimpleNamespace(is_lost=lambda *_: False),
         )
         self.session.on_session_lost = self._on_session_lost
         self.session.on_session_begun = self._register_again
@@ -125,7 +132,7 @@ class SimulatedBroker:
             lambda store: store.register_broker(self._registration(), self.world.wall_ms())
         )
         self.driver.campaign()
-        self.loop.call_every(LAG_MS // 2, lambda: self.roles.on_tick(self.loop.now_ms))
+        self.loop.call_every(LAG_MS // 2, self.changes.look_round)
         self.loop.call_every(2_000, self.table.write_checkpoints)
         self.node.run_deferred()
 
@@ -188,7 +195,7 @@ class SimulatedBroker:
         self.control.broker_epoch = BrokerEpoch(-1)
         self.driver.resign()
         self.metadata.forget_controller()
-        self.roles.resign_all()
+        self.changes.on_session_lost()
 
     def _register_again(self) -> None:
         registration = self._registration()

@@ -220,6 +220,9 @@ class SimulatedLoop:
     def defer(self, callback: Callable[[], None]) -> None:
         self._node.defer(callback)
 
+    def next_turn(self, callback: Callable[[], None]) -> None:
+        self.call_from_thread(callback)
+
     def call_from_thread(self, callback: Callable[[], None]) -> None:
         self._node.world.after(0, lambda: self._node.run(callback))
 

@@ -29,6 +29,7 @@ from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
+from cluster.brokers.replication.role_changes import RoleChanges
 from cluster.brokers.services import Services
 from cluster.config.settings import broker_settings, topic_settings
 from cluster.model.cluster import BrokerRegistration, TopicState
@@ -37,6 +38,7 @@ from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, Offset, To
 from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.protocol.peer.control import ClusterUpdate
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.slices import Slices
 from tests.support.cluster_states import a_broker
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_control_link import FakeControlLink, over_the_wire
@@ -150,7 +152,11 @@ class HandlerStage:
     """One broker of three, with nothing on it until `update`; use as a context manager."""
 
     def __init__(
-        self, directory: Path, settings: Mapping[str, str] | None = None, number: int = BROKER
+        self,
+        directory: Path,
+        settings: Mapping[str, str] | None = None,
+        number: int = BROKER,
+        clock: FakeClock | None = None,
     ) -> None:
         self.settings = broker_settings(
             {
@@ -159,7 +165,7 @@ class HandlerStage:
                 **(settings or {}),
             }
         )
-        self.clock = FakeClock()
+        self.clock = FakeClock() if clock is None else clock
         self.loop = EventLoop(self.clock)
         self.directory = LogDirectory.open(directory, "stage", number)
         self.table = PartitionTable(
@@ -194,8 +200,17 @@ class HandlerStage:
         )
         self.controller = ScriptedController()
         controller: Any = self.controller
+        self.slices = Slices(self.clock.monotonic_us, self.loop.next_turn)
+        self.changes = RoleChanges(
+            self.roles, self.table, self.metadata, self.slices, lambda: self.loop.now_ms
+        )
         self.control = ControlRequests(
-            BrokerId(number), self.loop, self.metadata, self.roles, lambda: controller
+            BrokerId(number),
+            self.loop,
+            self.metadata,
+            self.roles,
+            self.changes,
+            lambda: controller,
         )
         self.control.broker_epoch = BrokerEpoch(BROKER_EPOCH)
         self.link = FakeControlLink()
@@ -208,6 +223,7 @@ class HandlerStage:
             settings=self.settings,
             clock=self.clock,
             loop=self.loop,
+            slices=self.slices,
             metadata=self.metadata,
             liveness=self.liveness,
             partitions=self.table,
@@ -244,7 +260,13 @@ class HandlerStage:
 
     # -- what the controller decides ---------------------------------------------------------------
 
-    def update(
+    def update(self, *topics: TopicState, **options: Any) -> ErrorCode | None:
+        """As `send_update`, and the turn ends; the code of its answer in this turn."""
+        replies = self.send_update(*topics, **options)
+        self.turn()
+        return replies[0].code if replies else None
+
+    def send_update(
         self,
         *topics: TopicState,
         brokers: tuple[int, ...] = (BROKER, OTHER, THIRD),
@@ -252,8 +274,8 @@ class HandlerStage:
         is_full: bool = False,
         controller_epoch: int = 1,
         broker_epoch: int = BROKER_EPOCH,
-    ) -> ErrorCode | None:
-        """An update of the controller, broker 2; the code of its answer."""
+    ) -> list[Any]:
+        """An update of the controller, broker 2; answers come into the list that is returned."""
         replies: list[Any] = []
         update = ClusterUpdate(
             BrokerId(OTHER),
@@ -265,8 +287,7 @@ class HandlerStage:
             deleted,
         )
         self.control.on_request(over_the_wire(update), replies.append)
-        self.turn()
-        return replies[0].code if replies else None
+        return replies
 
     # -- what peers do -----------------------------------------------------------------------------
 
@@ -300,6 +321,12 @@ class HandlerStage:
     def turn(self) -> None:
         """What is due and deferred happens."""
         self.loop.run_once(max_wait_ms=0)
+
+    def look_round(self) -> None:
+        """Leaders look after their followers."""
+        self.turn()
+        self.changes.look_round()
+        self.turn()
 
     def pass_time(self, duration_ms: int) -> None:
         """Time goes on, and what is due by then happens."""

@@ -9,16 +9,21 @@ LEADER_NOT_AVAILABLE; v8 authorized operations; v9 flexible; v12 topics by id; v
 """
 
 import struct
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from cluster.brokers.handlers.authorized_operations import (
     CLUSTER_OPERATIONS,
     NOT_REQUESTED,
     TOPIC_OPERATIONS,
 )
-from cluster.brokers.handlers.ports import AsksController, HasSettings, KnowsLiveness
+from cluster.brokers.handlers.ports import (
+    AsksController,
+    HasSettings,
+    KnowsLiveness,
+    MakesAnswersInSlices,
+)
 from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
 from cluster.brokers.network.channel import Outgoing
 from cluster.brokers.peer_liveness import ELECTION_WAIT_MS, PING_TIMEOUT_MS, Tickets
@@ -38,6 +43,7 @@ from cluster.protocol.messages import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from cluster.protocol.writer import EncodedItems, encoder_of
 
 API: Final = Api(ApiKey.METADATA, 0, 13)
 
@@ -46,10 +52,20 @@ _THROTTLE_TIME: Final = struct.Struct(">i")
 _FIRST_THROTTLE_TIME: Final = 3
 _FIRST_LISTENER_NOT_FOUND: Final = 6
 _REMEMBERED_MAX: Final = 256
+_PARTITIONS_AT_ONCE: Final = 500
+"""More are encoded in slices: ten thousand take some 40 ms."""
+_PARTITIONS_PER_STEP: Final = 50
 
 
-class Ports(KnowsLiveness, HasSettings, AsksController, Protocol):
+class Ports(KnowsLiveness, HasSettings, AsksController, MakesAnswersInSlices, Protocol):
     """What Metadata needs of its broker."""
+
+
+class _Moment(NamedTuple):
+    """What was asked for, and which state of the cluster it was."""
+
+    state_number: int
+    topics: list[TopicState]
 
 
 class _DelayedMetadata:
@@ -76,8 +92,9 @@ class _DelayedMetadata:
         return True
 
     def expire(self) -> None:
-        answer = _encoded(self._request, self._context, self._services)
-        self._context.answer(_addressed(answer, self._context))
+        answer = _answer(self._request, self._context, self._services)
+        if not isinstance(answer, NotYet):
+            self._context.answer(answer)
 
 
 def handle(request: MetadataRequest, context: RequestContext, services: Ports) -> bytes | NotYet:
@@ -94,25 +111,22 @@ def handle(request: MetadataRequest, context: RequestContext, services: Ports) -
         )
         context.channel.on_close = parked.drop
         return PARKED
-    return _addressed(_encoded(request, context, services), context)
+    return _answer(request, context, services)
 
 
-def _encoded(request: MetadataRequest, context: RequestContext, services: Ports) -> bytes:
-    """The frame of the answer that holds now, for any correlation id."""
-    remembered = services.metadata.encoded_answers
+def _answer(request: MetadataRequest, context: RequestContext, services: Ports) -> bytes | NotYet:
+    """The frame of the answer that holds now; about large topics it is made in slices."""
     key = _what_is_asked(request, context)
     is_calm = services.liveness.is_calm(services.loop.now_ms)
-    found = remembered.get(key) if is_calm else None
-    if found is not None:
-        return found[0]
-    response = describe_cluster_topics(request, context, services)
-    frame = encode_response(ApiKey.METADATA, context.version, 0, response)
-    # An answer with errors had side effects, or will be another one soon.
-    if is_calm and all(topic.error_code is ErrorCode.none for topic in response.topics):
-        if len(remembered) >= _REMEMBERED_MAX:
-            remembered.clear()
-        remembered[key] = frame, _leaders(request, services)
-    return frame
+    remembered = services.metadata.encoded_answers.get(key) if is_calm else None
+    if remembered is not None:
+        return _addressed(remembered[0], context)
+    found = _asked_topics(request, services)
+    if sum(len(topic.partitions) for topic in found) > _PARTITIONS_AT_ONCE:
+        moment = _Moment(services.metadata.state_number, found)
+        services.slices.start(_answer_later(request, context, services, key, moment))
+        return PARKED
+    return _addressed(_encoded(request, context, services, key, {}), context)
 
 
 def _what_is_asked(request: MetadataRequest, context: RequestContext) -> object:
@@ -133,37 +147,110 @@ def _addressed(frame: bytes, context: RequestContext) -> bytes:
 
 def _leaders(request: MetadataRequest, services: Ports) -> frozenset[BrokerId]:
     """Who leads the partitions of the asked topics."""
-    metadata = services.metadata
-    known: Iterable[TopicState | None] = metadata.topics.values()
-    if request.topics is not None:
-        names = (
-            metadata.topic_name(asked.topic_id) if asked.name is None else asked.name
-            for asked in request.topics
-        )
-        known = (None if name is None else metadata.topics.get(name) for name in names)
     return frozenset(
-        state.leader for topic in known if topic is not None for state in topic.partitions.values()
+        state.leader
+        for topic in _asked_topics(request, services)
+        for state in topic.partitions.values()
     )
 
 
+def _live(services: Ports) -> set[BrokerId]:
+    """The registered brokers, without those that have just died."""
+    now_ms = services.loop.now_ms
+    return {b for b in services.metadata.brokers if not services.liveness.is_lost(b, now_ms)}
+
+
+def _encoded(
+    request: MetadataRequest,
+    context: RequestContext,
+    services: Ports,
+    key: object,
+    prepared: Mapping[str, EncodedItems],
+) -> bytes:
+    """The frame of an answer; remembered under `key`, unless that is None, if it will hold."""
+    response = describe_cluster_topics(request, context, services, prepared)
+    frame = encode_response(ApiKey.METADATA, context.version, 0, response)
+    # An answer with errors had side effects, or will be another one soon.
+    is_calm = services.liveness.is_calm(services.loop.now_ms)
+    has_errors = any(topic.error_code is not ErrorCode.none for topic in response.topics)
+    if key is not None and is_calm and not has_errors:
+        remembered = services.metadata.encoded_answers
+        if len(remembered) >= _REMEMBERED_MAX:
+            remembered.clear()
+        remembered[key] = frame, _leaders(request, services)
+    return frame
+
+
+def _answer_later(
+    request: MetadataRequest,
+    context: RequestContext,
+    services: Ports,
+    key: object,
+    moment: _Moment,
+) -> Iterator[None]:
+    """Encode the partitions step by step, then the answer.
+
+    Partitions are told as they were when their step came; an answer that the cluster has changed
+    under is not remembered.
+    """
+    write = encoder_of(
+        MetadataResponsePartition,
+        context.version,
+        flexible=is_flexible(ApiKey.METADATA, context.version),
+    )
+    prepared: dict[str, EncodedItems] = {}
+    written = 0
+    for topic in moment.topics:
+        content = bytearray()
+        numbered = sorted(topic.partitions.items())
+        live = _live(services)
+        for number, state in numbered:
+            write(_partition(number, state, live, context, services), content)
+            written += 1
+            if written % _PARTITIONS_PER_STEP == 0:
+                yield
+        prepared[topic.name] = EncodedItems(len(numbered), content)
+    if services.metadata.state_number != moment.state_number:
+        key = None
+    context.answer(_addressed(_encoded(request, context, services, key, prepared), context))
+
+
+def _asked_topics(request: MetadataRequest, services: Ports) -> list[TopicState]:
+    """The topics that are there of those that are asked for, each once."""
+    metadata = services.metadata
+    if request.topics is None:
+        return list(metadata.topics.values())
+    names = {
+        metadata.topic_name(asked.topic_id) if asked.name is None else asked.name
+        for asked in request.topics
+    }
+    return [metadata.topics[name] for name in names if name in metadata.topics]
+
+
 def describe_cluster_topics(
-    request: MetadataRequest, context: RequestContext, services: Ports
+    request: MetadataRequest,
+    context: RequestContext,
+    services: Ports,
+    prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponse:
-    """Brokers of the client's listener, the controller, and the asked topics."""
+    """Brokers of the client's listener, the controller, and the asked topics.
+
+    `prepared` has the partitions of topics whose encoding would take long, by topic.
+    """
     metadata = services.metadata
     topic_operations = (
         TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
     )
     if request.topics is None:
         topics = [
-            _known_topic(topic, context, services, topic_operations)
+            _known_topic(topic, context, services, topic_operations, prepared)
             for topic in metadata.topics.values()
         ]
     else:
         # A topic twice in a request is told once, as in Kafka: clients index the answer by name.
         once = {(asked.name, asked.topic_id): asked for asked in request.topics}
         topics = [
-            _asked_topic(asked, request, context, services, topic_operations)
+            _asked_topic(asked, request, context, services, topic_operations, prepared)
             for asked in once.values()
         ]
         _create_missing(topics, request, services)
@@ -200,6 +287,7 @@ def _asked_topic(
     context: RequestContext,
     services: Ports,
     operations: int,
+    prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponseTopic:
     name = asked.name
     if name is None:
@@ -208,7 +296,7 @@ def _asked_topic(
             return _missing(None, asked, ErrorCode.unknown_topic_id)
     topic = services.metadata.topics.get(name)
     if topic is not None:
-        return _known_topic(topic, context, services, operations)
+        return _known_topic(topic, context, services, operations, prepared)
     try:
         check_topic_name(name)
     except Refused as refused:
@@ -236,19 +324,25 @@ def _create_missing(
 
 
 def _known_topic(
-    topic: TopicState, context: RequestContext, services: Ports, operations: int
+    topic: TopicState,
+    context: RequestContext,
+    services: Ports,
+    operations: int,
+    prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponseTopic:
-    now_ms = services.loop.now_ms
-    live = {b for b in services.metadata.brokers if not services.liveness.is_lost(b, now_ms)}
+    partitions: Any = prepared.get(topic.name)
+    if partitions is None:
+        live = _live(services)
+        partitions = tuple(
+            _partition(number, state, live, context, services)
+            for number, state in sorted(topic.partitions.items())
+        )
     return MetadataResponseTopic(
         error_code=ErrorCode.none,
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.name in INTERNAL_TOPICS,
-        partitions=tuple(
-            _partition(number, state, live, context, services)
-            for number, state in sorted(topic.partitions.items())
-        ),
+        partitions=partitions,
         topic_authorized_operations=operations,
     )
 

@@ -18,6 +18,7 @@ from cluster.model.topics import TopicAlteration
 from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.slices import Slices
 
 
 class HasMetadata(Protocol):
@@ -52,6 +53,12 @@ class KnowsLiveness(HasMetadata, CanWait, Protocol):
     """The cluster, and which of its brokers show that they are alive."""
 
     liveness: PeerLiveness
+
+
+class MakesAnswersInSlices(Protocol):
+    """Where answers are made that take long."""
+
+    slices: Slices
 
 
 class HasSettings(Protocol):

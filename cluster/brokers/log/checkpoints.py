@@ -74,7 +74,7 @@ def decode_rows(content: bytes) -> list[list[str]]:
 
 def write_offsets(path: Path, offsets: Mapping[TopicPartition, Offset]) -> None:
     """Write one of the per-directory checkpoints, durably. Raises StorageFailed."""
-    rows = [(name.topic, name.partition, offset) for name, offset in sorted(offsets.items())]
+    rows = [(name.topic, name.partition, offset) for name, offset in offsets.items()]
     replace_file(path, encode_rows(rows), sync=True)
 
 
@@ -95,8 +95,23 @@ def read_offsets(path: Path) -> dict[TopicPartition, Offset]:
 
 def write_topic_id(directory: Path, topic_id: str) -> None:
     """Write a partition directory's `partition.metadata`: 22 characters of topic id."""
-    content = f"version: {_VERSION}\ntopic_id: {topic_id}".encode()
-    replace_file(directory / PARTITION_METADATA, content, sync=False)
+    replace_file(directory / PARTITION_METADATA, _topic_id_file(topic_id), sync=False)
+
+
+def create_topic_id(directory: Path, topic_id: str) -> None:
+    """As `write_topic_id`, for a directory that has just been made. Raises StorageFailed.
+
+    In place: a partition that a crash leaves without its topic id is given it again.
+    """
+    path = directory / PARTITION_METADATA
+    try:
+        path.write_bytes(_topic_id_file(topic_id))
+    except OSError as error:
+        raise StorageFailed(f"cannot write {path}: {error.strerror}") from error
+
+
+def _topic_id_file(topic_id: str) -> bytes:
+    return f"version: {_VERSION}\ntopic_id: {topic_id}".encode()
 
 
 def read_topic_id(directory: Path) -> str | None:

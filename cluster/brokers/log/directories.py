@@ -1,4 +1,7 @@
-"""Names of partition directories, and their removal: renamed first, so that none is half there."""
+"""Names of partition directories, and their removal: renamed first, so that none is half there.
+
+As in Kafka, a renamed one goes later; unlinking takes its time, and nobody waits for it.
+"""
 
 import shutil
 import uuid
@@ -26,14 +29,27 @@ def deleted_name(name: str) -> str:
     return name[: _MAX_NAME - len(suffix)] + suffix
 
 
-def delete_partition_directory(directory: Path) -> None:
-    """Rename and remove a partition directory; what a crash leaves goes at the next start.
+def set_aside(directory: Path) -> Path:
+    """Rename a partition directory, which ends the partition; its new name, to be removed later.
 
+    What a crash leaves goes at the next start. One that is gone is no failure.
     Raises StorageFailed.
     """
     doomed = directory.with_name(deleted_name(directory.name))
     try:
         directory.rename(doomed)
-        shutil.rmtree(doomed)
+    except FileNotFoundError:
+        return doomed
     except OSError as error:
         raise StorageFailed(f"cannot delete {directory}: {error.strerror}") from error
+    return doomed
+
+
+def remove_directory(doomed: Path) -> None:
+    """Unlink a directory that was set aside, with all its files. Raises StorageFailed."""
+    try:
+        shutil.rmtree(doomed)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StorageFailed(f"cannot remove {doomed}: {error.strerror}") from error

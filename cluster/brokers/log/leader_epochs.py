@@ -17,19 +17,22 @@ UNKNOWN_END_OFFSET: Final = Offset(-1)
 
 
 class LeaderEpochs:
-    """Start offsets by epoch, written to disk at each change.
+    """Start offsets by epoch, on disk before the first record of the newest one.
 
     Invariant: epochs and start offsets both grow strictly from entry to entry.
+    Invariant: the file holds all entries while `latest` is `written`.
     The file is not synced here: every batch carries its epoch, so recovery can rebuild it.
     """
 
-    __slots__ = ("_epochs", "_start_offsets", "latest", "path")
+    __slots__ = ("_epochs", "_start_offsets", "latest", "path", "written")
 
     def __init__(self, directory: Path) -> None:
         self.path = directory / LEADER_EPOCHS
         self._epochs: list[LeaderEpoch] = []
         self._start_offsets: list[Offset] = []
         self.latest = NO_EPOCH
+        self.written: LeaderEpoch | None = None
+        """The newest epoch of the file; None while the file is absent or behind."""
 
     @classmethod
     def load(cls, directory: Path) -> "LeaderEpochs":
@@ -39,6 +42,7 @@ class LeaderEpochs:
             rows = decode_rows(epochs.path.read_bytes())
             for epoch, start_offset in rows:
                 epochs._add(LeaderEpoch(int(epoch)), Offset(int(start_offset)))
+            epochs.written = epochs.latest
         except FileNotFoundError:
             pass
         except ValueError as error:
@@ -51,9 +55,19 @@ class LeaderEpochs:
         return list(zip(self._epochs, self._start_offsets, strict=True))
 
     def begin(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Records from this offset on are of this epoch; entries that contradict it go."""
-        if self._add(epoch, start_offset):
+        """Records from this offset on are of this epoch; entries that contradict it go.
+
+        To be called before the first of them is appended. Raises StorageFailed.
+        """
+        if self._add(epoch, start_offset) or self.written != self.latest:
             self.write()
+
+    def announce(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
+        """As `begin`, in memory: until it has a record, the epoch is nothing that a crash may lose.
+
+        A leadership then costs no file, however many are taken at once.
+        """
+        self._add(epoch, start_offset)
 
     def note(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
         """A batch of the log says so; for recovery, which writes the file when it is through."""
@@ -71,6 +85,7 @@ class LeaderEpochs:
         self._epochs.append(epoch)
         self._start_offsets.append(start_offset)
         self.latest = epoch
+        self.written = None
         return True
 
     def end_offset(self, epoch: LeaderEpoch, log_end_offset: Offset) -> tuple[LeaderEpoch, Offset]:
@@ -105,6 +120,7 @@ class LeaderEpochs:
             return False
         del self._epochs[kept:], self._start_offsets[kept:]
         self.latest = self._epochs[-1] if self._epochs else NO_EPOCH
+        self.written = None
         return True
 
     def truncate_from_start(self, start_offset: Offset) -> None:
@@ -126,3 +142,9 @@ class LeaderEpochs:
     def write(self) -> None:
         """Replace the file. Raises StorageFailed."""
         replace_file(self.path, encode_rows(self.entries), sync=False)
+        self.written = self.latest
+
+    def write_if_behind(self) -> None:
+        """Write the file if it is absent or lacks an entry. Raises StorageFailed."""
+        if self.written != self.latest:
+            self.write()

@@ -5,12 +5,12 @@ One process at a time: the directory is locked while this object is open.
 
 import fcntl
 import os
-import shutil
 from pathlib import Path
 from typing import Final
 
 from cluster.brokers.log import checkpoints
 from cluster.brokers.log.directories import DELETE_SUFFIX, parse_directory_name
+from cluster.brokers.log.segment import create_segment_file
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset, TopicPartition
 
@@ -27,9 +27,13 @@ class LogDirectory:
     Lifecycle: `open`, then logs, then `mark_clean_shutdown` if all of them closed, then `close`.
     """
 
-    def __init__(self, path: Path, lock_descriptor: int, *, was_clean_shutdown: bool) -> None:
+    def __init__(
+        self, path: Path, lock_descriptor: int, leftovers: list[Path], *, was_clean_shutdown: bool
+    ) -> None:
         """For `open`."""
         self.path = path
+        self.leftovers = leftovers
+        """Directories of deleted partitions that the last stop came before."""
         self.was_clean_shutdown = was_clean_shutdown
         self._lock_descriptor = lock_descriptor
 
@@ -50,15 +54,14 @@ class LogDirectory:
             marker = path / _CLEAN_SHUTDOWN
             was_clean = marker.exists()
             marker.unlink(missing_ok=True)
-            for leftover in path.glob(f"*{DELETE_SUFFIX}"):
-                shutil.rmtree(leftover)
+            leftovers = list(path.glob(f"*{DELETE_SUFFIX}"))
         except OSError as error:
             os.close(descriptor)
             raise StorageFailed(f"cannot open log directory {path}: {error.strerror}") from error
         except StorageFailed:
             os.close(descriptor)
             raise
-        return cls(path, descriptor, was_clean_shutdown=was_clean)
+        return cls(path, descriptor, leftovers, was_clean_shutdown=was_clean)
 
     def partition_path(self, partition: TopicPartition) -> Path:
         """Where a partition's log is, or would be."""
@@ -66,22 +69,24 @@ class LogDirectory:
 
     def partition_directories(self) -> dict[TopicPartition, Path]:
         """The partitions that have a directory here."""
-        found = {}
-        for path in sorted(self.path.iterdir()):
-            partition = parse_directory_name(path.name)
-            if partition is not None and path.is_dir():
-                found[partition] = path
-        return found
+        with os.scandir(self.path) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir())
+        partitions = {parse_directory_name(name): self.path / name for name in names}
+        return {partition: path for partition, path in partitions.items() if partition is not None}
 
-    def create_partition(self, partition: TopicPartition, topic_id: str) -> Path:
-        """Make a partition's directory and note its topic id. Raises StorageFailed."""
+    def create_partition(self, partition: TopicPartition, topic_id: str) -> None:
+        """Make a partition's directory with its topic id and its first `.log` file, as Kafka does.
+
+        On any thread, and again where an earlier try failed half-way. Raises StorageFailed.
+        """
         path = self.partition_path(partition)
         try:
-            path.mkdir(exist_ok=True)
+            path.mkdir()
         except OSError as error:
-            raise StorageFailed(f"cannot create {path}: {error.strerror}") from error
-        checkpoints.write_topic_id(path, topic_id)
-        return path
+            if not path.is_dir():
+                raise StorageFailed(f"cannot create {path}: {error.strerror}") from error
+        checkpoints.create_topic_id(path, topic_id)
+        create_segment_file(path, 0)
 
     def read_high_watermarks(self) -> Offsets:
         """High watermarks at the last write; missing ones count as 0."""

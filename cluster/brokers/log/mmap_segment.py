@@ -58,14 +58,17 @@ class MmapSegment:
         "size_bytes",
     )
 
-    def __init__(self, path: Path, step_bytes: int) -> None:
-        """Name a file, opened (an absent one is created) at first use; all of it counts as used."""
+    def __init__(self, path: Path, step_bytes: int, *, is_new: bool = False) -> None:
+        """Name a file, opened (an absent one is created) at first use; all of it counts as used.
+
+        With `is_new` it is taken for absent.
+        """
         self.path = path
         self._step_bytes = step_bytes
         self._descriptor = -1
         self._mapping: mmap.mmap | None = None
         self._writable = 0  # bytes that the mapping covers, when it can be written
-        self._capacity = self._size_on_disk()
+        self._capacity = 0 if is_new else self._size_on_disk()
         self.size_bytes = self._capacity
 
     def __del__(self) -> None:

@@ -5,12 +5,12 @@ may see. A batch costs constant work, whatever the number of its records.
 """
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from cluster.brokers.log import log_reads
-from cluster.brokers.log.directories import delete_partition_directory
 from cluster.brokers.log.flushing import FlushTarget
 from cluster.brokers.log.leader_epochs import LeaderEpochs
 from cluster.brokers.log.log_reads import LogSlice, TimestampOffset, read_slice
@@ -19,6 +19,8 @@ from cluster.brokers.log.producer_snapshots import snapshot_offsets, snapshot_pa
 from cluster.brokers.log.recovery import (
     LastStop,
     RecoveredLog,
+    Standing,
+    empty_log,
     load_producers,
     recover,
 )
@@ -82,6 +84,8 @@ class PartitionLog:
         self._dirty_since_ms = -1
         self._cuts = 0
         self._lowest_cut = self.log_end_offset
+        self._standing = recovered.standing
+        self._make_files: Callable[[], None] | None = None
         self._files = SegmentList(directory, recovered.segments)
         self.update_options(options)
 
@@ -104,6 +108,25 @@ class PartitionLog:
         stop = LastStop(clean_shutdown, recovery_point, log_start_offset)
         recovered = recover(directory, options, stop, now_ms)
         return cls(directory, partition, options, recovered, recovery_point, now_ms)
+
+    @classmethod
+    def create(
+        cls,
+        directory: Path,
+        partition: TopicPartition,
+        options: LogOptions,
+        now_ms: int,
+        make_files: Callable[[], None],
+    ) -> "PartitionLog":
+        """A new log, in memory until its first record: no file, no descriptor.
+
+        `make_files` has `make_first_files` done when it returns, by whomever; it is called before
+        the first record is written, and at a clean stop. It may raise StorageFailed.
+        """
+        recovered = empty_log(directory, options, now_ms)
+        log = cls(directory, partition, options, recovered, Offset(0), now_ms)
+        log._make_files = make_files
+        return log
 
     @property
     def size_bytes(self) -> int:
@@ -172,7 +195,8 @@ class PartitionLog:
         active = self._files.active
         if active.must_roll(size, last_offset, timestamp_ms, now_ms):
             active = self._roll(base_offset, now_ms)
-        if leader_epoch != self.epochs.latest:
+        if leader_epoch != self.epochs.written:
+            self._have_files()
             self.epochs.begin(leader_epoch, base_offset)  # may fail, so before the batch is there
         file = active.file
         position = file.append(records)
@@ -194,6 +218,7 @@ class PartitionLog:
 
         `commit_reserved` comes next, or nothing. Raises StorageFailed.
         """
+        self._have_files()
         active = self._files.active
         if active.must_roll(size_bytes, self.log_end_offset, active.max_timestamp_ms, self._now_ms):
             active = self._roll(self.log_end_offset, self._now_ms)
@@ -252,11 +277,17 @@ class PartitionLog:
         if header.producer_id >= 0:
             self.producers.replay(header, active.file.view(position, header.size_bytes))
 
+    def _have_files(self) -> None:
+        if self._make_files is not None:
+            self._make_files()
+            self._make_files = None
+
     def _ended_at(self, last_offset: Offset, now_ms: int) -> None:
         self.log_end_offset = Offset(last_offset + 1)
         self._now_ms = now_ms
         if self._dirty_since_ms < 0:
             self._dirty_since_ms = now_ms
+            self._standing = Standing.CHANGED
 
     def _roll(self, base_offset: Offset, now_ms: int) -> Segment:
         self.producers.expire(now_ms)
@@ -305,8 +336,8 @@ class PartitionLog:
     # Epochs and truncation
 
     def begin_epoch(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Note that this epoch's records begin at this offset. Raises StorageFailed."""
-        self.epochs.begin(epoch, start_offset)
+        """Note that this epoch's records begin at this offset."""
+        self.epochs.announce(epoch, start_offset)
 
     def epoch_end_offset(self, epoch: LeaderEpoch) -> tuple[LeaderEpoch, Offset]:
         """The largest epoch not above this one and its end offset (see `LeaderEpochs`)."""
@@ -314,6 +345,7 @@ class PartitionLog:
 
     def truncate_to(self, offset: Offset) -> None:
         """Make `offset` the log end; the batch that holds it goes too. Raises StorageFailed."""
+        self._have_files()
         if offset >= self.log_end_offset:
             # An epoch in which nothing was written is no history: the leader may never have had it.
             self.epochs.truncate_from_end(self.log_end_offset)
@@ -328,12 +360,18 @@ class PartitionLog:
         self.recovery_point = min(self.recovery_point, end)
         self.epochs.truncate_from_end(end)
         self.producers = load_producers(
-            self.directory, self._files.segments, end, self._options, self._now_ms
+            self.directory,
+            self._files.segments,
+            end,
+            self._options,
+            self._now_ms,
+            snapshot_offsets(self.directory),
         )
         _log.info("%s truncated to offset %d", self.partition, end)
 
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
         """Empty the log; the next record gets this offset. Raises StorageFailed."""
+        self._have_files()
         self._files.restart(offset, self._now_ms)
         self._was_cut_at(offset)
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
@@ -344,6 +382,7 @@ class PartitionLog:
     def _was_cut_at(self, offset: Offset) -> None:
         self._lowest_cut = min(self._lowest_cut, offset) if self._cuts else offset
         self._cuts += 1
+        self._standing = Standing.CHANGED
 
     def advance_log_start_offset(self, offset: Offset) -> None:
         """Hide records before an offset; never moves back, nor past the log end."""
@@ -412,6 +451,8 @@ class PartitionLog:
 
     def flush(self) -> None:
         """Sync everything appended so far, waiting for it. Raises StorageFailed."""
+        if self._standing is not Standing.CHANGED:
+            return
         target = self.flush_target()
         target.sync()
         self.on_flushed(target)
@@ -419,18 +460,18 @@ class PartitionLog:
     def close(self, *, flush: bool) -> None:
         """Leave a directory that opens without recovery; `flush` also waits for the disk.
 
+        A log that never had a record is not waited for: a crash of the machine takes nothing of it.
         Raises StorageFailed: then the stop is not clean. The log is not used afterwards.
         """
+        self._have_files()
+        if self._standing is not Standing.CHANGED:
+            return  # an epoch that was announced since has no record, so it is no history
         active = self._files.active
         active.file.seal()
         active.write_indexes()
+        self.epochs.write_if_behind()
         write_snapshot(self.directory, self.log_end_offset, self.producers.entries)
-        self.epochs.write()
         if flush:
             target = self.flush_target()
             replace(target, paths=(*active.paths[1:], *target.paths)).sync()
             self.on_flushed(target)
-
-    def delete(self) -> None:
-        """Remove the partition from the disk, its directory renamed first. Raises StorageFailed."""
-        delete_partition_directory(self.directory)

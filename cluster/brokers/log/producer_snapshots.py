@@ -5,7 +5,8 @@ int64 id, int16 epoch, int32 last sequence, int64 last offset, int32 offset delt
 int32 coordinator epoch, int64 first offset of the open transaction or -1.
 """
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from struct import Struct, error
 from typing import Final
@@ -36,7 +37,17 @@ def snapshot_path(directory: Path, offset: int) -> Path:
 
 def snapshot_offsets(directory: Path) -> list[int]:
     """Offsets of the snapshots in a directory, ascending."""
-    return sorted(int(path.stem) for path in directory.glob(f"*{SUFFIX}") if path.stem.isdigit())
+    try:
+        with os.scandir(directory) as entries:
+            return offsets_of_snapshots(entry.name for entry in entries)
+    except FileNotFoundError:
+        return []
+
+
+def offsets_of_snapshots(names: Iterable[str]) -> list[int]:
+    """Offsets of the snapshots among the names of a directory's files, ascending."""
+    stems = (name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX))
+    return sorted(int(stem) for stem in stems if stem.isdigit())
 
 
 def encode_snapshot(entries: Mapping[int, ProducerEntry]) -> bytes:

@@ -5,7 +5,9 @@ offsets, CRC-32C); the log ends at the first bad byte. What the files beside the
 (indexes, epochs, producer state) is rebuilt from the batches wherever it is missing or newer.
 """
 
+import enum
 import logging
+import os
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +21,13 @@ from cluster.brokers.log.log_reads import segment_slot
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.producer_snapshots import (
     DamagedSnapshot,
+    offsets_of_snapshots,
     read_snapshot,
     remove_snapshot,
-    snapshot_offsets,
     snapshot_path,
 )
 from cluster.brokers.log.producer_state import ProducerState
-from cluster.brokers.log.segment import LOG_SUFFIX, Segment
+from cluster.brokers.log.segment import LOG_SUFFIX, Segment, create_segment_file
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset
 from cluster.records.batch import HEADER_BYTES, MAGIC_V2, BatchHeader, read_header
@@ -37,6 +39,14 @@ _LEFTOVERS = (".deleted", ".cleaned", ".tmp")
 _CRC_FROM = 21
 
 
+class Standing(enum.Enum):
+    """How the files of a log stand to what a clean stop leaves."""
+
+    NEW = "just made, without a record"
+    AS_CLOSED = "as the last clean stop has left them"
+    CHANGED = "written or repaired since"
+
+
 @dataclass(slots=True)
 class RecoveredLog:
     """Everything that a PartitionLog starts from."""
@@ -46,6 +56,7 @@ class RecoveredLog:
     log_end_offset: Offset
     epochs: LeaderEpochs
     producers: ProducerState
+    standing: Standing
 
 
 class Scan(NamedTuple):
@@ -69,7 +80,9 @@ def recover(directory: Path, options: LogOptions, stop: LastStop, now_ms: int) -
     """Load every segment of a directory, which is created when absent. Raises StorageFailed."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        segments = _find_segments(directory, options, now_ms)
+        with os.scandir(directory) as entries:  # once: thousands of directories may be to open
+            names = [entry.name for entry in entries]
+        segments = _find_segments(directory, names, options, now_ms)
     except OSError as error:
         raise StorageFailed(f"cannot open log {directory}: {error.strerror}") from error
     if not segments:
@@ -80,7 +93,7 @@ def recover(directory: Path, options: LogOptions, stop: LastStop, now_ms: int) -
         first_scanned = (
             len(segments) if stop.is_clean else segment_slot(segments, stop.recovery_point)
         )
-    segments, log_end = _load_segments(segments, first_scanned, epochs)
+    segments, log_end, are_trusted = _load_segments(segments, first_scanned, epochs)
     log_start = max(stop.log_start_offset, Offset(segments[0].base_offset))
     if log_end < log_start:
         _log.warning(
@@ -90,26 +103,45 @@ def recover(directory: Path, options: LogOptions, stop: LastStop, now_ms: int) -
             segment.remove_files()
         segments = [new_segment(directory, log_start, options, now_ms)]
         log_end = log_start
-    epochs.truncate_from_end(log_end)
+        are_trusted = False
+    epochs.forget_from(log_end)  # the next append writes the file
     epochs.truncate_from_start(log_start)
-    producers = load_producers(directory, segments, log_end, options, now_ms)
-    return RecoveredLog(tuple(segments), log_start, log_end, epochs, producers)
+    producers = load_producers(
+        directory, segments, log_end, options, now_ms, offsets_of_snapshots(names)
+    )
+    standing = Standing.AS_CLOSED if are_trusted else Standing.CHANGED
+    return RecoveredLog(tuple(segments), log_start, log_end, epochs, producers, standing)
+
+
+def empty_log(directory: Path, options: LogOptions, now_ms: int) -> RecoveredLog:
+    """What a new log starts from, before it has a file."""
+    return RecoveredLog(
+        (Segment(directory, 0, options, now_ms, is_new=True),),
+        Offset(0),
+        Offset(0),
+        LeaderEpochs(directory),
+        ProducerState(options.producer_id_expiration_ms),
+        Standing.NEW,
+    )
 
 
 def new_segment(directory: Path, base_offset: int, options: LogOptions, now_ms: int) -> Segment:
     """An empty active segment with its file. Raises StorageFailed."""
-    segment = Segment(directory, base_offset, options, now_ms)
-    segment.file.fileno()
-    return segment
+    create_segment_file(directory, base_offset)
+    return Segment(directory, base_offset, options, now_ms)
 
 
-def _find_segments(directory: Path, options: LogOptions, now_ms: int) -> list[Segment]:
+def _find_segments(
+    directory: Path, names: list[str], options: LogOptions, now_ms: int
+) -> list[Segment]:
     offsets = []
-    for path in directory.iterdir():
-        if path.suffix in _LEFTOVERS:
-            path.unlink()
-        elif path.suffix == LOG_SUFFIX and path.stem.isdigit():
-            offsets.append(int(path.stem))
+    for name in names:
+        stem, dot, ending = name.rpartition(".")
+        suffix = dot + ending
+        if suffix in _LEFTOVERS:
+            (directory / name).unlink()
+        elif suffix == LOG_SUFFIX and stem.isdigit():
+            offsets.append(int(stem))
     return [Segment(directory, offset, options, now_ms) for offset in sorted(offsets)]
 
 
@@ -124,8 +156,12 @@ def _load_epochs(directory: Path) -> tuple[LeaderEpochs, bool]:
 
 def _load_segments(
     segments: list[Segment], first_scanned: int, epochs: LeaderEpochs
-) -> tuple[list[Segment], Offset]:
-    """Trust segments before `first_scanned`, scan the others; returns what is left and its end."""
+) -> tuple[list[Segment], Offset, bool]:
+    """Trust segments before `first_scanned`, scan the others.
+
+    Returns what is left, its end, and whether all of it was used as it was.
+    """
+    are_trusted = True
     log_end = Offset(segments[0].base_offset)
     last = len(segments) - 1
     if first_scanned <= last:
@@ -136,24 +172,25 @@ def _load_segments(
             _remove(segments[slot:], f"begins before the end {log_end} of the segment before it")
             segments[slot - 1].trust_indexes(active=True)
             epochs.write()
-            return segments[:slot], log_end
+            return segments[:slot], log_end, False
         if slot < first_scanned and _trust(segment, active=active):
             if active:
                 end = segment.last_offset()
                 log_end = Offset(segment.base_offset if end is None else end + 1)
             continue
+        are_trusted = False
         scan = scan_segment(segment, epochs)
         log_end = Offset(scan.next_offset)
         if scan.defect is not None:
             _cut(segment, scan)
             _remove(segments[slot + 1 :], "follows a cut segment")
             epochs.write()
-            return segments[: slot + 1], log_end
+            return segments[: slot + 1], log_end, False
         if not active:
             segment.close_for_writing()
     if first_scanned < len(segments):
         epochs.write()
-    return segments, log_end
+    return segments, log_end, are_trusted
 
 
 def _trust(segment: Segment, *, active: bool) -> bool:
@@ -260,14 +297,15 @@ def load_producers(
     log_end_offset: int,
     options: LogOptions,
     now_ms: int,
+    snapshots: list[int],
 ) -> ProducerState:
-    """Producer state at the log end: the newest good snapshot, then the batches after it.
+    """Producer state at the log end: the newest good of these snapshots, then the batches after it.
 
     Snapshots beyond the log end and damaged ones are deleted. Raises StorageFailed.
     """
     producers = ProducerState(options.producer_id_expiration_ms)
     replay_from = segments[0].base_offset
-    for offset in reversed(snapshot_offsets(directory)):
+    for offset in reversed(snapshots):
         if offset <= log_end_offset:
             try:
                 producers.entries = read_snapshot(directory, offset)

@@ -4,6 +4,7 @@ Files: `<20-digit base offset>` with `.log`, `.index`, `.timeindex`. The indexes
 segment are in memory and are written when it closes; recovery rebuilds them from the batches.
 """
 
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,6 +39,18 @@ def segment_path(directory: Path, base_offset: int, suffix: str = LOG_SUFFIX) ->
     return directory / f"{base_offset:020d}{suffix}"
 
 
+def create_segment_file(directory: Path, base_offset: int) -> None:
+    """Make an empty `.log` file, which may be there. Raises StorageFailed.
+
+    It is not kept open: a log that nobody writes costs no descriptor.
+    """
+    path = segment_path(directory, base_offset)
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
+    except OSError as error:
+        raise StorageFailed(f"cannot create {path}: {error.strerror}") from error
+
+
 class Segment:
     """Batches from `base_offset` on; the last segment of a log is active, the others are closed.
 
@@ -62,14 +75,20 @@ class Segment:
     )
 
     def __init__(
-        self, directory: Path, base_offset: int, options: LogOptions, created_ms: int
+        self,
+        directory: Path,
+        base_offset: int,
+        options: LogOptions,
+        created_ms: int,
+        *,
+        is_new: bool = False,
     ) -> None:
-        """Name a segment; `activate` or `trust_closed` comes next."""
+        """Name a segment; with `is_new` no file of it is looked for."""
         self.directory = directory
         self.base_offset = base_offset
         self.created_ms = created_ms
         self.file = MmapSegment(
-            segment_path(directory, base_offset), options.preallocate_step_bytes
+            segment_path(directory, base_offset), options.preallocate_step_bytes, is_new=is_new
         )
         self.options = options
         self._index: OffsetIndex = ActiveOffsetIndex(options.segment_index_bytes)

@@ -2,6 +2,7 @@
 interval the metric records into their topic. Decides nothing and changes nothing of the broker.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -18,8 +19,11 @@ from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.metrics.kafka_names import BROKER_METRICS
 from cluster.model.ids import BrokerId
+from cluster.runtime.slices import Slices
 
 TICK_MS: Final = 250
+_PARTITIONS_PER_STEP: Final = 64
+_STEPS_AT_ONCE: Final = 4
 _REFRESHED_PER_TICK: Final = 64
 """Clients without requests whose falling rate is followed, so that a tick stays short."""
 
@@ -47,6 +51,7 @@ class MetricPublisher:
         topic: MetricTopic | None,
         interval_ms: int,
         now_ms: int,
+        slices: Slices,
     ) -> None:
         """`topic` None: no records are written. The first interval begins now."""
         self._local_id = local_id
@@ -55,6 +60,7 @@ class MetricPublisher:
         self._watched = watched
         self._topic = topic
         self._interval_ms = interval_ms
+        self._slices = slices
         self._standings = QuotaStandings(counters.stats)
         self._published_ms = now_ms
         self._published_counts: dict[str, int] = {}
@@ -68,10 +74,13 @@ class MetricPublisher:
         elapsed_ms = now_ms - self._published_ms
         # Half a tick early rather than half a tick late: the mean is the interval.
         if elapsed_ms >= self._interval_ms - TICK_MS // 2:
-            self._look_at_broker()
-            self._publish(elapsed_ms, wall_ms)
             self._published_ms = now_ms
-            self._standings.forget_idle(now_ms)
+            self._slices.start(self._interval(now_ms, elapsed_ms, wall_ms), _STEPS_AT_ONCE)
+
+    def _interval(self, now_ms: int, elapsed_ms: int, wall_ms: int) -> Iterator[None]:
+        yield from self._look_at_broker()
+        self._publish(elapsed_ms, wall_ms)
+        self._standings.forget_idle(now_ms)
 
     # -- quotas ----------------------------------------------------------------------------------
 
@@ -90,7 +99,7 @@ class MetricPublisher:
 
     # -- broker ----------------------------------------------------------------------------------
 
-    def _look_at_broker(self) -> None:
+    def _look_at_broker(self) -> Iterator[None]:
         watched, counters = self._watched, self._counters
         counters.set("ConnectionCount", watched.server.connection_count)
         counters.set("MutedChannels", watched.server.muted_count(MuteReason.QUOTA))
@@ -103,7 +112,9 @@ class MetricPublisher:
         if self._topic is not None:
             counters.set("MetricRecordsDropped", self._topic.dropped_count)
         led = under_replicated = under_min = at_min = 0
-        for partition in watched.partitions:
+        for count, partition in enumerate(watched.partitions, 1):
+            if count % _PARTITIONS_PER_STEP == 0:
+                yield
             leader = partition.leader
             if leader is None:
                 continue

@@ -8,6 +8,7 @@ such as another partition to follow, is told by a request that takes the place o
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice
 from random import Random
 from typing import Final, Protocol
 
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 _ANSWER_GRACE_MS: Final = 2_000
 """An answer this much later than the leader may park the request counts as lost."""
+_PARTITIONS_PER_REQUEST: Final = 200
+"""What is left is told by the next request: neither side is to be busy for long with one."""
 
 
 class SegmentReader(Protocol):
@@ -78,7 +81,7 @@ class FollowerFetcher:
         self._partitions: dict[TopicPartition, Partition] = {}
         self._changed: dict[TopicPartition, None] = {}
         self._delayed: dict[TopicPartition, int] = {}
-        self._forgotten: list[TopicPartition] = []
+        self._forgotten: dict[TopicPartition, None] = {}
         self._by_bytes: set[TopicPartition] = set()
         self._session = 0
         self._sequence = -1
@@ -90,6 +93,11 @@ class FollowerFetcher:
     def is_idle(self) -> bool:
         """Nothing to follow here any more."""
         return not self._partitions
+
+    @property
+    def has_news(self) -> bool:
+        """There is more to tell the leader at once, whether it has answered or not."""
+        return self._has_news and self._sequence >= 0
 
     def partition(self, partition_id: TopicPartition) -> Partition:
         """A partition that is followed here."""
@@ -109,7 +117,7 @@ class FollowerFetcher:
         if self._partitions.pop(partition_id, None) is not None:
             self._changed.pop(partition_id, None)
             self._delayed.pop(partition_id, None)
-            self._forgotten.append(partition_id)
+            self._forgotten[partition_id] = None
 
     def on_tick(self, now_ms: int) -> None:
         """Ask if nothing is in flight; give up on an answer that is long overdue."""
@@ -134,12 +142,14 @@ class FollowerFetcher:
             self._begin_session()
         else:
             self._sequence += 1
+        told = list(islice(self._changed, _PARTITIONS_PER_REQUEST))
         positions = [
             self._position(self._partitions[partition_id])
-            for partition_id in self._changed
+            for partition_id in told
             if partition_id in self._partitions
         ]
-        forgotten = [p for p in self._forgotten if p not in self._partitions]
+        gone = list(islice(self._forgotten, _PARTITIONS_PER_REQUEST))
+        forgotten = [p for p in gone if p not in self._partitions]
         sent = self._send(
             FollowerFetch(
                 self._options.local_id,
@@ -153,9 +163,11 @@ class FollowerFetcher:
                 self._options.by_file and not self._by_bytes,
             )
         )
-        self._changed.clear()
-        self._forgotten.clear()
-        self._has_news = False
+        for partition_id in told:
+            del self._changed[partition_id]
+        for partition_id in gone:
+            del self._forgotten[partition_id]
+        self._has_news = bool(self._changed or self._forgotten)
         if sent:
             self._asked_at_ms = now_ms
         else:

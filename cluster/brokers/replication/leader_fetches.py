@@ -9,6 +9,7 @@ import logging
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final, Protocol
 
 from cluster.brokers.replication.leader_replica import IsrProposal
@@ -27,6 +28,8 @@ log = logging.getLogger(__name__)
 
 _WATERMARKS_PERIOD_MS: Final = 500
 """As often as a Kafka follower hears of a high watermark without records: its fetch wait."""
+_PARTITIONS_PER_ANSWER: Final = 200
+"""What is left goes first in the next answer: neither side is to be busy for long with one."""
 _SESSIONS_MAX: Final = 4096
 """Followers are brokers: far fewer than this; a leak shows here and not in memory."""
 _PARKED_MAX_MS: Final = 300_000
@@ -218,7 +221,7 @@ class LeaderFetches:
         session.parked_until_ms = None
         budget = session.max_bytes
         answers = []
-        for partition_id in list(session.ready):
+        for partition_id in list(islice(session.ready, _PARTITIONS_PER_ANSWER)):
             if budget <= 0:
                 break  # what did not fit stays ready and goes first next time
             del session.ready[partition_id]

@@ -6,10 +6,13 @@ Roles are given by `replica_roles`; this module knows logs and directories only.
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from cluster.brokers.log.checkpoints import read_topic_id, write_topic_id
+from cluster.brokers.log.directory_work import DirectoryWork
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.partition_log import PartitionLog
@@ -24,6 +27,27 @@ OptionsOf = Callable[[Mapping[str, str]], tuple[LogOptions, int]]
 """From a topic's overrides to its log's options and its min.insync.replicas."""
 
 
+@dataclass(slots=True)
+class Checkpoints:
+    """What one log directory's checkpoint files are to say."""
+
+    high_watermarks: dict[TopicPartition, Offset] = field(default_factory=dict)
+    recovery_points: dict[TopicPartition, Offset] = field(default_factory=dict)
+    log_starts: dict[TopicPartition, Offset] = field(default_factory=dict)
+
+    def add(self, partition: Partition) -> None:
+        """A replica of the directory, as it is now."""
+        self.high_watermarks[partition.id] = partition.high_watermark
+        self.recovery_points[partition.id] = partition.log.recovery_point
+        self.log_starts[partition.id] = partition.log.log_start_offset
+
+    def write(self, directory: LogDirectory) -> None:
+        """Replace the files, on any thread. Raises StorageFailed."""
+        directory.write_high_watermarks(self.high_watermarks)
+        directory.write_recovery_points(self.recovery_points)
+        directory.write_log_start_offsets(self.log_starts)
+
+
 class PartitionTable:
     """Owned by the broker's thread.
 
@@ -31,19 +55,30 @@ class PartitionTable:
     """
 
     def __init__(
-        self, directories: list[LogDirectory], local_id: BrokerId, options_of: OptionsOf
+        self,
+        directories: list[LogDirectory],
+        local_id: BrokerId,
+        options_of: OptionsOf,
+        work: DirectoryWork | None = None,
     ) -> None:
+        """`work` makes and removes directories, in the background or, by default, at once."""
         self._directories = directories
         self._local_id = local_id
         self._options_of = options_of
+        self._work = DirectoryWork() if work is None else work
         self._partitions: dict[TopicPartition, Partition] = {}
         self.find: Callable[[tuple[str, int]], Partition | None] = self._partitions.get  # type: ignore[assignment]  # the pair is equal to its named tuple
         """The replica here, or None. A plain attribute: every request looks its partitions up."""
         self._directory_of: dict[TopicPartition, LogDirectory] = {}
+        self._counts = dict.fromkeys(range(len(directories)), 0)
+        """Replicas by the slot of their directory."""
+        self._latest_options: tuple[Mapping[str, str], tuple[LogOptions, int]] | None = None
 
     def load(self, now_ms: int) -> None:
         """Open the logs that are on disk; recovery happens here. Raises StorageFailed."""
-        for directory in self._directories:
+        for slot, directory in enumerate(self._directories):
+            for leftover in directory.leftovers:
+                self._work.remove_later(leftover)
             high_watermarks = directory.read_high_watermarks()
             recovery_points = directory.read_recovery_points()
             log_starts = directory.read_log_start_offsets()
@@ -67,6 +102,7 @@ class PartitionTable:
                     min_insync_replicas,
                 )
                 self._directory_of[partition_id] = directory
+                self._counts[slot] += 1
 
     def __iter__(self) -> Iterator[Partition]:
         """Every replica, in no order."""
@@ -85,34 +121,23 @@ class PartitionTable:
     ) -> Partition:
         """The replica, created in the log directory with the fewest if it is not here yet.
 
-        What is here under the same name but another topic id belonged to a topic that was deleted
-        while this broker was away, and is removed first. What does not say its topic id (Kafka
-        before 2.8 wrote none) is given this one, as Kafka does. Raises StorageFailed.
+        What does not say its topic id (Kafka before 2.8 wrote none) is given this one, as Kafka
+        does; what says another one must be deleted first. A new one's files are made in the
+        background. Raises StorageFailed.
         """
-        options, min_insync_replicas = self._options_of(configs)
+        options, min_insync_replicas = self._options(configs)
         partition = self._partitions.get(partition_id)
         if partition is not None and partition.topic_id == _NO_TOPIC_ID:
             write_topic_id(partition.log.directory, encode_uuid(topic_id))
             partition.topic_id = topic_id
-        if partition is not None and partition.topic_id != topic_id:
-            log.info("%s: removing the log of a deleted topic of the same name", partition_id)
-            self.delete(partition_id)
-            partition = None
         if partition is None:
-            directory = min(
-                self._directories,
-                key=lambda d: sum(1 for used in self._directory_of.values() if used is d),
+            slot = min(self._counts, key=self._counts.__getitem__)
+            directory = self._directories[slot]
+            path = directory.partition_path(partition_id)
+            make = self._work.create(
+                path, partial(directory.create_partition, partition_id, encode_uuid(topic_id))
             )
-            path = directory.create_partition(partition_id, encode_uuid(topic_id))
-            partition_log = PartitionLog.open(
-                path,
-                partition_id,
-                options,
-                now_ms,
-                clean_shutdown=True,
-                recovery_point=Offset(0),
-                log_start_offset=Offset(0),
-            )
+            partition_log = PartitionLog.create(path, partition_id, options, now_ms, make)
             partition = Partition(
                 partition_id,
                 topic_id,
@@ -123,30 +148,56 @@ class PartitionTable:
             )
             self._partitions[partition_id] = partition
             self._directory_of[partition_id] = directory
-        else:
+            self._counts[slot] += 1
+        elif partition.log.options is not options:
             partition.log.update_options(options)
             partition.min_insync_replicas = min_insync_replicas
         return partition
 
+    def _options(self, configs: Mapping[str, str]) -> tuple[LogOptions, int]:
+        """One object for the partitions of a topic, which come one after the other."""
+        latest = self._latest_options
+        if latest is None or latest[0] != configs:
+            latest = self._latest_options = dict(configs), self._options_of(configs)
+        return latest[1]
+
+    def is_of_earlier_topic(self, partition: Partition, topic_id: uuid.UUID) -> bool:
+        """Whether a replica belongs to a topic of the same name that was deleted, perhaps while
+        this broker was away.
+        """
+        return partition.topic_id not in (topic_id, _NO_TOPIC_ID)
+
     def delete(self, partition_id: TopicPartition) -> Partition | None:
         """Remove a replica and its files; what it was, or None. Raises StorageFailed: files stay.
 
-        It leads no more, so whoever waits for a high watermark of it does not wait in vain.
+        The files are renamed at once and removed later. It leads no more, so whoever waits for a
+        high watermark of it does not wait in vain.
         """
         partition = self._partitions.pop(partition_id, None)
         if partition is not None:
-            self._directory_of.pop(partition_id)
+            directory = self._directory_of.pop(partition_id)
+            self._counts[self._directories.index(directory)] -= 1
             partition.resign()
-            partition.log.delete()
+            self._work.delete(partition.log.directory)
         return partition
 
+    @property
+    def directories(self) -> list[LogDirectory]:
+        """Every log directory, in the order of the settings."""
+        return self._directories
+
+    def directory_of(self, partition_id: TopicPartition) -> LogDirectory | None:
+        """Where a replica is; None where there is none."""
+        return self._directory_of.get(partition_id)
+
     def write_checkpoints(self) -> None:
-        """Write high watermarks, recovery points and log starts of every directory (atomically)."""
+        """Write the checkpoints of every directory, waiting for the disk. Raises StorageFailed."""
         for directory in self._directories:
-            here = [p for p in self._partitions.values() if self._directory_of[p.id] is directory]
-            directory.write_high_watermarks({p.id: p.high_watermark for p in here})
-            directory.write_recovery_points({p.id: p.log.recovery_point for p in here})
-            directory.write_log_start_offsets({p.id: p.log.log_start_offset for p in here})
+            checkpoints = Checkpoints()
+            for partition in self._partitions.values():
+                if self._directory_of[partition.id] is directory:
+                    checkpoints.add(partition)
+            checkpoints.write(directory)
 
     def close(self) -> None:
         """Flush and close every log, and mark the directories as cleanly shut down."""
@@ -162,6 +213,8 @@ class PartitionTable:
     def of_topics(self, names: Iterable[str]) -> list[Partition]:
         """The replicas of these topics."""
         wanted = set(names)
+        if not wanted:
+            return []
         return [p for p in self._partitions.values() if p.id.topic in wanted]
 
 

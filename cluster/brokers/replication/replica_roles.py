@@ -1,11 +1,11 @@
-"""Gives replicas their roles as the controller decides, and tells whoever waits what has moved.
+"""Gives a replica its role as the controller decides, and tells whoever waits what has moved.
 
 Everything that happened to partitions during a turn of the loop is collected here and acted on once
 at its end: followers are answered, waiting requests are tried again.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from cluster.brokers.replication.leader_fetches import LeaderFetches
@@ -67,40 +67,36 @@ class ReplicaRoles:
 
     # -- what the controller decides -------------------------------------------------------------
 
-    def take_topics(
+    def settle(
         self,
-        topics: Iterable[TopicState],
+        partition_id: TopicPartition,
+        topic: TopicState | None,
         brokers: Mapping[BrokerId, BrokerRegistration],
         now_ms: int,
+    ) -> str | None:
+        """Bring the replica into line with what its topic is now (None: deleted).
+
+        Says what has changed, in a line for the log; None where nothing has.
+        """
+        state = None if topic is None else topic.partitions.get(partition_id.partition)
+        partition = self._table.find(partition_id)
+        if topic is None or state is None or self._local_id not in state.replicas:
+            return None if partition is None else self._remove(partition_id)
+        if partition is not None and self._table.is_of_earlier_topic(partition, topic.topic_id):
+            self._remove(partition_id)
+        return self._take_role(partition_id, topic, state, brokers, now_ms)
+
+    def followed(self) -> list[TopicPartition]:
+        """What is fetched from a leader, or will be when it is there."""
+        return list(self._followed)
+
+    def follow_where_it_is(
+        self, partition_id: TopicPartition, brokers: Mapping[BrokerId, BrokerRegistration]
     ) -> None:
-        """Take the roles that these topics' partitions give this broker."""
-        for topic in topics:
-            for number, state in topic.partitions.items():
-                partition_id = TopicPartition(topic.name, number)
-                if self._local_id in state.replicas:
-                    self._take_role(partition_id, topic, state, brokers, now_ms)
-                elif self._table.find(partition_id) is not None:
-                    self._remove(partition_id)
-
-    def remove_topics(self, names: Iterable[str]) -> None:
-        """These topics are deleted: so are their replicas here."""
-        for partition in self._table.of_topics(names):
-            self._remove(partition.id)
-
-    def remove_strays(self, topics: Mapping[str, TopicState]) -> None:
-        """After a full update: replicas of topics that are gone, or that are no longer ours."""
-        for partition in self._table:
-            topic = topics.get(partition.id.topic)
-            state = None if topic is None else topic.partitions.get(partition.id.partition)
-            if state is None or self._local_id not in state.replicas:
-                self._remove(partition.id)
-
-    def on_brokers_changed(self, brokers: Mapping[BrokerId, BrokerRegistration]) -> None:
         """A leader that restarted has another endpoint, even if it leads on in its epoch."""
-        for partition_id in list(self._followed):
-            partition = self._table.find(partition_id)
-            if partition is not None:
-                self._follow(partition, brokers.get(partition.leader_id), changed=False)
+        partition = self._table.find(partition_id)
+        if partition is not None and partition_id in self._followed:
+            self._follow(partition, brokers.get(partition.leader_id), changed=False)
 
     def resign_all(self) -> None:
         """Our session is lost: others may lead by now, so we neither lead nor follow."""
@@ -159,17 +155,17 @@ class ReplicaRoles:
         self._moved[partition_id] = None
         self._flush_later()
 
-    def on_tick(self, now_ms: int) -> None:
-        """Find the followers that trail for too long, and those that may be in sync again."""
-        for partition in self._table:
-            leader = partition.leader
-            if leader is not None:
-                if self._link is not None and len(leader.isr) <= len(leader.followers):
-                    self._link.leader_side.ask_for_positions(partition.id, leader.outsiders)
-                proposal = leader.on_tick(now_ms, self._lag_time_max_ms)
-                if proposal is not None:
-                    log.info("%s: proposing the ISR %s", partition.id, list(proposal.isr))
-                    self._propose(partition.id, proposal)
+    def check_followers(self, partition: Partition, now_ms: int) -> None:
+        """Find those of a led partition that trail for too long, and that may be in sync again."""
+        leader = partition.leader
+        if leader is None:
+            return
+        if self._link is not None and len(leader.isr) <= len(leader.followers):
+            self._link.leader_side.ask_for_positions(partition.id, leader.outsiders)
+        proposal = leader.on_tick(now_ms, self._lag_time_max_ms)
+        if proposal is not None:
+            log.info("%s: proposing the ISR %s", partition.id, list(proposal.isr))
+            self._propose(partition.id, proposal)
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -180,7 +176,7 @@ class ReplicaRoles:
         state: PartitionState,
         brokers: Mapping[BrokerId, BrokerRegistration],
         now_ms: int,
-    ) -> None:
+    ) -> str | None:
         try:
             partition = self._table.find_or_create(
                 partition_id, topic.topic_id, topic.configs, now_ms
@@ -189,19 +185,21 @@ class ReplicaRoles:
             changed = partition.become(state, now_ms)
         except StorageFailed as failure:
             log.error("%s: cannot take its role: %s", partition_id, failure)  # noqa: TRY400
-            return
+            return None
         if partition.leader is not None or partition.leader_id == NO_BROKER:
             self._unfollow(partition_id)
         else:
             self._follow(partition, brokers.get(partition.leader_id), changed=changed)
         if changed:
-            role = "leader" if partition.leader is not None else f"follower of {state.leader}"
-            log.info("%s: %s in epoch %d", partition_id, role, state.leader_epoch)
             self._notify_role(partition_id)
         if partition.high_watermark != high_watermark:
             self.on_high_watermark_moved(partition)
         self._moved[partition_id] = None
         self._flush_later()
+        if not changed:
+            return None
+        role = "leader" if partition.leader is not None else f"follower of {state.leader}"
+        return f"{partition_id}: {role} in epoch {state.leader_epoch}"
 
     def _follow(
         self, partition: Partition, leader: BrokerRegistration | None, *, changed: bool
@@ -222,14 +220,14 @@ class ReplicaRoles:
         if self._followed.pop(partition_id, None) is not None and self._link is not None:
             self._link.unfollow(partition_id)
 
-    def _remove(self, partition_id: TopicPartition) -> None:
+    def _remove(self, partition_id: TopicPartition) -> str:
         self._unfollow(partition_id)
         try:
-            if self._table.delete(partition_id) is not None:
-                log.info("%s: removed", partition_id)
+            self._table.delete(partition_id)
         except StorageFailed as failure:
             log.error("%s: files are left: %s", partition_id, failure)  # noqa: TRY400 - one line
         self._notify_role(partition_id)
+        return f"{partition_id}: removed"
 
     def _notify_role(self, partition_id: TopicPartition) -> None:
         if self._link is not None:

@@ -50,6 +50,8 @@ class ReplicationLink:
         self._dealers: dict[BrokerId, Dealer] = {}
         self._fetchers: dict[BrokerId, FollowerFetcher] = {}
         self._following: dict[TopicPartition, BrokerId] = {}
+        self._to_ask: set[BrokerId] = set()
+        """Leaders that are told news in this turn or the next."""
         self.sent_bytes = 0
         """Record bytes handed to followers since the start."""
         self.received_bytes = 0
@@ -71,7 +73,9 @@ class ReplicationLink:
         self._following[partition.id] = leader
         fetcher = self._fetchers[leader]
         fetcher.follow(partition)
-        self._loop.defer(lambda: fetcher.ask(self._loop.now_ms))
+        if leader not in self._to_ask:
+            self._to_ask.add(leader)
+            self._loop.defer(lambda: self._ask(leader))
 
     def unfollow(self, partition_id: TopicPartition) -> None:
         """Stop replicating; with the last partition of a leader its connection is closed."""
@@ -83,6 +87,19 @@ class ReplicationLink:
         if fetcher.is_idle:
             del self._fetchers[leader]
             self._dealers.pop(leader).close()
+
+    def _ask(self, leader: BrokerId) -> None:
+        """Tell what is new, request after request, with a turn of the loop between them."""
+        self._to_ask.discard(leader)
+        fetcher = self._fetchers.get(leader)
+        if fetcher is not None:
+            fetcher.ask(self._loop.now_ms)
+            self._tell_the_rest(leader, fetcher)
+
+    def _tell_the_rest(self, leader: BrokerId, fetcher: FollowerFetcher) -> None:
+        if fetcher.has_news and leader not in self._to_ask:
+            self._to_ask.add(leader)
+            self._loop.next_turn(lambda: self._ask(leader))
 
     def close(self) -> None:
         """Close sockets and files."""
@@ -120,8 +137,9 @@ class ReplicationLink:
     def _on_tick(self) -> None:
         now_ms = self._loop.now_ms
         self.leader_side.on_tick(now_ms)
-        for fetcher in list(self._fetchers.values()):
+        for leader, fetcher in list(self._fetchers.items()):
             fetcher.on_tick(now_ms)
+            self._tell_the_rest(leader, fetcher)
 
     def _on_request(self, identity: bytes, frames: list[bytes]) -> None:
         try:
@@ -152,6 +170,7 @@ class ReplicationLink:
             return
         self.received_bytes += _records_bytes(answer)
         fetcher.on_answer(answer, self._loop.now_ms, self._clock.wall_ms())
+        self._tell_the_rest(leader, fetcher)
 
 
 def _records_bytes(answer: FetchAnswer) -> int:

@@ -42,15 +42,21 @@ def assign_replicas(
     start = fixed_start if fixed_start is not None else random.randrange(len(order))
     shift = fixed_start if fixed_start is not None else random.randrange(len(order))
     assignment: dict[int, tuple[BrokerId, ...]] = {}
+    known: dict[tuple[int, int], tuple[BrokerId, ...]] = {}
+    """By leader and shift, which come again after so many laps over the brokers."""
     for number in range(first_partition, first_partition + partition_count):
         if number > 0 and number % len(order) == 0:
             shift += 1
         leader_index = (number + start) % len(order)
-        assignment[number] = (
-            _rack_aware_replicas(order, brokers, leader_index, shift, replication_factor)
-            if rack_aware
-            else _replicas(order, leader_index, shift, replication_factor)
-        )
+        place = leader_index, shift % max(1, len(order) - 1)
+        replicas = known.get(place)
+        if replicas is None:
+            replicas = known[place] = (
+                _rack_aware_replicas(order, brokers, leader_index, shift, replication_factor)
+                if rack_aware
+                else _replicas(order, leader_index, shift, replication_factor)
+            )
+        assignment[number] = replicas
     return assignment
 
 

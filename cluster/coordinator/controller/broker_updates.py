@@ -1,13 +1,14 @@
 """Tells every live broker what the controller has changed, and goes on until it has heard."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller import Controller
-from cluster.model.cluster import BrokerRegistration
+from cluster.coordinator.controller.update_lines import Sending, UpdateLines
+from cluster.model.cluster import BrokerRegistration, TopicState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerEpoch, BrokerId
 from cluster.model.plan import Plan
@@ -33,13 +34,13 @@ class BrokerUpdates:
     def __init__(
         self,
         local_id: BrokerId,
-        link: ControlLink,
+        lines: UpdateLines,
         call_after: Callable[[int, Callable[[], None]], object],
         active: Callable[[], Controller | None],
         on_deposed: Callable[[], None],
     ) -> None:
         self._local_id = local_id
-        self._link = link
+        self._lines = lines
         self._call_after = call_after
         self._active = active
         self._on_deposed = on_deposed
@@ -61,6 +62,7 @@ class BrokerUpdates:
             done(True)
             return
         receivers = [b for b in controller.state.brokers.values() if b.control_endpoint]
+        touched = _as_they_are(plan.touched_topics(controller.state))
         waiting = {broker.id for broker in receivers}
         is_anyone_late = False
 
@@ -78,7 +80,8 @@ class BrokerUpdates:
             self._send(
                 controller,
                 broker,
-                plan,
+                touched,
+                tuple(plan.deleted),
                 is_full=broker.id in full_to,
                 timeout_ms=max(1, min(timeout_ms, UPDATE_TIMEOUT_MS)),
                 on_settled=partial(on_settled, broker),
@@ -88,7 +91,8 @@ class BrokerUpdates:
         self,
         controller: Controller,
         broker: BrokerRegistration,
-        plan: Plan,
+        touched: tuple[TopicState, ...],
+        deleted: tuple[str, ...],
         *,
         is_full: bool,
         timeout_ms: int,
@@ -101,9 +105,17 @@ class BrokerUpdates:
             broker.epoch,
             is_full,
             tuple(state.brokers.values()),
-            tuple(state.topics.values()) if is_full else tuple(plan.touched_topics(state)),
-            () if is_full else tuple(plan.deleted),
+            _as_they_are(state.topics.values()) if is_full else touched,
+            () if is_full else deleted,
         )
+
+        def on_part_reply(reply: Acknowledged | Refusal | None) -> None:
+            if (
+                isinstance(reply, Acknowledged)
+                and reply.code is ErrorCode.stale_controller_epoch
+                and self._active() is controller
+            ):
+                self._on_deposed()
 
         def on_reply(reply: Acknowledged | Refusal | None) -> None:
             on_settled(isinstance(reply, Acknowledged))
@@ -114,10 +126,13 @@ class BrokerUpdates:
             elif isinstance(reply, Refusal):
                 # At once it would be refused again, and again.
                 self._call_after(UPDATE_TIMEOUT_MS, lambda: self._resend(controller, broker))
-            elif reply.code is ErrorCode.stale_controller_epoch:
-                self._on_deposed()
+            else:
+                on_part_reply(reply)
 
-        self._link.ask(broker.control_endpoint, update, on_reply, timeout_ms)
+        def is_current() -> bool:
+            return self._active() is controller and _is_there(controller, broker)
+
+        self._lines.send(broker, Sending(update, timeout_ms, is_current, on_reply, on_part_reply))
 
     def _resend(self, controller: Controller, broker: BrokerRegistration) -> None:
         """The full state, again and again until the broker has it, or is gone."""
@@ -131,11 +146,17 @@ class BrokerUpdates:
         self._send(
             controller,
             broker,
-            Plan(),
+            (),
+            (),
             is_full=True,
             timeout_ms=UPDATE_TIMEOUT_MS,
             on_settled=lambda _has_answered: self._behind.discard(life),
         )
+
+
+def _as_they_are(topics: Iterable[TopicState]) -> tuple[TopicState, ...]:
+    """Copies: what is sent in slices must not change meanwhile."""
+    return tuple(replace(topic, partitions=dict(topic.partitions)) for topic in topics)
 
 
 def _is_there(controller: Controller, broker: BrokerRegistration) -> bool:

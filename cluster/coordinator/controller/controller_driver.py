@@ -20,11 +20,13 @@ from cluster.coordinator.controller.broker_updates import BrokerUpdates
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.topic_plans import TopicRules
+from cluster.coordinator.controller.update_lines import UpdateLines
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.ids import BrokerId
 from cluster.model.plan import Plan
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.slices import Slices
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +74,7 @@ class ControllerDriver:
         """Counts every beginning and end of office, and every attempt at it."""
         self.updates = BrokerUpdates(
             local_id,
-            link,
+            UpdateLines(link, Slices(clock.monotonic_us, loop.next_turn)),
             loop.call_after,
             lambda: self._controller,
             lambda: self._on_lost_registry(Deposed(), self._term),

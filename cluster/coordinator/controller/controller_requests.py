@@ -33,6 +33,8 @@ _NOT_CONTROLLER: Final = Outcome(
     ErrorCode.not_controller, "This is not the correct controller for this cluster."
 )
 
+_ISR_CHANGES_MAX: Final = 200
+"""In one operation: a few milliseconds of the loop, and one transaction in the registry."""
 AUTO_CREATE_TIMEOUT_MS: Final = 10_000
 """Within this time every broker should know a topic that was created since a client missed it."""
 
@@ -50,6 +52,8 @@ class ControllerRequests:
 
     def __init__(self, driver: ControllerDriver) -> None:
         self._driver = driver
+        self._isr_changes: list[tuple[AlterPartition, Reply]] = []
+        """Proposed and not planned yet; an operation that plans them is in the queue."""
 
     def on_controlled_shutdown(self, request: ControlledShutdown, reply: Reply) -> None:
         """Move leaderships away from a broker that is about to stop, then answer."""
@@ -74,34 +78,42 @@ class ControllerRequests:
 
     def on_isr_proposed(self, request: AlterPartition, reply: Reply) -> None:
         """A leader's proposal; the answer holds an error code, or the new state."""
-        partition = TopicPartition(request.topic, request.partition)
+        self._isr_changes.append((request, reply))
+        if len(self._isr_changes) == 1:
+            self._driver.enqueue(self._change_isrs, self._refuse_isr_changes)
 
-        def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
-            if not _is_its_own(controller, request):
-                return Plan(), lambda _is_done: reply(
-                    PartitionAltered(ErrorCode.stale_broker_epoch)
-                )
-            plan, outcome = controller.on_isr_proposed(
-                request.broker,
-                partition,
-                request.isr,
-                request.leader_epoch,
-                request.partition_epoch,
-            )
+    def _change_isrs(self, controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
+        """All that were proposed while the operation before was under way, in one: a broker that
+        comes back joins thousands at once.
+        """
+        changes = self._isr_changes[:_ISR_CHANGES_MAX]
+        del self._isr_changes[:_ISR_CHANGES_MAX]
+        plan = Plan()
+        codes = [_plan_isr(controller, request, plan) for request, _ in changes]
 
-            def finish(is_done: bool) -> None:
-                if outcome.code is not ErrorCode.none or not is_done:
-                    code = outcome.code if is_done else ErrorCode.not_controller
+        def finish(is_done: bool) -> None:
+            for (request, reply), planned in zip(changes, codes, strict=True):
+                # What is refused for what it says was not asked of the registry.
+                lost = planned is ErrorCode.none and not is_done
+                code = ErrorCode.not_controller if lost else planned
+                if code is not ErrorCode.none:
                     reply(PartitionAltered(code))
-                    return
+                    continue
+                partition = TopicPartition(request.topic, request.partition)
                 state = plan.changed[partition]
                 log.info("%s: ISR is %s", partition, list(state.isr))
                 reply(PartitionAltered(ErrorCode.none, state.isr, state.partition_epoch))
+            if is_done and plan.changed:
                 self._driver.updates.tell_everyone(plan, full_to=set())
 
-            return plan, finish
+        if self._isr_changes:
+            self._driver.enqueue(self._change_isrs, self._refuse_isr_changes)
+        return plan, finish
 
-        self._driver.enqueue(operation, lambda: reply(PartitionAltered(ErrorCode.not_controller)))
+    def _refuse_isr_changes(self) -> None:
+        changes, self._isr_changes = self._isr_changes, []
+        for _, reply in changes:
+            reply(PartitionAltered(ErrorCode.not_controller))
 
     # -- topics ------------------------------------------------------------------------------
 
@@ -232,6 +244,20 @@ def _is_its_own(controller: Controller, request: AlterPartition | ControlledShut
     """Whether the broker that is named is registered, in the life that is named (KIP-380)."""
     registered = controller.state.brokers.get(request.broker)
     return registered is not None and registered.epoch == request.broker_epoch
+
+
+def _plan_isr(controller: Controller, request: AlterPartition, plan: Plan) -> ErrorCode:
+    """Add what a leader proposes to the plan, or say why not."""
+    partition = TopicPartition(request.topic, request.partition)
+    if not _is_its_own(controller, request):
+        return ErrorCode.stale_broker_epoch
+    if partition in plan.changed:
+        return ErrorCode.invalid_update_version
+    own, outcome = controller.on_isr_proposed(
+        request.broker, partition, request.isr, request.leader_epoch, request.partition_epoch
+    )
+    plan.changed.update(own.changed)
+    return outcome.code
 
 
 def _all_late(outcomes: dict[str, Outcome]) -> dict[str, Outcome]:

@@ -68,15 +68,18 @@ def elect_after_absence(
 
 def elect_all(
     cluster: ClusterState,
-    stayed: Callable[[TopicPartition], Collection[BrokerId]],
+    stayed: Callable[[TopicPartition], set[BrokerId]],
     live: Collection[BrokerId],
     unclean_topics: Collection[str],
 ) -> dict[TopicPartition, PartitionState]:
     """`elect_after_absence` for every partition; those that change."""
     changed = {}
     for partition, state in cluster.partitions():
+        those_who_stayed = stayed(partition)
+        if state.leader in those_who_stayed and those_who_stayed.issuperset(state.isr):
+            continue  # nothing has changed for it, as for most
         new_state = elect_after_absence(
-            state, stayed(partition), live, unclean=partition.topic in unclean_topics
+            state, those_who_stayed, live, unclean=partition.topic in unclean_topics
         )
         if new_state is not None:
             changed[partition] = new_state
@@ -93,10 +96,10 @@ def _changed(
     if leader == state.leader and isr == state.isr:
         return None
     moved = leader != state.leader
-    return replace(
-        state,
-        leader=leader,
-        isr=isr,
-        leader_epoch=LeaderEpoch(state.leader_epoch + 1) if moved else state.leader_epoch,
-        partition_epoch=PartitionEpoch(state.partition_epoch + 1),
+    return PartitionState(
+        state.replicas,
+        isr,
+        leader,
+        LeaderEpoch(state.leader_epoch + 1) if moved else state.leader_epoch,
+        PartitionEpoch(state.partition_epoch + 1),
     )

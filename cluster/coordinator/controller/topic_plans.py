@@ -6,7 +6,7 @@ CreatePartitions).
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 from typing import Final
@@ -67,11 +67,12 @@ def plan_new_topic(
         assignment = assign_replicas(
             racks, count, rules.default_replication_factor if factor == -1 else factor, random
         )
+    first_states = _first_states(assignment.values(), state)
     return TopicState(
         new.name,
         topic_id,
         dict(new.configs),
-        {number: _first_state(replicas, state) for number, replicas in assignment.items()},
+        {number: first_states[replicas] for number, replicas in assignment.items()},
     )
 
 
@@ -128,9 +129,9 @@ def plan_more_partitions(
             )
         planned = dict(enumerate(assignments, start=existing))
         _check_assignment(planned, existing, racks, len(first_replicas))
+    first_states = _first_states(planned.values(), state)
     return {
-        TopicPartition(name, number): _first_state(replicas, state)
-        for number, replicas in planned.items()
+        TopicPartition(name, number): first_states[replicas] for number, replicas in planned.items()
     }
 
 
@@ -218,6 +219,14 @@ def _check_assignment(
             )
 
 
-def _first_state(replicas: tuple[BrokerId, ...], state: ClusterState) -> PartitionState:
-    live = tuple(broker for broker in replicas if broker in state.brokers)
-    return PartitionState(replicas, live, live[0], LeaderEpoch(0), PartitionEpoch(0))
+def _first_states(
+    assignments: Iterable[tuple[BrokerId, ...]], state: ClusterState
+) -> dict[tuple[BrokerId, ...], PartitionState]:
+    """How partitions begin, by their replicas: one object for however many partitions."""
+    states = {}
+    for replicas in set(assignments):
+        live = tuple(broker for broker in replicas if broker in state.brokers)
+        states[replicas] = PartitionState(
+            replicas, live, live[0], LeaderEpoch(0), PartitionEpoch(0)
+        )
+    return states

@@ -71,7 +71,7 @@ class ClusterUpdate(Request[Acknowledged]):
     """Changes of the cluster's state, or all of it when `is_full`.
 
     `broker_epoch` is the receiver's: an update for its former life is refused (KIP-380).
-    `topics` hold only the partitions that changed, unless `is_full`.
+    `topics` hold only the partitions that changed, unless `is_full`. A large update goes in parts.
     """
 
     controller: BrokerId
@@ -81,6 +81,8 @@ class ClusterUpdate(Request[Acknowledged]):
     brokers: tuple[BrokerRegistration, ...]
     topics: tuple[TopicState, ...]
     deleted: tuple[str, ...]
+    part: int = 0
+    is_last: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,6 +245,8 @@ CLUSTER_UPDATE: Final = record(
         PARTITIONS_MAX,
     ),
     deleted=listed(_TOPIC, PARTITIONS_MAX),
+    part=NUMBER,
+    is_last=BOOLEAN,
 )
 ALTER_PARTITION: Final = record(
     AlterPartition,

@@ -215,7 +215,7 @@ def leader_that_proposed(stage: HandlerStage) -> Any:
     stage.connect().call(produce_to(("t", 0, a_batch()), acks=1))
     stage.clock.pass_time(10_001)
     stage.follower_fetches(OTHER, stage.partition("t"), 1)
-    stage.roles.on_tick(stage.loop.now_ms)
+    stage.look_round()
     ((partition, proposal),) = stage.proposals
     assert (partition, proposal) == (T0, PROPOSAL)
     stage.control.propose_isr(partition, proposal)

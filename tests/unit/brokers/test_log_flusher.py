@@ -23,7 +23,7 @@ class Flushing:
     def __init__(self, stage: HandlerStage) -> None:
         self.stage = stage
         self._posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self.flusher = LogFlusher(stage.table, self._posted.put)
+        self.flusher = LogFlusher(stage.table, stage.slices, self._posted.put)
 
     def append(self, partition: int = 0) -> None:
         self.stage.partition("t", partition).append(memoryview(a_batch()), 1, WALL_MS, 0)

@@ -1,6 +1,7 @@
 """Metadata and DescribeCluster from a broker's cache: what is told, what is created."""
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -248,7 +249,7 @@ def listed(answer: Any) -> list[int]:
     return [broker.node_id for broker in answer.brokers]
 
 
-def led_by(leader: int, *, epoch: int = 0, isr: list[int] = ALL) -> Any:
+def led_by(leader: int, *, epoch: int = 0, isr: Sequence[int] = ALL) -> Any:
     state = a_partition(ALL, isr=isr, leader=leader, leader_epoch=epoch, partition_epoch=epoch)
     return a_topic("t", state)
 
@@ -475,3 +476,42 @@ def test_the_cache_knows_single_partitions(stage: HandlerStage) -> None:
     assert stage.metadata.partition(TopicPartition("t", 1)) is None
     assert stage.metadata.partition(TopicPartition("u", 0)) is None
     assert stage.metadata.topic_name(None) is None
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_a_large_topic_is_told_as_a_small_one_while_others_are_served(
+    stage: HandlerStage, version: int
+) -> None:
+    stage.update(
+        a_topic("large", *(a_partition([OTHER, THIRD], leader=OTHER) for _ in range(1_001))),
+        a_topic("small", a_partition(ALL)),
+    )
+    client, other = stage.connect(), stage.connect()
+    client.send(every_topic(version))
+    assert client.receive() is None
+    assert [topic.name for topic in ask(stage, "small").topics] == ["small"]
+
+    stage.turn()
+    large, small = client.receive().topics
+
+    assert [p.partition_index for p in large.partitions] == list(range(1_001))
+    assert {(p.leader_id, p.replica_nodes, p.isr_nodes) for p in large.partitions} == {
+        (OTHER, (OTHER, THIRD), (OTHER, THIRD))
+    }
+    assert (small.name, len(small.partitions)) == ("small", 1)
+    other.send(every_topic(version))  # remembered by now
+    assert other.receive() is not None
+
+
+def test_an_answer_that_the_cluster_has_changed_under_is_not_remembered(
+    stage: HandlerStage,
+) -> None:
+    stage.update(a_topic("large", *(a_partition(ALL) for _ in range(1_001))))
+    client = stage.connect()
+    client.send(metadata_request("large"))
+    stage.update(a_topic("large", a_partition(ALL, leader=OTHER, leader_epoch=1)))
+    assert client.receive() is not None
+
+    again = ask(stage, "large")
+    assert again is not None
+    assert again.topics[0].partitions[0].leader_id == OTHER

@@ -111,7 +111,7 @@ def test_the_clean_shutdown_marker_counts_once(tmp_path: Path) -> None:
     third.close()
 
 
-def test_partitions_are_listed_and_leftovers_removed(tmp_path: Path) -> None:
+def test_partitions_are_listed_and_leftovers_named(tmp_path: Path) -> None:
     directory = opened(tmp_path)
     for partition in (ORDERS, DASHED):
         directory.create_partition(partition, TOPIC_ID)
@@ -124,7 +124,7 @@ def test_partitions_are_listed_and_leftovers_removed(tmp_path: Path) -> None:
     assert again.partition_directories() == {
         partition: again.path / str(partition) for partition in (ORDERS, DASHED)
     }
-    assert not doomed.exists()
+    assert again.leftovers == [doomed]
     assert read_topic_id(again.partition_path(DASHED)) == TOPIC_ID
     again.close()
 
@@ -141,7 +141,7 @@ def test_checkpoints_are_kafkas(tmp_path: Path) -> None:
         write(offsets)
         assert read() == offsets
         text = (directory.path / f"{name}-offset-checkpoint").read_text()
-        assert text == f"0\n2\na-b.c_d 12 {2**40}\norders 0 5\n"
+        assert text == f"0\n2\norders 0 5\na-b.c_d 12 {2**40}\n"
     directory.close()
 
 

@@ -477,13 +477,6 @@ def test_a_flush_of_truncated_records_does_not_count(tmp_path: Path) -> None:
     assert log.recovery_point == 10
 
 
-def test_delete_leaves_nothing(tmp_path: Path) -> None:
-    log = open_log(tmp_path)
-    append(log, a_batch(1))
-    log.delete()
-    assert list(tmp_path.iterdir()) == []
-
-
 # Full disk
 
 

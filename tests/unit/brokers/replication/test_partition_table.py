@@ -132,11 +132,16 @@ def test_a_deleted_replica_is_gone_and_leads_no_more(disk: Disk) -> None:
     assert table.delete(T0) is None
 
 
-def test_a_replica_of_another_topic_of_the_name_is_replaced(disk: Disk) -> None:
+def test_a_replica_of_another_topic_of_the_name_is_told_apart_and_replaced(disk: Disk) -> None:
     table = disk.open()
     create(table, records=3)
     table.close()
     table = disk.open()
+    found = table.find(T0)
+    assert found is not None
+    assert not table.is_of_earlier_topic(found, TOPIC_ID)
+    assert table.is_of_earlier_topic(found, uuid.UUID(int=8))
+    table.delete(T0)
 
     made = table.find_or_create(T0, uuid.UUID(int=8), {}, WALL_MS)
 
@@ -165,10 +170,21 @@ def test_a_replica_that_does_not_say_its_topic_id_keeps_its_records(
     assert again.topic_id == TOPIC_ID
 
 
-def test_a_disk_that_cannot_take_a_replica(disk: Disk) -> None:
+def test_a_disk_that_cannot_take_a_replica_refuses_its_records_until_it_can(disk: Disk) -> None:
     table = disk.open()
-    (disk.paths[0] / "t-0").write_bytes(b"in the way")
+    in_the_way = disk.paths[0] / "t-0"
+    in_the_way.write_bytes(b"in the way")
+    made = table.find_or_create(T0, TOPIC_ID, {}, WALL_MS)
+    made.become(a_partition([BROKER]), 0)
 
     with pytest.raises(StorageFailed, match="t-0"):
-        table.find_or_create(T0, TOPIC_ID, {}, WALL_MS)
-    assert table.find(T0) is None
+        made.append(memoryview(a_batch()), 1, WALL_MS, 0)
+    assert made.log.log_end_offset == 0
+
+    in_the_way.unlink()
+    made.append(memoryview(a_batch()), 1, WALL_MS, 0)
+    assert sorted(path.name for path in in_the_way.iterdir()) == [
+        "00000000000000000000.log",
+        "leader-epoch-checkpoint",
+        "partition.metadata",
+    ]

@@ -9,7 +9,7 @@ import pytest
 
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.model.cluster import BrokerRegistration
-from cluster.model.errors import ErrorCode
+from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicPartition
 from tests.support.cluster_states import a_broker, a_partition, a_topic
 from tests.support.handler_requests import a_batch, codes_of, produced_in
@@ -106,10 +106,10 @@ def test_a_leader_that_restarted_is_followed_where_it_is_now(
     stage.update(led_by(OTHER, 0))
     link.take()
 
-    stage.roles.on_brokers_changed({})
-    stage.roles.on_brokers_changed(brokers_with(other_epoch=100))
+    stage.roles.follow_where_it_is(T0, {})
+    stage.roles.follow_where_it_is(T0, brokers_with(other_epoch=100))
     assert link.take() == []
-    stage.roles.on_brokers_changed(brokers_with(other_epoch=200))
+    stage.roles.follow_where_it_is(T0, brokers_with(other_epoch=200))
 
     assert link.take() == [("follow", "t", OTHER, "replication-2-200")]
 
@@ -153,7 +153,7 @@ def test_a_lost_session_ends_every_role(stage: HandlerStage, link: RecordingLink
     client.send(produce_to(("mine", 0, a_batch())))
     link.take()
 
-    stage.roles.resign_all()
+    stage.changes.on_session_lost()
 
     assert ("unfollow", "t") in link.take()
     assert all(partition.leader is None for partition in stage.table)
@@ -194,10 +194,12 @@ def test_outsiders_are_asked_where_they_are_and_laggards_leave(
     stage.connect().call(produce_to(("t", 0, a_batch()), acks=1))
     link.take()
 
-    stage.roles.on_tick(stage.loop.now_ms + LAG_MS)
+    stage.clock.pass_time(LAG_MS)
+    stage.look_round()
     assert link.take() == [("positions", "t", [THIRD])]
     assert stage.proposals == []
-    stage.roles.on_tick(stage.loop.now_ms + LAG_MS + 1)
+    stage.clock.pass_time(1)
+    stage.look_round()
 
     ((partition, proposal),) = stage.proposals
     assert (partition, proposal.isr) == (T0, (BROKER,))
@@ -224,7 +226,7 @@ def test_a_smaller_isr_commits_what_waits_for_it(stage: HandlerStage) -> None:
     client = stage.connect()
     client.call(produce_to(("t", 0, a_batch()), timeout_ms=2 * LAG_MS))
     stage.pass_time(LAG_MS + 1)
-    stage.roles.on_tick(stage.loop.now_ms)
+    stage.look_round()
     ((partition, proposal),) = stage.proposals
     assert client.receive() is None
 
@@ -235,7 +237,7 @@ def test_a_smaller_isr_commits_what_waits_for_it(stage: HandlerStage) -> None:
     assert codes_of(produced_in(client.receive())) == [0]
 
 
-def test_a_disk_that_fails_costs_its_partition_its_role_only(
+def test_a_disk_that_fails_costs_its_partition_only(
     stage: HandlerStage, link: RecordingLink
 ) -> None:
     (stage.directory.path / "t-0").write_bytes(b"in the way")
@@ -243,9 +245,14 @@ def test_a_disk_that_fails_costs_its_partition_its_role_only(
     answer = stage.update(led_by(OTHER, 0), a_topic("u", a_partition(ALL)))
 
     assert answer is ErrorCode.none
-    assert stage.table.find(T0) is None
     assert stage.partition("u").leader is not None
-    assert link.take() == [("role", "u")]
+    assert link.take() == [
+        ("follow", "t", OTHER, "replication-2-100"),
+        ("role", "t"),
+        ("role", "u"),
+    ]
+    with pytest.raises(StorageFailed, match="t-0"):
+        stage.partition("t").log.append_as_follower(memoryview(a_batch()), 0)
 
 
 def test_files_that_cannot_be_removed_do_not_keep_a_replica(stage: HandlerStage) -> None:

@@ -12,7 +12,7 @@ from cluster.brokers import options
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.model.cluster import BrokerRegistration, TopicState
-from cluster.model.ids import BrokerId
+from cluster.model.ids import BrokerId, TopicPartition
 from cluster.runtime.zmq_link import Dealer, ZmqContext
 from tests.support.cluster_states import a_broker, a_partition, a_topic
 from tests.support.handler_requests import a_batch, codes_of, produced_in
@@ -69,8 +69,12 @@ class Pair:
         """Both take the roles of a topic."""
         brokers = {BrokerId(s.number): s.registration() for s in (self.leader, self.follower)}
         for side in (self.leader, self.follower):
-            side.stage.roles.take_topics([topic], brokers, side.stage.loop.now_ms)
-            side.stage.roles.on_brokers_changed(brokers)
+            roles = side.stage.roles
+            for number in topic.partitions:
+                partition = TopicPartition(topic.name, number)
+                roles.settle(partition, topic, brokers, side.stage.loop.now_ms)
+            for partition in roles.followed():
+                roles.follow_where_it_is(partition, brokers)
 
     def turn_until(self, condition: Callable[[], object], what: str) -> None:
         deadline = time.monotonic() + DEADLINE_S

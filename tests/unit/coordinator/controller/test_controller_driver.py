@@ -151,18 +151,23 @@ def epoch_of(member: Member, broker: int) -> BrokerEpoch:
 
 
 def propose(
-    member: Member, isr: list[int], partition_epoch: int = 0, life: int = 0
+    member: Member,
+    isr: list[int],
+    partition_epoch: int = 0,
+    life: int = 0,
+    partition: int = 0,
 ) -> list[PartitionAltered]:
     """`life` is added to the leader's broker epoch."""
     replies: list[PartitionAltered] = []
-    state = member.driver._controller.state.partition(ORDERS_0)  # type: ignore[union-attr]
+    where = TopicPartition("orders", partition)
+    state = member.driver._controller.state.partition(where)  # type: ignore[union-attr]
     assert state is not None
     member.requests.on_isr_proposed(
         AlterPartition(
             state.leader,
             BrokerEpoch(epoch_of(member, state.leader) + life),
             "orders",
-            0,
+            partition,
             tuple(BrokerId(one) for one in isr),
             state.leader_epoch,
             PartitionEpoch(partition_epoch),
@@ -703,3 +708,55 @@ def test_a_plan_may_be_told_after_the_office_has_ended(stage, controller):
     tell: Callable[..., None] = controller.driver.updates.tell_everyone
     tell(Plan(), set(), done.append)
     assert done == [True]
+
+
+def test_isr_proposals_that_come_while_the_registry_writes_are_one_operation(
+    stage: Stage, controller: Member
+) -> None:
+    enlarged = create(controller)
+    stage.settle()
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
+    controller.requests.create_partitions(
+        [("orders", 300, None)], validate_only=False, timeout_ms=1_000, on_done=enlarged
+    )
+    stage.settle()
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
+
+    first = propose(controller, [leader_of(controller, 0)])
+    others = [
+        propose(controller, [leader_of(controller, number)], partition=number)
+        for number in range(1, 300)
+    ]
+    again = propose(controller, [leader_of(controller, 7)], partition=7)
+    stage.settle()
+
+    assert [reply.code for (reply,) in [first, *others]] == [ErrorCode.none] * 300
+    assert again == [PartitionAltered(ErrorCode.invalid_update_version)]
+    sent = [asked.request for asked in controller.link.asked]
+    sizes = [sum(len(t.partitions) for t in u.topics) for u in sent]
+    # To two brokers: the first alone, as many as an operation takes, and the rest.
+    assert sorted(sizes) == [1, 1, 99, 99, 200, 200]
+
+
+def test_isr_proposals_that_wait_are_refused_when_the_controller_resigns(
+    stage: Stage, controller: Member
+) -> None:
+    create(controller)
+    stage.settle()
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
+    first, second = propose(controller, [1]), propose(controller, [1])
+
+    controller.driver.resign()
+    stage.settle()
+
+    refused = [PartitionAltered(ErrorCode.not_controller)]
+    assert (first, second) == (refused, refused)
+    assert controller.link.asked == []
+
+
+def leader_of(member: Member, number: int) -> int:
+    controller = member.driver._controller
+    assert controller is not None
+    state = controller.state.partition(TopicPartition("orders", number))
+    assert state is not None
+    return int(state.leader)

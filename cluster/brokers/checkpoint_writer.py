@@ -1,0 +1,68 @@
+"""Writes the offset checkpoints: gathered in slices, written and synced by a thread."""
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.replication.partition_table import Checkpoints, PartitionTable
+from cluster.model.errors import StorageFailed
+from cluster.runtime.slices import Slices
+
+log = logging.getLogger(__name__)
+
+_PARTITIONS_PER_STEP: Final = 32
+
+
+class CheckpointWriter:
+    """Invariant: one set of checkpoints is under way at a time, and none after `close`.
+
+    `post` runs a call on a thread, `post_back` on the broker's.
+    """
+
+    def __init__(
+        self,
+        table: PartitionTable,
+        slices: Slices,
+        post: Callable[[Callable[[], None]], None],
+        post_back: Callable[[Callable[[], None]], None],
+    ) -> None:
+        self._table = table
+        self._slices = slices
+        self._post = post
+        self._post_back = post_back
+        self._is_under_way = False
+        self._written: dict[LogDirectory, Checkpoints] = {}
+
+    def on_tick(self) -> None:
+        """Begin anew, unless the last ones are not written yet."""
+        if not self._is_under_way:
+            self._is_under_way = True
+            self._slices.start(self._gather())
+
+    def _gather(self) -> Iterator[None]:
+        gathered = {directory: Checkpoints() for directory in self._table.directories}
+        for count, partition in enumerate(self._table):
+            directory = self._table.directory_of(partition.id)
+            if directory is not None:
+                gathered[directory].add(partition)
+            if count % _PARTITIONS_PER_STEP == 0:
+                yield
+        changed = {d: found for d, found in gathered.items() if self._written.get(d) != found}
+        self._post(lambda: self._write(changed))
+
+    def _write(self, changed: dict[LogDirectory, Checkpoints]) -> None:
+        """On the thread."""
+        written = {}
+        for directory, checkpoints in changed.items():
+            try:
+                checkpoints.write(directory)
+            except StorageFailed as failure:
+                log.error("%s", failure)  # noqa: TRY400 - one line; the next interval tries again
+            else:
+                written[directory] = checkpoints
+        self._post_back(lambda: self._on_written(written))
+
+    def _on_written(self, written: dict[LogDirectory, Checkpoints]) -> None:
+        self._written.update(written)
+        self._is_under_way = False

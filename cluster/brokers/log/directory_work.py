@@ -1,0 +1,89 @@
+"""Makes the directories of new partitions and removes those of deleted ones, in the background.
+
+A new log has nothing to lose before its first record, so nobody waits for its files: they are made
+one log after the other, or by the first append if that comes before. A deleted log's directory is
+renamed, as in Kafka, so that none is half there after a crash, and unlinked later. What a crash
+comes before is done again when the controller's full update has been heard.
+"""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from cluster.brokers.log.directories import remove_directory, set_aside
+from cluster.model.errors import StorageFailed
+from cluster.runtime.background_thread import Once
+
+log = logging.getLogger(__name__)
+
+Post = Callable[[Callable[[], None]], None]
+
+
+def run_now(call: Callable[[], None]) -> None:
+    """In place of a thread: by the caller, at once."""
+    call()
+
+
+class DirectoryWork:
+    """Owned by the broker's thread; `post` and `post_removal` hand calls to threads, in order.
+
+    Invariant: work on one path is done in the order in which it was asked for.
+    """
+
+    def __init__(self, post: Post = run_now, post_removal: Post = run_now) -> None:
+        self._post = post
+        self._post_removal = post_removal
+        self._unmade: dict[Path, Once] = {}
+        self._unmoved: dict[Path, Once] = {}
+        """What is asked for and may not be done, by the directory's path."""
+
+    def create(self, directory: Path, make: Callable[[], None]) -> Callable[[], None]:
+        """Have a directory made; what is returned waits for that, and raises StorageFailed."""
+        before = self._unmoved.get(directory)
+
+        def make_in_turn() -> None:
+            if before is not None:
+                before.run()
+            make()
+
+        once = Once(make_in_turn)
+        self._unmade[directory] = once
+        self._post(partial(_run, once, self._unmade, directory))
+        return once.run
+
+    def delete(self, directory: Path) -> None:
+        """Have a directory renamed and then removed, if it has been made at all."""
+        creation = self._unmade.pop(directory, None)
+        if creation is not None and creation.cancel():
+            return
+
+        def move() -> None:
+            doomed = set_aside(directory)
+            self._post_removal(partial(self.remove, doomed))
+
+        once = Once(move)
+        self._unmoved[directory] = once
+        self._post(partial(_run, once, self._unmoved, directory))
+
+    @staticmethod
+    def remove(doomed: Path) -> None:
+        """Unlink what was set aside."""
+        try:
+            remove_directory(doomed)
+        except StorageFailed as failure:
+            log.error("%s", failure)  # noqa: TRY400 - one line; the next start tries again
+
+    def remove_later(self, doomed: Path) -> None:
+        """Unlink what an earlier stop has left."""
+        self._post_removal(partial(self.remove, doomed))
+
+
+def _run(once: Once, waiting: dict[Path, Once], directory: Path) -> None:
+    try:
+        once.run()
+    except StorageFailed as failure:
+        log.error("%s", failure)  # noqa: TRY400 - one line; whoever needs it tries again
+        return
+    if waiting.get(directory) is once:
+        waiting.pop(directory, None)

@@ -1,0 +1,148 @@
+"""Carries the controller's updates out on the replicas, in slices: clients are served in between.
+
+An update may concern ten thousand partitions. What it says is in the broker's copy of the cluster's
+state at once; each replica is brought into line with that copy a little later. A step looks at the
+copy as it is by then, so the steps of several updates may run in any order, and what a newer update
+says of a partition is never undone by an older one.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Final, Protocol
+
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.replication.replica_roles import ReplicaRoles
+from cluster.model.cluster import BrokerRegistration, TopicState
+from cluster.model.ids import BrokerId, TopicPartition
+from cluster.runtime.collector import leave_out_what_is_there
+from cluster.runtime.slices import Slices
+
+log = logging.getLogger(__name__)
+
+STEPS_AT_ONCE: Final = 8
+"""Roles taken in the turn of the update itself: all that most updates have."""
+_CHECKS_PER_STEP: Final = 16
+_CHANGES_PER_COLLECTION: Final = 256
+_LINES_MAX: Final = 16
+"""Partitions of one update that have a line each in the log; the others are counted."""
+
+
+class ClusterView(Protocol):
+    """The cluster's state as this broker knows it now."""
+
+    @property
+    def topics(self) -> Mapping[str, TopicState]:
+        """By name."""
+        ...
+
+    @property
+    def brokers(self) -> Mapping[BrokerId, BrokerRegistration]:
+        """The live ones."""
+        ...
+
+
+class RoleChanges:
+    """Owned by the broker's thread.
+
+    Until a replica's step has come, a client is answered as before the update, or
+    NOT_LEADER_OR_FOLLOWER where it names what is not here yet.
+    """
+
+    def __init__(
+        self,
+        roles: ReplicaRoles,
+        table: PartitionTable,
+        cluster: ClusterView,
+        slices: Slices,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._roles = roles
+        self._table = table
+        self._cluster = cluster
+        self._slices = slices
+        self._now_ms = now_ms
+        self._session = 0
+        """Counts the sessions with the registry: what was begun in an earlier one is not gone on
+        with, as others may lead by now."""
+        self._is_looking_round = False
+
+    def on_update(
+        self,
+        topics: Iterable[TopicState],
+        gone: Iterable[str],
+        *,
+        is_full: bool,
+        have_brokers_changed: bool,
+        on_done: Callable[[], None],
+    ) -> None:
+        """The cluster's state has changed in these partitions of these topics, and these are gone.
+
+        `on_done` is called when every replica here stands as the state says, in this turn where
+        they are few; never where the session ends before.
+        """
+        removed = self._table.of_topics(gone)
+        for partition in removed:
+            # At once: a record for a new topic of the name must not get into the old one's log.
+            partition.resign()
+        steps: list[Iterable[str | None]] = [map(self._settle, [one.id for one in removed])]
+        steps += map(self._settle_topic, topics)
+        if is_full:
+            steps.append(self._settle_strays())
+        if have_brokers_changed:
+            steps.append(self._find_leaders())
+        self._slices.start(self._job(chain.from_iterable(steps), on_done), STEPS_AT_ONCE)
+
+    def on_session_lost(self) -> None:
+        """Neither lead nor follow, whatever the last update said."""
+        self._session += 1
+        self._roles.resign_all()
+
+    def look_round(self) -> None:
+        """Find followers that trail or may be in sync again; once at a time, however slow."""
+        if not self._is_looking_round:
+            self._is_looking_round = True
+            self._slices.start(self._round(), STEPS_AT_ONCE)
+
+    def _job(self, steps: Iterator[str | None], on_done: Callable[[], None]) -> Iterator[None]:
+        session = self._session
+        changed = 0
+        for line in steps:
+            if line is not None:
+                changed += 1
+                if changed <= _LINES_MAX:
+                    log.info("%s", line)
+                if changed % _CHANGES_PER_COLLECTION == 0:
+                    leave_out_what_is_there()
+            yield
+            if session != self._session:
+                return
+        if changed > _LINES_MAX:
+            log.info("... and so on: %d replicas have changed their roles", changed)
+        on_done()
+
+    def _settle_topic(self, topic: TopicState) -> Iterator[str | None]:
+        for number in topic.partitions:
+            yield self._settle(TopicPartition(topic.name, number))
+
+    def _settle_strays(self) -> Iterator[str | None]:
+        """Replicas of topics that are gone, or that are no longer ours."""
+        for partition in self._table:
+            yield self._settle(partition.id)
+
+    def _find_leaders(self) -> Iterator[None]:
+        for partition_id in self._roles.followed():
+            self._roles.follow_where_it_is(partition_id, self._cluster.brokers)
+            yield
+
+    def _settle(self, partition_id: TopicPartition) -> str | None:
+        topic = self._cluster.topics.get(partition_id.topic)
+        return self._roles.settle(partition_id, topic, self._cluster.brokers, self._now_ms())
+
+    def _round(self) -> Iterator[None]:
+        for count, partition in enumerate(self._table, 1):
+            if partition.leader is not None:
+                self._roles.check_followers(partition, self._now_ms())
+            if count % _CHECKS_PER_STEP == 0:
+                yield
+        self._is_looking_round = False

@@ -1,0 +1,70 @@
+"""One line of updates to each broker: part after part, in slices, in the order of the plans."""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from cluster.coordinator.controller.control_link import ControlLink
+from cluster.coordinator.controller.update_parts import parts_of
+from cluster.model.cluster import BrokerRegistration
+from cluster.model.ids import BrokerEpoch, BrokerId
+from cluster.protocol.peer.control import Acknowledged, ClusterUpdate, Refusal
+from cluster.runtime.slices import Slices
+
+_STEPS_AT_ONCE: Final = 2
+"""An update of one part is on its way when `send` returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """An update on its way to one broker."""
+
+    update: ClusterUpdate
+    timeout_ms: int
+    """From the last part on."""
+    is_current: Callable[[], bool]
+    """Whether it still is to be sent: the sender is in office and the receiver alive."""
+    on_reply: Callable[[Acknowledged | Refusal | None], None]
+    """Called once: the answer to the last part, or None where there is none."""
+    on_part_reply: Callable[[Acknowledged | Refusal | None], None]
+    """The answers to the parts before it."""
+
+
+class UpdateLines:
+    """Invariant: no part of an update is sent before the last part of the one before it."""
+
+    def __init__(self, link: ControlLink, slices: Slices) -> None:
+        self._link = link
+        self._slices = slices
+        self._lines: dict[tuple[BrokerId, BrokerEpoch], deque[Sending]] = {}
+
+    def send(self, broker: BrokerRegistration, sending: Sending) -> None:
+        """Send an update to a broker, after those that were given before it."""
+        life = broker.id, broker.epoch
+        line = self._lines.get(life)
+        if line is not None:
+            line.append(sending)
+            return
+        self._lines[life] = deque([sending])
+        self._slices.start(self._send_all(life, broker.control_endpoint), _STEPS_AT_ONCE)
+
+    def _send_all(self, life: tuple[BrokerId, BrokerEpoch], endpoint: str) -> Iterator[None]:
+        line = self._lines[life]
+        while line:
+            yield from self._send_parts(endpoint, line[0])
+            line.popleft()
+        del self._lines[life]
+
+    def _send_parts(self, endpoint: str, sending: Sending) -> Iterator[None]:
+        for part in parts_of(sending.update):
+            if not sending.is_current():
+                sending.on_reply(None)
+                return
+            self._link.ask(
+                endpoint,
+                part,
+                sending.on_reply if part.is_last else sending.on_part_reply,
+                sending.timeout_ms,
+            )
+            yield
