@@ -49,8 +49,8 @@ def _answer(count: int) -> FetchAnswer:
 
 
 def _best_us(call: Callable[[], object], count: int) -> float:
-    number = 20_000 // count
-    return min(timeit.repeat(call, number=number, repeat=7)) / number * 1e6
+    number = max(1, 2_000 // count)
+    return min(timeit.repeat(call, number=number, repeat=200)) / number * 1e6
 
 
 if __name__ == "__main__":

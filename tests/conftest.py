@@ -5,10 +5,16 @@ from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.support.running_cluster import Cluster
 
 _running: list[Cluster] = []
+
+# No test depends on how fast the machine is. `fast` is for `bin/test --fast`.
+settings.register_profile("whole", deadline=None)
+settings.register_profile("fast", deadline=None, max_examples=15)
+settings.load_profile("whole")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,165 +1,153 @@
-"""Creates .venv and installs what pyproject.toml asks for, at the versions of etc/constraints.txt.
+"""Makes .venv and installs sets of packages: each is a file of exact versions and checksums.
 
-Called by venv.sh with the project folder, a checksum of those two files and the wanted sets.
-A lock serializes simultaneous first uses; an interrupted attempt is thrown away and made again.
+Called by venv.sh with the project folder and the sets (`core` is etc/requirements/core.txt). pip,
+which Python brings, installs uv; uv installs the sets, or pip where uv cannot. A lock serializes
+simultaneous first uses; an interrupted attempt is thrown away and made again.
 """
 
 import fcntl
+import importlib.util
 import os
-import queue
-import re
 import shutil
 import subprocess
 import sys
-import threading
+import sysconfig
 import time
-import tomllib
 import venv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from index_settings import for_uv
+
 SIZES = {"rollup": "about 520 MB to download, once", "rollup-java": "35 MB"}
-"""Of the extras that a person waits for."""
-LARGE_MB = 20
-TICK_S = 0.5
+"""Of the sets that a person waits for: how far they are is shown."""
 
 
-def main(root: Path, checksum: str, sets: list[str]) -> int:
-    """Exit status 0 once every set is installed."""
-    folder = root / ".venv"
-    with (
-        root / "pyproject.toml"
-    ).open() as lock:  # no file of its own: any open file can be locked
+Command = list[str | Path]
+
+
+class CannotInstallError(Exception):
+    """The text says what to do."""
+
+
+def main(root: Path, sets: list[str]) -> None:
+    """Return once every set is installed. Raises CannotInstallError."""
+    with (root / "pyproject.toml").open() as lock:  # any open file can be locked
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             with phase("Waiting for another first use to finish"):
                 fcntl.flock(lock, fcntl.LOCK_EX)
-        if not is_usable(folder):
-            create(folder)
-        missing = [name for name in sets if read(folder / f".installed-{name}") != checksum]
-        return install(root, checksum, missing, lock.fileno()) if missing else 0
+        os.set_inheritable(lock.fileno(), True)  # installers hold it if this is killed
+        environment = Environment(root)
+        if not environment.is_usable():
+            environment.create()
+        missing = [name for name in sets if not environment.has(name)]
+        if missing:
+            environment.install(missing)
 
 
-def is_usable(folder: Path) -> bool:
-    """Whether an environment is there, complete, with a Python that still runs."""
-    python = folder / "bin" / "python"
-    if (folder / ".unfinished").exists() or not python.exists():
-        return False
-    return subprocess.run([python, "-m", "pip", "--version"], capture_output=True).returncode == 0
+class Environment:
+    """The project's .venv. In it `.installed-SET` is a copy of what the set was installed from."""
 
+    def __init__(self, root: Path) -> None:
+        self._folder = root / ".venv"
+        self._python = self._folder / "bin" / "python"
+        self._requirements = root / "etc" / "requirements"
 
-def create(folder: Path) -> None:
-    """Make the environment anew."""
-    reason = "again: the last attempt was interrupted" if folder.exists() else "first use"
-    with phase(f"Creating .venv ({reason}) with Python {sys.version.split()[0]}"):
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir()
-        (folder / ".unfinished").touch()
-        venv.create(folder, with_pip=True)
-        (folder / ".unfinished").unlink()
+    def is_usable(self) -> bool:
+        """Whether it is there, complete, with a Python that still runs."""
+        if self._mark("unfinished", "core").exists() or not self._python.exists():
+            return False
+        return subprocess.run([self._python, "-c", ""], capture_output=True).returncode == 0
 
+    def create(self) -> None:
+        """Make it anew, with nothing installed."""
+        reason = "again: the last attempt was interrupted" if self._folder.exists() else "first use"
+        with phase(f"Creating .venv ({reason}) with Python {sys.version.split()[0]}"):
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.mkdir()
+            self._mark("unfinished", "core").touch()
+            venv.create(self._folder, symlinks=True)
 
-def install(root: Path, checksum: str, sets: list[str], lock: int) -> int:
-    """Install the missing sets in one go and stamp them. Returns the exit status."""
-    folder = root / ".venv"
-    project = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]
-    extras = {"core": project["dependencies"], **project["optional-dependencies"]}
-    wanted = [requirement for name in sets for requirement in extras[name]]
-    # A cluster may run on an environment that only lacks an extra: that is never thrown away.
-    is_core = "core" in sets
-    if is_core:
-        (folder / ".unfinished").touch()
-    names = ", ".join(f"{name}: {SIZES[name]}" if name in SIZES else name for name in sets)
-    count = f"{len(wanted)} package{'s' if len(wanted) != 1 else ''}"
-    with phase(f"Installing {count} ({names})"):
-        status = run_pip(
-            [
-                *(folder / "bin" / "python", "-m", "pip", "install"),
-                *("--no-input", "--disable-pip-version-check", "--prefer-binary"),
-                *("--progress-bar", "off"),
-                *("--constraint", root / "etc" / "constraints.txt"),
-                *wanted,
-            ],
-            folder / ".downloads",
-            lock,
-        )
-    if is_core and status >= 0:  # pip itself gave up, and leaves the environment as it was
-        (folder / ".unfinished").unlink()
-    if status != 0:
-        say("Cannot install: the first use needs a package index. Fix the above and try again.\n")
-        return 1
-    for name in sets:
-        (folder / f".installed-{name}").write_text(checksum + "\n")
-    return 0
+    def has(self, name: str) -> bool:
+        """Whether the set is installed as its file says now."""
+        installed = self._mark("installed", name)
+        return installed.exists() and installed.read_bytes() == self._file(name).read_bytes()
 
-
-def run_pip(command: list[object], scratch: Path, lock: int) -> int:
-    """Run pip, saying what it is at whenever that takes long. Returns its exit status.
-
-    It downloads and builds in `scratch`: the system's temporary folder may be too small for Spark.
-    """
-    shutil.rmtree(scratch, ignore_errors=True)
-    scratch.mkdir()
-    try:
-        with subprocess.Popen(
-            command,
-            stdout=subprocess.PIPE,
-            text=True,
-            env={**os.environ, "TMPDIR": str(scratch)},
-            pass_fds=[lock],  # pip keeps the lock if this process is killed
-        ) as pip:
-            lines: queue.Queue[str | None] = queue.Queue()
-            threading.Thread(target=forward, args=(pip.stdout, lines), daemon=True).start()
-            watch(lines)
-            return pip.wait()
-    finally:
+    def install(self, sets: list[str]) -> None:
+        """Install the sets. Raises CannotInstallError."""
+        pip: Command = [*self._pip(), "--no-input", "--disable-pip-version-check"]
+        uv: Command = [self._folder / "bin" / "uv", "pip", "install", "--python", self._python]
+        scratch = self._folder / ".downloads"  # the system's may be too small for Spark
         shutil.rmtree(scratch, ignore_errors=True)
-
-
-def forward(source: Iterable[str], lines: "queue.Queue[str | None]") -> None:
-    """Every line, then None."""
-    for line in source:
-        lines.put(line)
-    lines.put(None)
-
-
-def watch(lines: "queue.Queue[str | None]") -> None:
-    """Show pip's long steps until it ends; on a terminal also the seconds of the present one."""
-    step, began, shown = "", time.monotonic(), ""
-    while True:
+        scratch.mkdir()
+        variables = {**os.environ, "TMPDIR": str(scratch), "PIP_ROOT_USER_ACTION": "ignore"}
         try:
-            line = lines.get(timeout=TICK_S)
-        except queue.Empty:
-            if step and sys.stderr.isatty():
-                say("\b" * len(shown))
-                shown = f"{time.monotonic() - began:.0f} s"
-                say(shown)
-            continue
-        next_step = long_step(line) if line is not None else None
-        if line is None or (next_step and next_step != step):
-            say("\b" * len(shown) + " " * len(shown) + "\b" * len(shown))
-            if next_step is None:
-                return
-            step, began, shown = next_step, time.monotonic(), ""
-            say(f"\n  {step} ... ")
+            with subprocess.Popen(
+                [*pip, "config", "list"], stdout=subprocess.PIPE, env=variables, text=True
+            ) as config:
+                has_uv = self.has("uv") or self._run(
+                    "uv", "pip", [*pip, "install", "--only-binary=:all:", "--retries=1"], variables
+                )
+                variables |= for_uv(config.communicate()[0], variables)
+            # What uv gave up may be there in part.
+            pip_install: Command = [*pip, "install", *(["--force-reinstall"] if has_uv else [])]
+            for name in sets:
+                done = has_uv and self._run(name, "uv", uv, variables)
+                if not done and not self._run(name, "pip", pip_install, variables):
+                    raise CannotInstallError(
+                        "the first use needs a package index. Fix the above and try again."
+                    )
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
 
+    def _run(self, name: str, installer: str, command: Command, env: Mapping[str, str]) -> bool:
+        """Have an installer install one set. Returns whether it did."""
+        unfinished = self._mark("unfinished", name)
+        is_large = name in SIZES
+        options: Command = ["--no-deps", "--require-hashes", "--requirement", self._file(name)]
+        if not is_large:
+            options.append("--quiet")
+        if unfinished.exists():  # what is there may be there in part
+            options.append("--reinstall" if installer == "uv" else "--force-reinstall")
+        unfinished.touch()
+        with phase(f"Installing {name}{f' ({SIZES[name]})' if is_large else ''} with {installer}"):
+            if is_large:
+                say("\n")
+            try:
+                status = subprocess.run(
+                    [*command, *options], env=env, stdout=sys.stderr, close_fds=False
+                ).returncode
+            except OSError as problem:  # not made for this machine
+                say(f"{problem} ... ")
+                status = 1
+        if status >= 0:  # it ended by itself, and leaves the environment as it was
+            unfinished.unlink()
+        if status != 0:
+            return False
+        shutil.copyfile(self._file(name), self._mark("installed", name))
+        return True
 
-def long_step(line: str) -> str | None:
-    """What a line of pip's says it begins, if that takes long."""
-    download = re.match(r" *Downloading (\S+?)-\d\S* \((\d+)[.\d]* MB\)", line)
-    if download and int(download[2]) >= LARGE_MB:
-        return f"downloading {download[1].rpartition('/')[2]}, {download[2]} MB"
-    build = re.match(r" *Building wheel for (\S+)", line)
-    if build:
-        return f"preparing {build[1]}"
-    return "unpacking" if line.startswith("Installing collected packages") else None
+    def _pip(self) -> Command:
+        """The pip of this Python, else the copy that it carries for new environments."""
+        if importlib.util.find_spec("pip") is not None:
+            return [sys.executable, "-m", "pip", "--python", self._python]
+        standard = Path(os.__file__).parent / "ensurepip" / "_bundled"
+        for folder in (standard, Path(sysconfig.get_config_var("WHEEL_PKG_DIR") or standard)):
+            for wheel in folder.glob("pip-*.whl"):
+                return [self._python, wheel / "pip"]
+        raise CannotInstallError(
+            f"{sys.executable} has no pip: install python3-pip (or what your system calls it),"
+            " and try again."
+        )
 
+    def _mark(self, what: str, name: str) -> Path:
+        return self._folder / f".{what}-{name}"
 
-def read(stamp: Path) -> str:
-    """The checksum of the last installation; empty without one."""
-    return stamp.read_text().strip() if stamp.exists() else ""
+    def _file(self, name: str) -> Path:
+        return self._requirements / f"{name}.txt"
 
 
 @contextmanager
@@ -179,7 +167,10 @@ def say(text: str) -> None:
 
 if __name__ == "__main__":
     try:
-        sys.exit(main(Path(sys.argv[1]), sys.argv[2], sys.argv[3:]))
+        main(Path(sys.argv[1]), sys.argv[2:])
+    except CannotInstallError as problem:
+        say(f"Cannot install: {problem}\n")
+        sys.exit(1)
     except KeyboardInterrupt:
         say("\nInterrupted; the next use starts again.\n")
         sys.exit(130)

@@ -1,25 +1,22 @@
-# Sourced by the launchers: finds the project, makes sure .venv holds what pyproject.toml asks for.
+# Sourced by the launchers: finds the project, makes sure .venv holds what etc/requirements asks for.
 # The launcher has set `here` to its own folder.
-# After the first use this costs one comparison of checksums: no pip, no network, no Python.
+# After the first use this costs one comparison of files: no installer, no network, no Python.
 
 root=$(CDPATH='' cd "$here/.." && pwd -P)
 python=$root/.venv/bin/python
 
-# Makes sure the given sets are installed: `core`, or an extra of pyproject.toml.
+# Makes sure the given sets are installed: `core` is etc/requirements/core.txt.
 need_installed() {
-    wanted=$(cat "$root/pyproject.toml" "$root/etc/constraints.txt" | cksum)
     missing=
     for wanted_set in "$@"; do
-        stamp=
-        { read -r stamp <"$root/.venv/.installed-$wanted_set"; } 2>/dev/null
-        [ "$stamp" = "$wanted" ] || missing="$missing $wanted_set"
+        cmp -s "$root/etc/requirements/$wanted_set.txt" "$root/.venv/.installed-$wanted_set" || missing=yes
     done
-    if [ -n "$missing" ] || [ ! -x "$python" ] || [ -e "$root/.venv/.unfinished" ]; then
+    if [ -n "$missing" ] || [ ! -x "$python" ] || [ -e "$root/.venv/.unfinished-core" ]; then
         found=$(find_python) || {
             echo "Milena needs Python 3.11 or newer, and none was found: install python3.11 and try again." >&2
             exit 1
         }
-        "$found" "$root/bin/lib/install.py" "$root" "$wanted" "$@" || exit 1
+        "$found" "$root/bin/lib/install.py" "$root" "$@" || exit 1
     fi
     unset PYTHONHOME
     export PYTHONPATH="$root${PYTHONPATH:+:$PYTHONPATH}"

@@ -8,6 +8,7 @@ from typing import Final
 from cluster.analytics import svg_plot
 from cluster.analytics.quantities import clock, duration, percent, rate
 from cluster.analytics.usage_history import Span, Usage
+from cluster.model.printable import one_line
 
 PLOTS_MAX: Final = 24
 """A page with more is one that nobody reads; the table has every row."""
@@ -35,7 +36,7 @@ def cells(usage: Usage) -> tuple[str, ...]:
     """One row of the table, for the page and for the terminal."""
     return (
         usage.name,
-        usage.user or "-",
+        one_line(usage.user or "-"),
         usage.quota,
         usage.rule or "-",
         rate(usage.quota, usage.limit),
@@ -148,7 +149,7 @@ def _card(usage: Usage, span: Span) -> str:
     )
     if usage.limit is not None:
         legend += '<li><i class="limit"></i>limit per broker</li>'
-    user = f" <small>user {escape(usage.user)}</small>" if usage.user else ""
+    user = f" <small>user {escape(one_line(usage.user))}</small>" if usage.user else ""
     return f"""<section class="card">
 <h2>{escape(usage.name)} · {escape(usage.quota)}{user}</h2>
 <p class="facts">{escape(" · ".join(facts))}</p>

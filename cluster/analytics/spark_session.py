@@ -20,7 +20,8 @@ import psutil
 
 from cluster.analytics.java_process import find_java
 from cluster.model.errors import UserError
-from cluster.runtime.logs import set_aside
+from cluster.runtime.log_file import rotate_if_large
+from cluster.runtime.log_lines import LineFormatter
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +60,7 @@ def spark_session(master: str, log: Path) -> Iterator["SparkSession"]:
     """
     before = _children()
     log.parent.mkdir(parents=True, exist_ok=True)
-    set_aside(log)
+    rotate_if_large(log)
     # All that Spark would leave in the working directory and in the system's temporary one.
     scratch = Path(tempfile.mkdtemp(prefix="milena-spark-"))
     try:
@@ -132,7 +133,9 @@ def _output_to(descriptor: int) -> Iterator[None]:
 @contextlib.contextmanager
 def _logging_to(log: Path) -> Iterator[None]:
     """Py4J logs a call that was interrupted, and raises it all the same."""
+    # Not rotated while it is open: the JVM and its workers write to it too.
     handler = logging.FileHandler(log)
+    handler.setFormatter(LineFormatter())
     logging.getLogger().addHandler(handler)
     try:
         yield

@@ -10,6 +10,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from cluster.model.printable import one_line
+
 _QUOTA_ORDER: Final = ("produce", "fetch", "request")
 
 
@@ -80,7 +82,7 @@ class Usage:
     @property
     def name(self) -> str:
         """The client, for a person."""
-        return self.client_id or "(no client id)"
+        return one_line(self.client_id or "") or "(no client id)"
 
     def as_json(self) -> dict[str, Any]:
         """For scripts; rates in bytes per second or percent of one thread."""

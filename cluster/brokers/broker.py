@@ -26,6 +26,7 @@ from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.network.channel import Channel
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.network.socket_server import Listener, SocketServer
+from cluster.brokers.peer_pings import PeerPings
 from cluster.brokers.pipeline import Pipeline
 from cluster.brokers.producer_ids import ProducerIds
 from cluster.brokers.quotas.client_quotas import ClientQuotas
@@ -49,11 +50,12 @@ from cluster.model.cluster import BrokerRegistration
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerEpoch, BrokerId
 from cluster.protocol.api_versions import ApiVersionsAnswers
-from cluster.protocol.peer.control import AlterTopicConfigs, ProduceMetrics
+from cluster.protocol.peer.control import AlterTopicConfigs, Ping, ProduceMetrics
 from cluster.runtime import collector
 from cluster.runtime.background_thread import BackgroundThread
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.limits import raise_descriptor_limit
+from cluster.runtime.logs import report_left_out
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.slices import Slices
 from cluster.runtime.zmq_link import ZmqContext
@@ -65,6 +67,7 @@ _REGISTER_RETRY_MS: Final = 500
 _SWITCH_INTERVAL_S: Final = 0.0005
 """How long a background thread that computes may keep the loop's thread from going on: each call of
 the system that the loop makes for a client may cost that once (Python's own is 5 ms)."""
+_REPORT_LEFT_OUT_MS: Final = 5_000
 
 
 def run_broker(
@@ -173,6 +176,15 @@ class Broker:
             self._zmq, self._loop, host, self._control.on_request, settings[keys.CONTROL_PORT]
         )
         self._control.use_link(self._control_link)
+        self._peers = PeerPings(
+            self._id,
+            settings[keys.ZOOKEEPER_SESSION_TIMEOUT_MS],
+            self._loop,
+            self._metadata,
+            self._purgatory,
+        )
+        self._peers.use_link(self._control_link)
+        self._control.serve(Ping, self._peers.on_ping)
         self._replication = ReplicationLink(
             self._zmq,
             self._loop,
@@ -242,6 +254,7 @@ class Broker:
             loop=self._loop,
             slices=self._slices,
             metadata=self._metadata,
+            liveness=self._peers.liveness,
             partitions=self._table,
             roles=self._roles,
             purgatory=self._purgatory,
@@ -276,6 +289,7 @@ class Broker:
             lambda: self._flusher.on_tick(self._clock.wall_ms()),
         )
         collector.leave_out_what_is_there()
+        every(_REPORT_LEFT_OUT_MS, report_left_out)
         self._start_metrics()
 
     def _start_metrics(self) -> None:

@@ -1,6 +1,7 @@
 """The broker's copy of the cluster's state, on the broker's thread: Metadata answers from it."""
 
 import uuid
+from collections.abc import Callable
 
 from cluster.model.cluster import (
     BrokerRegistration,
@@ -23,10 +24,12 @@ class MetadataCache:
         self.cluster_id = cluster_id
         self.controller_id: BrokerId = NO_BROKER
         self.controller_epoch = ControllerEpoch(0)
-        self.encoded_answers: dict[object, bytes] = {}
-        """Whatever the Metadata handler remembers of its answers to this state."""
+        self.encoded_answers: dict[object, tuple[bytes, frozenset[BrokerId]]] = {}
+        """What the Metadata handler remembers: its answers to this state, and whom they name."""
         self.state_number = 0
         """Another one after every change of the state."""
+        self.before_update: Callable[[ClusterUpdate], None] | None = None
+        """Is told of every update while the state is still the one before."""
         self._state = ClusterState()
 
     @property
@@ -62,6 +65,8 @@ class MetadataCache:
 
         The caller has checked the epochs.
         """
+        if self.before_update is not None:
+            self.before_update(update)
         self._has_changed()
         self.controller_id = update.controller
         self.controller_epoch = update.controller_epoch

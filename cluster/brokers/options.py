@@ -24,11 +24,19 @@ def network_options(settings: Settings) -> NetworkOptions:
         max_connections=settings[broker.MAX_CONNECTIONS],
         max_connections_per_ip=settings[broker.MAX_CONNECTIONS_PER_IP],
         max_idle_ms=settings[broker.CONNECTIONS_MAX_IDLE_MS],
-        queued_max_request_bytes=settings[broker.QUEUED_MAX_REQUEST_BYTES],
+        queued_max_request_bytes=_queued_bytes(settings),
         send_buffer_bytes=settings[broker.SOCKET_SEND_BUFFER_BYTES],
         receive_buffer_bytes=settings[broker.SOCKET_RECEIVE_BUFFER_BYTES],
         listen_backlog=settings[broker.SOCKET_LISTEN_BACKLOG_SIZE],
     )
+
+
+def _queued_bytes(settings: Settings) -> int:
+    """The default yields to a larger request size; a given value was checked against it."""
+    queued_bytes = settings[broker.QUEUED_MAX_REQUEST_BYTES]
+    if queued_bytes < 0:
+        return queued_bytes
+    return max(queued_bytes, settings[broker.SOCKET_REQUEST_MAX_BYTES])
 
 
 def fetch_options(settings: Settings, machine: str) -> FetchOptions:
@@ -95,6 +103,7 @@ def log_options(settings: Settings, overrides: Mapping[str, str]) -> tuple[LogOp
         preallocate_step_bytes=settings[broker.LOG_PREALLOCATE_STEP_BYTES],
         producer_id_expiration_ms=settings[broker.PRODUCER_ID_EXPIRATION_MS],
         compression_type=own[topic.COMPRESSION_TYPE],
+        is_compacted="compact" in own[topic.CLEANUP_POLICY],
     )
     return options, own[topic.MIN_INSYNC_REPLICAS]
 

@@ -25,6 +25,7 @@ from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.model.errors import PeerError
 from cluster.protocol.framing import parse_request_header
 from cluster.runtime.clock import Clock
+from cluster.runtime.logs import of_peer
 from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
@@ -32,6 +33,17 @@ log = logging.getLogger(__name__)
 _api_and_correlation: Final = struct.Struct(">ii").unpack_from
 _TAIL: Final = 8
 """Where the header goes on after the correlation id."""
+
+_REMEMBERED_TAIL_BYTES: Final = 512
+"""A client id may have 32 KiB, and a connection ask in every version of every API."""
+OTHER_MAX_BYTES: Final = 4 * 1024 * 1024
+"""Only Produce carries records; a larger request of another kind would be nothing but objects."""
+_FREE_TO_PARK_BYTES: Final = 16 * 1024
+"""A parked request of no more is not counted; a produce request leaves its records in the log."""
+PARKED_FACTOR: Final = 24
+"""How many times its size a parked request takes, at the most: a fetched partition of 16 bytes
+becomes a tuple, its numbers, and a key in the purgatory.
+"""
 
 S = TypeVar("S")
 
@@ -67,9 +79,17 @@ class Pipeline(Generic[S]):
         route = channel.routes.get(api_and_version)
         if route is None or frame[_TAIL : route.body_position] != route.header_tail:
             route = self._new_route(channel, frame)
-            if route.handler.api.serves(route.version):  # else there would be no end to them
+            is_served = route.handler.api.serves(
+                route.version
+            )  # else there would be no end to them
+            if is_served and len(route.header_tail) <= _REMEMBERED_TAIL_BYTES:
                 channel.routes[api_and_version] = route
         handler = route.handler
+        if len(frame) > OTHER_MAX_BYTES and not handler.carries_records:
+            raise PeerError(
+                f"{handler.api.key.name} request of {len(frame)} bytes, only Produce may have more"
+                f" than {OTHER_MAX_BYTES}"
+            )
         context = RequestContext(route, correlation_id, channel, self._send, len(frame), began_us)
         try:
             request = handler.decode(route.version, frame, route.body_position)
@@ -77,12 +97,19 @@ class Pipeline(Generic[S]):
             if response is PARKED:
                 context.handled_us = self._monotonic_us() - began_us
                 context.began_us = None
+                if len(frame) > _FREE_TO_PARK_BYTES and not handler.carries_records:
+                    channel.hold(PARKED_FACTOR * len(frame))
             else:
                 self._send(context, response)
         except PeerError:
             raise
         except Exception as error:
-            log.exception("failed to handle %s from %s", handler.api.key.name, channel.peer)
+            log.exception(
+                "failed to handle %s from %s",
+                handler.api.key.name,
+                channel.peer,
+                extra=of_peer(channel.peer.rpartition(":")[0]),
+            )
             raise PeerError(f"internal error while handling {handler.api.key.name}") from error
 
     def _new_route(self, channel: Channel, frame: memoryview) -> Route:

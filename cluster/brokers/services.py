@@ -7,6 +7,7 @@ from cluster.brokers.handlers.ports import AlterTopicConfigs, ProducerIdPort
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.peer_liveness import PeerLiveness
 from cluster.brokers.quotas.quota_changes import QuotaChanges
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
@@ -29,6 +30,7 @@ class Services:
     loop: EventLoop
     slices: Slices
     metadata: MetadataCache
+    liveness: PeerLiveness
     partitions: PartitionTable
     roles: ReplicaRoles
     purgatory: Purgatory

@@ -3,6 +3,7 @@
 from typing import Final, TypeVar
 
 from cluster.config.effect import EFFECTIVE, Effect, effective_in_part, without_effect
+from cluster.config.machine_memory import machine_memory_bytes, queued_request_bytes
 from cluster.config.setting import Alias, Scope, Setting, SettingTable, Update
 from cluster.config.value_type import (
     INT_MAX,
@@ -43,8 +44,8 @@ _ONE_CHECKPOINT: Final = without_effect(
 )
 _NO_RETENTION: Final = without_effect("no segment is deleted for its age or size")
 _NO_COMPACTION: Final = without_effect("logs are not compacted")
-_NO_RETENTION_OR_COMPACTION: Final = without_effect(
-    "segments are neither deleted for their age or size nor compacted"
+_NO_RETENTION_OR_COMPACTION: Final = effective_in_part(
+    "with `compact` records need keys; segments are neither deleted for age or size nor compacted"
 )
 _NO_REBALANCE: Final = without_effect(
     "leadership does not move back to preferred replicas by itself"
@@ -61,10 +62,21 @@ def broker_setting(
     update: Update = Update.READ_ONLY,
     aliases: tuple[Alias, ...] = (),
     effect: Effect = EFFECTIVE,
+    sample: T | None = None,
 ) -> Setting[T]:
     """State one broker setting and take it into the table."""
     return BROKER_SETTINGS.add(
-        Setting(name, value_type, default, scope, update, doc, aliases=aliases, effect=effect)
+        Setting(
+            name,
+            value_type,
+            default,
+            scope,
+            update,
+            doc,
+            aliases=aliases,
+            effect=effect,
+            sample=sample,
+        )
     )
 
 
@@ -290,8 +302,13 @@ CONNECTIONS_MAX_IDLE_MS: Final = broker_setting(
 QUEUED_MAX_REQUEST_BYTES: Final = broker_setting(
     "queued.max.request.bytes",
     long(at_least=-1),
-    default=-1,
-    doc="Bytes of requests in memory above which no channel is read; -1 for no limit.",
+    default=queued_request_bytes(machine_memory_bytes()),
+    sample=queued_request_bytes(8 * GIB),
+    doc="Bytes that requests may take in memory before they have arrived whole, over all"
+    " connections; above it the newest wait, the oldest goes on. A quarter as much may be held of"
+    " pipelined requests, and a quarter of answers that nobody reads. By default a sixteenth of"
+    " the machine's memory, at least 128 MiB and at most 1 GiB (512 MiB on a machine with 8 GiB),"
+    " and never less than socket.request.max.bytes; -1 for no limit.",
 )
 REQUEST_TIMEOUT_MS: Final = broker_setting(
     "request.timeout.ms",
@@ -545,7 +562,7 @@ LOG_MESSAGE_TIMESTAMP_BEFORE_MAX_MS: Final = broker_setting(
 LOG_MESSAGE_TIMESTAMP_AFTER_MAX_MS: Final = broker_setting(
     "log.message.timestamp.after.max.ms",
     long(at_least=0),
-    default=LONG_MAX,
+    default=3_600_000,
     update=Update.CLUSTER_WIDE,
     doc="How far a CreateTime timestamp may lie in the future.",
 )

@@ -59,7 +59,8 @@ def _broker_problems(settings: Settings) -> Iterator[str]:
             " such a batch could never arrive"
         )
     queued = settings[broker.QUEUED_MAX_REQUEST_BYTES]
-    if 0 <= queued < settings[broker.SOCKET_REQUEST_MAX_BYTES]:
+    is_given = bool(settings.given(broker.QUEUED_MAX_REQUEST_BYTES))
+    if is_given and 0 <= queued < settings[broker.SOCKET_REQUEST_MAX_BYTES]:
         yield (
             f"queued.max.request.bytes={queued} is below"
             f" socket.request.max.bytes={settings[broker.SOCKET_REQUEST_MAX_BYTES]}:"

@@ -43,7 +43,7 @@ def _lines(setting: Setting[Any]) -> Iterator[str]:
         yield f"# Also: {', '.join(alias.name for alias in setting.aliases)}"
     if setting.name in _TOPIC_SETTINGS:
         yield f"# Topic: {_TOPIC_SETTINGS[setting.name]}"
-    yield f"#{setting.name}={setting.render(setting.default) or ''}"
+    yield f"#{setting.name}={setting.shown_default or ''}"
     yield ""
 
 

@@ -66,6 +66,13 @@ class Setting(Generic[T]):
     broker_setting: "Setting[T] | None" = None
     """For a topic setting: where its default comes from."""
     effect: Effect = EFFECTIVE
+    sample: T | None = None
+    """For a default that depends on the machine: the value that written files show."""
+
+    @property
+    def shown_default(self) -> str | None:
+        """The text of the default in files that are the same on every machine."""
+        return self.render(self.default if self.sample is None else self.sample)
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -69,7 +69,7 @@ def _table(title: str, table: SettingTable) -> Iterator[str]:
 
 
 def _row(setting: Setting[Any]) -> str:
-    default = setting.render(setting.default)
+    default = setting.shown_default
     shown = f"`{default}`" if default else ""
     return f"| `{setting.name}` | {shown} | {setting.effect.remark or 'effective'} |\n"
 

@@ -11,6 +11,7 @@ from cluster.loadtest.client_interval import ClientInterval
 from cluster.loadtest.latency_histogram import LatencyHistogram
 from cluster.loadtest.load_run import LoadResult
 from cluster.loadtest.sequence_check import Verified
+from cluster.model.printable import one_line
 
 MB: Final = 1024 * 1024
 PERCENTILES: Final = (50, 95, 99, 99.9)
@@ -74,7 +75,7 @@ def result_text(result: LoadResult) -> str:
         f" {delay.percentile_us(99) / 1e3:.1f} ms at p99."
     )
     parts += [
-        f"{name}: {text} ({count} times)"
+        f"{name}: {one_line(text)} ({count} times)"
         for name, interval in clients
         for text, count in interval.errors.most_common()
     ]

@@ -1,11 +1,16 @@
 """The kinds of error and their fates: an answer, a closed connection, a failed world, our bug."""
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 from kio.schema.errors import ErrorCode
 
 __all__ = [
     "ErrorCode",
     "InvariantViolated",
     "PeerError",
+    "RecordError",
+    "RecordsRefused",
     "Refused",
     "StorageFailed",
     "UserError",
@@ -20,6 +25,21 @@ class Refused(Exception):
         super().__init__(f"{code.name}: {detail}" if detail else code.name)
         self.code = code
         self.detail = detail
+
+
+class RecordError(NamedTuple):
+    """Why one record of a produced batch is refused; records are counted from 0 (KIP-467)."""
+
+    batch_index: int
+    message: str
+
+
+class RecordsRefused(Refused):
+    """A produced batch is refused because of some of its records."""
+
+    def __init__(self, code: ErrorCode, detail: str, record_errors: Sequence[RecordError]) -> None:
+        super().__init__(code, detail)
+        self.record_errors = record_errors
 
 
 class PeerError(Exception):

@@ -1,4 +1,4 @@
-"""Fetch (API key 1), versions 4-17: responses around record slices; requests: see fetch_request.
+"""Fetch (API key 1), versions 4-18: responses around record slices; requests: see fetch_request.
 
     v4  throttle_time_ms
         [topic [partition error high_watermark last_stable_offset aborted records]]

@@ -1,10 +1,11 @@
-"""Fetch requests (API key 1), versions 4-17, scanned by hand into one shape for all versions.
+"""Fetch requests (API key 1), versions 4-18, scanned by hand into one shape for all versions.
 
 v4  replica_id max_wait_ms min_bytes max_bytes isolation_level
     [topic [partition fetch_offset max_bytes]]
 v5  log_start_offset; v7 sessions and forgotten topics (KIP-227)
 v9  current_leader_epoch (KIP-320); v11 rack_id (KIP-392)
 v12 compact, last_fetched_epoch (KIP-595); v13 topic ids; v15 replica_id by tag (KIP-903)
+v18 high_watermark by tag (KIP-1166), which no consumer sends: passed over like any unknown tag
 """
 
 import struct
@@ -13,10 +14,12 @@ from uuid import UUID
 
 from cluster.model.errors import PeerError
 from cluster.protocol.reader import (
+    ELEMENTS_MAX,
     MALFORMED,
     read_varint,
     skip_tags,
     tag_spans,
+    too_many,
     truncated,
     uuid_of,
 )
@@ -157,6 +160,8 @@ def _plain_count(frame: memoryview | bytes, position: int) -> tuple[int, int]:
     position += 4
     if not 0 <= count <= len(frame) - position:
         raise PeerError(f"array of {count} elements")
+    if count > ELEMENTS_MAX:
+        raise too_many(count)
     return count, position
 
 
@@ -258,6 +263,8 @@ def _compact_count(frame: memoryview | bytes, position: int) -> tuple[int, int]:
         size, position = read_varint(frame, position - 1)
     if not 0 < size <= len(frame) - position + 1:
         raise PeerError(f"array of {size - 1} elements")
+    if size > ELEMENTS_MAX:
+        raise too_many(size - 1)
     return size - 1, position
 
 

@@ -3,7 +3,7 @@
 request   v3  transactional_id acks timeout_ms [topic [partition records]]
           v9  compact lengths and tags; v13 topic ids in place of names
 response  v3  [topic [partition error base_offset log_append_time_ms]] throttle_time_ms
-          v5  log_start_offset; v8 record errors (always none) and error_message; v9 compact
+          v5  log_start_offset; v8 record_errors (KIP-467) and error_message; v9 compact
           v10 current_leader and node_endpoints by tag (KIP-951); v13 topic ids
 """
 
@@ -13,12 +13,14 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
-from cluster.model.errors import PeerError
+from cluster.model.errors import PeerError, RecordError
 from cluster.protocol.endpoints import NodeEndpoint, pack_endpoints_tag
 from cluster.protocol.reader import (
+    ELEMENTS_MAX,
     MALFORMED,
     read_varint,
     skip_tags,
+    too_many,
     truncated,
     uuid_of,
 )
@@ -78,6 +80,8 @@ class ProducedPartition(NamedTuple):
     error_message: str | None = None
     current_leader: tuple[int, int] | None = None
     """Id and epoch of the leader to ask instead (KIP-951)."""
+    record_errors: Sequence[RecordError] = ()
+    """The guilty records of a refused batch; told from version 8."""
 
 
 ProducedTopicResult = tuple[str | None, UUID | None, Sequence[ProducedPartition]]
@@ -109,6 +113,7 @@ def _scan_plain(frame: memoryview, position: int) -> ProduceRequest:
     if topic_count < 0:
         raise PeerError("topics are null")
     topics = []
+    left = ELEMENTS_MAX - topic_count
     for _ in range(topic_count):
         (size,) = _i16(frame, position)
         if size < 0:
@@ -119,6 +124,9 @@ def _scan_plain(frame: memoryview, position: int) -> ProduceRequest:
         (partition_count,) = _i32(frame, position)
         if partition_count < 0:
             raise PeerError("partitions are null")
+        left -= partition_count
+        if left < 0:
+            raise too_many(ELEMENTS_MAX - left)
         position += 4
         partitions: list[tuple[int, memoryview | None]] = []
         for _ in range(partition_count):
@@ -152,6 +160,7 @@ def _scan_compact(frame: memoryview, position: int, *, by_id: bool) -> ProduceRe
     if not count:
         raise PeerError("topics are null")
     topics = []
+    left = ELEMENTS_MAX - count
     for _ in range(count - 1):
         name = topic_id = None
         if by_id:
@@ -173,6 +182,9 @@ def _scan_compact(frame: memoryview, position: int, *, by_id: bool) -> ProduceRe
             count, position = read_varint(frame, position - 1)
         if not count:
             raise PeerError("partitions are null")
+        left -= count
+        if left < 0:
+            raise too_many(ELEMENTS_MAX - left)
         partitions: list[tuple[int, memoryview | None]] = []
         for _ in range(count - 1):
             index, size = _index_and_size(frame, position)
@@ -219,7 +231,9 @@ _plain_partition: Final = {
     3: struct.Struct(">ihqq").pack,
     5: struct.Struct(">ihqqq").pack,
 }
-_compact_partition: Final = struct.Struct(">ihqqqB").pack
+_compact_partition: Final = struct.Struct(">ihqqq").pack
+_int32: Final = struct.Struct(">i").pack
+_int16: Final = struct.Struct(">h").pack
 _UNKNOWN: Final = (-1, -1)
 _leader_tag: Final = struct.Struct(">BBBiix").pack
 
@@ -254,8 +268,8 @@ def _pack_one(
     throttle_time_ms: int,
 ) -> bytes | None:
     """The common frame: one partition, no message, no hint. None where that does not fit."""
-    index, error, base, time_ms, log_start, message, leader = partition
-    if message is not None or leader is not None:
+    index, error, base, time_ms, log_start, message, leader, record_errors = partition
+    if message is not None or leader is not None or record_errors:
         return None
     if version >= _FLEXIBLE:
         tail = _tail[version](2, index, error, base, time_ms, log_start, 1, 0, throttle_time_ms)
@@ -290,19 +304,17 @@ def _pack_plain(
         out += struct.pack(">h", len(name))
         out += name
         out += struct.pack(">i", len(partitions))
-        for index, error, base, time_ms, log_start, message, _ in partitions:
+        for index, error, base, time_ms, log_start, message, _, record_errors in partitions:
             if version < 5:
                 out += _plain_partition[3](index, error, base, time_ms)
                 continue
             out += _plain_partition[5](index, error, base, time_ms, log_start)
             if version >= 8:
-                out += b"\0\0\0\0"
-                if message is None:
-                    out += b"\xff\xff"
-                else:
-                    text = message.encode()
-                    out += struct.pack(">h", len(text))
-                    out += text
+                out += _int32(len(record_errors))
+                for at, why in record_errors:
+                    out += _int32(at)
+                    out += _plain_nullable(why)
+                out += _plain_nullable(message)
     out += struct.pack(">i", throttle_time_ms)
     return _prefix(len(out) + 4, correlation_id) + out
 
@@ -324,14 +336,14 @@ def _pack_compact(
             out += varint(len(name) + 1)
             out += name
         out += varint(len(partitions) + 1)
-        for index, error, base, time_ms, log_start, message, leader in partitions:
-            out += _compact_partition(index, error, base, time_ms, log_start, 1)
-            if message is None:
+        for index, error, base, time_ms, log_start, message, leader, record_errors in partitions:
+            out += _compact_partition(index, error, base, time_ms, log_start)
+            out += varint(len(record_errors) + 1)
+            for at, why in record_errors:
+                out += _int32(at)
+                out += _compact_nullable(why)
                 out += b"\0"
-            else:
-                text = message.encode()
-                out += varint(len(text) + 1)
-                out += text
+            out += _compact_nullable(message)
             if leader is None or leader == _UNKNOWN or version < _LEADER_HINTS:
                 out += b"\0"
             else:
@@ -344,3 +356,17 @@ def _pack_compact(
     else:
         out += b"\0"
     return _prefix(len(out) + 4, correlation_id) + out
+
+
+def _plain_nullable(text: str | None) -> bytes:
+    if text is None:
+        return b"\xff\xff"
+    encoded = text.encode()
+    return _int16(len(encoded)) + encoded
+
+
+def _compact_nullable(text: str | None) -> bytes:
+    if text is None:
+        return b"\0"
+    encoded = text.encode()
+    return varint(len(encoded) + 1) + encoded

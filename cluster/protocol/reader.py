@@ -49,11 +49,19 @@ CONVERTED: Final = {
     "uuid": "uuid_of({})",
 }
 NO_UUID: Final = bytes(16)
+ELEMENTS_MAX: Final = 100_000
+"""Of one array, and of all partitions in a produce request. Elements of some bytes become objects
+of some hundred: without a bound, a large request could ask for a gigabyte of them."""
 
 
 def truncated() -> PeerError:
     """A length or a count points past the end of the frame."""
     return PeerError("message ends inside a field")
+
+
+def too_many(count: int) -> PeerError:
+    """An array is longer than any request or response here has."""
+    return PeerError(f"array of {count} elements, at most {ELEMENTS_MAX} are allowed")
 
 
 def read_varint(buffer: bytes | memoryview, position: int) -> tuple[int, int]:
@@ -136,6 +144,7 @@ class _ReaderCompiler:
             "timedelta": timedelta,
             "truncated": truncated,
             "uuid_of": uuid_of,
+            "too_many": too_many,
             "varint": read_varint,
         }
 
@@ -264,6 +273,8 @@ class _ReaderCompiler:
         # Each element takes a byte at least: a count beyond the rest of the frame is a lie.
         self._emit("elif size > end - position:", depth)
         self._emit("raise truncated()", depth + 1)
+        self._emit(f"elif size > {ELEMENTS_MAX}:", depth)
+        self._emit("raise too_many(size)", depth + 1)
         self._emit("else:", depth)
         self._emit("items = []", depth + 1)
         self._emit("for _ in range(size):", depth + 1)

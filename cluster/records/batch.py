@@ -1,4 +1,4 @@
-"""Record batch v2 as bytes: header view, checks of a produced batch, stamping by the leader.
+"""Record batch v2 as bytes: header view, stamping by the leader.
 
 Works in constant time per batch, apart from the checksum; never looks at single records.
 Layout after Apache Kafka's protocol guide, "Record Batch".
@@ -34,9 +34,9 @@ _CRC: Final = struct.Struct(">I")
 _ATTRIBUTES: Final = struct.Struct(">h")
 _TIMESTAMP: Final = struct.Struct(">q")
 _CRC_POSITION: Final = 17
-_ATTRIBUTES_POSITION: Final = 21
+ATTRIBUTES_POSITION: Final = 21
 _MAX_TIMESTAMP_POSITION: Final = 35
-_MAGIC_POSITION: Final = 16
+MAGIC_POSITION: Final = 16
 
 HEADER_BYTES: Final = 61
 LENGTH_OVERHEAD_BYTES: Final = 12
@@ -143,85 +143,7 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 
 def checksum(batch: Buffer) -> int:
     """CRC-32C of a whole batch, from its attributes to its end, without a copy."""
-    return crc32c(memoryview(batch)[_ATTRIBUTES_POSITION:])
-
-
-class BatchLimits(NamedTuple):
-    """What a partition accepts from a producer; -1 and 2^63 - 1 are Kafka's "no bound"."""
-
-    max_message_bytes: int
-    is_log_append_time: bool = False
-    timestamp_before_max_ms: int = 2**63 - 1
-    timestamp_after_max_ms: int = 2**63 - 1
-
-
-def validate_produced(records: memoryview, limits: BatchLimits, now_ms: int) -> BatchHeader:
-    """Check the one batch of a produce request and return its header.
-
-    Timestamps are bounded by the batch's own first and maximum, so that no record is decoded.
-    Raises Refused: corrupt_message (sizes, checksum), invalid_record (not one plain batch),
-    message_too_large, invalid_timestamp, unsupported_compression_type.
-    """
-    size = len(records)
-    if size > _MAGIC_POSITION and (magic := records[_MAGIC_POSITION]) != MAGIC_V2:
-        # What Kafka answers to every Produce version that is served here (3 and later).
-        raise Refused(
-            ErrorCode.invalid_record, f"record batch of magic {magic}; only magic 2 is accepted"
-        )
-    header = read_header(records)
-    batch_size = LENGTH_OVERHEAD_BYTES + header.batch_length
-    if batch_size != size:
-        if HEADER_BYTES <= batch_size <= size - HEADER_BYTES:
-            raise Refused(ErrorCode.invalid_record, "more than one record batch for a partition")
-        raise Refused(ErrorCode.corrupt_message, f"batch of {batch_size} bytes in {size} bytes")
-    if size > limits.max_message_bytes:
-        raise Refused(
-            ErrorCode.message_too_large, f"{size} bytes; the limit is {limits.max_message_bytes}"
-        )
-    if crc32c(records[_ATTRIBUTES_POSITION:]) != header.crc:
-        raise Refused(ErrorCode.corrupt_message, "checksum of the batch does not match")
-    attributes = header.attributes
-    if (
-        header.base_offset
-        or header.record_count != header.last_offset_delta + 1
-        or header.record_count <= 0
-        or attributes & CONTROL_BIT
-        or (header.producer_id >= 0 and header.base_sequence < 0)
-    ):
-        raise _not_plain(header)
-    if attributes & CODEC_MASK > Compression.ZSTD:
-        raise Refused(ErrorCode.unsupported_compression_type, f"codec {attributes & CODEC_MASK}")
-    if not limits.is_log_append_time:
-        _check_timestamps(header, limits, now_ms)
-    return header
-
-
-def _not_plain(header: BatchHeader) -> Refused:
-    if header.base_offset:
-        reason = f"base offset of a produced batch is {header.base_offset}, not 0"
-    elif header.attributes & CONTROL_BIT:
-        reason = "control batch from a client"
-    elif header.producer_id >= 0 and header.base_sequence < 0:
-        reason = f"producer id {header.producer_id} without a sequence number"
-    else:
-        reason = f"{header.record_count} records for last offset delta {header.last_offset_delta}"
-    return Refused(ErrorCode.invalid_record, reason)
-
-
-def _check_timestamps(header: BatchHeader, limits: BatchLimits, now_ms: int) -> None:
-    if header.attributes & LOG_APPEND_TIME_BIT:
-        raise Refused(ErrorCode.invalid_timestamp, "LogAppendTime is the broker's to set")
-    if header.max_timestamp - now_ms > limits.timestamp_after_max_ms:
-        raise Refused(
-            ErrorCode.invalid_timestamp,
-            f"timestamp {header.max_timestamp} is too far after the broker's {now_ms}",
-        )
-    oldest = header.base_timestamp
-    if oldest != NO_TIMESTAMP and now_ms - oldest > limits.timestamp_before_max_ms:
-        raise Refused(
-            ErrorCode.invalid_timestamp,
-            f"timestamp {oldest} is too far before the broker's {now_ms}",
-        )
+    return crc32c(memoryview(batch)[ATTRIBUTES_POSITION:])
 
 
 def stamp_offset_and_epoch(
@@ -233,14 +155,14 @@ def stamp_offset_and_epoch(
 
 def stamp_log_append_time(batch: memoryview, attributes: int, timestamp_ms: int) -> None:
     """Make `timestamp_ms` the timestamp of every record of a batch and renew the checksum."""
-    _ATTRIBUTES.pack_into(batch, _ATTRIBUTES_POSITION, attributes | LOG_APPEND_TIME_BIT)
+    _ATTRIBUTES.pack_into(batch, ATTRIBUTES_POSITION, attributes | LOG_APPEND_TIME_BIT)
     _TIMESTAMP.pack_into(batch, _MAX_TIMESTAMP_POSITION, timestamp_ms)
     stamp_checksum(batch)
 
 
 def stamp_checksum(batch: memoryview) -> None:
     """Write the checksum of a finished batch into it."""
-    _CRC.pack_into(batch, _CRC_POSITION, crc32c(batch[_ATTRIBUTES_POSITION:]))
+    _CRC.pack_into(batch, _CRC_POSITION, crc32c(batch[ATTRIBUTES_POSITION:]))
 
 
 def batches_of(buffer: memoryview) -> Iterator[tuple[BatchHeader, memoryview]]:

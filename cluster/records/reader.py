@@ -50,6 +50,39 @@ def records_of_batch(header: BatchHeader, batch: memoryview) -> Iterator[Record]
     yield from _records(header, plain_records(header, batch))
 
 
+class RecordHead(NamedTuple):
+    """What is looked at where only the kind of a record matters, not what it carries."""
+
+    timestamp_ms: int
+    offset: int
+    has_key: bool
+
+
+def record_heads(
+    header: BatchHeader, batch: memoryview, max_bytes: int = MAX_DECOMPRESSED_BYTES
+) -> Iterator[RecordHead]:
+    """The heads of a batch's records, without reading further into them.
+
+    Raises Refused(corrupt_message) when the records and the header disagree, or are more than
+    `max_bytes` once decompressed.
+    """
+    data = bytes(plain_records(header, batch, max_bytes))
+    base_timestamp, base_offset = header.base_timestamp, header.base_offset
+    position = 0
+    for _ in range(header.record_count):
+        end, position = _record_end(data, position)
+        timestamp_delta, position = read_varint(data, position + 1)
+        offset_delta, position = read_varint(data, position)
+        key_size, position = read_varint(data, position)
+        if position > end:
+            raise Refused(ErrorCode.corrupt_message, "record ends before its key")
+        timestamp_ms = base_timestamp + timestamp_delta
+        yield RecordHead(timestamp_ms, base_offset + offset_delta, key_size >= 0)
+        position = end
+    if position != len(data):
+        raise Refused(ErrorCode.corrupt_message, "bytes after the last record of a batch")
+
+
 def plain_records(
     header: BatchHeader, batch: memoryview, max_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> bytes | bytearray | memoryview:
@@ -68,10 +101,7 @@ def _records(header: BatchHeader, plain: Buffer) -> Iterator[Record]:
     position = 0
     append_time = header.max_timestamp if header.is_log_append_time else None
     for _ in range(header.record_count):
-        size, position = read_varint(data, position)
-        end = position + size
-        if size <= 0 or end > len(data):
-            raise Refused(ErrorCode.corrupt_message, f"record of {size} bytes")
+        end, position = _record_end(data, position)
         timestamp_delta, position = read_varint(
             data, position + 1
         )  # one byte of attributes, unused
@@ -85,6 +115,15 @@ def _records(header: BatchHeader, plain: Buffer) -> Iterator[Record]:
         yield Record(header.base_offset + offset_delta, timestamp, key, value, headers)
     if position != len(data):
         raise Refused(ErrorCode.corrupt_message, "bytes after the last record of a batch")
+
+
+def _record_end(data: bytes, position: int) -> tuple[int, int]:
+    """Where the record at a position ends, and where its attributes are."""
+    size, position = read_varint(data, position)
+    end = position + size
+    if size <= 0 or end > len(data):
+        raise Refused(ErrorCode.corrupt_message, f"record of {size} bytes")
+    return end, position
 
 
 def _nullable_bytes(data: bytes, position: int, end: int) -> tuple[bytes | None, int]:

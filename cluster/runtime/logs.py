@@ -1,42 +1,59 @@
-"""The one place that says what a log line looks like and where it goes: a file, or stderr."""
+"""The one place that says where the log of a process goes: a file, or stderr."""
 
 import logging
 import os
+import re
 import sys
-from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-_FORMAT: Final = "%(asctime)s.%(msecs)03d %(levelname)-7s %(name)s: %(message)s"
-_DATE_FORMAT: Final = "%Y-%m-%d %H:%M:%S"
+from cluster.model.errors import UserError
+from cluster.runtime.log_file import LOG_MAX_BYTES, LogFile
+from cluster.runtime.log_lines import LineFormatter
 
-LOG_MAX_BYTES: Final = 16 << 20
-"""A log that has grown beyond this is begun anew at the next start of what writes it."""
+_LEVELS: Final = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_LEAST_BYTES: Final = 4_096
 
 
 def configure(log_file: Path | None = None) -> None:
     """Send this process's log to `log_file`, else to stderr, replacing any earlier way.
 
-    The level is MILENA_LOG_LEVEL, else INFO.
+    The level is MILENA_LOG_LEVEL, else INFO; a file is rotated at MILENA_LOG_MAX_BYTES, else at 8
+    MiB. Raises UserError where one of these says nothing, OSError where the file cannot be opened.
     """
-    handler = logging.StreamHandler(sys.stderr) if log_file is None else _appending(log_file)
-    handler.setFormatter(logging.Formatter(_FORMAT, _DATE_FORMAT))
+    level = os.environ.get("MILENA_LOG_LEVEL", "INFO").upper()
+    if level not in _LEVELS:
+        raise UserError(f"MILENA_LOG_LEVEL must be one of {', '.join(_LEVELS)}, not {level}")
+    if log_file is None:
+        handler: logging.Handler = logging.StreamHandler(sys.stderr)
+    else:
+        handler = LogFile(log_file, max_log_bytes())
+    handler.setFormatter(LineFormatter())
     root = logging.getLogger()
     for earlier in root.handlers[:]:
         root.removeHandler(earlier)
         earlier.close()
     root.addHandler(handler)
-    root.setLevel(os.environ.get("MILENA_LOG_LEVEL", "INFO").upper())
+    root.setLevel(level)
     # A log that cannot be written, on a full disk, would be written about on stderr.
     logging.raiseExceptions = False
 
 
-def set_aside(log_file: Path, larger_than_bytes: int = LOG_MAX_BYTES) -> None:
-    """Rename a log that has grown large to NAME.log.1, in place of the one set aside before."""
-    with suppress(OSError):  # a log that cannot be renamed grows on
-        if log_file.stat().st_size > larger_than_bytes:
-            log_file.replace(log_file.with_name(log_file.name + ".1"))
+def max_log_bytes() -> int:
+    """How large a log may become. Raises UserError."""
+    text = os.environ.get("MILENA_LOG_MAX_BYTES", str(LOG_MAX_BYTES))
+    if not (re.fullmatch(r"[0-9]{1,15}", text) and int(text) >= _LEAST_BYTES):
+        raise UserError(f"MILENA_LOG_MAX_BYTES must be {_LEAST_BYTES} or more, not {text}")
+    return int(text)
 
 
-def _appending(log_file: Path) -> logging.Handler:
-    return logging.FileHandler(log_file, encoding="utf-8")
+def report_left_out() -> None:
+    """Write how many lines were left out of a flood that may be over; to be called now and then."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler, LogFile):
+            handler.report_left_out()
+
+
+def of_peer(host: str) -> dict[str, str]:
+    """The `extra` of a line that this peer caused: so many of a kind are written, not more."""
+    return {"peer": host}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import zmq
+from zmq.utils.monitor import parse_monitor_message
 
 from cluster.model.errors import UserError
 from cluster.runtime.loop import READABLE, EventLoop
@@ -160,6 +161,7 @@ class Dealer(_LoopSocket):
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, 2000)
         self.endpoint = endpoint
         self._on_message = on_message
+        self._monitor: _ConnectionMonitor | None = None
         try:
             socket.connect(endpoint)
         except zmq.ZMQError as error:
@@ -176,3 +178,40 @@ class Dealer(_LoopSocket):
     def send(self, frames: Sequence[Any]) -> bool:
         """Send or queue; False when the queue is full, or the endpoint is none."""
         return self._send(frames)
+
+    def watch_connection(self, on_change: Callable[[bool], None]) -> None:
+        """From now on, be told when the connection breaks (False) and when it stands (True).
+
+        It breaks when the peer's process ends, or the network resets it; a paused peer keeps it.
+        """
+        if self.is_open and self._monitor is None:
+            self._monitor = _ConnectionMonitor(self._loop, self._socket, on_change)
+
+    def close(self) -> None:
+        """Close, and tell nothing any more."""
+        if self._monitor is not None:
+            self._monitor.close()
+            self._monitor = None
+        super().close()
+
+
+class _ConnectionMonitor(_LoopSocket):
+    """The events that ZeroMQ tells of one socket's connection (zmq_socket_monitor)."""
+
+    def __init__(
+        self, loop: EventLoop, watched: "zmq.Socket[bytes]", on_change: Callable[[bool], None]
+    ) -> None:
+        self._watched = watched
+        self._on_change = on_change
+        events = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
+        super().__init__(loop, watched.get_monitor_socket(events))
+
+    def _deliver(self, frames: list[bytes]) -> None:
+        event = parse_monitor_message(frames)["event"]
+        self._on_change(event == zmq.EVENT_HANDSHAKE_SUCCEEDED)
+
+    def close(self) -> None:
+        """Have ZeroMQ tell no more, before the socket that it tells is closed."""
+        if self.is_open:
+            self._watched.disable_monitor()
+        super().close()

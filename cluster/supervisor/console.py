@@ -3,11 +3,13 @@
 The only module of the supervisor that prints.
 """
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from cluster.model import printable
 from cluster.runtime.installation import launcher, shown
 from cluster.runtime.loop import EventLoop
 from cluster.supervisor.console_stream import ConsoleStream
@@ -44,7 +46,7 @@ class Console:
 
     def say(self, text: str = "") -> None:
         """One line, or several, on stdout."""
-        self._stdout.write(text + "\n")
+        self._stdout.write(printable.lines(text) + "\n")
 
     def phase(self, what: str, outcome: str, elapsed_ms: int) -> None:
         """One step of starting that is done."""
@@ -52,7 +54,7 @@ class Console:
 
     def complain(self, text: str) -> None:
         """One line on stderr."""
-        self._stderr.write(text + "\n")
+        self._stderr.write(printable.lines(text) + "\n")
 
 
 def table(state: Mapping[str, Any]) -> str:
@@ -102,7 +104,8 @@ def last_lines(log_file: Path, begin_bytes: int) -> Iterable[str]:
     """The end of a log, no earlier than `begin_bytes`, for a child that could not start."""
     try:
         with log_file.open("rb") as lines:
-            lines.seek(begin_bytes)
+            was_rotated = os.fstat(lines.fileno()).st_size < begin_bytes
+            lines.seek(0 if was_rotated else begin_bytes)
             last = deque(lines, maxlen=_LAST_LOG_LINES)
             return [line.decode("utf-8", "replace").rstrip("\n") for line in last]
     except OSError:

@@ -149,7 +149,7 @@ def _become_child(log_file: Path, parent_pid: int) -> None:
         os.dup2(source, target)
     os.close(log_fd)
     os.close(null_fd)
-    logs.configure()
+    logs.configure(log_file)
     faulthandler.enable()
     gc.enable()
 

@@ -8,6 +8,7 @@ from typing import Final
 from cluster.model.errors import UserError
 from cluster.runtime import logs
 from cluster.runtime.clock import SystemClock
+from cluster.runtime.log_file import rotate_if_large
 from cluster.runtime.loop import EventLoop
 from cluster.supervisor.child import RestartPolicy
 from cluster.supervisor.commands import Commands
@@ -88,7 +89,7 @@ def supervise(
 
 def _begin_log(files: DataDir) -> None:
     log_file = files.log("supervisor")
-    logs.set_aside(log_file)
+    rotate_if_large(log_file, logs.max_log_bytes())
     try:
         logs.configure(log_file)
     except OSError as problem:

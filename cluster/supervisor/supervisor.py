@@ -14,7 +14,8 @@ from typing import Any, Final
 from cluster.model.errors import UserError
 from cluster.runtime.clock import Clock
 from cluster.runtime.installation import shown
-from cluster.runtime.logs import set_aside
+from cluster.runtime.log_file import rotate_if_large
+from cluster.runtime.logs import max_log_bytes
 from cluster.runtime.loop import READABLE, EventLoop
 from cluster.supervisor import child as life
 from cluster.supervisor.console import Console, how_to_go_on, last_lines
@@ -247,7 +248,7 @@ class Supervisor:
         self._outside.close_session(member.spec)  # one that could not be closed at the death
         member.failure = None
         log_file = self._files.log(member.spec.name)
-        set_aside(log_file)
+        rotate_if_large(log_file, max_log_bytes())
         try:
             member.log_begin_bytes = log_file.stat().st_size if log_file.exists() else 0
             forked = fork_child(member.spec, log_file, self._outside.close_inherited)

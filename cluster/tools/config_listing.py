@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from cluster.model.printable import one_line
+
 DYNAMIC_SOURCES: Final = {"topics": "DYNAMIC_TOPIC_CONFIG", "brokers": "DYNAMIC_BROKER_CONFIG"}
 """Where the values come from that were set for one topic or one broker while it ran."""
 
@@ -69,7 +71,7 @@ def lines(
 ) -> Iterator[str]:
     """The header of one topic or broker, then its settings."""
     which = "All" if every else "Dynamic"
-    yield f"{which} configs for {entity_type.removesuffix('s')} {name} are:"
+    yield f"{which} configs for {entity_type.removesuffix('s')} {one_line(name)} are:"
     for entry in entries:
         yield f"  {entry}"
 
@@ -93,14 +95,16 @@ def completed_synonyms(
 
 def _shown(value: str | None) -> str:
     """As Java prints a missing value."""
-    return "null" if value is None else value
+    return "null" if value is None else one_line(value, None)
 
 
 def quota_line(parts: Iterable[tuple[str, str | None]], limits: Mapping[str, float]) -> str:
     """One entity's quotas; its parts are (type, name) pairs, a name of None is the default."""
     titles = {"user": "user-principal", "client-id": "client-id"}
     who = ", ".join(
-        f"the default {titles[entity_type]}" if name is None else f"{titles[entity_type]} '{name}'"
+        f"the default {titles[entity_type]}"
+        if name is None
+        else f"{titles[entity_type]} '{one_line(name)}'"
         for entity_type, name in parts
     )
     values = ", ".join(f"{key}={limits[key]}" for key in sorted(limits))

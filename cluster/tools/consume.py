@@ -20,6 +20,7 @@ from cluster.tools.kafka_connection import (
 )
 from cluster.tools.options import at_least_one, key_value, not_negative
 from cluster.tools.record_printer import PROPERTIES, ConsumedRecord, Headers, RecordPrinter
+from cluster.tools.terminal import readable
 
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
@@ -40,6 +41,11 @@ def add_parser(subparsers: "Subparsers") -> None:
         "consume --topic orders --from-beginning",
         "consume --topic orders --partition 0 --offset 42 --max-messages 10",
         "consume --topic orders --property print.key=true --property print.timestamp=true",
+    )
+    parser.description = (
+        f"{parser.description}\n\nOn a terminal the control characters of records are spelled out"
+        " (\\x1b), tabs and ends of\nlines excepted, and bytes that are not UTF-8 (\\xff)."
+        " A pipe or a file gets the bytes as they are."
     )
     parser.add_argument("--topic", metavar="T", required=True, help="whose records to print")
     parser.add_argument("--partition", type=not_negative, metavar="N", help="only this one")
@@ -92,7 +98,7 @@ def run(args: argparse.Namespace) -> int:
     }
     client = connect(Consumer, args, "console-consumer", settings)
     assignment = _assignment(client, args)
-    consumer = ConsoleConsumer(client, printer, sys.stdout.buffer)
+    consumer = ConsoleConsumer(client, printer, sys.stdout.buffer, is_terminal=sys.stdout.isatty())
     try:
         client.assign(assignment)
         consumer.print_records(args.max_messages, args.timeout_ms)
@@ -135,10 +141,19 @@ def _assignment(client: "Consumer", args: argparse.Namespace) -> "list[TopicPart
 class ConsoleConsumer:
     """Copies records from an assigned client to an output, and counts them."""
 
-    def __init__(self, client: "Consumer", printer: RecordPrinter, output: BinaryIO) -> None:
+    def __init__(
+        self,
+        client: "Consumer",
+        printer: RecordPrinter,
+        output: BinaryIO,
+        *,
+        is_terminal: bool = False,
+    ) -> None:
+        """A terminal gets control characters spelled out, everything else gets the bytes."""
         self._client = client
         self._printer = printer
         self._output = output
+        self._is_terminal = is_terminal
         self.count = 0
 
     def print_records(self, max_messages: int | None, timeout_ms: int | None) -> None:
@@ -170,7 +185,8 @@ class ConsoleConsumer:
             value=message.value(),
             headers=cast(Headers, message.headers() or ()),
         )
-        self._output.write(self._printer.line(record))
+        line = self._printer.line(record)
+        self._output.write(readable(line) if self._is_terminal else line)
         self._output.flush()
         self.count += 1
 

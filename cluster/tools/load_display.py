@@ -10,6 +10,8 @@ from cluster.loadtest.client_interval import ClientInterval, total
 from cluster.loadtest.load_run import Progress
 from cluster.loadtest.result_text import MB, progress_line
 from cluster.loadtest.spawned_process import Worker
+from cluster.model.printable import one_line
+from cluster.tools.terminal import console
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -57,11 +59,10 @@ def _lines(reporting_interval_ms: int) -> Progress:
 
 @contextmanager
 def _live() -> Iterator[Progress]:
-    from rich.console import Console
     from rich.live import Live
 
     live = Live(
-        console=Console(stderr=True),
+        console=console(is_stderr=True),
         auto_refresh=False,
         transient=True,
         redirect_stdout=sys.stdout.isatty(),  # else what is piped would go to the terminal
@@ -80,6 +81,7 @@ def _live() -> Iterator[Progress]:
 
 def _table(workers: Sequence[Worker]) -> "Table":
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(box=None, pad_edge=False)
     table.add_column("CLIENT")
@@ -97,5 +99,7 @@ def _table(workers: Sequence[Worker]) -> "Table":
     for worker in workers:
         recent = total(worker.intervals[-_RECENT:])
         records = sum(part.records for part in worker.intervals)
-        table.add_row(worker.name, *(show(recent) for _, show in columns), f"{records}")
+        table.add_row(
+            Text(one_line(worker.name)), *(show(recent) for _, show in columns), f"{records}"
+        )
     return table

@@ -14,17 +14,26 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
 
+from cluster import __version__
 from cluster.model.errors import StorageFailed, UserError
+from cluster.model.printable import one_line
 from cluster.tools.arguments import UsageError, add_data_dir, example
 from cluster.tools.commands import COMMANDS, Command
+from cluster.tools.terminal import escaped_streams
 
 _OUTPUT_LOST: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Where stdout goes is full, or a terminal that went away."""
+_PROBLEM_MAX_CHARACTERS: Final = 4_000
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command. Returns the exit status."""
     _have_streams()
+    with escaped_streams():
+        return _run(arguments)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
     argv = list(sys.argv[1:] if arguments is None else arguments)
     chosen = _chosen(argv)
     try:
@@ -109,6 +118,7 @@ def _parser(chosen: Command | None) -> argparse.ArgumentParser:
         epilog=example("start --detach", "topics --create --topic orders --partitions 3", "stop"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.add_argument("--version", action="version", version=f"milena {__version__}")
     add_data_dir(parser, default=None)
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     for command in COMMANDS.values():
@@ -121,5 +131,5 @@ def _parser(chosen: Command | None) -> argparse.ArgumentParser:
 
 
 def _complain(problem: str, status: int) -> int:
-    print(f"error: {problem}", file=sys.stderr)
+    print(f"error: {one_line(problem, _PROBLEM_MAX_CHARACTERS)}", file=sys.stderr)
     return status

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cluster.analytics.quantities import duration, percent, rate
 from cluster.metrics.stats_layout import CLIENT_ID_MAX_BYTES, USER_MAX_BYTES, cut
 from cluster.model.errors import UserError
+from cluster.model.printable import one_line
 from cluster.model.quota_delay import explain_delay
 from cluster.model.quotas import RULES
 from cluster.tools.arguments import data_dir
@@ -77,7 +78,7 @@ def _lines(found: Sequence[Standing], brokers: Sequence[BrokerStats]) -> Iterato
     for (user, client_id, quota), group in by_client(found).items():
         if present != (user, client_id):
             present = (user, client_id)
-            yield f"Client {client_id!r}, user {user}"
+            yield f"Client '{one_line(client_id)}', user {one_line(user)}"
         row = _newest(group).row
         yield ""
         if row.rule is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from cluster.analytics.quantities import rate
 from cluster.client.quota_requests import describe_quotas
 from cluster.model.errors import Refused
+from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT, QUOTA_KEYS, RULES, Name, QuotaEntity
 from cluster.tools.quota_commands import add_subcommand
 from cluster.tools.quota_options import add_entity, add_servers, connected, entity_or_none
@@ -67,8 +68,8 @@ def _as_json(entity: QuotaEntity, limits: Mapping[str, float]) -> dict[str, obje
 def _row(entity: QuotaEntity, limits: Mapping[str, float]) -> tuple[str, ...]:
     return (
         entity.rule,
-        _name(entity.user) or "-",
-        _name(entity.client_id) or "-",
+        one_line(_name(entity.user) or "-"),
+        one_line(_name(entity.client_id) or "-"),
         *(rate(kind.value, limits.get(key)) for key, kind in QUOTA_KEYS.items()),
     )
 

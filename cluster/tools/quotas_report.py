@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cluster.model.errors import UserError
+from cluster.model.printable import one_line
 from cluster.runtime.installation import launcher, shown
+from cluster.tools import terminal
 from cluster.tools.arguments import data_dir
 from cluster.tools.extra_packages import need_extra
 from cluster.tools.quota_commands import add_subcommand
@@ -78,7 +80,8 @@ def run(args: argparse.Namespace) -> int:
     windows = _of_clients(windows, args.client_id)
     if not windows.num_rows:
         raise UserError(
-            f"no windows of client {' or '.join(args.client_id)}; there are {', '.join(known)}"
+            f"no windows of client {' or '.join(args.client_id)};"
+            f" there are {', '.join(map(one_line, known))}"
         )
     found = usages(windows)
     starts = windows["window_start"]
@@ -154,14 +157,13 @@ def _write_page(path: Path, found: "list[Usage]", span: "Span", source: str) -> 
 
 def _print(found: "list[Usage]", span: "Span") -> None:
     """Table and plots; colours only where they are seen."""
-    from rich.console import Console
     from rich.text import Text
 
     from cluster.analytics import html_report, terminal_plot
     from cluster.analytics.quantities import clock
 
     columns = shutil.get_terminal_size((120, 24)).columns
-    console = Console(width=max(columns, 40), highlight=False, soft_wrap=True)
+    console = terminal.console(width=max(columns, 40), highlight=False, soft_wrap=True)
     console.print(
         f"{clock(span.first_s, with_day=True)} to {clock(span.end_s, with_day=True)} UTC,"
         f" windows of {span.width_s} s; limits and rates are per broker\n",
@@ -182,7 +184,7 @@ def _print(found: "list[Usage]", span: "Span") -> None:
     plotted = [usage for usage in found if usage.limit is not None]
     for usage in plotted[:_PLOTS_MAX]:
         brokers = "broker" if len(usage.series) == 1 else "busiest broker"
-        console.print(f"\n[bold]{usage.name}[/bold]: {usage.quota}, {brokers}")
+        console.print(Text.assemble("\n", (usage.name, "bold"), f": {usage.quota}, {brokers}"))
         for pieces in terminal_plot.plot(
             usage, span, max(10, min(_PLOT_COLUMNS, columns - _MARGIN))
         ):

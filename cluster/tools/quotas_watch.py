@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.analytics.quantities import duration, percent, rate
+from cluster.model.printable import one_line
 from cluster.tools.arguments import data_dir
 from cluster.tools.quota_commands import add_subcommand
 from cluster.tools.quota_standings import (
@@ -26,6 +27,7 @@ from cluster.tools.quota_standings import (
     read_running,
     standings,
 )
+from cluster.tools.terminal import console
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -145,7 +147,7 @@ def _show_live(args: argparse.Namespace, files: "DataDir", brokers: Sequence[Bro
 
     with (
         _single_keys(),
-        Live(_screen(args, brokers), screen=True, auto_refresh=False) as live,
+        Live(_screen(args, brokers), console=console(), screen=True, auto_refresh=False) as live,
     ):
         while not _is_quit_pressed(args.interval):
             live.update(_screen(args, read_brokers(files)), refresh=True)
@@ -241,8 +243,8 @@ def _cells(group: Sequence[Standing]) -> tuple[str, ...]:
     row = worst.row
     muted_left_ms = max(standing.muted_left_ms for standing in group)
     return (
-        row.user,
-        row.client_id,
+        one_line(row.user),
+        one_line(row.client_id),
         row.quota,
         row.rule or "-",
         " ".join(_label(standing.source) for standing in group),

@@ -25,6 +25,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import EventType, KazooState, WatchedEvent, ZnodeStat
 
 from cluster.model.errors import UserError
+from cluster.model.printable import one_line
 from cluster.tools.arguments import add_command, running_state
 
 if TYPE_CHECKING:
@@ -137,10 +138,10 @@ def _connected(server: str, auth: str | None) -> Iterator[KazooClient]:
 def _ls(client: KazooClient, args: argparse.Namespace) -> None:
     if args.recursive:
         for path in _below(client, args.path):
-            print(path)
+            print(one_line(path, None))
         return
     names, stat = client.get_children(args.path, include_data=True)
-    print(f"[{', '.join(sorted(names))}]")
+    print(one_line(f"[{', '.join(sorted(names))}]", None))
     if args.stat:
         print_stat(stat)
 
@@ -167,7 +168,7 @@ def _stat(client: KazooClient, args: argparse.Namespace) -> None:
 
 def _create(client: KazooClient, args: argparse.Namespace) -> None:
     made = client.create(args.path, args.data.encode(), sequence=args.sequential)
-    print(f"Created {made}")
+    print(f"Created {one_line(made, None)}")
 
 
 def _set(client: KazooClient, args: argparse.Namespace) -> None:
@@ -253,7 +254,9 @@ class _Watch:
     def _print(self, event: str, path: str) -> None:
         self._printed += 1
         print(
-            f"\nWATCHER::\n\nWatchedEvent state:SyncConnected type:{event} path:{path}", flush=True
+            f"\nWATCHER::\n\nWatchedEvent state:SyncConnected type:{event}"
+            f" path:{one_line(path, None)}",
+            flush=True,
         )
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from cluster.model.printable import one_line
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionDescription:
@@ -28,7 +30,7 @@ class PartitionDescription:
         """Kafka 3.8 and newer end with two columns that only its own quorum fills."""
         leader = "none" if self.leader is None else self.leader
         return (
-            f"\tTopic: {topic}\tPartition: {self.id}\tLeader: {leader}"
+            f"\tTopic: {one_line(topic)}\tPartition: {self.id}\tLeader: {leader}"
             f"\tReplicas: {_joined(self.replicas)}\tIsr: {_joined(self.isr)}"
             "\tElr: N/A\tLastKnownElr: N/A"
         )
@@ -61,9 +63,12 @@ class TopicDescription:
 
     def header(self) -> str:
         """The line above the partitions."""
-        configs = ",".join(f"{name}={value}" for name, value in self.configs.items())
+        configs = ",".join(
+            f"{name}={one_line(str(value), None)}" for name, value in self.configs.items()
+        )
         return (
-            f"Topic: {self.name}\tTopicId: {self.id}\tPartitionCount: {len(self.partitions)}"
+            f"Topic: {one_line(self.name)}\tTopicId: {self.id}"
+            f"\tPartitionCount: {len(self.partitions)}"
             f"\tReplicationFactor: {self.replication_factor}\tConfigs: {configs}"
         )
 

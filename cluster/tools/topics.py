@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from cluster.model.printable import one_line
 from cluster.tools import topic_requests
 from cluster.tools.arguments import UsageError, add_command, bootstrap_server
 from cluster.tools.kafka_connection import add_connection, addresses, connect, explained
@@ -153,7 +154,7 @@ def _list(client: "AdminClient", args: argparse.Namespace, _replicas: Replicas) 
         print(json.dumps(names))
         return
     for name in names:
-        print(name)
+        print(one_line(name))
 
 
 def _describe(client: "AdminClient", args: argparse.Namespace, _replicas: Replicas) -> None:

@@ -1,6 +1,8 @@
 """Brokers that die, pause and come back while producers go on: nothing acknowledged is lost."""
 
+import contextlib
 import os
+import signal
 import time
 from collections.abc import Callable
 from functools import partial
@@ -12,7 +14,12 @@ from confluent_kafka import KafkaError
 
 from cluster.records.batch import Compression
 from cluster.records.builder import NewRecord, build_batch
-from tests.support.kafka_wire import WireClient, produce_request
+from tests.support.kafka_wire import (
+    ClosedByPeer,
+    WireClient,
+    metadata_request,
+    produce_request,
+)
 from tests.support.recording_producer import Recorder, read_all
 from tests.support.replica_files import assert_replicas_are_equal, log_bytes
 from tests.support.running_cluster import Cluster
@@ -233,6 +240,75 @@ def produce_raw(cluster: Cluster, broker: int, topic: str, value: bytes, **optio
         answer = client.call(produce_request(topic, batch, **options))
     code: int = answer.responses[0].partition_responses[0].error_code
     return code
+
+
+def test_a_dead_leader_is_not_named_though_nobody_can_be_elected(new_cluster: NewCluster) -> None:
+    """The registry is paused, so that the controller cannot act; the survivors know nonetheless."""
+    cluster = new_cluster().start()
+    old = others(cluster, controller(cluster))[0]
+    topic = create_topic(cluster, assignments=preferred(cluster, old))
+    pid = cluster.pid(old)
+    assert pid is not None
+
+    def named(asked: int) -> int:
+        return int(partition_state(cluster, topic, 0, asked).leader_id)
+
+    cluster.kill("registry", "STOP")
+    try:
+        os.kill(pid, signal.SIGKILL)
+        for survivor in others(cluster, old):
+            wait_until(partial(_is, named, survivor, -1), f"broker {survivor} to name no leader")
+            assert [named(survivor) for _ in range(20)] == [-1] * 20
+    finally:
+        cluster.kill("registry", "CONT")
+
+    new, _ = wait_for_new_leader(cluster, topic, old)
+    assert new in others(cluster, old)
+
+
+def _is(look: Callable[[int], int], asked: int, expected: int) -> bool:
+    return look(asked) == expected
+
+
+def test_a_paused_leader_is_named_as_long_as_its_session_lasts(new_cluster: NewCluster) -> None:
+    cluster = new_cluster().start()
+    old = others(cluster, controller(cluster))[0]
+    topic = create_topic(cluster, assignments=preferred(cluster, old))
+
+    cluster.kill(old, "STOP")
+    try:
+        for survivor in others(cluster, old):
+            states = [partition_state(cluster, topic, 0, survivor) for _ in range(20)]
+            assert [state.leader_id for state in states] == [old] * 20
+    finally:
+        cluster.kill(old, "CONT")
+
+    assert leader(cluster, topic) == old
+
+
+def _call_until_it_breaks(client: WireClient) -> None:
+    with contextlib.suppress(ClosedByPeer, OSError):
+        while True:
+            client.call(metadata_request())
+
+
+def test_a_client_is_told_the_new_leader_as_soon_as_it_asks(new_cluster: NewCluster) -> None:
+    """It asks when its connection breaks, before anybody else can know of the death."""
+    cluster = new_cluster().start()
+    old = others(cluster, controller(cluster))[0]
+    topic = create_topic(cluster, assignments=preferred(cluster, old))
+    survivor = others(cluster, old)[0]
+    pid = cluster.pid(old)
+    assert pid is not None
+
+    with WireClient(cluster.addresses[survivor]) as asking:
+        asking.call(metadata_request(topic))
+        with WireClient(cluster.addresses[old]) as broken:
+            os.kill(pid, signal.SIGKILL)
+            _call_until_it_breaks(broken)
+            answer = asking.call(metadata_request(topic))
+
+    assert answer.topics[0].partitions[0].leader_id != old
 
 
 def test_too_few_in_sync_replicas(new_cluster: NewCluster) -> None:

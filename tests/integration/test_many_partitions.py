@@ -118,7 +118,7 @@ def test_brokers_killed_while_partitions_are_made_have_all_of_them_afterwards(
     enlarge(cluster, many, MANY)
     with WireClient(cluster.addresses[0]) as client:
         # Whatever of its directory is there by now: the record brings the rest along.
-        answer = client.call(produce_request(many, batch_of(b"kept"), partition=MANY - 1))
+        answer = client.call(produce_request(many, bytes(batch_of(b"kept")), partition=MANY - 1))
         assert answer.responses[0].partition_responses[0].error_code == 0
     cluster.kill_everything()
 

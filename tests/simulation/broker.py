@@ -112,6 +112,7 @@ class SimulatedBroker:
             clock=world,
             loop=self.loop,
             metadata=self.metadata,
+            liveness=SimpleNamespace(is_lost=lambda broker, now_ms: False),
             partitions=self.table,
             roles=self.roles,
             purgatory=purgatory,

@@ -55,11 +55,11 @@ def set_quota(
 @contextmanager
 def limited(cluster: Cluster, client_id: str, **limits: float) -> Iterator[None]:
     entity = QuotaEntity(None, client_id)
-    set_quota(cluster, entity, **limits)
+    set_quota(cluster, entity, 0, **limits)
     try:
         yield
     finally:
-        set_quota(cluster, entity, **dict.fromkeys(limits))
+        set_quota(cluster, entity, 0, **dict.fromkeys(limits))
 
 
 def batch(size_bytes: int) -> bytes:

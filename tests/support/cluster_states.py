@@ -34,11 +34,11 @@ def a_partition(
     partition_epoch: int = 0,
 ) -> PartitionState:
     """All replicas in sync and the first one leading, unless told otherwise."""
-    replicas = tuple(map(BrokerId, replicas))
+    all_replicas = tuple(map(BrokerId, replicas))
     return PartitionState(
-        replicas,
-        replicas if isr is None else tuple(map(BrokerId, isr)),
-        replicas[0] if leader is None else BrokerId(leader),
+        all_replicas,
+        all_replicas if isr is None else tuple(map(BrokerId, isr)),
+        all_replicas[0] if leader is None else BrokerId(leader),
         LeaderEpoch(leader_epoch),
         PartitionEpoch(partition_epoch),
     )

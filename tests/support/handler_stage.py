@@ -19,6 +19,8 @@ from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.network.channel import MuteReason
 from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.peer_liveness import PeerLiveness
+from cluster.brokers.peer_pings import LIVENESS
 from cluster.brokers.pipeline import Pipeline
 from cluster.brokers.producer_ids import ProducerIds
 from cluster.brokers.quotas.client_quotas import ClientQuotas
@@ -30,7 +32,7 @@ from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.role_changes import RoleChanges
 from cluster.brokers.services import Services
 from cluster.config.settings import broker_settings, topic_settings
-from cluster.model.cluster import TopicState
+from cluster.model.cluster import BrokerRegistration, TopicState
 from cluster.model.errors import ErrorCode, PeerError
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, Offset, TopicPartition
 from cluster.protocol.api_versions import ApiVersionsAnswers
@@ -43,9 +45,10 @@ from tests.support.fake_control_link import FakeControlLink, over_the_wire
 from tests.support.kafka_wire import WireClient, frame_of
 from tests.support.scripted_controller import ScriptedController
 
-BROKER, OTHER, THIRD = 1, 2, 3
+BROKER, OTHER, THIRD = BrokerId(1), BrokerId(2), BrokerId(3)
 LAG_MS = 10_000
-BROKER_EPOCH = 100
+SUSPICION_MS = 18_000
+BROKER_EPOCH = BrokerEpoch(100)
 """Of every broker; `a_broker` has it as its default."""
 
 
@@ -63,6 +66,7 @@ class StageConnection:
         self.routes: dict[int, Any] = {}
         self.on_close: Any = None
         self.is_open = True
+        self.held_bytes = 0
         self.client_id = "wire"
         self.closed_because: str | None = None
         self.mute_reasons = MuteReason(0)
@@ -80,6 +84,9 @@ class StageConnection:
             return
         parts = [b if isinstance(b, bytes | bytearray) else b.view() for b in buffers]
         self._frames.append(b"".join(parts))
+
+    def hold(self, size_bytes: int) -> None:
+        self.held_bytes = size_bytes
 
     def mute(self, reason: MuteReason) -> None:
         self.mute_reasons |= reason
@@ -152,8 +159,11 @@ class HandlerStage:
         clock: FakeClock | None = None,
     ) -> None:
         self.settings = broker_settings(
-            {"broker.id": str(number), "milena.log.preallocate.step.bytes": "65536"}
-            | (settings or {})
+            {
+                "broker.id": str(number),
+                "milena.log.preallocate.step.bytes": "65536",
+                **(settings or {}),
+            }
         )
         self.clock = FakeClock() if clock is None else clock
         self.loop = EventLoop(self.clock)
@@ -174,6 +184,19 @@ class HandlerStage:
             self.loop.defer,
             self.purgatory.check,
             lambda partition, proposal: self.proposals.append((partition, proposal)),
+        )
+        self.alive = {BrokerId(OTHER), BrokerId(THIRD)}
+        """The peers that answer a ping at once."""
+        self.pings: list[tuple[BrokerId, int]] = []
+        """Those that were not answered."""
+        self.liveness = PeerLiveness(
+            BrokerId(number),
+            SUSPICION_MS,
+            self._ping,
+            lambda: self.loop.defer(lambda: self.purgatory.check(LIVENESS)),
+        )
+        self.metadata.before_update = lambda update: self.liveness.on_update(
+            update, self.metadata.partition, self.loop.now_ms
         )
         self.controller = ScriptedController()
         controller: Any = self.controller
@@ -202,6 +225,7 @@ class HandlerStage:
             loop=self.loop,
             slices=self.slices,
             metadata=self.metadata,
+            liveness=self.liveness,
             partitions=self.table,
             roles=self.roles,
             purgatory=self.purgatory,
@@ -264,6 +288,29 @@ class HandlerStage:
         )
         self.control.on_request(over_the_wire(update), replies.append)
         return replies
+
+    # -- what peers do -----------------------------------------------------------------------------
+
+    def _ping(self, peer: BrokerRegistration, number: int) -> None:
+        if peer.id in self.alive:
+            self.liveness.on_ping_over(peer.id, number, has_answered=True)
+        else:
+            self.pings.append((peer.id, number))
+
+    def end_pings(self, *, has_answered: bool) -> None:
+        """The open pings are answered, or time out."""
+        pings, self.pings = self.pings, []
+        for peer, number in pings:
+            self.liveness.on_ping_over(peer, number, has_answered=has_answered)
+        self.turn()
+
+    def break_connection(self, peer: int) -> None:
+        """A peer's process has ended."""
+        self.alive.discard(BrokerId(peer))
+        self.liveness.on_connection(
+            BrokerId(peer), BrokerEpoch(BROKER_EPOCH), False, self.loop.now_ms
+        )
+        self.turn()
 
     # -- what happens ------------------------------------------------------------------------------
 

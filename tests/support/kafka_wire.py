@@ -72,7 +72,12 @@ class WireClient:
     """One connection. Answers are read in the order of the requests."""
 
     def __init__(
-        self, address: Address, *, timeout_s: float = TIMEOUT_S, receive_buffer: int | None = None
+        self,
+        address: Address,
+        *,
+        timeout_s: float = TIMEOUT_S,
+        receive_buffer: int | None = None,
+        client_id: str = "wire",
     ) -> None:
         self._socket = socket.socket()
         if receive_buffer is not None:
@@ -84,6 +89,7 @@ class WireClient:
             self._socket.close()
             raise
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._client_id = client_id
         self._correlation_id = 0
         self._expected: deque[tuple[int, Any]] = deque()
 
@@ -104,7 +110,7 @@ class WireClient:
         """A request's bytes; its answer is expected next."""
         self._correlation_id += 1
         self._expected.append((self._correlation_id, message))
-        return frame_of(message, self._correlation_id)
+        return frame_of(message, self._correlation_id, self._client_id)
 
     def send(self, message: Any) -> None:
         """Send a request, without waiting for its answer. Raises ClosedByPeer."""

@@ -26,6 +26,7 @@ from cluster.protocol.peer.control import (
     ControlledShutdown,
     CreateTopics,
     PartitionAltered,
+    Ping,
     ProduceMetrics,
     Refusal,
     ShutdownPrepared,
@@ -83,6 +84,7 @@ REQUESTS: Final[tuple[Any, ...]] = (
     CreateTopics(()),
     AlterTopicConfigs((TopicAlteration("no-such-topic", False, {"k": None, "l": "v"}),), True),
     ControlledShutdown(STRANGER, _NO_LIFE),
+    Ping(7),
     ProduceMetrics(1_000, b"no batch"),
 )
 """Of a stranger: in a cluster without broker 77 they change nothing, whatever becomes of them."""

@@ -45,9 +45,16 @@ class Cluster:
     """One data directory and what runs on it; a context manager that stops it."""
 
     def __init__(
-        self, data_dir: Path, *, brokers: int = 3, overrides: Mapping[str, str] | None = None
+        self,
+        data_dir: Path,
+        *,
+        brokers: int = 3,
+        overrides: Mapping[str, str] | None = None,
+        installed: Path | None = None,
     ) -> None:
+        """`installed` is a `milena` command to use instead of this checkout."""
         self.data_dir = data_dir
+        self._installed = installed
         self.size = brokers
         self._files = DataDir(data_dir)
         self._overrides = {**_DEFAULT_OVERRIDES, **(overrides or {})}
@@ -98,8 +105,10 @@ class Cluster:
 
     # -- brokers ---------------------------------------------------------------------------------
 
-    def kill(self, broker: int, signal_name: str = "KILL", *, stay_down: bool = False) -> None:
-        """Send a signal to one broker."""
+    def kill(
+        self, broker: int | str, signal_name: str = "KILL", *, stay_down: bool = False
+    ) -> None:
+        """Send a signal to one broker, or to the `registry`."""
         stay = ["--stay-down"] if stay_down else []
         self.command("kill", str(broker), "--signal", signal_name, *stay)
 
@@ -178,10 +187,19 @@ class Cluster:
 
     def command(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         """Run one command of the launcher on this cluster. Raises CommandFailed."""
+        ours = [sys.executable, "-m", "cluster"]
+        environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
+        if self._installed:
+            del environment["PYTHONPATH"]
         done = subprocess.run(
-            [sys.executable, "-m", "cluster", *arguments, "--data-dir", str(self.data_dir)],
-            cwd=_ROOT,
-            env={**os.environ, "PYTHONPATH": str(_ROOT)},
+            [
+                *([self._installed] if self._installed else ours),
+                *arguments,
+                "--data-dir",
+                str(self.data_dir),
+            ],
+            cwd=self.data_dir.parent if self._installed else _ROOT,
+            env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -4,8 +4,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 MODULES = sorted((ROOT / "cluster").rglob("*.py"))
 SAY_NOTHING = frozenset(
@@ -19,14 +17,36 @@ def last_word(name: str) -> str:
     return re.findall(r"[A-Z]+[a-z0-9]*|[a-z0-9]+", name)[-1].lower()
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_modules_and_classes_are_named_for_what_they_are(path):
-    tree = ast.parse(path.read_text())
-    classes = [node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
-    names = [path.parent.name if path.stem.startswith("__") else path.stem, *classes]
-    assert not [name for name in names if last_word(name) in SAY_NOTHING]
+def name_of(path: Path) -> str:
+    """As a person says it."""
+    return str(path.relative_to(ROOT))
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_there_are_no_notes_to_oneself(path):
-    assert not NOTES_TO_ONESELF.search(path.read_text())
+def named_in(path: Path) -> list[str]:
+    """The module and its classes; a package's own module is named by its folder."""
+    classes = [
+        node.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ClassDef)
+    ]
+    return [path.parent.name if path.stem.startswith("__") else path.stem, *classes]
+
+
+def test_modules_and_classes_are_named_for_what_they_are():
+    offenders = [
+        f"{name_of(path)}: {name}"
+        for path in MODULES
+        for name in named_in(path)
+        if last_word(name) in SAY_NOTHING
+    ]
+    assert offenders == []
+
+
+def test_there_are_no_notes_to_oneself():
+    offenders = [
+        f"{name_of(path)}:{number}"
+        for path in MODULES
+        for number, line in enumerate(path.read_text().splitlines(), start=1)
+        if NOTES_TO_ONESELF.search(line)
+    ]
+    assert offenders == []

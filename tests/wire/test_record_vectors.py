@@ -6,8 +6,9 @@ name), given the three records below, producer id 4711, epoch 3, base sequence 1
 
 import pytest
 
-from cluster.records.batch import BatchHeader, BatchLimits, Compression, validate_produced
+from cluster.records.batch import BatchHeader, Compression
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
+from cluster.records.produced import BatchLimits, validate_produced
 from cluster.records.reader import Record, read_records
 
 RECORDS = [

@@ -1,11 +1,12 @@
-"""Fetch (API key 1), versions 4-17.
+"""Fetch (API key 1), versions 4-18.
 
 Answers at once if there are enough bytes, or more than a limit lets through, or any partition has
 an error; else it is parked until the bytes are there, the leader changes, or max wait is over.
 Records leave as file regions.
 Not done: fetch sessions (KIP-227; session id 0 declines them), reading from followers (KIP-392),
 aborted transactions (there are none, so read_committed reads to the high watermark).
-v9 leader epoch fencing (KIP-320); v12 flexible, diverging epochs; v13 topic ids; v16 leader hints.
+v9 leader epoch fencing (KIP-320); v12 flexible, diverging epochs; v13 topic ids; v16 leader hints;
+v18 a replica's high watermark by tag (KIP-1166), for the quorum of KRaft alone: passed over.
 """
 
 import logging
@@ -14,7 +15,7 @@ from typing import Final, Protocol
 
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
-from cluster.brokers.handlers.ports import CanWait, HasPartitions
+from cluster.brokers.handlers.ports import HasPartitions, KnowsLiveness
 from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.channel import Outgoing
@@ -36,7 +37,7 @@ from cluster.protocol.fetch_codec import (
 
 log = logging.getLogger(__name__)
 
-API: Final = Api(ApiKey.FETCH, 4, 17)
+API: Final = Api(ApiKey.FETCH, 4, 18)
 
 _HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 _FIRST_LEADER_HINTS: Final = 16
@@ -45,7 +46,7 @@ _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTupl
 Answer = tuple[list[FetchedTopic], list[NodeEndpoint]]
 
 
-class Ports(HasPartitions, CanWait, Protocol):
+class Ports(HasPartitions, KnowsLiveness, Protocol):
     """What Fetch needs of its broker."""
 
     fetch_max_bytes: int

@@ -1,8 +1,9 @@
-"""InitProducerId (API key 22), versions 0-4.
+"""InitProducerId (API key 22), versions 0-5.
 
 Gives idempotent producers a new id with epoch 0; waits when a new block of ids has to be fetched
 from the registry. Not done: transactional ids (COORDINATOR_NOT_AVAILABLE).
-v2 flexible; v3 present id and epoch: without transactions a producer that bumps gets a new id too.
+v2 flexible; v3 present id and epoch: without transactions a producer that bumps gets a new id too;
+v5 lets the broker answer TRANSACTION_ABORTABLE (KIP-890), which only transactions need.
 """
 
 from datetime import timedelta
@@ -15,7 +16,7 @@ from cluster.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import InitProducerIdRequest, InitProducerIdResponse
 
-API: Final = Api(ApiKey.INIT_PRODUCER_ID, 0, 4)
+API: Final = Api(ApiKey.INIT_PRODUCER_ID, 0, 5)
 
 
 def handle(

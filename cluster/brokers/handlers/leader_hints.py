@@ -1,15 +1,20 @@
 """Who leads now, for clients that asked the wrong broker (KIP-951)."""
 
-from cluster.brokers.handlers.ports import HasMetadata
+from cluster.brokers.handlers.ports import HasMetadata, KnowsLiveness
 from cluster.brokers.handlers.request import RequestContext
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.protocol.endpoints import NodeEndpoint
 
 
-def leader_hint(partition: TopicPartition, services: HasMetadata) -> tuple[int, int] | None:
-    """Id and epoch of the partition's leader as far as this broker knows, or None."""
+def leader_hint(partition: TopicPartition, services: KnowsLiveness) -> tuple[int, int] | None:
+    """Id and epoch of the partition's leader as far as this broker knows, or None.
+
+    None also where that leader's process has ended: its successor is not known yet.
+    """
     state = services.metadata.partition(partition)
     if state is None or not state.has_leader:
+        return None
+    if services.liveness.is_lost(state.leader, services.loop.now_ms):
         return None
     return state.leader, state.leader_epoch
 

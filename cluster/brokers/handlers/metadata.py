@@ -1,16 +1,17 @@
 """Metadata (API key 3), versions 0-13.
 
-Answers at once from the broker's cache; encoded answers are kept until the cluster changes, since
-load-test clients ask often. A missing topic that may be created is asked of the controller and
-answered LEADER_NOT_AVAILABLE, upon which clients ask again.
+Answers from the broker's cache, once every leader that it would name has shown that it is alive
+(see `peer_liveness`); encoded answers are kept until the cluster changes, since load-test clients
+ask often. A missing topic that may be created is asked of the controller and answered
+LEADER_NOT_AVAILABLE, upon which clients ask again.
 v1 null: all topics; v4 allow_auto_topic_creation; v6 LISTENER_NOT_FOUND, before it
 LEADER_NOT_AVAILABLE; v8 authorized operations; v9 flexible; v12 topics by id; v13 top-level error.
 """
 
 import struct
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from cluster.brokers.handlers.authorized_operations import (
     CLUSTER_OPERATIONS,
@@ -19,15 +20,18 @@ from cluster.brokers.handlers.authorized_operations import (
 )
 from cluster.brokers.handlers.ports import (
     AsksController,
-    HasMetadata,
     HasSettings,
+    KnowsLiveness,
     MakesAnswersInSlices,
 )
 from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
 from cluster.brokers.network.channel import Outgoing
+from cluster.brokers.peer_liveness import ELECTION_WAIT_MS, PING_TIMEOUT_MS, Tickets
+from cluster.brokers.peer_pings import LIVENESS
 from cluster.config.broker import AUTO_CREATE_TOPICS_ENABLE
-from cluster.model.cluster import PartitionState, TopicState
+from cluster.model.cluster import BrokerRegistration, PartitionState, TopicState
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import BrokerId
 from cluster.model.topics import INTERNAL_TOPICS, check_topic_name
 from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import Api, ApiKey, is_flexible
@@ -53,60 +57,89 @@ _PARTITIONS_AT_ONCE: Final = 500
 _PARTITIONS_PER_STEP: Final = 50
 
 
-class _Moment(NamedTuple):
-    """What was asked for, and which state of the cluster it was."""
-
-    state_number: int
-    topics: list[TopicState]
-
-
-class Ports(HasMetadata, HasSettings, AsksController, MakesAnswersInSlices, Protocol):
+class Ports(KnowsLiveness, HasSettings, AsksController, MakesAnswersInSlices, Protocol):
     """What Metadata needs of its broker."""
 
 
+class _DelayedMetadata:
+    """A request in the purgatory: a leader has not answered yet, or is dead and not replaced."""
+
+    def __init__(
+        self,
+        request: MetadataRequest,
+        context: RequestContext,
+        services: Ports,
+        tickets: Tickets,
+    ) -> None:
+        self._request = request
+        self._context = context
+        self._services = services
+        self._tickets = tickets
+
+    def try_complete(self) -> bool:
+        services = self._services
+        leaders = _leaders(self._request, services)
+        if services.liveness.must_wait(leaders, self._tickets, services.loop.now_ms):
+            return False
+        self.expire()
+        return True
+
+    def expire(self) -> None:
+        answer = _answer(self._request, self._context, self._services)
+        if not isinstance(answer, NotYet):
+            self._context.answer(answer)
+
+
 def handle(request: MetadataRequest, context: RequestContext, services: Ports) -> bytes | NotYet:
-    """The frame of the answer; about large topics it is made in slices."""
-    remembered = services.metadata.encoded_answers
-    topics = request.topics
-    key = (
-        context.version,
-        context.listener,
-        request.allow_auto_topic_creation,
-        request.include_cluster_authorized_operations,
-        request.include_topic_authorized_operations,
-        None if topics is None else tuple((topic.name, topic.topic_id) for topic in topics),
-    )
-    frame = remembered.get(key)
-    if frame is None:
-        found = _asked_topics(request, services)
-        if sum(len(topic.partitions) for topic in found) > _PARTITIONS_AT_ONCE:
-            moment = _Moment(services.metadata.state_number, found)
-            services.slices.start(_answer_later(request, context, services, key, moment))
-            return PARKED
-        frame = _encoded(request, context, services, key, {})
-    return _addressed(frame, context)
+    """The frame of the answer, unless a leader that it names must show first that it is alive."""
+    liveness, now_ms = services.liveness, services.loop.now_ms
+    remembered = services.metadata.encoded_answers.get(_what_is_asked(request, context))
+    leaders = _leaders(request, services) if remembered is None else remembered[1]
+    tickets = liveness.inquire(leaders)
+    if liveness.must_wait(leaders, tickets, now_ms):
+        parked = services.purgatory.park(
+            _DelayedMetadata(request, context, services, tickets),
+            [LIVENESS],
+            now_ms + PING_TIMEOUT_MS + ELECTION_WAIT_MS,
+        )
+        context.channel.on_close = parked.drop
+        return PARKED
+    return _answer(request, context, services)
 
 
-def _addressed(frame: bytes, context: RequestContext) -> bytes:
-    return frame[:4] + _CORRELATION.pack(context.correlation_id) + frame[8:]
+def _answer(request: MetadataRequest, context: RequestContext, services: Ports) -> bytes | NotYet:
+    """The frame of the answer that holds now; about many partitions it is made in slices."""
+    if services.liveness.is_calm(services.loop.now_ms):
+        found = services.metadata.encoded_answers.get(_what_is_asked(request, context))
+        if found is not None:
+            return _addressed(found[0], context)
+    topics = _asked_topics(request, services)
+    if sum(len(topic.partitions) for topic in topics) > _PARTITIONS_AT_ONCE:
+        services.slices.start(
+            _answer_later(request, context, services, services.metadata.state_number, topics)
+        )
+        return PARKED
+    return _addressed(_encoded(request, context, services, {}), context)
 
 
 def _encoded(
     request: MetadataRequest,
     context: RequestContext,
     services: Ports,
-    key: object,
     prepared: Mapping[str, EncodedItems],
+    *,
+    may_hold: bool = True,
 ) -> bytes:
-    """The frame of an answer; remembered under `key`, unless that is None, if it will hold."""
+    """The frame of the answer, for any correlation id; remembered if it may hold for a while."""
     response = describe_cluster_topics(request, context, services, prepared)
     frame = encode_response(ApiKey.METADATA, context.version, 0, response)
+    is_calm = may_hold and services.liveness.is_calm(services.loop.now_ms)
     # An answer with errors had side effects, or will be another one soon.
-    if key is not None and all(topic.error_code is ErrorCode.none for topic in response.topics):
+    if is_calm and all(topic.error_code is ErrorCode.none for topic in response.topics):
         remembered = services.metadata.encoded_answers
         if len(remembered) >= _REMEMBERED_MAX:
             remembered.clear()
-        remembered[key] = frame
+        remembered[_what_is_asked(request, context)] = frame, _leaders(request, services)
     return frame
 
 
@@ -114,14 +147,15 @@ def _answer_later(
     request: MetadataRequest,
     context: RequestContext,
     services: Ports,
-    key: object,
-    moment: _Moment,
+    state_number: int,
+    topics: list[TopicState],
 ) -> Iterator[None]:
     """Encode the partitions step by step, then the answer.
 
     Partitions are told as they were when their step came; an answer that the cluster has changed
-    under is not remembered.
+    under, or a broker's liveness, is not remembered.
     """
+    was_calm = services.liveness.is_calm(services.loop.now_ms)
     write = encoder_of(
         MetadataResponsePartition,
         context.version,
@@ -129,18 +163,35 @@ def _answer_later(
     )
     prepared: dict[str, EncodedItems] = {}
     written = 0
-    for topic in moment.topics:
+    for topic in topics:
         content = bytearray()
+        live = _live(services)
         numbered = sorted(topic.partitions.items())
         for number, state in numbered:
-            write(_partition(number, state, context, services), content)
+            write(_partition(number, state, live, context, services), content)
             written += 1
             if written % _PARTITIONS_PER_STEP == 0:
                 yield
         prepared[topic.name] = EncodedItems(len(numbered), content)
-    if services.metadata.state_number != moment.state_number:
-        key = None
-    context.answer(_addressed(_encoded(request, context, services, key, prepared), context))
+    may_hold = was_calm and services.metadata.state_number == state_number
+    frame = _encoded(request, context, services, prepared, may_hold=may_hold)
+    context.answer(_addressed(frame, context))
+
+
+def _what_is_asked(request: MetadataRequest, context: RequestContext) -> object:
+    topics = request.topics
+    return (
+        context.version,
+        context.listener,
+        request.allow_auto_topic_creation,
+        request.include_cluster_authorized_operations,
+        request.include_topic_authorized_operations,
+        None if topics is None else tuple((topic.name, topic.topic_id) for topic in topics),
+    )
+
+
+def _addressed(frame: bytes, context: RequestContext) -> bytes:
+    return frame[:4] + _CORRELATION.pack(context.correlation_id) + frame[8:]
 
 
 def _asked_topics(request: MetadataRequest, services: Ports) -> list[TopicState]:
@@ -153,6 +204,21 @@ def _asked_topics(request: MetadataRequest, services: Ports) -> list[TopicState]
         for asked in request.topics
     }
     return [metadata.topics[name] for name in names if name in metadata.topics]
+
+
+def _leaders(request: MetadataRequest, services: Ports) -> frozenset[BrokerId]:
+    """Who leads the partitions of the asked topics."""
+    return frozenset(
+        state.leader
+        for topic in _asked_topics(request, services)
+        for state in topic.partitions.values()
+    )
+
+
+def _live(services: Ports) -> set[BrokerId]:
+    """The brokers that nothing says are dead."""
+    now_ms = services.loop.now_ms
+    return {b for b in services.metadata.brokers if not services.liveness.is_lost(b, now_ms)}
 
 
 def describe_cluster_topics(
@@ -188,7 +254,7 @@ def describe_cluster_topics(
             MetadataResponseBroker(
                 node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
             )
-            for broker in metadata.brokers.values()
+            for broker in _listed_brokers(request, services)
             if (endpoint := broker.endpoint(context.listener)) is not None
         ),
         cluster_id=metadata.cluster_id,
@@ -199,6 +265,14 @@ def describe_cluster_topics(
         ),
         error_code=ErrorCode.none,
     )
+
+
+def _listed_brokers(request: MetadataRequest, services: Ports) -> Iterable[BrokerRegistration]:
+    """The live brokers; for whom asks about topics by name also those that have just left."""
+    live = services.metadata.brokers.values()
+    if not request.topics:
+        return live
+    return [*live, *services.liveness.departed(services.loop.now_ms)]
 
 
 def _asked_topic(
@@ -252,8 +326,9 @@ def _known_topic(
 ) -> MetadataResponseTopic:
     partitions: Any = prepared.get(topic.name)
     if partitions is None:
+        live = _live(services)
         partitions = tuple(
-            _partition(number, state, context, services)
+            _partition(number, state, live, context, services)
             for number, state in sorted(topic.partitions.items())
         )
     return MetadataResponseTopic(
@@ -267,9 +342,12 @@ def _known_topic(
 
 
 def _partition(
-    number: int, state: PartitionState, context: RequestContext, services: Ports
+    number: int,
+    state: PartitionState,
+    live: Collection[BrokerId],
+    context: RequestContext,
+    services: Ports,
 ) -> MetadataResponsePartition:
-    live = services.metadata.brokers
     error = ErrorCode.none
     if not state.has_leader or state.leader not in live:
         error = ErrorCode.leader_not_available

@@ -6,6 +6,7 @@ from typing import Protocol
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.peer_liveness import PeerLiveness
 from cluster.brokers.quotas.quota_changes import QuotaChanges
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
@@ -52,6 +53,12 @@ class MakesAnswersInSlices(Protocol):
     """Where answers are made that take long."""
 
     slices: Slices
+
+
+class KnowsLiveness(HasMetadata, CanWait, Protocol):
+    """The cluster, and which of its brokers show that they are alive."""
+
+    liveness: PeerLiveness
 
 
 class HasSettings(Protocol):

@@ -3,7 +3,8 @@
 Answers at once for acks=1 and for errors; acks=all waits in the purgatory until the high watermark
 has passed the batch or the timeout; acks=0 has no answer, an error closes the connection.
 Not done: transactions (INVALID_TXN_STATE). Each partition takes exactly one batch of magic 2.
-v8 error messages; v9 flexible; v10 leader hints (KIP-951); v13 topic ids.
+v8 error messages and errors of single records (KIP-467); v9 flexible; v10 leader hints (KIP-951);
+v13 topic ids.
 """
 
 import uuid
@@ -11,7 +12,7 @@ from typing import Final, Protocol
 
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
-from cluster.brokers.handlers.ports import CanWait, HasLog, HasPartitions
+from cluster.brokers.handlers.ports import HasLog, HasPartitions, KnowsLiveness
 from cluster.brokers.handlers.request import (
     NO_ANSWER,
     PARKED,
@@ -22,7 +23,13 @@ from cluster.brokers.handlers.request import (
 from cluster.brokers.network.channel import Outgoing
 from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.replication.partition import ACKS_ALL, Partition
-from cluster.model.errors import ErrorCode, PeerError, Refused, StorageFailed
+from cluster.model.errors import (
+    ErrorCode,
+    PeerError,
+    RecordsRefused,
+    Refused,
+    StorageFailed,
+)
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.endpoints import NodeEndpoint
@@ -47,7 +54,7 @@ _TopicResult = tuple[str | None, uuid.UUID | None, list[ProducedPartition]]
 Answer = tuple[list[ProducedTopicResult], list[NodeEndpoint]]
 
 
-class Ports(HasPartitions, HasLog, CanWait, Protocol):
+class Ports(HasPartitions, HasLog, KnowsLiveness, Protocol):
     """What Produce needs of its broker."""
 
 
@@ -198,7 +205,11 @@ def _refusal(
         if hint is not None:
             endpoints.update(endpoints_of(hint[0], context, services))
     return ProducedPartition(
-        index, int(refused.code), error_message=refused.detail or None, current_leader=hint
+        index,
+        int(refused.code),
+        error_message=refused.detail or None,
+        current_leader=hint,
+        record_errors=refused.record_errors if isinstance(refused, RecordsRefused) else (),
     )
 
 
@@ -219,5 +230,10 @@ def _encode(version: int, correlation_id: int, answer: Answer, throttle_ms: int)
 
 
 HANDLER: Final = Handler(
-    API, handle, scan_produce_request, _encode, charge=ClientAccounts.on_produced
+    API,
+    handle,
+    scan_produce_request,
+    _encode,
+    charge=ClientAccounts.on_produced,
+    carries_records=True,
 )

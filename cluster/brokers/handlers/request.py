@@ -107,6 +107,9 @@ class Handler(Generic[P_contra]):
     """Whether a connection may send it that has still to say who it is."""
     answers_any_version: bool = False
     """Whether it answers versions that it does not serve (ApiVersions, KIP-511)."""
+    carries_records: bool = False
+    """Whether its requests are mostly records, which may be large and are in the log before it is
+    parked: of other requests every byte becomes a part of an object."""
 
 
 @dataclass(slots=True)

@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Final
 
-from cluster.records.batch import BatchLimits, Compression
+from cluster.model.ids import TopicPartition
+from cluster.records.batch import Compression
+from cluster.records.produced import BatchLimits
 
 NO_LIMIT: Final = 2**63 - 1
 PRODUCER_CODEC: Final = "producer"
@@ -28,20 +30,22 @@ class LogOptions:
     preallocate_step_bytes: int = 16 << 20
     producer_id_expiration_ms: int = 86_400_000
     compression_type: str = PRODUCER_CODEC
+    is_compacted: bool = False
+    """Also where old segments are deleted besides."""
 
     @property
     def is_log_append_time(self) -> bool:
         """True when the leader's clock, not the producer's, stamps the records."""
         return self.message_timestamp_type == LOG_APPEND_TIME
 
-    @property
-    def limits(self) -> BatchLimits:
-        """What the check of a produced batch needs."""
+    def limits(self, partition: TopicPartition) -> BatchLimits:
+        """What the check of a batch that is produced to this partition needs."""
         return BatchLimits(
             max_message_bytes=self.max_message_bytes,
             is_log_append_time=self.is_log_append_time,
             timestamp_before_max_ms=self.message_timestamp_before_max_ms,
             timestamp_after_max_ms=self.message_timestamp_after_max_ms,
+            keyed=partition if self.is_compacted else None,
         )
 
     @property

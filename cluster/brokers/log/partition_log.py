@@ -35,9 +35,9 @@ from cluster.records.batch import (
     BatchHeader,
     stamp_log_append_time,
     stamp_offset_and_epoch,
-    validate_produced,
 )
 from cluster.records.builder import recompress
+from cluster.records.produced import validate_produced
 
 _log = logging.getLogger(__name__)
 
@@ -151,7 +151,7 @@ class PartitionLog:
     def update_options(self, options: LogOptions) -> None:
         """Change the options; the next append sees them."""
         self._options = options
-        self._limits = options.limits
+        self._limits = options.limits(self.partition)
         self._codec = options.codec
         self._files.active.options = options
         self.producers.expiration_ms = options.producer_id_expiration_ms

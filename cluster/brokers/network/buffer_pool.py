@@ -1,6 +1,8 @@
-"""Receive buffers that are used again: new memory costs a page fault and a zeroed page per 4 KiB.
+"""Receive buffers that grow with what arrives and are used again.
 
-Measured with 1 MB produce requests: a fresh buffer for each took a quarter of the broker's time.
+New memory costs a page fault and a zeroed page per 4 KiB: with 1 MB produce requests, a fresh
+buffer for each took a quarter of the broker's time. The size that a peer announces costs nothing:
+a buffer is at most four times as large as what has arrived.
 """
 
 from typing import Final
@@ -9,6 +11,21 @@ _SMALLEST_BYTES: Final = 64 * 1024
 _LARGEST_BYTES: Final = 4 * 1024 * 1024
 _KEPT_PER_SIZE: Final = 4
 """At most 4 x (64 KiB + 128 KiB + ... + 4 MiB), 32 MiB, and only after such requests came."""
+_GROWTH: Final = 4
+_ZEROS: Final = bytes(1024 * 1024)
+"""What a buffer above the largest kept size grows by, in its place."""
+
+
+def capacity_for(size_bytes: int, arrived_bytes: int) -> int:
+    """How large a buffer to have for a frame of `size_bytes` of which so much has arrived."""
+    wanted = max(_SMALLEST_BYTES, _GROWTH * arrived_bytes)
+    if size_bytes <= min(wanted, _LARGEST_BYTES):
+        if size_bytes <= _SMALLEST_BYTES // 2:
+            return size_bytes
+        return max(_SMALLEST_BYTES, 1 << (size_bytes - 1).bit_length())
+    if arrived_bytes < _LARGEST_BYTES:
+        return min(_LARGEST_BYTES, 1 << (wanted.bit_length() - 1))
+    return min(size_bytes, arrived_bytes + len(_ZEROS))
 
 
 class BufferPool:
@@ -17,16 +34,25 @@ class BufferPool:
     def __init__(self) -> None:
         self._free: dict[int, list[bytearray]] = {}
 
-    def take(self, size_bytes: int) -> bytearray:
-        """A buffer of at least that size; its contents are whatever was there."""
-        if not _SMALLEST_BYTES // 2 < size_bytes <= _LARGEST_BYTES:
-            return bytearray(size_bytes)
-        rounded = max(_SMALLEST_BYTES, 1 << (size_bytes - 1).bit_length())
-        free = self._free.get(rounded)
-        return free.pop() if free else bytearray(rounded)
+    def take(self, capacity_bytes: int) -> bytearray:
+        """A buffer of that size (of `capacity_for`); its contents are whatever was there."""
+        free = self._free.get(capacity_bytes)
+        return free.pop() if free else bytearray(capacity_bytes)
+
+    def grow(self, buffer: bytearray, filled_bytes: int, capacity_bytes: int) -> bytearray:
+        """A buffer of that larger size that begins with the first so many bytes of this one, which
+        is not to be used any more.
+        """
+        if filled_bytes >= _LARGEST_BYTES:
+            buffer += memoryview(_ZEROS)[: capacity_bytes - len(buffer)]
+            return buffer
+        grown = self.take(capacity_bytes)
+        grown[:filled_bytes] = memoryview(buffer)[:filled_bytes]
+        self.give_back(buffer)
+        return grown
 
     def give_back(self, buffer: bytearray) -> None:
-        """Keep a buffer that `take` gave, if there is room for it."""
+        """Keep a buffer that `take` or `grow` gave, if there is room for it."""
         size_bytes = len(buffer)
         if _SMALLEST_BYTES <= size_bytes <= _LARGEST_BYTES and size_bytes.bit_count() == 1:
             free = self._free.setdefault(size_bytes, [])

@@ -3,13 +3,14 @@
 The channel never looks inside a frame (protocol guide: 4-byte size, then the request). Bytes are
 received into one buffer that all channels of a server share; only a frame that has not arrived
 whole is moved into a buffer of its own, so a small request costs no copy and a large one is
-received straight into the memory it is processed from. Whoever processes a frame must not keep
-views of it: both kinds of buffer are used again.
+received straight into the memory it is processed from. That buffer grows with what arrives: the
+size that a peer announces takes no memory. Whoever processes a frame must not keep views of it:
+both kinds of buffer are used again.
 
     mute reason        set by                              cleared by
     RESPONSE_PENDING   a request was handed over           its response is written to the socket
     QUOTA              a response with a throttle time     the throttle timer
-    MEMORY             the server holds too many bytes     bytes were released
+    MEMORY             the server holds too many bytes     bytes were released, or it is the oldest
 
 The channel reads, and hands over frames, only while no reason is set (KIP-219, KIP-72).
 """
@@ -35,6 +36,12 @@ _BUFFERS_PER_SEND: Final = 512
 """IOV_MAX is 1024 on Linux and macOS."""
 _BUFFERS_AHEAD_MAX: Final = 512
 """Pipelined requests are handed over while fewer buffers than this wait to be written."""
+_AHEAD_MAX_BYTES: Final = 64 * 1024
+"""Pipelined requests are handed over while fewer bytes than this wait to be written; file regions
+are no bytes in memory. With the last answer it is what a client that does not read can make wait.
+"""
+BACKLOG_MAX_BYTES: Final = 16 * 1024
+"""A frame of which less has arrived has no buffer yet; every connection may hold as much."""
 
 
 class FileRegion(Protocol):
@@ -78,9 +85,13 @@ class ChannelOwner(Protocol):
 
     loop: EventLoop
     max_frame_bytes: int
+    backlog_bytes: int
+    """Sum over all channels of what was received and is no part of a frame's own buffer."""
 
     def scratch(self) -> memoryview:
-        """The shared receive buffer; contents are lost when the callback returns."""
+        """The shared receive buffer, larger than `BACKLOG_MAX_BYTES`; contents are lost when the
+        callback returns.
+        """
         ...
 
     def on_frame(self, channel: "Channel", frame: memoryview) -> None:
@@ -91,12 +102,34 @@ class ChannelOwner(Protocol):
         """The channel is gone; `reason` is None when the peer closed it between two requests."""
         ...
 
-    def take_buffer(self, channel: "Channel", size_bytes: int) -> bytearray | None:
-        """A buffer of at least that size for one frame; None mutes the channel for now."""
+    def take_buffer(
+        self, channel: "Channel", size_bytes: int, arrived_bytes: int
+    ) -> bytearray | None:
+        """A buffer for a frame, larger than what has arrived of it; None: the channel is muted."""
         ...
 
-    def give_back(self, buffer: bytearray, size_bytes: int) -> None:
+    def grow_buffer(
+        self, channel: "Channel", buffer: bytearray, filled_bytes: int, size_bytes: int
+    ) -> bytearray | None:
+        """A larger one with the same bytes, in place of it; None: the channel is muted."""
+        ...
+
+    def give_back(self, channel: "Channel", buffer: bytearray) -> None:
         """The frame in that buffer has been processed or dropped."""
+        ...
+
+    def hold(self, channel: "Channel", size_bytes: int) -> None:
+        """A request that waits for its answer takes so much memory; may close the channel."""
+        ...
+
+    def let_go(self, channel: "Channel") -> None:
+        """It has been answered."""
+        ...
+
+    def on_unsent(self, channel: "Channel", size_bytes: int) -> None:
+        """So many bytes of answers wait in memory, since the socket takes no more; told again
+        whenever it has taken some, last with 0.
+        """
         ...
 
 
@@ -109,14 +142,16 @@ class Channel:
     __slots__ = (
         "_backlog",
         "_fill",
-        "_flags",
+        "_has_unsent",
         "_interest",
+        "_is_incomplete",
         "_is_processing",
         "_out",
         "_owner",
         "_partial",
         "_partial_size",
         "_socket",
+        "holds_request",
         "last_active_ms",
         "listener_name",
         "mute_reasons",
@@ -141,12 +176,17 @@ class Channel:
         """Who the peer has proved to be."""
         self.routes: dict[int, Any] = {}
         """What the request layer remembers of this connection's requests."""
+        self.holds_request = False
+        """The request in progress is counted (`hold`)."""
         self._backlog = b""
         self._partial: bytearray | None = None
         self._partial_size = 0
         self._fill = 0
         self._out: deque[Outgoing] = deque()
         self._is_processing = False
+        self._is_incomplete = False
+        """The backlog is the beginning of one frame."""
+        self._has_unsent = False
         self._interest = READABLE
         owner.loop.watch(connection, READABLE, self._on_ready)
 
@@ -186,9 +226,11 @@ class Channel:
         if self._partial is not None:
             self._receive_into_partial(self._partial)
             return
-        scratch = self._owner.scratch()
+        owner = self._owner
+        scratch = owner.scratch()
         kept = len(self._backlog)
-        scratch[:kept] = self._backlog
+        if kept:
+            scratch[:kept] = self._backlog
         try:
             received = self._socket.recv_into(scratch[kept:])
         except (BlockingIOError, InterruptedError):
@@ -196,11 +238,19 @@ class Channel:
         if received == 0:
             self.close(None if kept == 0 else "closed in the middle of a request")
             return
-        self._backlog = b""
+        if kept:
+            owner.backlog_bytes -= kept
+            self._backlog = b""
         self._process(scratch[: kept + received].toreadonly())
         self._advance()
 
     def _receive_into_partial(self, partial: bytearray) -> None:
+        if self._fill == len(partial):
+            grown = self._owner.grow_buffer(self, partial, self._fill, self._partial_size)
+            if grown is None:
+                self._update_interest()
+                return
+            self._partial = partial = grown
         try:
             received = self._socket.recv_into(memoryview(partial)[self._fill : self._partial_size])
         except (BlockingIOError, InterruptedError):
@@ -214,14 +264,22 @@ class Channel:
             try:
                 self._hand_over(memoryview(partial)[: self._partial_size].toreadonly())
             finally:
-                self._owner.give_back(partial, self._partial_size)
+                self._owner.give_back(self, partial)
             self._advance()
 
     def _process(self, received: memoryview) -> None:
         """Hand over whole frames of `received`; keep the rest for later."""
         position = 0
         end = len(received)
-        while end - position >= 4 and not self.mute_reasons and len(self._out) < _BUFFERS_AHEAD_MAX:
+        out = self._out
+        counted = ahead_bytes = 0
+        self._is_incomplete = False
+        while (
+            end - position >= 4
+            and not self.mute_reasons
+            and len(out) < _BUFFERS_AHEAD_MAX
+            and ahead_bytes < _AHEAD_MAX_BYTES
+        ):
             size = _SIZE.unpack_from(received, position)[0]
             if size < 0 or size > self._owner.max_frame_bytes:
                 raise PeerError(
@@ -230,21 +288,35 @@ class Channel:
                 )
             frame_end = position + 4 + size
             if frame_end > end:
-                partial = self._owner.take_buffer(self, size)
-                if partial is None:
-                    break
-                self._fill = end - position - 4
-                partial[: self._fill] = received[position + 4 : end]
-                self._partial = partial
-                self._partial_size = size
-                position = end
+                if self._begin_partial(size, received[position + 4 :]):
+                    position = end
                 break
             self._hand_over(received[position + 4 : frame_end])
             position = frame_end
             if not self.is_open:
                 return
+            if position < end:
+                while counted < len(out):
+                    item = out[counted]
+                    ahead_bytes += len(item) if isinstance(item, _BYTES_TYPES) else 0
+                    counted += 1
         if position < end:
             self._backlog = bytes(received[position:])
+            self._owner.backlog_bytes += end - position
+
+    def _begin_partial(self, size: int, arrived: memoryview) -> bool:
+        """Move what has arrived of a frame into a buffer of its own; False: it is backlog yet."""
+        if len(arrived) < BACKLOG_MAX_BYTES:
+            self._is_incomplete = True
+            return False
+        partial = self._owner.take_buffer(self, size, len(arrived))
+        if partial is None:
+            return False
+        self._fill = len(arrived)
+        partial[: self._fill] = arrived
+        self._partial = partial
+        self._partial_size = size
+        return True
 
     def _hand_over(self, frame: memoryview) -> None:
         self.mute_reasons |= MuteReason.RESPONSE_PENDING
@@ -259,9 +331,15 @@ class Channel:
         while self.is_open:
             if self._out:
                 self._flush()
-            if self._out or self.mute_reasons or len(self._backlog) < 4:
+            if (
+                self._out
+                or self.mute_reasons
+                or self._is_incomplete
+                or len(self._backlog) < _SIZE.size
+            ):
                 break
             backlog, self._backlog = self._backlog, b""
+            self._owner.backlog_bytes -= len(backlog)
             self._process(memoryview(backlog))
         self._update_interest()
 
@@ -275,6 +353,9 @@ class Channel:
         if not self.is_open:
             return
         self.on_close = None
+        if self.holds_request:
+            self.holds_request = False
+            self._owner.let_go(self)
         if buffers is not None:
             self._out.extend(buffers)
         self.mute_reasons &= ~MuteReason.RESPONSE_PENDING
@@ -285,6 +366,11 @@ class Channel:
                 self._break_off(error)
             except OSError as error:
                 self._on_lost(error)
+
+    def hold(self, size_bytes: int) -> None:
+        """Count what the request in progress takes in memory, until it is answered."""
+        self.holds_request = True
+        self._owner.hold(self, size_bytes)
 
     def mute(self, reason: MuteReason) -> None:
         """Stop reading for this reason too."""
@@ -315,7 +401,16 @@ class Channel:
         except StorageFailed as failure:
             # The answer has begun with its size, so there is no way left to say this in it.
             raise PeerError(str(failure)) from failure
+        if out or self._has_unsent:
+            self._note_unsent()
         self.last_active_ms = self._owner.loop.now_ms
+
+    def _note_unsent(self) -> None:
+        """Tell the owner what the peer has not taken; regions of files are not in our memory."""
+        unsent_bytes = sum(len(item) for item in self._out if isinstance(item, _BYTES_TYPES))
+        if unsent_bytes or self._has_unsent:
+            self._has_unsent = unsent_bytes > 0
+            self._owner.on_unsent(self, unsent_bytes)
 
     def _send_buffers(self, out: "deque[Outgoing]") -> bool:
         buffers: list[bytes | bytearray | memoryview] = []
@@ -392,8 +487,10 @@ class Channel:
         self._interest = -1
         self._socket.close()
         self._out.clear()
+        self._owner.backlog_bytes -= len(self._backlog)
+        self._backlog = b""
         if self._partial is not None:
-            self._owner.give_back(self._partial, self._partial_size)
+            self._owner.give_back(self, self._partial)
             self._partial = None
         if self.on_close is not None:
             self.on_close()

@@ -2,29 +2,39 @@
 
 Limits are Kafka's: `max.connections` holds new connections back in the listen queue,
 `max.connections.per.ip` closes them, `connections.max.idle.ms` closes silent ones,
-`queued.max.request.bytes` mutes channels while the server holds too many request bytes.
+`queued.max.request.bytes` bounds what requests that have not arrived whole take: who began last
+is muted, the oldest always goes on. A quarter of it bounds answers that nobody reads.
 """
 
 import logging
 import socket
-from collections import Counter, deque
+import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from cluster.brokers.network.buffer_pool import BufferPool
-from cluster.brokers.network.channel import Channel, MuteReason
+from cluster.brokers.network.buffer_pool import BufferPool, capacity_for
+from cluster.brokers.network.channel import BACKLOG_MAX_BYTES, Channel, MuteReason
 from cluster.model.errors import UserError
+from cluster.runtime.heap_trim import HeapTrim
+from cluster.runtime.logs import of_peer
 from cluster.runtime.loop import READABLE, EventLoop
+from cluster.runtime.receive_ledger import ReceiveLedger
+from cluster.runtime.unsent_ledger import UnsentLedger
 
 log = logging.getLogger(__name__)
 
 _SCRATCH_BYTES: Final = 256 * 1024
 """The shared receive buffer: what one channel may process in one turn, which keeps turns fair."""
+_SCARCE_SCRATCH_BYTES: Final = 2 * BACKLOG_MAX_BYTES
+"""The part of it that is used while channels hold much that they received and cannot hand over."""
 _ACCEPTS_PER_TURN: Final = 64
 _ACCEPT_RETRY_MS: Final = 1_000
 """When the process is out of descriptors: they may be files, so no connection need ever close."""
+_OVERDUE_CHECK_MS: Final = 1_000
+_TRIM_CHECK_MS: Final = 5_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +48,11 @@ class Listener:
 
 @dataclass(frozen=True, slots=True)
 class NetworkOptions:
-    """Limits of the server; a negative idle time or number of queued bytes is no limit."""
+    """Limits of the server; a negative idle time or number of queued bytes is no limit.
+
+    The queued bytes are for requests that are being received; a quarter as many may have been
+    received behind requests in progress, and a quarter as many of answers wait for their clients.
+    """
 
     max_frame_bytes: int
     max_connections: int
@@ -68,11 +82,20 @@ class SocketServer:
         self._accepting = False
         self._channels: dict[Channel, str] = {}
         self._per_ip: Counter[str] = Counter()
-        self._queued_bytes = 0
         self.failed_count = 0
         """Connections that were closed because of what came, or did not come, through them."""
         self._buffers = BufferPool()
-        self._waiting_for_memory: deque[Channel] = deque()
+        queued_bytes = options.queued_max_request_bytes
+        limit_bytes = None if queued_bytes < 0 else queued_bytes
+        self._receiving = ReceiveLedger[Channel](limit_bytes)
+        self._unsent = UnsentLedger[Channel](None if limit_bytes is None else limit_bytes // 4)
+        self.backlog_bytes = 0
+        self._receiving_max_bytes = sys.maxsize if limit_bytes is None else limit_bytes
+        self._backlog_max_bytes = sys.maxsize if limit_bytes is None else limit_bytes // 4
+        self._admission_is_deferred = False
+        self._is_checking_overdue = False
+        self._heap_trim = HeapTrim()
+        loop.call_every(_TRIM_CHECK_MS, self._trim_heap)
         if options.max_idle_ms >= 0:
             loop.call_every(max(100, min(options.max_idle_ms // 4, 10_000)), self._close_idle)
 
@@ -131,11 +154,28 @@ class SocketServer:
         """How many connections are not read for this reason."""
         return sum(1 for channel in self._channels if reason & channel.mute_reasons)
 
+    @property
+    def receiving_bytes(self) -> int:
+        """Size of the buffers of requests that have not arrived whole."""
+        return self._receiving.held_bytes
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes of answers in memory whose clients do not read them fast enough."""
+        return self._unsent.held_bytes
+
     # -- what channels ask of their owner --------------------------------------------------------
 
     def scratch(self) -> memoryview:
-        """The shared receive buffer."""
-        return self._scratch
+        """The shared receive buffer, or a small part of it while too much is held: then a large
+        request does not fit into it and has to claim its memory.
+        """
+        if (
+            self.backlog_bytes < self._backlog_max_bytes
+            and self._receiving.held_bytes < self._receiving_max_bytes
+        ):
+            return self._scratch
+        return self._scratch[:_SCARCE_SCRATCH_BYTES]
 
     def on_frame(self, channel: Channel, frame: memoryview) -> None:
         """Hand a frame to the request layer."""
@@ -143,39 +183,106 @@ class SocketServer:
 
     def on_closed(self, channel: Channel, reason: str | None) -> None:
         """Forget the channel; one line in the log when the peer was at fault."""
+        self._unsent.forget(channel)
+        self._receiving.release(channel)
+        self._admit_later()
         address = self._channels.pop(channel)
         self._per_ip[address] -= 1
         if self._per_ip[address] <= 0:
             del self._per_ip[address]
         if reason is not None:
             self.failed_count += 1
-            log.warning("closed connection from %s: %s", channel.peer, reason)
+            log.warning(
+                "closed connection from %s: %s", channel.peer, reason, extra=of_peer(address)
+            )
         if not self._is_full():
             self.start_accepting()
 
-    def take_buffer(self, channel: Channel, size_bytes: int) -> bytearray | None:
-        """A buffer for a frame that is being received; mute the channel when too much is held.
+    def take_buffer(
+        self, channel: Channel, size_bytes: int, arrived_bytes: int
+    ) -> bytearray | None:
+        """A buffer for a frame that is being received; mute the channel when too much is held."""
+        capacity_bytes = self._claim(channel, size_bytes, arrived_bytes)
+        return None if capacity_bytes is None else self._buffers.take(capacity_bytes)
 
-        A single frame is always admitted when nothing else is held, so none can starve.
-        """
-        limit = self._options.queued_max_request_bytes
-        if limit > 0 and self._queued_bytes > 0 and self._queued_bytes + size_bytes > limit:
-            channel.mute_reasons |= MuteReason.MEMORY
-            self._waiting_for_memory.append(channel)
+    def grow_buffer(
+        self, channel: Channel, buffer: bytearray, filled_bytes: int, size_bytes: int
+    ) -> bytearray | None:
+        """More room for it, in the same way."""
+        capacity_bytes = self._claim(channel, size_bytes, filled_bytes)
+        if capacity_bytes is None:
             return None
-        self._queued_bytes += size_bytes
-        return self._buffers.take(size_bytes)
+        return self._buffers.grow(buffer, filled_bytes, capacity_bytes)
 
-    def give_back(self, buffer: bytearray, size_bytes: int) -> None:
+    def give_back(self, channel: Channel, buffer: bytearray) -> None:
         """Keep the buffer for another frame; channels that wait for memory go on soon."""
-        self._queued_bytes -= size_bytes
+        if not channel.holds_request:
+            self.let_go(channel)
         self._buffers.give_back(buffer)
-        if self._waiting_for_memory:
+
+    def hold(self, channel: Channel, size_bytes: int) -> None:
+        """Count a request that waits: others have to wait for it, unless it is too much itself."""
+        if not self._receiving.hold(channel, size_bytes, self.loop.now_ms):
+            channel.close(
+                "its request cannot be held until there is an answer, it takes too much memory"
+                " (queued.max.request.bytes)"
+            )
+
+    def let_go(self, channel: Channel) -> None:
+        """Nothing of its request is in memory any more."""
+        self._receiving.release(channel)
+        self._admit_later()
+
+    def on_unsent(self, channel: Channel, size_bytes: int) -> None:
+        """Count answers that wait; at the end of the turn some may have to go."""
+        self._unsent.note(channel, size_bytes, has_taken=True)
+        if self._unsent.is_full:
+            self.loop.defer(self._cut_off_silent)
+
+    # -- memory ----------------------------------------------------------------------------------
+
+    def _claim(self, channel: Channel, size_bytes: int, arrived_bytes: int) -> int | None:
+        capacity_bytes = capacity_for(size_bytes, arrived_bytes)
+        if self._receiving.claim(channel, capacity_bytes, self.loop.now_ms):
+            return capacity_bytes
+        channel.mute_reasons |= MuteReason.MEMORY
+        if not self._is_checking_overdue:
+            self._is_checking_overdue = True
+            self.loop.call_after(_OVERDUE_CHECK_MS, self._close_overdue)
+        return None
+
+    def _admit_later(self) -> None:
+        if self._receiving.waiting_count and not self._admission_is_deferred:
+            self._admission_is_deferred = True
             self.loop.defer(self._admit_waiting)
 
     def _admit_waiting(self) -> None:
-        for _ in range(len(self._waiting_for_memory)):
-            self._waiting_for_memory.popleft().unmute(MuteReason.MEMORY)
+        self._admission_is_deferred = False
+        for channel in self._receiving.admit(self.loop.now_ms):
+            channel.unmute(MuteReason.MEMORY)
+
+    def _close_overdue(self) -> None:
+        """A peer that sends half a request and then nothing must not hold the others up."""
+        overdue = self._receiving.overdue(self.loop.now_ms, lambda each: each.last_active_ms)
+        for channel in overdue:
+            channel.close(
+                "its request does not arrive, or its answer is not due, while others wait for"
+                " memory (queued.max.request.bytes)"
+            )
+        self._is_checking_overdue = self._receiving.waiting_count > 0
+        if self._is_checking_overdue:
+            self.loop.call_after(_OVERDUE_CHECK_MS, self._close_overdue)
+
+    def _trim_heap(self) -> None:
+        peak_bytes = self._receiving.take_peak() + self._unsent.take_peak()
+        self._heap_trim.look(peak_bytes, self._receiving.held_bytes + self._unsent.held_bytes)
+
+    def _cut_off_silent(self) -> None:
+        while self._unsent.is_full:
+            self._unsent.longest_silent().close(
+                "it does not read its answers, and too many bytes wait for such clients"
+                " (queued.max.request.bytes)"
+            )
 
     # -- accepting -------------------------------------------------------------------------------
 
@@ -211,6 +318,7 @@ class SocketServer:
                 host,
                 port,
                 self._per_ip[host],
+                extra=of_peer(host),
             )
             connection.close()
             return
@@ -227,7 +335,8 @@ class SocketServer:
 
     def _close_idle(self) -> None:
         idle_since_ms = self.loop.now_ms - self._options.max_idle_ms
-        for channel in [c for c in self._channels if c.last_active_ms < idle_since_ms]:
+        idle = [item for item in self._channels.items() if item[0].last_active_ms < idle_since_ms]
+        for channel, host in idle:
             if not channel.mute_reasons:
-                log.info("closing idle connection from %s", channel.peer)
+                log.info("closing idle connection from %s", channel.peer, extra=of_peer(host))
                 channel.close(None)

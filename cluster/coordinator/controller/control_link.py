@@ -67,21 +67,30 @@ class ControlLink:
         """Send a request; the answer, a Refusal where the peer does not understand it, or None
         when neither comes in time.
         """
-        dealer = self._dealers.get(endpoint)
-        if dealer is None:
-            dealer = Dealer(self._context, self._loop, endpoint, self._on_reply_frames)
-            self._dealers[endpoint] = dealer
+        dealer = self._dealer(endpoint)
         self._last_id += 1
         request_id = self._last_id
         timer = self._loop.call_after(timeout_ms, lambda: self._finish(request_id, None))
         self._asked[request_id] = _Asked(endpoint, answer_class(request), on_reply, timer)
         dealer.send(_framed(request_id, request))
 
+    def watch(self, endpoint: str, on_change: Callable[[bool], None]) -> None:
+        """Be connected to an endpoint, and be told when that connection breaks (False) or stands
+        again (True), until the endpoint is forgotten.
+        """
+        self._dealer(endpoint).watch_connection(on_change)
+
     def forget_all_but(self, endpoints: set[str]) -> None:
         """Close connections to brokers that are gone; what was asked of them gets None at once."""
         for endpoint in [e for e in self._dealers if e not in endpoints]:
-            self._dealers.pop(endpoint).close()
-        for request_id in [i for i, a in self._asked.items() if a.endpoint not in endpoints]:
+            self.forget(endpoint)
+
+    def forget(self, endpoint: str) -> None:
+        """Close the connection to one broker; what was asked of it gets None at once."""
+        dealer = self._dealers.pop(endpoint, None)
+        if dealer is not None:
+            dealer.close()
+        for request_id in [i for i, a in self._asked.items() if a.endpoint == endpoint]:
             self._finish(request_id, None)
 
     def close(self) -> None:
@@ -92,6 +101,13 @@ class ControlLink:
         for asked in self._asked.values():
             asked.timer.cancel()
         self._asked.clear()
+
+    def _dealer(self, endpoint: str) -> Dealer:
+        dealer = self._dealers.get(endpoint)
+        if dealer is None:
+            dealer = Dealer(self._context, self._loop, endpoint, self._on_reply_frames)
+            self._dealers[endpoint] = dealer
+        return dealer
 
     def _on_message(self, identity: bytes, frames: list[bytes]) -> None:
         if not frames or len(frames[0]) != _ID.size:

@@ -18,14 +18,16 @@ class FrameReader:
     """The receiving half of one connection.
 
     Whoever feeds it asks for records until there is none before feeding it again. Invariant: then
-    it holds less than one record of at most `max_record_bytes`, whatever the client sends. Nothing
-    follows a four-letter word: `word` is set and further bytes are dropped.
+    it holds less than one record of at most `max_record_bytes`, whatever the client sends, and no
+    more than has arrived of it. Nothing follows a four-letter word: `word` is set and further bytes
+    are dropped.
     """
 
-    __slots__ = ("_buffer", "_is_first", "_max_record_bytes", "_position", "word")
+    __slots__ = ("_is_first", "_max_record_bytes", "_position", "pending", "word")
 
     def __init__(self, max_record_bytes: int) -> None:
-        self._buffer = bytearray()
+        self.pending = bytearray()
+        """What was received and is no part of a record that was asked for."""
         self._position = 0
         self._is_first = True
         self._max_record_bytes = max_record_bytes
@@ -33,7 +35,7 @@ class FrameReader:
 
     def receive(self, received: bytes) -> None:
         """Take what arrived."""
-        buffer = self._buffer
+        buffer = self.pending
         del buffer[: self._position]
         self._position = 0
         buffer += received
@@ -47,7 +49,7 @@ class FrameReader:
 
     def next_record(self) -> bytes | None:
         """The next record, None before it is complete. Raises PeerError for a wrong length."""
-        buffer, start = self._buffer, self._position + 4
+        buffer, start = self.pending, self._position + 4
         if len(buffer) < start:
             return None
         (length,) = INT.unpack_from(buffer, self._position)
@@ -58,5 +60,9 @@ class FrameReader:
         end = start + length
         if len(buffer) < end:
             return None
+        record = bytes(memoryview(buffer)[start:end])
+        if end == len(buffer):
+            buffer.clear()  # a connection at rest keeps no memory of its last request
+            end = 0
         self._position = end
-        return bytes(buffer[start:end])
+        return record

@@ -19,6 +19,12 @@ class RegistryOptions:
     """Connections per client address; 0 = any number (maxClientCnxns)."""
     jute_max_buffer_bytes: int = 0xF_FFFF
     """Longest request; a longer one closes its connection (jute.maxbuffer)."""
+    receiving_max_bytes: int = 32 << 20
+    """Bytes of requests that have not arrived whole, over all connections; above it whoever began
+    last is not read, the oldest is."""
+    unsent_max_bytes: int = 64 << 20
+    """Bytes of replies and notifications that clients do not take, over all connections; above it
+    the one that has taken nothing for longest is closed."""
     snapshot_every_transactions: int = 20_000
     """A snapshot is taken after so many, or after as many as there are znodes (snapCount)."""
     min_free_bytes: int = 16 << 20

@@ -22,10 +22,12 @@ class SocketConnection:
         "is_closing",
         "is_greeted",
         "is_reading_paused",
-        "is_waiting_to_write",
+        "is_waiting_for_memory",
+        "last_read_ms",
         "peer",
         "socket",
         "unsent",
+        "watched_events",
     )
 
     def __init__(
@@ -46,10 +48,13 @@ class SocketConnection:
         self.unsent = bytearray()
         self.awaited_since_ms = now_ms
         """When it was accepted, or since when it has been closing."""
+        self.last_read_ms = now_ms
         self.is_closing = False
         self.is_greeted = False
         self.is_reading_paused = False
-        self.is_waiting_to_write = False
+        self.is_waiting_for_memory = False
+        self.watched_events = 0
+        """What the selector waits for; 0 while the socket is not registered there."""
 
     def receive(self) -> bytes | None:
         """What has arrived, b"" if nothing has; None when the peer is gone."""

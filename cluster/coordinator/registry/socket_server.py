@@ -20,22 +20,30 @@ from cluster.coordinator.registry.latency import Latency
 from cluster.coordinator.registry.options import RegistryOptions
 from cluster.coordinator.registry.replies import PASSWORD_BYTES
 from cluster.coordinator.registry.server import Moment, RegistryServer
-from cluster.coordinator.registry.socket_connection import SocketConnection
+from cluster.coordinator.registry.socket_connection import RECEIVE_BYTES, SocketConnection
 from cluster.coordinator.registry.state import RegistryState
 from cluster.model.errors import PeerError, UserError
 from cluster.runtime.clock import Clock, SystemClock
+from cluster.runtime.heap_trim import HeapTrim
+from cluster.runtime.logs import of_peer, report_left_out
+from cluster.runtime.receive_ledger import ReceiveLedger
+from cluster.runtime.unsent_ledger import UnsentLedger
 
 _logger = logging.getLogger(__name__)
 
 LISTEN_BACKLOG: Final = 128
 _OUT_OF_MEANS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Accepting again at once would fail again."""
-PAUSE_READING_BYTES: Final = 4 << 20
+PAUSE_READING_BYTES: Final = 256 << 10
 """A client with so much unsent is not read until it has taken its replies."""
-ROUND_REPLY_BYTES: Final = 4 << 20
+TURN_REPLY_BYTES: Final = 1 << 20
 """What one client's requests may bring forth before the others have their turn: a few bytes of
 request can ask for a megabyte.
 """
+ROUND_REPLY_BYTES: Final = 16 << 20
+"""What all requests of a round may bring forth before replies are sent."""
+UNCLAIMED_BYTES: Final = 16 << 10
+"""Half a record of less is not counted: every connection may hold as much."""
 ROUND_JOURNAL_BYTES: Final = 8 << 20
 """What one round writes at the most where no room is kept free; else half of that room."""
 MAX_UNSENT_BYTES: Final = 64 << 20
@@ -94,6 +102,9 @@ class SocketServer:
         self._listener = listener
         self._files = files
         self._clock = clock
+        self._receiving = ReceiveLedger[int](options.receiving_max_bytes)
+        self._unsent = UnsentLedger[int](options.unsent_max_bytes)
+        self._heap_trim = HeapTrim()
         self._core = RegistryServer(state, options.tick_time_ms, _new_password)
         self._connections: dict[int, SocketConnection] = {}
         self._backlog: dict[int, SocketConnection] = {}
@@ -106,6 +117,21 @@ class SocketServer:
         self._is_accepting = False
         listener.setblocking(False)
         self._accept_again()
+
+    @property
+    def receiving_bytes(self) -> int:
+        """What is held, and may come next, of records that have not arrived whole."""
+        return self._receiving.held_bytes
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes of replies and notifications that their clients have not taken."""
+        return self._unsent.held_bytes
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections are open."""
+        return len(self._connections)
 
     def stop_when_readable(self, wake: socket.socket) -> None:
         """End `serve` after the round in which something arrives here."""
@@ -128,8 +154,13 @@ class SocketServer:
             else:
                 key.data(now)
         for connection in list(self._backlog.values()):
-            if not connection.is_reading_paused:
+            is_here = connection.connection_id in self._backlog  # it may have been cut off
+            if is_here and not connection.is_reading_paused:
                 self._process(connection, now)
+        for connection_id in self._receiving.admit(now.monotonic_ms):
+            connection = self._connections[connection_id]
+            connection.is_waiting_for_memory = False
+            self._select_for(connection)
         if now.monotonic_ms >= self._next_tick_ms:
             self._tick(now)
         self._perform_outbox(now)
@@ -197,7 +228,12 @@ class SocketServer:
             if limit and limit <= sum(
                 connection.host == address[0] for connection in self._connections.values()
             ):
-                _logger.warning("refusing %s:%d: %d connections are open", *address[:2], limit)
+                _logger.warning(
+                    "refusing %s:%d: %d connections are open",
+                    *address[:2],
+                    limit,
+                    extra=of_peer(address[0]),
+                )
                 accepted.close()
                 continue
             self._adopt(accepted, (address[0], address[1]), now)
@@ -216,7 +252,7 @@ class SocketServer:
             return
         self._next_connection_id += 1
         self._connections[connection.connection_id] = connection
-        self._selector.register(accepted, selectors.EVENT_READ, connection)
+        self._select_for(connection)
         self._core.on_connected(connection.connection_id, *address, now)
 
     def _on_connection_ready(self, connection: SocketConnection, events: int, now: Moment) -> None:
@@ -233,6 +269,7 @@ class SocketServer:
         if received is None:
             self._drop(connection)
             return
+        connection.last_read_ms = now.monotonic_ms
         connection.frames.receive(received)
         if connection.frames.word is not None:
             self._answer_word(connection, connection.frames.word, now)
@@ -257,8 +294,9 @@ class SocketServer:
 
     def _process(self, connection: SocketConnection, now: Moment) -> None:
         """Hand over what has been received, as much as fits into one round; the rest is backlog."""
-        self._backlog[connection.connection_id] = connection
-        end_bytes = self._core.ordered_bytes + ROUND_REPLY_BYTES
+        self._backlog.pop(connection.connection_id, None)
+        self._backlog[connection.connection_id] = connection  # behind those that had no turn yet
+        end_bytes = min(self._core.ordered_bytes + TURN_REPLY_BYTES, ROUND_REPLY_BYTES)
         # What one round writes must fit into the room that was found before it.
         reserve_bytes = self._options.min_free_bytes
         journal_bytes = reserve_bytes // 2 if reserve_bytes else ROUND_JOURNAL_BYTES
@@ -270,22 +308,49 @@ class SocketServer:
                 record = connection.frames.next_record()
                 if record is None:
                     del self._backlog[connection.connection_id]
+                    self._claim_memory(connection, now)
                     return
                 connection.is_greeted = True
                 self._core.on_record(connection.connection_id, record, now)
         except PeerError as error:
-            _logger.warning("closing %s: %s", connection.peer, error)
+            _logger.warning(
+                "closing %s: %s", connection.peer, error, extra=of_peer(connection.host)
+            )
             self._close_after_sending(connection)
+
+    def _claim_memory(self, connection: SocketConnection, now: Moment) -> None:
+        """Read on only if there is room for what the rest of the record may be."""
+        pending_bytes = len(connection.frames.pending)
+        if pending_bytes <= UNCLAIMED_BYTES:
+            self._receiving.release(connection.connection_id)
+        elif not self._receiving.claim(
+            connection.connection_id, pending_bytes + RECEIVE_BYTES, now.monotonic_ms
+        ):
+            connection.is_waiting_for_memory = True
+            self._select_for(connection)
+
+    def _cut_off(self, connection: SocketConnection, reason: str) -> None:
+        _logger.warning("closing %s: %s", connection.peer, reason, extra=of_peer(connection.host))
+        self._drop(connection)
 
     def _tick(self, now: Moment) -> None:
         tick_time_ms = self._options.tick_time_ms
         self._next_tick_ms = (now.monotonic_ms // tick_time_ms + 1) * tick_time_ms
         self._core.on_tick(now)
         self._accept_again()
+        report_left_out()
         for connection in list(self._connections.values()):
             is_overdue = now.monotonic_ms - connection.awaited_since_ms > GREETING_TIMEOUT_MS
             if is_overdue and (connection.is_closing or not connection.is_greeted):
                 self._drop(connection)
+        connections = self._connections
+        for connection_id in self._receiving.overdue(
+            now.monotonic_ms, lambda each: connections[each].last_read_ms
+        ):
+            reason = "its request does not arrive, and others wait for the memory"
+            self._cut_off(self._connections[connection_id], reason)
+        peak_bytes = self._receiving.take_peak() + self._unsent.take_peak()
+        self._heap_trim.look(peak_bytes, self._receiving.held_bytes + self._unsent.held_bytes)
 
     def _perform_outbox(self, now: Moment) -> None:
         outbox = self._core.take_outbox()
@@ -317,38 +382,46 @@ class SocketServer:
 
     def _send(self, connection: SocketConnection, content: bytes) -> bool:
         """False when the connection is gone after it."""
+        offered_bytes = len(connection.unsent) + len(content)
         if not connection.send(content) or (connection.is_closing and not connection.unsent):
             self._drop(connection)
             return False
         unsent_bytes = len(connection.unsent)
         if unsent_bytes > MAX_UNSENT_BYTES:
-            _logger.warning("closing %s: it takes no replies", connection.peer)
-            self._drop(connection)
+            self._cut_off(connection, "it takes no replies")
             return False
-        self._select_for(connection, unsent_bytes)
-        return True
+        if unsent_bytes or connection.watched_events & selectors.EVENT_WRITE:
+            has_taken = unsent_bytes < offered_bytes
+            self._unsent.note(connection.connection_id, unsent_bytes, has_taken=has_taken)
+            self._select_for(connection)
+            while self._unsent.is_full:
+                silent = self._connections[self._unsent.longest_silent()]
+                self._cut_off(silent, "it takes no replies, and too many bytes wait for such")
+        return connection.connection_id in self._connections
 
-    def _select_for(self, connection: SocketConnection, unsent_bytes: int) -> None:
+    def _select_for(self, connection: SocketConnection) -> None:
         """Wait for what the connection needs next: writable while anything is unsent; readable
-        unless it is closing or owes us too much reading.
+        unless it is closing, owes us too much reading or waits for memory.
         """
-        is_waiting_to_write = unsent_bytes > 0
-        is_reading_paused = connection.is_closing or unsent_bytes > PAUSE_READING_BYTES
-        if (is_waiting_to_write, is_reading_paused) == (
-            connection.is_waiting_to_write,
-            connection.is_reading_paused,
-        ):
+        unsent_bytes = len(connection.unsent)
+        connection.is_reading_paused = connection.is_closing or unsent_bytes > PAUSE_READING_BYTES
+        events = selectors.EVENT_WRITE if unsent_bytes else 0
+        if not connection.is_reading_paused and not connection.is_waiting_for_memory:
+            events |= selectors.EVENT_READ
+        if events == connection.watched_events:
             return
-        connection.is_waiting_to_write = is_waiting_to_write
-        connection.is_reading_paused = is_reading_paused
-        events = 0 if is_reading_paused else selectors.EVENT_READ
-        if is_waiting_to_write:
-            events |= selectors.EVENT_WRITE
-        self._selector.modify(connection.socket, events, connection)
+        if connection.watched_events == 0:
+            self._selector.register(connection.socket, events, connection)
+        elif events == 0:
+            self._selector.unregister(connection.socket)
+        else:
+            self._selector.modify(connection.socket, events, connection)
+        connection.watched_events = events
 
     def _close_after_sending(self, connection: SocketConnection, content: bytes = b"") -> None:
         self._core.on_disconnected(connection.connection_id)
         self._backlog.pop(connection.connection_id, None)
+        self._receiving.release(connection.connection_id)
         connection.is_closing = True
         connection.awaited_since_ms = self._clock.monotonic_ms()
         self._send(connection, content)
@@ -356,7 +429,10 @@ class SocketServer:
     def _drop(self, connection: SocketConnection) -> None:
         del self._connections[connection.connection_id]
         self._backlog.pop(connection.connection_id, None)
-        self._selector.unregister(connection.socket)
+        self._receiving.release(connection.connection_id)
+        self._unsent.forget(connection.connection_id)
+        if connection.watched_events:
+            self._selector.unregister(connection.socket)
         connection.socket.close()
         self._core.on_disconnected(connection.connection_id)
 

@@ -156,6 +156,13 @@ class ControlledShutdown(Request[ShutdownPrepared]):
 
 
 @dataclass(frozen=True, slots=True)
+class Ping(Request[Acknowledged]):
+    """Is the broker alive? `number` counts the pings of one asker."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProduceMetrics(Request[Acknowledged]):
     """A batch of metric records for the leader of a partition of the metrics topic."""
 
@@ -276,6 +283,7 @@ ALTER_TOPIC_CONFIGS: Final = record(
 )
 CONTROLLED_SHUTDOWN: Final = record(ControlledShutdown, broker=NUMBER, broker_epoch=OFFSET_OR_NONE)
 SHUTDOWN_PREPARED: Final = record(ShutdownPrepared, is_done=BOOLEAN)
+PING: Final = record(Ping, number=NUMBER)
 PRODUCE_METRICS: Final = record(ProduceMetrics, partition=NUMBER, batch=octets(_BATCH_BYTES_MAX))
 ACKNOWLEDGED: Final = record(Acknowledged, code=ERROR_CODE)
 REFUSAL: Final = record(Refusal, code=ERROR_CODE, reason=_TEXT)

@@ -304,15 +304,29 @@ func (f franz) AlterQuotas(request Request) error {
 	})
 }
 
+// paced has it look for a new leader more often than by default, which is every five seconds.
+func paced(request Request) []kgo.Opt {
+	if request.Defaults {
+		return nil
+	}
+	return []kgo.Opt{kgo.MetadataMinAge(100 * time.Millisecond)}
+}
+
+// lasting is limited for a test, and not for a measurement, which ends with stdin.
+func lasting(request Request) (context.Context, context.CancelFunc) {
+	if request.Defaults {
+		return context.WithCancel(context.Background())
+	}
+	return limited()
+}
+
 func (f franz) Stream(request Request, records <-chan Record, acknowledged func(Record)) error {
-	// It looks for a new leader only so often; by default, every five seconds.
-	options := append(f.producing(request), kgo.MetadataMinAge(100*time.Millisecond))
-	client, err := f.client(request, options...)
+	client, err := f.client(request, append(f.producing(request), paced(request)...)...)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	ctx, cancel := limited()
+	ctx, cancel := lasting(request)
 	defer cancel()
 	var lock sync.Mutex
 	var failure error
@@ -338,14 +352,14 @@ func (f franz) Follow(request Request, ended <-chan struct{}, read func(Record))
 	for partition := range request.Partitions {
 		starts[partition] = kgo.NewOffset().AtStart()
 	}
-	client, err := f.client(request,
-		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{request.Topic: starts}),
-		kgo.MetadataMinAge(100*time.Millisecond))
+	options := append(paced(request),
+		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{request.Topic: starts}))
+	client, err := f.client(request, options...)
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	ctx, cancel := limited()
+	ctx, cancel := lasting(request)
 	defer cancel()
 	go func() {
 		<-ended

@@ -46,8 +46,9 @@ type Request struct {
 	Idempotent  bool                `json:"idempotent"`
 	BatchBytes  int32               `json:"batch_bytes"` // of one batch or fetch at most; 0: the default
 	TimestampMs int64               `json:"timestamp_ms"`
-	Quotas      map[string]*float64 `json:"quotas"` // nil removes
-	Entity      map[string]*string  `json:"entity"` // entity type to name; nil is the default
+	Quotas      map[string]*float64 `json:"quotas"`   // nil removes
+	Entity      map[string]*string  `json:"entity"`   // entity type to name; nil is the default
+	Defaults    bool                `json:"defaults"` // stream and follow: at the library's own pace
 }
 
 // Partition as metadata has it.

@@ -322,7 +322,9 @@ func (s saramas) Stream(request Request, records <-chan Record, acknowledged fun
 	if err != nil {
 		return err
 	}
-	config.Producer.Retry.Max = 1_000 // a dead leader is no reason to give up
+	if !request.Defaults {
+		config.Producer.Retry.Max = 1_000 // a dead leader is no reason to give up
+	}
 	producer, err := sarama.NewAsyncProducer(request.Bootstrap, config)
 	if err != nil {
 		return err
@@ -356,8 +358,10 @@ func (s saramas) Follow(request Request, ended <-chan struct{}, read func(Record
 	if err != nil {
 		return err
 	}
-	config.Consumer.MaxWaitTime = 100 * time.Millisecond
-	config.Consumer.Retry.Backoff = 100 * time.Millisecond
+	if !request.Defaults {
+		config.Consumer.MaxWaitTime = 100 * time.Millisecond
+		config.Consumer.Retry.Backoff = 100 * time.Millisecond
+	}
 	consumer, err := sarama.NewConsumer(request.Bootstrap, config)
 	if err != nil {
 		return err

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from cluster.analytics import quantities
-from cluster.analytics.usage_history import Span, Usage, busiest, usages
 from cluster.tools.main import main
 from tests.support.metric_records import START_MS, generated_records, quota_record, windows_of
 
 pa = pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
 from cluster.analytics import html_report, svg_plot, terminal_plot  # noqa: E402
+from cluster.analytics.usage_history import Span, Usage, busiest, usages  # noqa: E402
 from cluster.analytics.window_files import WINDOW_SCHEMA, replace_windows  # noqa: E402
 
 MIB = 1 << 20

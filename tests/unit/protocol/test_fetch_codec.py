@@ -16,7 +16,7 @@ from cluster.protocol.fetch_codec import (
 from tests.unit.protocol.kio_oracle import kio_frame
 from tests.unit.protocol.test_produce_codec import ENDPOINTS, I32, I64
 
-VERSIONS = range(4, 18)
+VERSIONS = range(4, 19)
 
 
 class Slice:

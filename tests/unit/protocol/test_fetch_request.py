@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 
 from cluster.model.errors import PeerError
 from cluster.protocol.fetch_request import FetchPartition, scan_fetch_request
+from cluster.protocol.writer import varint
 from tests.unit.protocol.kio_oracle import kio_bytes, requests
 
-VERSIONS = range(4, 18)
+VERSIONS = range(4, 19)
 
 
 def topic_of(version: int, theirs: Any) -> tuple[Any, Any]:
@@ -112,3 +113,14 @@ def test_a_replica_state_that_is_too_short_is_the_peers_mistake() -> None:
     body = struct.pack(">iiibii", 500, 1, 1000, 0, 0, -1) + b"\1\1\1" + b"\1\1\2ab"
     with pytest.raises(PeerError):
         scan_fetch_request(15, body, 0)
+
+
+@pytest.mark.parametrize("count", [100_001, 2_000_000])
+def test_more_partitions_than_any_request_has_are_refused_unread(count: int) -> None:
+    head = struct.pack(">iiiib", -1, 0, 0, 0, 0)
+    topics = struct.pack(">ih", 1, 1) + b"t" + struct.pack(">i", count)
+    with pytest.raises(PeerError, match=f"array of {count} elements"):
+        scan_fetch_request(4, memoryview(head + topics + bytes(16 * count)), 0)
+    compact = struct.pack(">iiiibii", -1, 0, 0, 0, 0, 0, -1)
+    with pytest.raises(PeerError, match=f"array of {count} elements"):
+        scan_fetch_request(12, memoryview(compact + varint(count + 1) + bytes(3 * count)), 0)

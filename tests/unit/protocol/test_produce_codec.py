@@ -9,13 +9,14 @@ from hypothesis import strategies as st
 from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
-from cluster.model.errors import PeerError
+from cluster.model.errors import PeerError, RecordError
 from cluster.protocol.produce_codec import (
     NodeEndpoint,
     ProducedPartition,
     pack_produce_response,
     scan_produce_request,
 )
+from cluster.protocol.writer import varint
 from tests.unit.protocol.kio_oracle import kio_bytes, kio_frame, requests
 
 VERSIONS = range(3, 14)
@@ -36,6 +37,7 @@ PARTITIONS = st.lists(
         log_start_offset=I64,
         error_message=st.none() | st.text(max_size=200),
         current_leader=st.none() | st.tuples(I32, I32),
+        record_errors=st.lists(st.builds(RecordError, I32, st.text(max_size=140)), max_size=2),
     ),
     max_size=3,
 )
@@ -157,7 +159,13 @@ def kio_response(
         if version >= 5:
             fields["log_start_offset"] = each.log_start_offset
         if version >= 8:
-            fields |= {"record_errors": (), "error_message": each.error_message}
+            errors = tuple(
+                module.BatchIndexAndErrorMessage(
+                    batch_index=error.batch_index, batch_index_error_message=error.message
+                )
+                for error in each.record_errors
+            )
+            fields |= {"record_errors": errors, "error_message": each.error_message}
         if version >= 10 and each.current_leader is not None:
             leader_id, leader_epoch = each.current_leader
             fields["current_leader"] = module.LeaderIdAndEpoch(
@@ -209,3 +217,18 @@ def test_one_partition_of_a_topic_with_any_name(version: int, size: int) -> None
     topics = [("t" * size, UUID(int=7), [ProducedPartition(2, 0, 9, -1, 4)])]
     frame = pack_produce_response(version, 5, topics)
     assert frame == kio_frame(kio_response(version, topics, 0, []), 5)
+
+
+def test_more_partitions_than_any_request_has_are_refused() -> None:
+    """Counted over all topics: each may be as small as six bytes."""
+    head = struct.pack(">hhii", -1, 1, 0, 1_000)
+    topic = struct.pack(">hi", 0, 200) + struct.pack(">ii", 0, -1) * 200
+    with pytest.raises(PeerError, match="at most 100000"):
+        scan_produce_request(3, memoryview(head + topic * 1_000), 0)
+    compact = b"\0" + struct.pack(">hi", 1, 0) + varint(1_001)
+    topic = b"\x01" + varint(201) + (struct.pack(">i", 0) + b"\0\0") * 200 + b"\0"
+    with pytest.raises(PeerError, match="at most 100000"):
+        scan_produce_request(9, memoryview(compact + topic * 1_000 + b"\0"), 0)
+    two = b"\0" + struct.pack(">hi", 1, 0) + varint(3) + topic * 2 + b"\0"
+    request = scan_produce_request(9, memoryview(two), 0)
+    assert [len(each.partitions) for each in request.topics] == [200, 200]

@@ -14,7 +14,14 @@ from cluster.protocol import messages
 from cluster.protocol.adapter import decode_request
 from cluster.protocol.api import ApiKey, is_flexible
 from cluster.protocol.layout import WireField, wire
-from cluster.protocol.reader import decoder_of, read_varint, skip_tags, tag_spans, uuid_of
+from cluster.protocol.reader import (
+    ELEMENTS_MAX,
+    decoder_of,
+    read_varint,
+    skip_tags,
+    tag_spans,
+    uuid_of,
+)
 from cluster.protocol.writer import _WriterCompiler, encoder_of, varint
 from tests.unit.protocol.kio_oracle import EVERY_VERSION, request_of, requests
 
@@ -157,3 +164,13 @@ def test_a_default_struct_is_not_shared_between_messages() -> None:
     one, other = (read(bytes(out), 0, len(out))[0] for _ in range(2))
     one.tagged_struct.number = 99
     assert other.tagged_struct.number == other.old.number == -1
+
+
+@pytest.mark.parametrize("version", [4, 12])
+def test_an_array_of_more_elements_than_any_request_has_is_refused_unread(version: int) -> None:
+    """Two bytes of request would become an object of a hundred."""
+    count = ELEMENTS_MAX + 1
+    size = struct.pack(">i", count) if version < 9 else varint(count + 1)
+    frame = memoryview(size + bytes(20 * count))
+    with pytest.raises(PeerError, match=f"array of {count} elements"):
+        decode_request(ApiKey.METADATA, version, frame, 0)

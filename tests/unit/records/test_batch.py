@@ -6,7 +6,6 @@ from cluster.model.errors import ErrorCode, Refused
 from cluster.records.batch import (
     LOG_APPEND_TIME_BIT,
     BatchHeader,
-    BatchLimits,
     Compression,
     batches_of,
     checksum,
@@ -14,9 +13,9 @@ from cluster.records.batch import (
     stamp_checksum,
     stamp_log_append_time,
     stamp_offset_and_epoch,
-    validate_produced,
 )
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
+from cluster.records.produced import BatchLimits, validate_produced
 from cluster.records.reader import read_records
 
 NOW = 1_000_000

@@ -11,13 +11,12 @@ from hypothesis import strategies as st
 
 from cluster.model.errors import ErrorCode, Refused
 from cluster.records.batch import (
-    BatchLimits,
     Compression,
     read_header,
     stamp_checksum,
-    validate_produced,
 )
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch, recompress
+from cluster.records.produced import BatchLimits, validate_produced
 from cluster.records.reader import Record, read_records
 
 with warnings.catch_warnings():

@@ -384,7 +384,7 @@ def init_producer_id(
     )
 
 
-@pytest.mark.parametrize("version", range(5))
+@pytest.mark.parametrize("version", range(6))
 def test_every_producer_has_an_id_of_its_own(stage: HandlerStage, version: int) -> None:
     first, second = stage.connect(), stage.connect()
     assert first.call(init_producer_id(version=version)) is None
@@ -450,7 +450,7 @@ def test_what_is_served_is_said(stage: HandlerStage, version: int) -> None:
 
     served = {int(a.api_key): (a.min_version, a.max_version) for a in answer.api_keys}
     assert served[ApiKey.PRODUCE] == (0, 13)
-    assert served[ApiKey.FETCH] == (4, 17)
+    assert served[ApiKey.FETCH] == (4, 18)
     assert ApiKey.LIST_OFFSETS in served
 
 

@@ -48,7 +48,7 @@ def test_every_partition_of_a_request_is_read(stage: HandlerStage) -> None:
     assert codes_of(fetched_in(answer)) == [0, 0, 0]
 
 
-@pytest.mark.parametrize("version", range(4, 18))
+@pytest.mark.parametrize("version", range(4, 19))
 def test_every_version_is_answered_with_the_records(stage: HandlerStage, version: int) -> None:
     topic = a_topic("t", ALONE)
     stage.update(topic)

@@ -9,7 +9,14 @@ from cluster.model.errors import ErrorCode
 from cluster.model.ids import TopicPartition
 from cluster.protocol.api import ApiKey
 from tests.support.cluster_states import a_partition, a_topic
-from tests.support.handler_stage import BROKER, OTHER, THIRD, HandlerStage
+from tests.support.handler_stage import (
+    BROKER,
+    BROKER_EPOCH,
+    OTHER,
+    SUSPICION_MS,
+    THIRD,
+    HandlerStage,
+)
 from tests.support.kafka_wire import metadata_request, request
 
 ALL = [BROKER, OTHER, THIRD]
@@ -202,7 +209,7 @@ def test_answers_follow_the_cluster(stage: HandlerStage) -> None:
     )
     moved = ask(stage, "t")
     assert moved.topics[0].partitions[0].leader_id == THIRD
-    assert [broker.node_id for broker in moved.brokers] == [BROKER, THIRD]
+    assert listed(ask(stage)) == [BROKER, THIRD]
 
     stage.metadata.forget_controller()
     assert ask(stage, "t").controller_id == -1
@@ -227,6 +234,197 @@ def test_one_remembered_answer_serves_one_kind_of_client(stage: HandlerStage) ->
 
     assert outside.topics[0].partitions[0].error_code == 0
     assert inside.topics[0].partitions[0].error_code == ErrorCode.listener_not_found
+
+
+# -- leaders that have died ------------------------------------------------------------------------
+
+
+def leader_of(answer: Any) -> tuple[int, int]:
+    partition = answer.topics[0].partitions[0]
+    return partition.leader_id, partition.error_code
+
+
+def listed(answer: Any) -> list[int]:
+    return [broker.node_id for broker in answer.brokers]
+
+
+def led_by(leader: int, *, epoch: int = 0, isr: list[int] = ALL) -> Any:
+    state = a_partition(ALL, isr=isr, leader=leader, leader_epoch=epoch, partition_epoch=epoch)
+    return a_topic("t", state)
+
+
+def test_a_leader_is_named_when_it_has_answered(stage: HandlerStage) -> None:
+    stage.update(led_by(OTHER))
+    stage.alive.clear()
+    client = stage.connect()
+
+    assert client.call(metadata_request("t")) is None
+
+    stage.end_pings(has_answered=True)
+    assert leader_of(client.receive()) == (OTHER, 0)
+
+
+def test_an_answer_to_an_earlier_ping_is_no_sign_of_life(stage: HandlerStage) -> None:
+    """It may have been sent before the client saw the connection break."""
+    stage.update(led_by(OTHER))
+    stage.alive.clear()
+    first, second = stage.connect(), stage.connect()
+    first.send(metadata_request("t"))
+    second.send(metadata_request("t"))
+    assert len(stage.pings) == 1
+
+    stage.end_pings(has_answered=True)
+
+    assert leader_of(first.receive()) == (OTHER, 0)
+    assert second.receive() is None
+    stage.end_pings(has_answered=True)
+    assert leader_of(second.receive()) == (OTHER, 0)
+
+
+def test_who_asks_for_topics_that_others_lead_waits_for_nobody(stage: HandlerStage) -> None:
+    stage.update(a_topic("here", a_partition(ALL, leader=BROKER)), led_by(OTHER))
+    stage.alive.clear()
+
+    assert leader_of(ask(stage, "here")) == (BROKER, 0)
+    assert ask(stage) is not None
+    assert stage.pings == []
+
+
+def test_a_paused_leader_is_waited_for_once_and_named_as_before(stage: HandlerStage) -> None:
+    stage.update(led_by(OTHER))
+    stage.alive.clear()
+    client = stage.connect()
+    client.send(metadata_request("t"))
+
+    stage.end_pings(has_answered=False)
+
+    assert leader_of(client.receive()) == (OTHER, 0)
+    assert leader_of(ask(stage, "t")) == (OTHER, 0)
+    stage.end_pings(has_answered=True)
+    assert ask(stage, "t") is None  # it answers again, so that it is worth waiting for
+
+
+def test_the_answer_waits_for_the_election_and_lists_the_dead_once_more(
+    stage: HandlerStage,
+) -> None:
+    stage.update(led_by(OTHER))
+    stage.pass_time(15_000)
+    stage.alive.clear()
+    client = stage.connect()
+    client.send(metadata_request("t"))
+    stage.break_connection(OTHER)
+    assert client.receive() is None
+
+    stage.update(led_by(THIRD, epoch=1, isr=[BROKER, THIRD]), brokers=(BROKER, THIRD))
+
+    answer = client.receive()
+    assert leader_of(answer) == (THIRD, 0)
+    assert listed(answer) == [BROKER, THIRD, OTHER]
+    assert listed(ask(stage)) == [BROKER, THIRD]  # this one asks about the cluster alone
+    stage.alive.add(THIRD)
+    stage.end_pings(has_answered=True)
+    stage.pass_time(3_000)
+    assert listed(ask(stage, "t")) == [BROKER, THIRD]
+
+
+def test_a_dead_leader_is_never_named_while_the_controller_is_silent(stage: HandlerStage) -> None:
+    stage.update(led_by(OTHER))
+    assert leader_of(ask(stage, "t")) == (OTHER, 0)  # and this answer is remembered
+    client = stage.connect()
+    stage.break_connection(OTHER)
+
+    client.send(metadata_request("t"))
+    stage.pass_time(299)
+    assert client.receive() is None
+    stage.pass_time(1)
+
+    nobody = (-1, ErrorCode.leader_not_available)
+    assert leader_of(client.receive()) == nobody
+    assert leader_of(ask(stage, "t")) == nobody  # without another wait
+    assert ask(stage, "t").topics[0].partitions[0].offline_replicas == (OTHER,)
+
+
+def test_an_update_about_something_else_does_not_raise_the_dead(stage: HandlerStage) -> None:
+    stage.update(led_by(OTHER))
+    stage.break_connection(OTHER)
+    stage.pass_time(200)
+
+    stage.update(a_topic("u", a_partition(ALL)))
+
+    assert leader_of(ask(stage, "t"))[0] == -1
+
+
+def test_a_wrong_suspicion_ends_with_the_next_connection(stage: HandlerStage) -> None:
+    stage.update(led_by(OTHER))
+    stage.break_connection(OTHER)
+    stage.alive.add(OTHER)
+
+    stage.liveness.on_connection(OTHER, BROKER_EPOCH, True, stage.loop.now_ms)
+
+    assert leader_of(ask(stage, "t")) == (OTHER, 0)
+
+
+def test_whoever_waited_for_a_wrongly_suspected_leader_is_answered(stage: HandlerStage) -> None:
+    stage.update(led_by(OTHER))
+    stage.alive.clear()
+    first, second = stage.connect(), stage.connect()
+    first.send(metadata_request("t"))
+    second.send(metadata_request("t"))
+    stage.break_connection(OTHER)
+
+    stage.liveness.on_connection(OTHER, BROKER_EPOCH, True, stage.loop.now_ms)
+    stage.turn()
+
+    assert leader_of(first.receive()) == (OTHER, 0)
+    assert leader_of(second.receive()) == (OTHER, 0)
+
+
+def test_a_wrong_suspicion_ends_when_the_controller_elects_that_broker(
+    stage: HandlerStage,
+) -> None:
+    stage.update(led_by(THIRD))
+    stage.break_connection(OTHER)
+
+    stage.update(led_by(OTHER, epoch=1))
+
+    stage.alive.add(OTHER)
+    stage.end_pings(has_answered=True)
+    assert leader_of(ask(stage, "t")) == (OTHER, 0)
+
+
+def test_a_suspicion_lasts_no_longer_than_a_session(stage: HandlerStage) -> None:
+    stage.update(led_by(OTHER))
+    stage.break_connection(OTHER)
+
+    stage.pass_time(SUSPICION_MS - 1)
+    assert leader_of(ask(stage, "t"))[0] == -1
+    stage.pass_time(1)
+    assert leader_of(ask(stage, "t")) == (OTHER, 0)
+
+
+def test_brokers_that_die_in_quick_succession_are_not_listed(stage: HandlerStage) -> None:
+    """Else librdkafka, which keeps its handles of them, would back off for ever longer."""
+    stage.update(led_by(THIRD))
+    stage.pass_time(14_999)
+
+    stage.update(brokers=(BROKER, THIRD))
+    assert listed(ask(stage, "t")) == [BROKER, THIRD]
+
+    stage.update()
+    stage.pass_time(15_000)
+    stage.update(brokers=(BROKER, THIRD))
+    assert listed(ask(stage, "t")) == [BROKER, THIRD, OTHER]
+
+
+def test_a_client_that_closes_while_it_waits_is_forgotten(stage: HandlerStage) -> None:
+    stage.update(led_by(OTHER))
+    stage.alive.clear()
+    client = stage.connect()
+    client.send(metadata_request("t"))
+
+    client.close()
+
+    assert len(stage.purgatory) == 0
 
 
 # -- DescribeCluster -------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.compression import Compression
 from cluster.records.reader import read_records
 from tests.support.cluster_states import a_partition, a_topic
-from tests.support.handler_requests import a_batch, codes_of, produced_in
+from tests.support.handler_requests import WALL_MS, a_batch, codes_of, produced_in
 from tests.support.handler_stage import BROKER, OTHER, THIRD, HandlerStage
 from tests.support.kafka_wire import produce_to
 
@@ -390,3 +390,55 @@ def test_transactions_are_refused(stage: HandlerStage) -> None:
     answer = stage.connect().call(produce_to(("t", 0, a_batch()), transactional_id="tx"))
 
     assert codes(answer) == [ErrorCode.invalid_txn_state]
+
+
+# -- records that are refused ----------------------------------------------------------------------
+
+KEYLESS = "Compacted topic cannot accept message without key in topic partition t-0"
+
+
+@pytest.mark.parametrize("policy", ["compact", "delete,compact"])
+@pytest.mark.parametrize("version", range(3, 14))
+def test_a_compacted_topic_takes_no_record_without_a_key(
+    stage: HandlerStage, version: int, policy: str
+) -> None:
+    topic = a_topic("t", ALONE, configs={"cleanup.policy": policy})
+    stage.update(topic)
+    name: Any = topic.topic_id if version >= 13 else "t"
+    client = stage.connect()
+    batch = bytes(build_batch([NewRecord(b"a", b"k", 1), NewRecord(b"b", None, 1)]))
+
+    (refused,) = produced_in(client.call(produce_to((name, 0, batch), version=version)))
+
+    assert (refused.error_code, refused.base_offset) == (ErrorCode.invalid_record, -1)
+    assert values_in(stage) == []
+    if version >= 8:
+        (error,) = refused.record_errors
+        assert (error.batch_index, error.batch_index_error_message) == (1, KEYLESS)
+        assert refused.error_message.startswith("One or more records have been rejected due to 1")
+
+
+def test_a_topic_takes_keyless_records_until_it_is_compacted(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", ALONE))
+    client = stage.connect()
+    assert codes(client.call(produce_to(("t", 0, a_batch(b"a"))))) == [0]
+
+    stage.update(a_topic("t", ALONE, configs={"cleanup.policy": "compact"}))
+
+    assert codes(client.call(produce_to(("t", 0, a_batch(b"b"))))) == [ErrorCode.invalid_record]
+    keyed = bytes(build_batch([NewRecord(b"c", b"k", 1)]))
+    assert codes(client.call(produce_to(("t", 0, keyed)))) == [0]
+    assert values_in(stage) == [b"a", b"c"]
+
+
+@pytest.mark.parametrize(("ahead_ms", "code"), [(3_600_000, 0), (3_600_001, 32)])
+def test_a_record_may_be_an_hour_ahead_of_the_broker(
+    stage: HandlerStage, ahead_ms: int, code: int
+) -> None:
+    stage.update(a_topic("t", ALONE))
+    batch = a_batch(timestamp_ms=WALL_MS + ahead_ms)
+
+    (produced,) = produced_in(stage.connect().call(produce_to(("t", 0, batch))))
+
+    assert produced.error_code == code
+    assert [error.batch_index for error in produced.record_errors] == ([0] if code else [])

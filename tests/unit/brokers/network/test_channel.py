@@ -16,7 +16,7 @@ from cluster.model.errors import PeerError, StorageFailed
 from cluster.runtime.loop import EventLoop
 from tests.support.fake_clock import FakeClock
 
-SCRATCH_BYTES = 4096
+SCRATCH_BYTES = 32 * 1024
 
 
 def framed(payload: bytes) -> bytes:
@@ -54,6 +54,10 @@ class Server:
         self.closed: list[str | None] = []
         self.memory_is_short = False
         self.buffers_out = 0
+        self.backlog_bytes = 0
+        self.largest_buffer = 0
+        self.held_bytes = 0
+        self.unsent: list[int] = []
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self.process: Callable[[Channel, bytes], None] = lambda channel, frame: channel.respond(
             [framed(frame)]
@@ -73,17 +77,38 @@ class Server:
     def on_closed(self, channel: Channel, reason: str | None) -> None:
         self.closed.append(reason)
 
-    def take_buffer(self, channel: Channel, size_bytes: int) -> bytearray | None:
+    def take_buffer(
+        self, channel: Channel, size_bytes: int, arrived_bytes: int
+    ) -> bytearray | None:
         if self.memory_is_short:
             channel.mute_reasons |= MuteReason.MEMORY
             return None
         self.buffers_out += 1
-        return bytearray(size_bytes + 100)
+        return bytearray(min(size_bytes + 100, 2 * arrived_bytes))
 
-    def give_back(self, buffer: bytearray, size_bytes: int) -> None:
-        assert size_bytes <= len(buffer)
+    def grow_buffer(
+        self, channel: Channel, buffer: bytearray, filled_bytes: int, size_bytes: int
+    ) -> bytearray | None:
+        if self.memory_is_short:
+            channel.mute_reasons |= MuteReason.MEMORY
+            return None
+        grown = bytearray(min(size_bytes + 100, 2 * filled_bytes))
+        grown[:filled_bytes] = buffer[:filled_bytes]
+        self.largest_buffer = max(self.largest_buffer, len(grown))
+        return grown
+
+    def give_back(self, channel: Channel, buffer: bytearray) -> None:
         buffer[:] = b"\xee" * len(buffer)
         self.buffers_out -= 1
+
+    def hold(self, channel: Channel, size_bytes: int) -> None:
+        self.held_bytes = size_bytes
+
+    def let_go(self, channel: Channel) -> None:
+        self.held_bytes = 0
+
+    def on_unsent(self, channel: Channel, size_bytes: int) -> None:
+        self.unsent.append(size_bytes)
 
     def turn(self, times: int = 1) -> None:
         for _ in range(times):
@@ -131,21 +156,21 @@ def fill(server: Server, payload: bytes) -> None:
 
 @settings(deadline=None, max_examples=40)
 @given(
-    payloads=st.lists(st.binary(max_size=3 * SCRATCH_BYTES), max_size=8),
-    cuts=st.lists(st.integers(1, SCRATCH_BYTES), min_size=1, max_size=30),
+    payloads=st.lists(st.binary(max_size=4_000).map(lambda each: each * 20), max_size=8),
+    cuts=st.lists(st.integers(1, 2 * SCRATCH_BYTES), min_size=1, max_size=30),
 )
 def test_frames_arrive_whole_and_in_order_however_they_are_cut(payloads, cuts):
     server = Server()
     stream = b"".join(map(framed, payloads))
     position = number = 0
     while position < len(stream):
-        end = position + cuts[number % len(cuts)]
+        end = min(position + cuts[number % len(cuts)], len(stream))
         server.client.sendall(stream[position:end])
         server.turn(2)
         position, number = end, number + 1
     assert server.drain() == stream
     assert server.frames == payloads
-    assert server.buffers_out == 0
+    assert server.buffers_out == server.backlog_bytes == 0
     assert server.channel.is_open
     server.stop()
 
@@ -255,6 +280,15 @@ def test_every_reason_must_go_before_the_channel_is_read_on(server):
     assert server.frames == [b"first", b"second"]
 
 
+def test_what_a_request_takes_is_counted_until_its_answer(server):
+    server.process = lambda channel, frame: channel.hold(12_345)
+    server.client.sendall(framed(b"1"))
+    server.turn()
+    assert server.held_bytes == 12_345
+    server.channel.respond([framed(b"a")])
+    assert server.held_bytes == 0
+
+
 def test_unmuting_for_a_reason_that_is_not_set_changes_nothing(server):
     server.process = lambda channel, frame: None
     server.client.sendall(framed(b"1") + framed(b"2"))
@@ -283,6 +317,43 @@ def test_a_large_frame_waits_for_memory_with_what_came_of_it(server):
     server.channel.unmute(MuteReason.MEMORY)
     assert server.drain() == framed(b"x") + framed(payload) + framed(b"z")
     assert server.buffers_out == 0
+
+
+def test_a_buffer_grows_with_what_arrives_and_not_with_what_is_announced(server):
+    payload = b"y" * 900_000
+    frame = framed(payload)
+    server.client.sendall(frame[:100_000])
+    server.turn(10)
+    assert server.buffers_out == 1
+    assert server.largest_buffer <= 200_000
+    server.client.setblocking(False)
+    position = 100_000
+    while position < len(frame):
+        position += server.client.send(frame[position : position + 50_000])
+        server.turn(3)
+        assert server.largest_buffer <= 2 * position
+    assert server.drain() == frame
+
+
+def test_a_few_bytes_of_a_large_request_take_no_buffer(server):
+    server.client.sendall(struct.pack(">i", 1_000_000) + b"x" * 1_000)
+    server.turn(3)
+    assert (server.buffers_out, server.backlog_bytes) == (0, 1_004)
+    server.channel.close(None)
+    assert server.backlog_bytes == 0
+
+
+def test_a_buffer_that_may_not_grow_mutes_the_channel_until_it_may(server):
+    payload = b"y" * 100_000
+    server.client.sendall(framed(payload)[:25_000])
+    server.turn(3)
+    server.memory_is_short = True
+    server.client.sendall(framed(payload)[25_000:])
+    server.turn(5)
+    assert server.channel.mute_reasons == MuteReason.MEMORY
+    server.memory_is_short = False
+    server.channel.unmute(MuteReason.MEMORY)
+    assert server.drain() == framed(payload)
 
 
 def test_a_late_answer_may_bring_the_request_that_breaks_the_protocol(server):
@@ -401,6 +472,17 @@ def test_pipelined_requests_wait_while_the_answers_before_them_cannot_be_written
     assert len(server.frames) == started
     assert len(server.drain()) == 10_000 * (len(requests) + 1)
     assert server.frames == [*requests, b"the last"]
+
+
+def test_no_more_bytes_of_answers_pile_up_than_the_limit(server):
+    """Requests of some bytes may ask for large answers, and nobody says that they are read."""
+    fill(server, b"a" * 20_000)
+    server.client.sendall(framed(b"x") * 400)
+    server.turn(5)
+    assert len(server.frames) <= 10
+    assert max(server.unsent) <= 64 * 1024 + 20_000
+    assert len(server.drain()) == 400 * 20_000
+    assert server.unsent[-1] == 0
 
 
 def test_no_more_answers_pile_up_than_the_limit(server, monkeypatch):

@@ -10,14 +10,16 @@ from contextlib import suppress
 import pytest
 
 from cluster.brokers.network import socket_server
-from cluster.brokers.network.channel import Channel
+from cluster.brokers.network.channel import Channel, MuteReason
 from cluster.brokers.network.socket_server import Listener, NetworkOptions, SocketServer
 from cluster.model.errors import PeerError, UserError
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.receive_ledger import PATIENCE_MS
 from tests.support.fake_clock import FakeClock
 from tests.support.turning import turn_until
 
 MAX_IDLE_MS = 10_000
+MIB = 1 << 20
 
 
 def framed(payload: bytes) -> bytes:
@@ -41,6 +43,8 @@ class Stage:
             "listen_backlog": 50,
         }
         self.frames: list[tuple[Channel, bytes]] = []
+        self.answer: bytes | None = None
+        self.parked_bytes = 0
         self.server = SocketServer(self.loop, NetworkOptions(**options | limits), self._on_frame)
         self.port = self.server.bind(Listener("PLAINTEXT", "127.0.0.1", 0))
         self.clients: list[socket.socket] = []
@@ -49,8 +53,10 @@ class Stage:
         self.frames.append((channel, bytes(frame)))
         if frame == b"bad":
             raise PeerError("a bad request")
+        if frame == b"wait" and self.parked_bytes:
+            channel.hold(self.parked_bytes)
         if frame != b"wait":
-            channel.respond([framed(bytes(frame))])
+            channel.respond([framed(self.answer or bytes(frame))])
 
     def connect(self) -> socket.socket:
         client = socket.create_connection(("127.0.0.1", self.port), 10)
@@ -74,6 +80,18 @@ class Stage:
             return False
         except ConnectionResetError:
             return True
+
+    def is_closed_at_the_end(self, client: socket.socket) -> bool:
+        """Whether it is closed after what had been sent before."""
+        client.settimeout(10)
+        try:
+            while client.recv(1 << 16):
+                pass
+        except ConnectionResetError:
+            pass
+        except TimeoutError:
+            return False
+        return True
 
     def stop(self) -> None:
         self.server.close()
@@ -185,13 +203,58 @@ def test_without_an_idle_limit_nothing_is_closed(start):
     assert not stage.is_closed(client)
 
 
+def test_requests_that_wait_for_their_answers_count_like_half_requests(start):
+    stage = start(queued_max_request_bytes=1_000_000)
+    stage.parked_bytes = 1_000_000
+    waiting, large, small = stage.connected(), stage.connected(), stage.connected()
+    waiting.sendall(framed(b"wait"))
+    stage.until(lambda: stage.server.receiving_bytes == 1_000_000, "the request that waits")
+    large.sendall(framed(b"x" * 100_000))
+    wait_for_memory(stage, 1)
+    small.sendall(framed(b"small"))
+    stage.until(lambda: len(stage.frames) == 2, "the small one")
+    stage.frames[0][0].respond([framed(b"late")])
+    stage.until(lambda: len(stage.frames) == 3, "the large one")
+    assert stage.server.receiving_bytes == 0
+
+
+def test_a_request_that_waits_for_its_answer_and_is_too_much_is_dropped(start, caplog):
+    """They are large only when they have been decoded, so nobody could have held them back."""
+    stage = start(queued_max_request_bytes=1_000_000)
+    stage.parked_bytes = 400_000
+    clients = [stage.connected() for _ in range(3)]
+    for number, client in enumerate(clients):
+        client.sendall(framed(b"wait"))
+        stage.until(lambda number=number: len(stage.frames) == number + 1, "the request")
+    stage.until(lambda: stage.server.connection_count == 2, "the last to be closed")
+    assert stage.server.receiving_bytes == 800_000
+    assert "takes too much memory" in caplog.text
+    assert stage.is_closed(clients[-1])
+
+
+def half_a_request(kind: bytes, size: int, part: int) -> bytes:
+    return struct.pack(">i", size) + kind * part
+
+
+def wait_for_memory(stage: Stage, count: int) -> None:
+    stage.until(lambda: stage.server.muted_count(MuteReason.MEMORY) == count, "them to wait")
+
+
+def test_an_announced_size_takes_no_memory(start):
+    stage = start(max_frame_bytes=100 * MIB, queued_max_request_bytes=200 * MIB)
+    for _ in range(20):
+        stage.connected().sendall(half_a_request(b"x", 100 * MIB, 20_000))
+    stage.until(lambda: stage.server.receiving_bytes >= 20 * 20_000, "the beginnings")
+    assert stage.server.receiving_bytes <= 20 * 4 * 20_000
+
+
 def test_large_requests_beyond_the_memory_limit_wait_for_each_other(start):
     stage = start(queued_max_request_bytes=1_000_000)
     first, second, small = stage.connected(), stage.connected(), stage.connected()
-    first.sendall(struct.pack(">i", 900_000) + b"1" * 400_000)
-    stage.until(lambda: stage.server._queued_bytes == 900_000, "the first request's buffer")
-    second.sendall(struct.pack(">i", 800_000) + b"2" * 300_000)
-    stage.until(lambda: stage.server._waiting_for_memory, "the second to wait")
+    first.sendall(half_a_request(b"1", 900_000, 400_000))
+    stage.until(lambda: stage.server.receiving_bytes >= 900_000, "the first request's buffer")
+    second.sendall(half_a_request(b"2", 800_000, 300_000))
+    wait_for_memory(stage, 1)
     small.sendall(framed(b"small"))
     stage.until(lambda: stage.frames, "the small request, which needs no buffer")
     rest = memoryview(b"1" * 500_000 + b"2" * 500_000)
@@ -199,7 +262,7 @@ def test_large_requests_beyond_the_memory_limit_wait_for_each_other(start):
     _send_while_turning(stage, second, rest[500_000:])
     stage.until(lambda: len(stage.frames) == 3, "both large requests")
     assert [frame[:1] for _, frame in stage.frames] == [b"s", b"1", b"2"]
-    assert stage.server._queued_bytes == 0
+    assert stage.server.receiving_bytes == stage.server.backlog_bytes == 0
 
 
 def test_a_request_larger_than_the_memory_limit_is_taken_alone(start):
@@ -209,15 +272,97 @@ def test_a_request_larger_than_the_memory_limit_is_taken_alone(start):
     stage.until(lambda: stage.frames, "the large request")
 
 
+def test_the_oldest_half_request_goes_on_when_all_of_them_need_more_memory(start):
+    stage = start(queued_max_request_bytes=1_000_000)
+    clients = [stage.connected() for _ in range(5)]
+    for client in clients:
+        before = stage.server.receiving_bytes
+        client.sendall(half_a_request(b"x", 900_000, 60_000))
+        stage.until(lambda before=before: stage.server.receiving_bytes > before, "its buffer")
+    for number, client in enumerate(clients):
+        _send_while_turning(stage, client, memoryview(b"x" * 840_000))
+        stage.until(lambda number=number: len(stage.frames) == number + 1, "the next one")
+    assert stage.server.muted_count(MuteReason.MEMORY) == 0
+
+
 def test_the_memory_of_a_client_that_leaves_goes_to_those_who_wait(start):
     stage = start(queued_max_request_bytes=1_000_000)
     first, second = stage.connected(), stage.connected()
-    first.sendall(struct.pack(">i", 900_000) + b"1" * 400_000)
-    stage.until(lambda: stage.server._queued_bytes == 900_000, "the first request's buffer")
-    second.sendall(struct.pack(">i", 800_000) + b"2" * 10)
-    stage.until(lambda: stage.server._waiting_for_memory, "the second to wait")
+    first.sendall(half_a_request(b"1", 900_000, 400_000))
+    stage.until(lambda: stage.server.receiving_bytes >= 900_000, "the first request's buffer")
+    second.sendall(half_a_request(b"2", 800_000, 300_000))
+    wait_for_memory(stage, 1)
     first.close()
-    stage.until(lambda: stage.server._queued_bytes == 800_000, "the second's turn")
+    wait_for_memory(stage, 0)
+    _send_while_turning(stage, second, memoryview(b"2" * 500_000))
+    stage.until(lambda: stage.frames, "the second's request")
+
+
+def test_half_a_request_that_stays_half_is_closed_when_others_wait(start, caplog):
+    stage = start(queued_max_request_bytes=1_000_000, max_idle_ms=-1)
+    silent, honest = stage.connected(), stage.connected()
+    silent.sendall(half_a_request(b"1", 900_000, 400_000))
+    stage.until(lambda: stage.server.receiving_bytes >= 900_000, "the silent one's buffer")
+    stage.clock.pass_time(PATIENCE_MS * 3)
+    stage.loop.run_once(max_wait_ms=0)
+    assert not stage.is_closed(silent)  # nobody waits yet
+
+    honest.sendall(half_a_request(b"2", 800_000, 300_000))
+    wait_for_memory(stage, 1)
+    stage.clock.pass_time(1_000)
+    stage.until(lambda: stage.server.connection_count == 1, "the silent one to go")
+    assert "its request does not arrive" in caplog.text
+    _send_while_turning(stage, honest, memoryview(b"2" * 500_000))
+    stage.until(lambda: stage.frames, "the honest request")
+
+
+def test_backlogs_are_bounded_over_all_connections(start):
+    stage = start(queued_max_request_bytes=1_000_000, max_frame_bytes=1_000)
+    clients = [stage.connected() for _ in range(40)]
+    for client in clients:
+        client.sendall(framed(b"wait") + framed(b"x" * 900) * 150)
+    stage.until(lambda: len(stage.frames) == 40, "the requests that wait")
+    assert stage.server.backlog_bytes < 250_000 + 256 * 1024 + 40 * 32 * 1024
+
+    for channel, _ in stage.frames[:40]:
+        channel.respond([framed(b"late")])
+    stage.until(lambda: len(stage.frames) == 40 * 151, "everything that was sent")
+    assert stage.server.backlog_bytes == 0
+
+
+def test_clients_that_read_no_answers_are_cut_off_the_longest_silent_first(start, caplog):
+    stage = start(queued_max_request_bytes=4_000_000, send_buffer_bytes=4_096)
+    stage.answer = b"a" * 300_000
+    clients = []
+    for _ in range(5):
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+        client.connect(("127.0.0.1", stage.port))
+        stage.clients.append(client)
+        clients.append(client)
+        client.sendall(framed(b"x"))
+        count = len(clients)
+        stage.until(lambda count=count: len(stage.frames) == count, "its request")
+    stage.until(lambda: stage.server.connection_count < 5, "somebody to be cut off")
+    assert stage.server.unsent_bytes <= 1_000_000
+    assert stage.is_closed_at_the_end(clients[0])
+    assert "does not read its answers" in caplog.text
+    last = clients[-1]
+    _receive_while_turning(stage, last, 300_004)
+    stage.until(lambda: stage.server.unsent_bytes <= 700_000, "its answer to leave")
+
+
+def _receive_while_turning(stage: Stage, client: socket.socket, size: int) -> None:
+    client.setblocking(False)
+    received = 0
+
+    def receive_more() -> bool:
+        nonlocal received
+        with suppress(BlockingIOError):
+            received += len(client.recv(1 << 20))
+        return received >= size
+
+    stage.until(receive_more, "everything to arrive")
 
 
 def _send_while_turning(stage: Stage, client: socket.socket, content: memoryview) -> None:

@@ -46,3 +46,12 @@ def test_a_four_letter_word_is_only_one_at_the_start(word: bytes) -> None:
     assert fed(later, b"\0\0\0\1x") == [b"x"]
     with pytest.raises(PeerError):
         fed(later, word)
+
+
+def test_what_was_asked_for_is_not_kept() -> None:
+    frames = FrameReader(max_record_bytes=1_000)
+    assert fed(frames, struct.pack(">i", 1_000) + bytes(1_000)) == [bytes(1_000)]
+    assert len(frames.pending) == 0
+    assert fed(frames, struct.pack(">i", 3) + b"two" + struct.pack(">i", 9) + b"half") == [b"two"]
+    assert fed(frames, b"rest.") == [b"halfrest."]
+    assert len(frames.pending) == 0

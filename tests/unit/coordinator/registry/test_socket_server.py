@@ -23,8 +23,10 @@ from cluster.coordinator.registry.jute import (
     encode_string,
 )
 from cluster.coordinator.registry.options import RegistryOptions
+from cluster.coordinator.registry.socket_connection import RECEIVE_BYTES
 from cluster.coordinator.registry.socket_server import SocketServer
 from cluster.model.errors import StorageFailed
+from cluster.runtime.receive_ledger import PATIENCE_MS
 from tests.support.fake_clock import FakeClock
 from tests.support.waiting import wait_until
 
@@ -96,6 +98,7 @@ class Stage:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
         client.connect(self.listener.getsockname())
         client.setblocking(False)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.clients.append(client)
         self.serve(2)
         if is_greeted:
@@ -192,9 +195,12 @@ def test_the_last_replies_have_their_time_however_old_the_connection(stage: Stag
 
 def test_who_does_not_take_the_last_replies_is_dropped_in_the_end(stage: Stage) -> None:
     client = stage.client(receive_bytes=4_096)
-    stage.send(client, create("/large", bytes(1_000_000)))
+    stage.send(client, create("/node", bytes(100_000)))
     assert stage.error_of_reply(client) == 0
-    client.send(get("/large") * 8 + frame(encode_int(2) + encode_int(-11)))
+    while stage.server.unsent_bytes == 0:
+        client.send(get("/node"))
+        stage.serve(2)
+    client.send(frame(encode_int(2) + encode_int(-11)))
     stage.serve(30)
     assert len(stage.server._connections) == 1
     stage.clock.pass_time(socket_server.GREETING_TIMEOUT_MS + TICK_MS)
@@ -265,3 +271,95 @@ def test_one_round_writes_no_more_than_there_is_room_for(tmp_path: Path) -> None
     assert set(errors) == {0, -119}
     assert errors.count(0) >= 2
     stage.close()
+
+
+def half_a_record(size: int, part: int) -> bytes:
+    return encode_int(size) + b"x" * part
+
+
+def test_half_records_are_bounded_over_all_connections_and_the_others_are_served(
+    tmp_path: Path,
+) -> None:
+    limit, largest = 2_000_000, 1_000_000
+    stage = Stage(tmp_path / "data", min_free_bytes=0, receiving_max_bytes=limit)
+    for client in [stage.client() for _ in range(10)]:
+        client.send(half_a_record(largest, 500_000))
+    stage.serve(100)
+    assert limit // 2 < stage.server.receiving_bytes <= limit + largest + RECEIVE_BYTES
+    bystander = stage.client()
+    bystander.send(create("/small", b"x"))
+    assert stage.error_of_reply(bystander) == 0
+    stage.close()
+
+
+def test_every_half_record_gets_its_turn(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "data", min_free_bytes=0, receiving_max_bytes=300_000)
+    clients = [stage.client() for _ in range(5)]
+    content = create("/large", bytes(900_000))
+    sent = []
+    for client in clients:
+        sent.append(client.send(content[:500_000]))
+        stage.serve(20)
+    errors = []
+    for client, position in zip(clients, sent, strict=True):
+        stage.send(client, content[position:])
+        errors.append(stage.error_of_reply(client))
+    assert errors == [0, -110, -110, -110, -110]  # all but the first: it exists
+    assert stage.server.receiving_bytes == 0
+    stage.close()
+
+
+def test_half_a_record_that_stays_half_is_closed_when_others_wait(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = Stage(tmp_path / "data", min_free_bytes=0, receiving_max_bytes=300_000)
+    silent, honest = stage.client(), stage.client()
+    silent.send(half_a_record(1_000_000, 400_000))
+    stage.serve(30)
+    content = create("/large", bytes(900_000))
+    position = honest.send(content[:400_000])
+    stage.serve(30)
+    assert stage.server.connection_count == 2
+    stage.clock.pass_time(PATIENCE_MS + TICK_MS)
+    stage.serve(5)
+    assert stage.receive(silent, 1) == b""
+    assert "its request does not arrive" in caplog.text
+    stage.send(honest, content[position:])
+    assert stage.error_of_reply(honest) == 0
+    stage.close()
+
+
+def test_a_record_that_was_executed_leaves_no_memory_behind(stage: Stage) -> None:
+    client = stage.client()
+    stage.send(client, create("/large", bytes(1_000_000)))
+    assert stage.error_of_reply(client) == 0
+    assert stage.server.receiving_bytes == 0
+
+
+def test_who_takes_no_replies_is_cut_off_the_longest_silent_first(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    limit = 2_000_000
+    stage = Stage(tmp_path / "data", min_free_bytes=0, unsent_max_bytes=limit)
+    reader = stage.client()
+    stage.send(reader, create("/large", bytes(1_000_000)))
+    assert stage.error_of_reply(reader) == 0
+    silent = [stage.client(receive_bytes=4_096) for _ in range(6)]
+    for client in silent:
+        client.send(get("/large") * 20)
+        stage.serve(30)
+        assert stage.server.unsent_bytes <= limit
+    assert stage.server.connection_count < 7
+    assert "it takes no replies" in caplog.text
+    stage.send(reader, get("/large"))
+    assert stage.error_of_reply(reader) == 0
+    stage.close()
+
+
+def test_replies_that_nobody_takes_stop_the_reading_of_requests(stage: Stage) -> None:
+    client = stage.client(receive_bytes=4_096)
+    stage.send(client, create("/large", bytes(1_000_000)))
+    assert stage.error_of_reply(client) == 0
+    client.send(get("/large") * 100)
+    stage.serve(200)
+    assert stage.server.unsent_bytes < 3_000_000

@@ -30,10 +30,12 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryProce
 
 @pytest.fixture
 def client(registry: RegistryProcess) -> Any:
-    client = registry.client()
-    for name in client.get_children("/"):
+    owner = registry.client()
+    owner.add_auth("digest", "other:secret")  # a test may have protected something
+    for name in owner.get_children("/"):
         if name != "zookeeper":
-            client.delete(f"/{name}", recursive=True)
+            owner.delete(f"/{name}", recursive=True)
+    client = registry.client()
     prepare_paths(client)
     return client
 

@@ -1,0 +1,213 @@
+"""Which peers are alive, as far as this broker can tell before the controller does. No I/O.
+
+A client whose connection to a leader breaks asks another broker at once who leads now, and if it is
+told the dead one, it waits for its own timer: one second in librdkafka. So whoever is about to name
+a leader has it pinged first. A peer that ends breaks its connection, and has lost its leaderships
+until the controller has spoken. One that is paused or cut off keeps its connection: it does not
+answer, is waited for once, and is then named as before.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from cluster.model.cluster import BrokerRegistration, PartitionState
+from cluster.model.ids import BrokerEpoch, BrokerId, TopicPartition
+from cluster.protocol.peer.control import ClusterUpdate
+
+PING_TIMEOUT_MS: Final = 100
+"""A peer that does not answer in this time is not waited for again until it answers."""
+ELECTION_WAIT_MS: Final = 200
+"""How long after a peer's end the controller's word is waited for."""
+DEPARTED_SHOWN_MS: Final = 3_000
+"""How long clients are told the address of a broker that is gone (see `departed`)."""
+CALM_BEFORE_MS: Final = 15_000
+"""Who leaves sooner than this after another broker is not shown (see `departed`)."""
+
+Tickets = dict[BrokerId, int]
+"""By leader, the number of the first ping that was sent after a request had come."""
+
+
+@dataclass(slots=True)
+class _Peer:
+    registration: BrokerRegistration
+    asked: int = 0
+    """Pings sent to it."""
+    answered: int = 0
+    """The last one that it answered, or that is given up."""
+    wanted: int = 0
+    """The last one that somebody waits for."""
+    is_silent: bool = False
+    lost_at_ms: int | None = None
+    """Since when our connection to it is broken."""
+
+
+class PeerLiveness:
+    """Owned by the broker's thread.
+
+    `ping` sends the ping of a number to a broker; `on_change` is called when a wait may be over.
+    Invariant: at most one ping to each peer is under way.
+    Invariant: what the controller says of a broker ends every suspicion of it; so does
+    `expiry_ms`, the time in which the registry would have noticed an end.
+    """
+
+    def __init__(
+        self,
+        local_id: BrokerId,
+        expiry_ms: int,
+        ping: Callable[[BrokerRegistration, int], None],
+        on_change: Callable[[], None],
+    ) -> None:
+        self._local_id = local_id
+        self._expiry_ms = expiry_ms
+        self._ping = ping
+        self._on_change = on_change
+        self._peers: dict[BrokerId, _Peer] = {}
+        self._departed: dict[BrokerId, tuple[BrokerRegistration, int]] = {}
+        """Who has left and is not back, and when."""
+        self._disturbed_at_ms: int | None = None
+        """When a broker left the last time; at first, when we came."""
+
+    # -- what is asked of us ---------------------------------------------------------------------
+
+    def inquire(self, leaders: Iterable[BrokerId]) -> Tickets:
+        """Have these brokers pinged; to be handed to `must_wait`."""
+        tickets: Tickets = {}
+        for broker in leaders:
+            peer = self._peers.get(broker)
+            if peer is None or peer.lost_at_ms is not None:
+                continue
+            is_idle = peer.asked == peer.answered
+            peer.wanted = tickets[broker] = peer.asked + 1
+            if is_idle:
+                self._send_ping(peer)
+        return tickets
+
+    def must_wait(self, leaders: Collection[BrokerId], tickets: Tickets, now_ms: int) -> bool:
+        """Whether one of these leaders has neither answered nor been given up.
+
+        Also while an election is due, since a leader among them has ended a moment ago.
+        """
+        for broker in leaders:
+            peer = self._peers.get(broker)
+            if peer is None:
+                continue
+            if peer.lost_at_ms is not None:
+                if now_ms - peer.lost_at_ms < ELECTION_WAIT_MS:
+                    return True
+            elif not peer.is_silent and peer.answered < tickets.get(broker, 0):
+                return True
+        return False
+
+    def is_lost(self, broker: BrokerId, now_ms: int) -> bool:
+        """Whether that broker's process has ended, though the controller has not said so yet."""
+        peer = self._peers.get(broker)
+        return (
+            peer is not None
+            and peer.lost_at_ms is not None
+            and now_ms - peer.lost_at_ms < self._expiry_ms
+        )
+
+    def departed(self, now_ms: int) -> list[BrokerRegistration]:
+        """Brokers that have just left the cluster, still to be listed where leaders are asked for.
+
+        librdkafka (2.10 and later) ends its handle of a broker that Metadata no longer lists; what
+        the same answer says of the new leaders of that broker's partitions is then undone, and they
+        wait for its timer of a second. But its handle of a listed broker backs off further with
+        each connection, and starts anew only after 10 s without one (reconnect.backoff.max.ms):
+        where brokers die in quick succession they are not listed, and come back to new handles.
+        """
+        return [
+            registration
+            for registration, at_ms in self._departed.values()
+            if now_ms - at_ms < DEPARTED_SHOWN_MS
+        ]
+
+    def is_calm(self, now_ms: int) -> bool:
+        """Nobody is suspected and nobody has just left: an answer now holds until an update."""
+        return not self.departed(now_ms) and not any(
+            self.is_lost(broker, now_ms) for broker in self._peers
+        )
+
+    # -- what happens ----------------------------------------------------------------------------
+
+    def on_connection(
+        self, broker: BrokerId, epoch: BrokerEpoch, stands: bool, now_ms: int
+    ) -> None:
+        """Our connection to a peer in that life of it has broken, or stands again."""
+        peer = self._peers.get(broker)
+        if peer is None or peer.registration.epoch != epoch:
+            return
+        if not stands:
+            peer.lost_at_ms = now_ms if peer.lost_at_ms is None else peer.lost_at_ms
+        else:
+            _trust(peer)
+        self._on_change()
+
+    def on_ping_over(self, broker: BrokerId, number: int, *, has_answered: bool) -> None:
+        """A ping was answered, or was not in `PING_TIMEOUT_MS`."""
+        peer = self._peers.get(broker)
+        if peer is None or number <= peer.answered:
+            return
+        peer.answered = number
+        peer.is_silent = not has_answered
+        if peer.wanted > peer.asked and peer.lost_at_ms is None:
+            self._send_ping(peer)
+        self._on_change()
+
+    def on_update(
+        self,
+        update: ClusterUpdate,
+        known: Callable[[TopicPartition], PartitionState | None],
+        now_ms: int,
+    ) -> None:
+        """What the controller says; `known` gives a partition's state as it was before."""
+        if self._disturbed_at_ms is None:
+            self._disturbed_at_ms = now_ms
+        live = {broker.id: broker for broker in update.brokers if broker.id != self._local_id}
+        for broker, peer in list(self._peers.items()):
+            if broker not in live:
+                self._depart(peer.registration, now_ms)
+                del self._peers[broker]
+            elif live[broker].epoch != peer.registration.epoch:
+                peer.registration = live[broker]
+                _trust(peer)
+        for broker, registration in live.items():
+            self._departed.pop(broker, None)
+            if broker not in self._peers:
+                self._peers[broker] = _Peer(registration)
+        for peer in self._peers.values():
+            if peer.lost_at_ms is not None and _is_elected(peer.registration.id, update, known):
+                _trust(peer)
+        self._on_change()
+
+    def _depart(self, registration: BrokerRegistration, now_ms: int) -> None:
+        if now_ms - (self._disturbed_at_ms or 0) >= CALM_BEFORE_MS:
+            self._departed[registration.id] = (registration, now_ms)
+        self._disturbed_at_ms = now_ms
+
+    def _send_ping(self, peer: _Peer) -> None:
+        peer.asked += 1
+        self._ping(peer.registration, peer.asked)
+
+
+def _trust(peer: _Peer) -> None:
+    """It is alive: so much for whatever was asked of it."""
+    peer.lost_at_ms = None
+    peer.is_silent = False
+    peer.asked = peer.answered = max(peer.asked, peer.wanted)
+
+
+def _is_elected(
+    broker: BrokerId,
+    update: ClusterUpdate,
+    known: Callable[[TopicPartition], PartitionState | None],
+) -> bool:
+    """Whether the update makes that broker a leader: the controller sees it alive."""
+    for topic in update.topics:
+        for number, state in topic.partitions.items():
+            if state.leader == broker:
+                before = known(TopicPartition(topic.name, number))
+                if before is not None and before.leader_epoch < state.leader_epoch:
+                    return True
+    return False

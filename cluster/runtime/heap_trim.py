@@ -1,0 +1,44 @@
+"""Gives memory back to the system after much was held.
+
+The C library returns the end of its heap by itself. One small block that was allocated last, a
+znode for instance, keeps everything below it: 90 MiB of freed replies stayed with the registry.
+"""
+
+import ctypes
+from collections.abc import Callable
+from typing import Final
+
+WORTH_TRIMMING_BYTES: Final = 16 << 20
+"""Trimming walks the whole heap, some milliseconds: not for less than this."""
+
+
+def trim_heap() -> None:
+    """Return every free page of the heap (`malloc_trim`); nothing where the C library has none."""
+    if _trim is not None:
+        _trim(0)
+
+
+def _find_trim() -> Callable[[int], int] | None:
+    try:
+        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+    except (OSError, AttributeError):
+        return None  # not glibc
+    return found
+
+
+_trim: Final = _find_trim()
+
+
+class HeapTrim:
+    """Decides when: once what was held at the most is down to a quarter."""
+
+    def __init__(self, trim: Callable[[], None] = trim_heap) -> None:
+        self._trim = trim
+        self._peak_bytes = 0
+
+    def look(self, peak_bytes: int, held_bytes: int) -> None:
+        """`peak_bytes`: the most that was held since the last look; `held_bytes`: what is now."""
+        self._peak_bytes = max(self._peak_bytes, peak_bytes)
+        if self._peak_bytes >= WORTH_TRIMMING_BYTES and held_bytes <= self._peak_bytes // 4:
+            self._peak_bytes = held_bytes
+            self._trim()

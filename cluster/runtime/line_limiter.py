@@ -1,0 +1,138 @@
+"""How many lines of a kind a log takes, in all and because of one peer. Pure.
+
+Whoever can make a process log a line could fill its logs with it. So every kind of line (a logger
+and the text of its message before the arguments are put in) has a token bucket, and another one for
+each peer that causes it; what finds a bucket empty is counted instead of written.
+"""
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+
+class Allowance(NamedTuple):
+    """A bucket holds `burst` lines and gets `per_s` more each second."""
+
+    burst: int
+    per_s: float
+
+
+PER_PEER: Final = Allowance(300, 2.0)
+"""A peer is a host: all clients of one machine share it."""
+PER_KIND: Final = Allowance(1_000, 20.0)
+"""Of all peers together, and of a kind that has none."""
+SUMMARY_EVERY_S: Final = 10.0
+_REMEMBERED_MAX: Final = 2_048
+_SUMMARIES_MAX: Final = 20
+
+
+class Kind(NamedTuple):
+    """What makes two lines alike."""
+
+    logger: str
+    template: str
+
+
+class LeftOut(NamedTuple):
+    """So many lines were not written in so many seconds.
+
+    `peer` is None where no peer is known, or where several caused them; `kind` is None where there
+    are too many kinds and peers to name.
+    """
+
+    kind: Kind | None
+    peer: str | None
+    lines: int
+    seconds: float
+
+    def __str__(self) -> str:
+        like = "of further kinds and peers" if self.kind is None else f'like "{self.kind.template}"'
+        cause = "" if self.peer is None else f" because of {self.peer}"
+        return f"left out {self.lines} more lines {like}{cause} within {self.seconds:.0f} s"
+
+
+@dataclass(slots=True)
+class _Bucket:
+    tokens: float
+    at_s: float
+
+    def is_filled(self, allowance: Allowance, now_s: float) -> bool:
+        """Whether it holds a token, with those that came since it was last asked."""
+        earned = max(0.0, now_s - self.at_s) * allowance.per_s
+        self.tokens = min(float(allowance.burst), self.tokens + earned)
+        self.at_s = now_s
+        return self.tokens >= 1
+
+
+@dataclass(slots=True)
+class _Tally:
+    since_s: float
+    count: int = 0
+
+
+_Key = tuple[Kind, str | None]
+
+
+class LineLimiter:
+    """Remembers the kinds and peers of late, and what was left out of each.
+
+    Invariant: every line is either admitted or counted in exactly one `LeftOut`.
+    """
+
+    def __init__(self, per_peer: Allowance = PER_PEER, per_kind: Allowance = PER_KIND) -> None:
+        self._per_peer = per_peer
+        self._per_kind = per_kind
+        self._buckets: OrderedDict[_Key, _Bucket] = OrderedDict()
+        self._tallies: dict[_Key, _Tally] = {}
+
+    def admits(self, kind: Kind, peer: str | None, now_s: float) -> bool:
+        """Whether to write this line. `now_s` is of a clock that never goes back."""
+        of_kind = self._bucket((kind, None), self._per_kind, now_s)
+        of_peer = of_kind if peer is None else self._bucket((kind, peer), self._per_peer, now_s)
+        if of_peer is not of_kind and not of_peer.is_filled(self._per_peer, now_s):
+            self._leave_out(kind, peer, now_s)
+            return False
+        if not of_kind.is_filled(self._per_kind, now_s):
+            self._leave_out(kind, None, now_s)
+            return False
+        of_kind.tokens -= 1
+        if of_peer is not of_kind:
+            of_peer.tokens -= 1
+        return True
+
+    def take_left_out(self, now_s: float, *, everything: bool = False) -> list[LeftOut]:
+        """What was left out and not told yet, the most first; only what began a while ago."""
+        due = [
+            key
+            for key, tally in self._tallies.items()
+            if everything or now_s - tally.since_s >= SUMMARY_EVERY_S
+        ]
+        told = []
+        for kind, peer in due:
+            tally = self._tallies.pop((kind, peer))
+            told.append(LeftOut(kind, peer, tally.count, now_s - tally.since_s))
+        told.sort(key=lambda one: -one.lines)
+        rest = told[_SUMMARIES_MAX:]
+        if not rest:
+            return told
+        count, seconds = sum(one.lines for one in rest), max(one.seconds for one in rest)
+        return [*told[:_SUMMARIES_MAX], LeftOut(None, None, count, seconds)]
+
+    def _bucket(self, key: _Key, allowance: Allowance, now_s: float) -> _Bucket:
+        bucket = self._buckets.get(key)
+        if bucket is not None:
+            self._buckets.move_to_end(key)
+            return bucket
+        if len(self._buckets) >= _REMEMBERED_MAX:
+            self._buckets.popitem(last=False)
+        bucket = self._buckets[key] = _Bucket(float(allowance.burst), now_s)
+        return bucket
+
+    def _leave_out(self, kind: Kind, peer: str | None, now_s: float) -> None:
+        key = (kind, peer)
+        if key not in self._tallies and len(self._tallies) >= _REMEMBERED_MAX:
+            key = (kind, None)
+        tally = self._tallies.get(key)
+        if tally is None:
+            tally = self._tallies[key] = _Tally(now_s)
+        tally.count += 1

@@ -1,0 +1,175 @@
+"""Records that a topic does not take: what clients are told, and that Kafka tells them the same."""
+
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import KafkaError, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+from kafka import KafkaProducer, errors
+
+from cluster.model.errors import ErrorCode
+from cluster.records.batch import Compression
+from cluster.records.builder import NewRecord, build_batch
+from tests.compat.kafka_process import KafkaProcess, require_kafka, run_tool
+from tests.compat.zookeeper_server import HOST, free_port
+from tests.integration.registry_process import RegistryProcess
+from tests.support.kafka_wire import WireClient, produce_request
+from tests.support.running_cluster import Address, Cluster
+from tests.support.topics import create_topic
+
+pytestmark = [pytest.mark.compat, pytest.mark.xdist_group("jvm")]
+
+KEYLESS = "Compacted topic cannot accept message without key in topic partition {}-0"
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture(scope="module")
+def compacted(cluster: Cluster) -> str:
+    return create_topic(cluster, configs={"cleanup.policy": "compact"})
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4"])
+def test_librdkafka_is_told_of_a_missing_key(cluster: Cluster, compacted: str, codec: str) -> None:
+    told: list[KafkaError | None] = []
+    producer = Producer(
+        {"bootstrap.servers": cluster.bootstrap, "compression.type": codec, "linger.ms": 50}
+    )
+    for key in (b"k", None):
+        producer.produce(
+            compacted, b"v" * 100, key, on_delivery=lambda error, _: told.append(error)
+        )
+        assert producer.flush(60) == 0
+    accepted, refused = told
+    assert accepted is None
+    assert refused is not None
+    assert refused.code() == KafkaError.INVALID_RECORD
+
+
+def test_kafka_python_is_told_of_a_missing_key(cluster: Cluster, compacted: str) -> None:
+    # An idempotent one of this client takes nothing more after a refusal.
+    producer = KafkaProducer(bootstrap_servers=cluster.bootstrap, enable_idempotence=False)
+    try:
+        with pytest.raises(errors.InvalidRecordError):
+            producer.send(compacted, b"v").get(60)
+        assert producer.send(compacted, b"v", b"k").get(60).offset >= 0
+    finally:
+        producer.close()
+
+
+def test_a_timestamp_of_the_far_future_is_refused(cluster: Cluster) -> None:
+    topic = create_topic(cluster)
+    told: list[KafkaError | None] = []
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    now_ms = time.time_ns() // 1_000_000
+    for ahead_ms in (HOUR_MS - 60_000, HOUR_MS + 60_000):
+        producer.produce(
+            topic,
+            b"v",
+            timestamp=now_ms + ahead_ms,
+            on_delivery=lambda error, _: told.append(error),
+        )
+        assert producer.flush(60) == 0
+    assert [error and error.code() for error in told] == [None, KafkaError.INVALID_TIMESTAMP]
+
+
+@pytest.mark.slow
+def test_the_java_producer_is_told_which_record(cluster: Cluster, compacted: str) -> None:
+    require_kafka()
+    text = run_tool(
+        "kafka.tools.ConsoleProducer",
+        *("--bootstrap-server", cluster.bootstrap, "--topic", compacted),
+        stdin="no key\n",
+    )
+    assert "InvalidRecordException" in text
+    assert KEYLESS.format(compacted) in text
+
+
+# -- the same requests to Kafka --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    """A Kafka broker with the topic `compacted`, and with the timestamps' bound of Kafka 4."""
+    require_kafka()
+    path: Path = tmp_path_factory.mktemp("kafka")
+    with (
+        RegistryProcess(path / "registry", tick_time_ms=2_000) as registry,
+        KafkaProcess(
+            path / "logs",
+            broker_id=7,
+            address=(HOST, free_port()),
+            registry=f"{HOST}:{registry.port}",
+            overrides={
+                "log.message.timestamp.after.max.ms": str(HOUR_MS),
+                "log.message.timestamp.before.max.ms": str(HOUR_MS),
+            },
+        ) as process,
+    ):
+        admin = AdminClient({"bootstrap.servers": process.bootstrap, "log_level": 0})
+        topic = NewTopic("compacted", 1, 1, config={"cleanup.policy": "compact"})
+        admin.create_topics([topic], request_timeout=90)["compacted"].result(90)
+        yield process.address
+
+
+@pytest.fixture(scope="module")
+def ours(cluster: Cluster) -> Address:
+    configs = {
+        "cleanup.policy": "compact",
+        "message.timestamp.before.max.ms": str(HOUR_MS),
+    }
+    create_topic(cluster, "compacted", assignments=[[0, 1, 2]], configs=configs)
+    return cluster.addresses[0]
+
+
+def outcome(address: Address, batch: bytes, version: int) -> Any:
+    """What became of it, without the broker's present time."""
+    with WireClient(address) as client:
+        answer = client.call(produce_request("compacted", batch, version=version))
+    ((told,),) = (one.partition_responses for one in answer.responses)
+    if version < 8:
+        return told.error_code
+    errors_told = [
+        (
+            error.batch_index,
+            re.sub(r"within \[\d+, \d+\]", "within", error.batch_index_error_message),
+        )
+        for error in told.record_errors
+    ]
+    return told.error_code, told.error_message, errors_told
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("version", [3, 7, 8, 9, 11])
+@pytest.mark.parametrize("codec", [Compression.NONE, Compression.GZIP])
+@pytest.mark.parametrize(
+    ("keys", "ahead_ms"),
+    [
+        ([b"k"], [0]),
+        ([None], [0]),
+        ([b"k", None, b"", None, None, None], [0] * 6),
+        ([b"k", b"k"], [0, 2 * HOUR_MS]),
+        ([b"k", b"k"], [-2 * HOUR_MS, 0]),
+        ([None, b"k"], [0, 2 * HOUR_MS]),
+        ([None], [2 * HOUR_MS]),
+    ],
+)
+def test_kafka_tells_the_same(
+    ours: Address,
+    kafka: Address,
+    keys: list[bytes | None],
+    ahead_ms: list[int],
+    codec: Compression,
+    version: int,
+) -> None:
+    now_ms = time.time_ns() // 1_000_000
+    records = [
+        NewRecord(b"value", key, now_ms + ahead) for key, ahead in zip(keys, ahead_ms, strict=True)
+    ]
+    batch = bytes(build_batch(records, codec=codec))
+    told = outcome(ours, batch, version)
+    assert told == outcome(kafka, batch, version)
+    assert ErrorCode.corrupt_message not in (told if isinstance(told, tuple) else (told,))

@@ -1,0 +1,132 @@
+"""What bin/cluster does before its first command: .venv, made from a package index of our own."""
+
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.support.project_copy import WheelFolder, copy_project, run
+
+pytestmark = pytest.mark.slow
+UV = Path(sys.executable).parent / "uv"
+
+
+@pytest.fixture
+def project(tmp_path) -> Path:
+    """A project that needs one package, `tiny`."""
+    return copy_project(tmp_path / "project")
+
+
+@pytest.fixture
+def wheels(tmp_path, project) -> WheelFolder:
+    """Has the package, but no uv."""
+    folder = WheelFolder(tmp_path / "wheels")
+    require(project, "core", folder.add("tiny", {"tiny.py": b"size = 1\n"}))
+    return folder
+
+
+def require(project: Path, name: str, requirement: str) -> None:
+    (project / "etc" / "requirements" / f"{name}.txt").write_text(requirement)
+
+
+def start(project: Path, wheels: WheelFolder, **env: str) -> subprocess.CompletedProcess[str]:
+    return run(project / "bin" / "cluster", "status", cwd=project, **{**wheels.settings, **env})
+
+
+def tiny_of(project: Path) -> Path:
+    (module,) = project.glob(".venv/lib/python*/site-packages/tiny.py")
+    return module
+
+
+def test_without_uv_in_the_index_pip_installs_everything(project, wheels):
+    ran = start(project, wheels)
+    assert (ran.returncode, ran.stdout) == (0, "status\n"), ran.stderr
+    assert "Installing core with pip" in ran.stderr
+    assert tiny_of(project).read_text() == "size = 1\n"
+
+
+def test_a_python_without_pip_uses_the_copy_for_new_environments(project, wheels, tmp_path):
+    bare = tmp_path / "bare"
+    venv.create(bare, with_pip=False)
+    ran = start(project, wheels, PATH=f"{bare / 'bin'}:{os.environ['PATH']}")
+    assert (ran.returncode, ran.stdout) == (0, "status\n"), ran.stderr
+    assert tiny_of(project).read_text() == "size = 1\n"
+
+
+@pytest.mark.skipif(not UV.exists(), reason="bin/test has not installed uv here")
+def test_uv_looks_where_pip_is_configured_to_look(project, wheels, tmp_path):
+    require(project, "uv", wheels.add("uv", {"uv-1.0.data/scripts/uv": UV.read_bytes()}))
+    ran = start(project, wheels, UV_CACHE_DIR=str(tmp_path / "uv_cache"))
+    assert (ran.returncode, ran.stdout) == (0, "status\n"), ran.stderr
+    assert "Installing core with uv" in ran.stderr
+    assert ran.stderr.count("with pip") == 1, ran.stderr
+    assert tiny_of(project).read_text() == "size = 1\n"
+
+
+def test_where_uv_does_not_run_pip_installs_everything(project, wheels):
+    require(project, "uv", wheels.add("uv", {"uv-1.0.data/scripts/uv": b"for another machine"}))
+    ran = start(project, wheels)
+    assert (ran.returncode, ran.stdout) == (0, "status\n"), ran.stderr
+    assert "Installing core with pip" in ran.stderr
+
+
+def test_a_package_with_another_checksum_is_not_installed(project, wheels):
+    wheels.add("tiny", {"tiny.py": b"size = 2\n"})
+    ran = start(project, wheels)
+    assert ran.returncode == 1
+    assert ran.stderr.endswith("Fix the above and try again.\n")
+    assert not list(project.glob(".venv/lib/python*/site-packages/tiny.py"))
+
+
+def test_two_first_uses_at_once_install_once(project, wheels):
+    both = [
+        subprocess.Popen(
+            [project / "bin" / "cluster", "status"],
+            env={**os.environ, **wheels.settings},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    spoken = [each.communicate(timeout=240) for each in both]
+    assert [each.returncode for each in both] == [0, 0]
+    assert [out for out, _ in spoken] == ["status\n"] * 2
+    assert sum(err.count("Creating .venv") for _, err in spoken) == 1
+    assert sum(err.count("Installing core") for _, err in spoken) == 1
+
+
+def test_an_interrupted_first_use_is_made_again(project, wheels):
+    start(project, wheels)
+    left_over = project / ".venv" / "left over"
+    left_over.touch()
+    (project / ".venv" / ".unfinished-core").touch()
+    ran = start(project, wheels)
+    assert ran.returncode == 0
+    assert ran.stderr.startswith("Creating .venv (again: the last attempt was interrupted)")
+    assert not left_over.exists()
+
+
+def test_an_interrupted_extra_set_is_installed_over_and_the_rest_stays(project, wheels):
+    require(project, "more", wheels.add("more", {"more.py": b"size = 3\n"}))
+    start(project, wheels)
+    need_more = 'here=bin; . bin/lib/venv.sh; need_installed core more; "$python" -c "import more"'
+    run(Path("/bin/sh"), "-c", need_more, cwd=project, **wheels.settings)
+    (more,) = project.glob(".venv/lib/python*/site-packages/more.py")
+    more.unlink()
+    (project / ".venv" / ".installed-more").unlink()
+    (project / ".venv" / ".unfinished-more").touch()
+    ran = run(Path("/bin/sh"), "-c", need_more, cwd=project, **wheels.settings)
+    assert ran.returncode == 0, ran.stderr
+    assert "Creating" not in ran.stderr
+    assert more.exists()
+
+
+def test_without_a_package_index_it_says_so(project):
+    ran = start(project, WheelFolder(project.parent / "empty"))
+    assert ran.returncode == 1
+    assert ran.stderr.endswith("Fix the above and try again.\n")
+    assert not (project / ".venv" / ".installed-core").exists()

@@ -1,0 +1,236 @@
+"""How much memory hostile connections can take of a broker and of the registry, as processes.
+
+The arithmetic is in docs/memory.md; the settings here are small, so that its terms can be told
+apart. Meanwhile somebody else is served, and when the connections are gone the memory is too.
+"""
+
+import contextlib
+import socket
+import struct
+from collections.abc import Callable, Iterator
+
+import psutil
+import pytest
+from kazoo.client import KazooClient
+from kio.schema.errors import ErrorCode
+
+from cluster.protocol.api import ApiKey
+from tests.support.broker_probes import batch_of, fetched, produced
+from tests.support.kafka_wire import (
+    WireClient,
+    fetch_from,
+    frame_of,
+    header_of,
+    metadata_request,
+    request,
+    sized,
+    wanted,
+)
+from tests.support.running_cluster import HOST, Address, Cluster
+from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
+
+MIB = 1 << 20
+CONNECTIONS = 100
+LARGEST_REQUEST = 8 * MIB
+QUEUED = 16 * MIB
+DECODED = 48 * MIB
+"""One request of 2 MB that is nothing but partitions, while it is handled."""
+BROKER_BOUND = QUEUED + LARGEST_REQUEST + QUEUED // 4 + QUEUED // 4 + DECODED
+REGISTRY_RECEIVING, REGISTRY_UNSENT, REGISTRY_ROUND = 32 * MIB, 64 * MIB, 16 * MIB
+PER_CONNECTION = 64 << 10
+SLACK = 24 * MIB
+"""The heap's gaps, and what a sample may catch midway."""
+GIVEN_BACK_WITHIN = 40 * MIB
+"""The pool of buffers keeps up to 32 MiB."""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    overrides = {
+        "socket.request.max.bytes": str(LARGEST_REQUEST),
+        "queued.max.request.bytes": str(QUEUED),
+    }
+    directory = tmp_path_factory.mktemp("hostile")
+    with Cluster(directory, brokers=1, overrides=overrides) as cluster:
+        yield cluster
+
+
+class Hostile:
+    """Connections that send what they are told and read nothing."""
+
+    def __init__(self, address: Address, count: int = CONNECTIONS) -> None:
+        self._sockets = []
+        for _ in range(count):
+            one = socket.socket()
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4_096)
+            one.connect(address)
+            one.setblocking(False)
+            self._sockets.append(one)
+
+    def send(self, content: bytes) -> None:
+        """As much of it on each as is taken within some seconds."""
+        left = {one: memoryview(content) for one in self._sockets}
+
+        def is_all_sent() -> bool:
+            is_taken = True
+            while is_taken:
+                is_taken = False
+                for one, rest in list(left.items()):
+                    try:
+                        left[one] = rest[one.send(rest[:65_536]) :]
+                        is_taken = True
+                    except BlockingIOError:
+                        continue
+                    except OSError:
+                        left[one] = rest[:0]
+                    if not left[one]:
+                        del left[one]
+            return not left
+
+        with contextlib.suppress(AssertionError):
+            wait_until(is_all_sent, "all of it to be sent", 5)
+
+    def close(self) -> None:
+        for one in self._sockets:
+            one.close()
+
+
+def unique_bytes(pid: int) -> int:
+    size: int = psutil.Process(pid).memory_full_info().uss
+    return size
+
+
+def eight_bytes(_: str) -> bytes:
+    return struct.pack(">ihh", LARGEST_REQUEST, 3, 1)
+
+
+def half_requests(_: str) -> bytes:
+    return struct.pack(">i", LARGEST_REQUEST) + b"x" * (LARGEST_REQUEST - 1)
+
+
+def unread_metadata(_: str) -> bytes:
+    every_topic = request(
+        ApiKey.METADATA,
+        12,
+        topics=None,
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
+    return frame_of(every_topic, 1) * 20_000
+
+
+def parked_fetches(topic: str) -> bytes:
+    """One partition again and again; it waits, with all of them, for what never comes."""
+    many = [wanted(0, 0)] * 60_000
+    return frame_of(fetch_from((topic, many), max_wait_ms=600_000, min_bytes=1 << 30), 1)
+
+
+def backlog_behind_a_parked_fetch(topic: str) -> bytes:
+    parked = fetch_from((topic, [wanted(0, 0)]), max_wait_ms=600_000, min_bytes=1 << 30)
+    return frame_of(parked, 1) + frame_of(metadata_request(), 2) * 20_000
+
+
+def many_empty_topics(_: str) -> bytes:
+    body = struct.pack(">hhii", -1, 1, 1_000, 1_000_000) + bytes(6 * 1_000_000)
+    return sized(header_of(ApiKey.PRODUCE, 3) + body)
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        eight_bytes,
+        half_requests,
+        unread_metadata,
+        parked_fetches,
+        backlog_behind_a_parked_fetch,
+        many_empty_topics,
+    ],
+)
+def test_hostile_connections_take_no_more_of_a_broker_than_stated(
+    small: Cluster, attack: Callable[[str], bytes]
+) -> None:
+    topic = create_topic(small, assignments=[[0]])
+    wide = create_topic(small, assignments=[[0]] * 50)
+    pid = small.pid(0)
+    assert pid is not None
+    with WireClient(small.addresses[0]) as bystander:
+        produced(bystander, wide, bytes(batch_of(b"before")))
+        before = unique_bytes(pid)
+        hostile = Hostile(small.addresses[0])
+        hostile.send(attack(topic))
+        worst = unique_bytes(pid) - before
+        for number in range(20):
+            answer = produced(bystander, wide, bytes(batch_of(b"meanwhile")))
+            assert (answer.error_code, answer.base_offset) == (ErrorCode.none, number + 1)
+            assert fetched(bystander, wide, number).high_watermark == number + 2
+            worst = max(worst, unique_bytes(pid) - before)
+        hostile.close()
+        print(f"{attack.__name__}: {worst / MIB:.1f} MiB")
+        assert worst <= BROKER_BOUND + CONNECTIONS * PER_CONNECTION + SLACK
+        wait_until(
+            lambda: unique_bytes(pid) <= before + GIVEN_BACK_WITHIN, "the memory to be given back"
+        )
+        print(f"after closing: {(unique_bytes(pid) - before) / MIB:.1f} MiB")
+    assert small.pid(0) == pid
+
+
+def test_a_large_request_gets_through_although_silent_half_requests_hold_the_memory(
+    small: Cluster,
+) -> None:
+    topic = create_topic(small, assignments=[[0]])
+    hostile = Hostile(small.addresses[0], 20)
+    hostile.send(struct.pack(">i", LARGEST_REQUEST) + b"x" * (2 * MIB))
+    with WireClient(small.addresses[0], timeout_s=90) as honest:
+        batch = bytes(batch_of(b"v" * 900_000))
+        assert produced(honest, topic, batch).error_code == ErrorCode.none
+    hostile.close()
+
+
+def jute_half_records(_: bytes) -> bytes:
+    return struct.pack(">i", 0xF_FFFF) + b"x" * 0xF_FFF0
+
+
+def jute_unread_reads(connect: bytes) -> bytes:
+    get_data = struct.pack(">iii", 1, 4, 4) + b"/big" + b"\0"
+    return connect + sized(get_data) * 2_000
+
+
+@pytest.mark.parametrize(
+    ("attack", "bound"),
+    [
+        (jute_half_records, REGISTRY_RECEIVING + MIB),
+        (jute_unread_reads, REGISTRY_UNSENT + 2 * REGISTRY_ROUND),
+    ],
+)
+def test_hostile_connections_take_no_more_of_the_registry_than_stated(
+    small: Cluster, attack: Callable[[bytes], bytes], bound: int
+) -> None:
+    pid = small.state()["registry_process"]["pid"]
+    address = (HOST, small.addresses[-1][1] + 1)
+    client = KazooClient(f"{address[0]}:{address[1]}", timeout=40)
+    client.start(timeout=30)
+    try:
+        client.ensure_path("/big")
+        client.set("/big", b"x" * 900_000)
+        before = unique_bytes(pid)
+        connect = sized(struct.pack(">iqiqi", 0, 0, 30_000, 0, 16) + bytes(16))
+        hostile = Hostile(address)
+        hostile.send(attack(connect))
+        worst = unique_bytes(pid) - before
+        for number in range(20):
+            client.set("/big", b"y" * (900_000 + number))
+            assert len(client.get("/big")[0]) == 900_000 + number
+            worst = max(worst, unique_bytes(pid) - before)
+        hostile.close()
+        print(f"{attack.__name__}: {worst / MIB:.1f} MiB")
+        assert worst <= bound + CONNECTIONS * PER_CONNECTION + SLACK
+        wait_until(
+            lambda: unique_bytes(pid) <= before + GIVEN_BACK_WITHIN, "the memory to be given back"
+        )
+        print(f"after closing: {(unique_bytes(pid) - before) / MIB:.1f} MiB")
+    finally:
+        client.stop()
+        client.close()
+    assert small.state()["registry_process"]["pid"] == pid

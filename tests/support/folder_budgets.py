@@ -1,0 +1,69 @@
+"""How long the tests of each folder may take, and a table of how long they took.
+
+A pytest plugin that bin/test loads. Seconds are those of the tests added up, over all of pytest's
+processes: on two cores the run takes half of them.
+"""
+
+import os
+from collections import defaultdict
+from typing import Final
+
+import pytest
+
+BUDGETS: Final = {
+    "tests/unit": 200,
+    "tests/wire": 15,
+    "tests/tidy": 10,
+    "tests/simulation": 100,
+    "tests/fuzz": 30,
+    "tests/integration": 500,
+    "tests/compat": 400,
+}
+"""Seconds on two cores that do nothing else. All of them, and the checks, are under 15 minutes."""
+
+FAILS_ABOVE: Final = 3.0
+"""Times the budget. Up to that there is a warning: the machine may be a slower one."""
+
+
+def crowding() -> float:
+    """How many times longer all takes because more wants to run than there are cores; 1 or more."""
+    return max(1.0, os.getloadavg()[1] / (os.cpu_count() or 1))
+
+
+class FolderSeconds:
+    """Adds up what the reports of tests say."""
+
+    def __init__(self) -> None:
+        self._seconds: defaultdict[str, float] = defaultdict(float)
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A test's setup, call or teardown has ended."""
+        self._seconds["/".join(report.nodeid.split("/")[:2])] += report.duration
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """A folder far above its budget fails the run."""
+        if session.exitstatus == pytest.ExitCode.OK and self._over(FAILS_ABOVE * crowding()):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Seconds and budget of each folder."""
+        terminalreporter.section("seconds by folder, and the budget")
+        for folder, seconds in sorted(self._seconds.items()):
+            terminalreporter.line(f"{folder:<20}{seconds:>6.0f} of {BUDGETS.get(folder, 0):>4}")
+        far_over = self._over(FAILS_ABOVE * crowding())
+        for folder in self._over(1.0):
+            verdict = "FAILED" if folder in far_over else "warning"
+            terminalreporter.line(f"{verdict}: {folder} takes longer than its budget")
+
+    def _over(self, factor: float) -> list[str]:
+        return [
+            folder
+            for folder, seconds in self._seconds.items()
+            if seconds > BUDGETS.get(folder, 0) * factor
+        ]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Only the process that prints adds up."""
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(FolderSeconds())

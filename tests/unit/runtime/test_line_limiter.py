@@ -1,0 +1,98 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.runtime.line_limiter import Allowance, Kind, LineLimiter
+
+CLOSED = Kind("network", "closed connection from %s: %s")
+REFUSED = Kind("network", "refused %s")
+
+
+def limiter():
+    return LineLimiter(per_peer=Allowance(3, 1.0), per_kind=Allowance(10, 2.0))
+
+
+def admitted(limits, kind, peer, count, now_s):
+    return sum(limits.admits(kind, peer, now_s) for _ in range(count))
+
+
+def test_a_peer_gets_a_burst_and_then_one_line_a_second():
+    limits = limiter()
+    assert admitted(limits, CLOSED, "10.0.0.1", 100, 0.0) == 3
+    assert admitted(limits, CLOSED, "10.0.0.1", 100, 1.0) == 1
+    assert admitted(limits, CLOSED, "10.0.0.1", 100, 100.0) == 3
+
+
+def test_another_peer_and_another_kind_are_not_held_back():
+    limits = limiter()
+    admitted(limits, CLOSED, "10.0.0.1", 100, 0.0)
+    assert limits.admits(CLOSED, "10.0.0.2", 0.0)
+    assert limits.admits(REFUSED, "10.0.0.1", 0.0)
+
+
+def test_many_peers_together_get_what_their_kind_gets():
+    limits = limiter()
+    peers = [f"10.0.{number}.1" for number in range(200)]
+    assert sum(limits.admits(CLOSED, peer, 0.0) for peer in peers) == 10
+    assert sum(limits.admits(CLOSED, peer, 1.0) for peer in peers) == 2
+
+
+def test_a_kind_without_a_peer_is_limited_too():
+    limits = limiter()
+    assert admitted(limits, CLOSED, None, 100, 0.0) == 10
+
+
+def test_what_was_left_out_is_told_after_a_while_and_once():
+    limits = limiter()
+    admitted(limits, CLOSED, "10.0.0.1", 100, 5.0)
+    assert limits.take_left_out(14.9) == []
+    (told,) = limits.take_left_out(17.0)
+    assert told == (CLOSED, "10.0.0.1", 97, 12.0)
+    assert str(told) == (
+        'left out 97 more lines like "closed connection from %s: %s" because of 10.0.0.1'
+        " within 12 s"
+    )
+    assert limits.take_left_out(100.0, everything=True) == []
+
+
+def test_at_the_end_everything_is_told():
+    limits = limiter()
+    admitted(limits, CLOSED, "10.0.0.1", 4, 5.0)
+    assert [one.lines for one in limits.take_left_out(5.0, everything=True)] == [1]
+
+
+def test_a_clock_that_stands_still_gives_nothing_away():
+    limits = limiter()
+    assert admitted(limits, CLOSED, None, 50, 7.0) + admitted(limits, CLOSED, None, 50, 7.0) == 10
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from([CLOSED, REFUSED]),
+            st.sampled_from([None, "a", "b", "c"]),
+            st.floats(0, 20),
+            st.integers(1, 40),
+        ),
+        max_size=30,
+    )
+)
+def test_every_line_is_written_or_counted_once(steps):
+    limits = limiter()
+    now_s, lines, written, counted = 0.0, 0, 0, 0
+    for kind, peer, passed_s, count in steps:
+        now_s += passed_s
+        lines += count
+        written += admitted(limits, kind, peer, count, now_s)
+        counted += sum(one.lines for one in limits.take_left_out(now_s))
+    counted += sum(one.lines for one in limits.take_left_out(now_s, everything=True))
+    assert written + counted == lines
+    assert written <= 2 * (10 + 2.0 * now_s)
+
+
+def test_hundreds_of_thousands_of_peers_are_told_in_a_few_lines():
+    limits = LineLimiter(per_peer=Allowance(1, 0.001), per_kind=Allowance(1_000_000, 1.0))
+    peers = [f"10.{number}" for number in range(10_000)]
+    written = sum(limits.admits(CLOSED, peer, 0.0) for peer in peers for _ in range(3))
+    told = limits.take_left_out(0.0, everything=True)
+    assert written + sum(one.lines for one in told) == 30_000
+    assert len(told) <= 21

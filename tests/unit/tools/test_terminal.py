@@ -1,0 +1,46 @@
+import io
+import sys
+
+import pytest
+from rich.text import Text
+
+from cluster.tools import terminal
+from cluster.tools.terminal import EscapedStream, escaped_streams, readable
+
+
+def test_control_characters_are_spelled_out_and_layout_stays():
+    out = io.StringIO()
+    print("a\tb\x1b]0;title\x07\u202e\nc", file=EscapedStream(out))
+    assert out.getvalue() == "a\tb\\x1b]0;title\\x07\\u202e\nc\n"
+
+
+def test_the_streams_are_escaped_within_the_block_alone(capsys):
+    before = sys.stdout
+    with escaped_streams():
+        print("one\x1b[2J")
+        print("two\x9b2J", file=sys.stderr)
+        assert not sys.stdout.isatty()
+    assert sys.stdout is before
+    print("three\x1b[2J")
+    out, err = capsys.readouterr()
+    assert (out, err) == ("one\\x1b[2J\nthree\x1b[2J\n", "two\\x9b2J\n")
+
+
+def test_rich_makes_its_own_sequences_and_reads_no_markup_in_names(capsys):
+    with escaped_streams():
+        console = terminal.console(force_terminal=True, color_system="standard", width=80)
+        console.print(Text.assemble(("[red]client[/red]", "bold")))
+    assert capsys.readouterr().out == "\x1b[1m[red]client[/red]\x1b[0m\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (b"plain \xc3\xa9\n", b"plain \xc3\xa9\n"),
+        (b"\x1b[2J\r\n", b"\\x1b[2J\\r\n"),
+        (b"\xff\x00\n", b"\\xff\\x00\n"),
+        (b'{\n\t"a": 1\n}\n', b'{\n\t"a": 1\n}\n'),
+    ],
+)
+def test_a_terminal_gets_records_as_text(line, shown):
+    assert readable(line) == shown
