@@ -1,6 +1,7 @@
 """Metadata and DescribeCluster from a broker's cache: what is told, what is created."""
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -248,7 +249,7 @@ def listed(answer: Any) -> list[int]:
     return [broker.node_id for broker in answer.brokers]
 
 
-def led_by(leader: int, *, epoch: int = 0, isr: list[int] = ALL) -> Any:
+def led_by(leader: int, *, epoch: int = 0, isr: Sequence[int] = ALL) -> Any:
     state = a_partition(ALL, isr=isr, leader=leader, leader_epoch=epoch, partition_epoch=epoch)
     return a_topic("t", state)
 
