@@ -64,10 +64,10 @@ log = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_MS: Final = 3_000
 _REGISTER_RETRY_MS: Final = 500
-_REPORT_LEFT_OUT_MS: Final = 5_000
 _SWITCH_INTERVAL_S: Final = 0.0005
 """How long a background thread that computes may keep the loop's thread from going on: each call of
 the system that the loop makes for a client may cost that once (Python's own is 5 ms)."""
+_REPORT_LEFT_OUT_MS: Final = 5_000
 
 
 def run_broker(
@@ -288,8 +288,8 @@ class Broker:
             min(1_000, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]),
             lambda: self._flusher.on_tick(self._clock.wall_ms()),
         )
-        every(_REPORT_LEFT_OUT_MS, report_left_out)
         collector.leave_out_what_is_there()
+        every(_REPORT_LEFT_OUT_MS, report_left_out)
         self._start_metrics()
 
     def _start_metrics(self) -> None:

@@ -26,10 +26,10 @@ class MetadataCache:
         self.controller_epoch = ControllerEpoch(0)
         self.encoded_answers: dict[object, tuple[bytes, frozenset[BrokerId]]] = {}
         """What the Metadata handler remembers: its answers to this state, and whom they name."""
-        self.before_update: Callable[[ClusterUpdate], None] | None = None
-        """Is told of every update while the state is still the one before."""
         self.state_number = 0
         """Another one after every change of the state."""
+        self.before_update: Callable[[ClusterUpdate], None] | None = None
+        """Is told of every update while the state is still the one before."""
         self._state = ClusterState()
 
     @property

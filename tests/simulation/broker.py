@@ -112,11 +112,11 @@ class SimulatedBroker:
             clock=world,
             loop=self.loop,
             metadata=self.metadata,
+            liveness=SimpleNamespace(is_lost=lambda broker, now_ms: False),
             partitions=self.table,
             roles=self.roles,
             purgatory=purgatory,
             counters=None,
-            liveness=SimpleNamespace(is_lost=lambda *_: False),
         )
         self.session.on_session_lost = self._on_session_lost
         self.session.on_session_begun = self._register_again

@@ -11,7 +11,7 @@ LEADER_NOT_AVAILABLE; v8 authorized operations; v9 flexible; v12 topics by id; v
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from cluster.brokers.handlers.authorized_operations import (
     CLUSTER_OPERATIONS,
@@ -61,13 +61,6 @@ class Ports(KnowsLiveness, HasSettings, AsksController, MakesAnswersInSlices, Pr
     """What Metadata needs of its broker."""
 
 
-class _Moment(NamedTuple):
-    """What was asked for, and which state of the cluster it was."""
-
-    state_number: int
-    topics: list[TopicState]
-
-
 class _DelayedMetadata:
     """A request in the purgatory: a leader has not answered yet, or is dead and not replaced."""
 
@@ -115,18 +108,74 @@ def handle(request: MetadataRequest, context: RequestContext, services: Ports) -
 
 
 def _answer(request: MetadataRequest, context: RequestContext, services: Ports) -> bytes | NotYet:
-    """The frame of the answer that holds now; about large topics it is made in slices."""
-    key = _what_is_asked(request, context)
-    is_calm = services.liveness.is_calm(services.loop.now_ms)
-    remembered = services.metadata.encoded_answers.get(key) if is_calm else None
-    if remembered is not None:
-        return _addressed(remembered[0], context)
-    found = _asked_topics(request, services)
-    if sum(len(topic.partitions) for topic in found) > _PARTITIONS_AT_ONCE:
-        moment = _Moment(services.metadata.state_number, found)
-        services.slices.start(_answer_later(request, context, services, key, moment))
+    """The frame of the answer that holds now; about many partitions it is made in slices."""
+    if services.liveness.is_calm(services.loop.now_ms):
+        found = services.metadata.encoded_answers.get(_what_is_asked(request, context))
+        if found is not None:
+            return _addressed(found[0], context)
+    topics = _asked_topics(request, services)
+    if sum(len(topic.partitions) for topic in topics) > _PARTITIONS_AT_ONCE:
+        services.slices.start(
+            _answer_later(request, context, services, services.metadata.state_number, topics)
+        )
         return PARKED
-    return _addressed(_encoded(request, context, services, key, {}), context)
+    return _addressed(_encoded(request, context, services, {}), context)
+
+
+def _encoded(
+    request: MetadataRequest,
+    context: RequestContext,
+    services: Ports,
+    prepared: Mapping[str, EncodedItems],
+    *,
+    may_hold: bool = True,
+) -> bytes:
+    """The frame of the answer, for any correlation id; remembered if it may hold for a while."""
+    response = describe_cluster_topics(request, context, services, prepared)
+    frame = encode_response(ApiKey.METADATA, context.version, 0, response)
+    is_calm = may_hold and services.liveness.is_calm(services.loop.now_ms)
+    # An answer with errors had side effects, or will be another one soon.
+    if is_calm and all(topic.error_code is ErrorCode.none for topic in response.topics):
+        remembered = services.metadata.encoded_answers
+        if len(remembered) >= _REMEMBERED_MAX:
+            remembered.clear()
+        remembered[_what_is_asked(request, context)] = frame, _leaders(request, services)
+    return frame
+
+
+def _answer_later(
+    request: MetadataRequest,
+    context: RequestContext,
+    services: Ports,
+    state_number: int,
+    topics: list[TopicState],
+) -> Iterator[None]:
+    """Encode the partitions step by step, then the answer.
+
+    Partitions are told as they were when their step came; an answer that the cluster has changed
+    under, or a broker's liveness, is not remembered.
+    """
+    was_calm = services.liveness.is_calm(services.loop.now_ms)
+    write = encoder_of(
+        MetadataResponsePartition,
+        context.version,
+        flexible=is_flexible(ApiKey.METADATA, context.version),
+    )
+    prepared: dict[str, EncodedItems] = {}
+    written = 0
+    for topic in topics:
+        content = bytearray()
+        live = _live(services)
+        numbered = sorted(topic.partitions.items())
+        for number, state in numbered:
+            write(_partition(number, state, live, context, services), content)
+            written += 1
+            if written % _PARTITIONS_PER_STEP == 0:
+                yield
+        prepared[topic.name] = EncodedItems(len(numbered), content)
+    may_hold = was_calm and services.metadata.state_number == state_number
+    frame = _encoded(request, context, services, prepared, may_hold=may_hold)
+    context.answer(_addressed(frame, context))
 
 
 def _what_is_asked(request: MetadataRequest, context: RequestContext) -> object:
@@ -145,76 +194,6 @@ def _addressed(frame: bytes, context: RequestContext) -> bytes:
     return frame[:4] + _CORRELATION.pack(context.correlation_id) + frame[8:]
 
 
-def _leaders(request: MetadataRequest, services: Ports) -> frozenset[BrokerId]:
-    """Who leads the partitions of the asked topics."""
-    return frozenset(
-        state.leader
-        for topic in _asked_topics(request, services)
-        for state in topic.partitions.values()
-    )
-
-
-def _live(services: Ports) -> set[BrokerId]:
-    """The registered brokers, without those that have just died."""
-    now_ms = services.loop.now_ms
-    return {b for b in services.metadata.brokers if not services.liveness.is_lost(b, now_ms)}
-
-
-def _encoded(
-    request: MetadataRequest,
-    context: RequestContext,
-    services: Ports,
-    key: object,
-    prepared: Mapping[str, EncodedItems],
-) -> bytes:
-    """The frame of an answer; remembered under `key`, unless that is None, if it will hold."""
-    response = describe_cluster_topics(request, context, services, prepared)
-    frame = encode_response(ApiKey.METADATA, context.version, 0, response)
-    # An answer with errors had side effects, or will be another one soon.
-    is_calm = services.liveness.is_calm(services.loop.now_ms)
-    has_errors = any(topic.error_code is not ErrorCode.none for topic in response.topics)
-    if key is not None and is_calm and not has_errors:
-        remembered = services.metadata.encoded_answers
-        if len(remembered) >= _REMEMBERED_MAX:
-            remembered.clear()
-        remembered[key] = frame, _leaders(request, services)
-    return frame
-
-
-def _answer_later(
-    request: MetadataRequest,
-    context: RequestContext,
-    services: Ports,
-    key: object,
-    moment: _Moment,
-) -> Iterator[None]:
-    """Encode the partitions step by step, then the answer.
-
-    Partitions are told as they were when their step came; an answer that the cluster has changed
-    under is not remembered.
-    """
-    write = encoder_of(
-        MetadataResponsePartition,
-        context.version,
-        flexible=is_flexible(ApiKey.METADATA, context.version),
-    )
-    prepared: dict[str, EncodedItems] = {}
-    written = 0
-    for topic in moment.topics:
-        content = bytearray()
-        numbered = sorted(topic.partitions.items())
-        live = _live(services)
-        for number, state in numbered:
-            write(_partition(number, state, live, context, services), content)
-            written += 1
-            if written % _PARTITIONS_PER_STEP == 0:
-                yield
-        prepared[topic.name] = EncodedItems(len(numbered), content)
-    if services.metadata.state_number != moment.state_number:
-        key = None
-    context.answer(_addressed(_encoded(request, context, services, key, prepared), context))
-
-
 def _asked_topics(request: MetadataRequest, services: Ports) -> list[TopicState]:
     """The topics that are there of those that are asked for, each once."""
     metadata = services.metadata
@@ -225,6 +204,21 @@ def _asked_topics(request: MetadataRequest, services: Ports) -> list[TopicState]
         for asked in request.topics
     }
     return [metadata.topics[name] for name in names if name in metadata.topics]
+
+
+def _leaders(request: MetadataRequest, services: Ports) -> frozenset[BrokerId]:
+    """Who leads the partitions of the asked topics."""
+    return frozenset(
+        state.leader
+        for topic in _asked_topics(request, services)
+        for state in topic.partitions.values()
+    )
+
+
+def _live(services: Ports) -> set[BrokerId]:
+    """The brokers that nothing says are dead."""
+    now_ms = services.loop.now_ms
+    return {b for b in services.metadata.brokers if not services.liveness.is_lost(b, now_ms)}
 
 
 def describe_cluster_topics(

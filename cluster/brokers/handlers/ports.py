@@ -49,16 +49,16 @@ class CanWait(Protocol):
     purgatory: Purgatory
 
 
-class KnowsLiveness(HasMetadata, CanWait, Protocol):
-    """The cluster, and which of its brokers show that they are alive."""
-
-    liveness: PeerLiveness
-
-
 class MakesAnswersInSlices(Protocol):
     """Where answers are made that take long."""
 
     slices: Slices
+
+
+class KnowsLiveness(HasMetadata, CanWait, Protocol):
+    """The cluster, and which of its brokers show that they are alive."""
+
+    liveness: PeerLiveness
 
 
 class HasSettings(Protocol):
