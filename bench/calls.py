@@ -31,9 +31,9 @@ REQUESTS: Final = 100
 def count_calls(directory: Path, kind: str) -> Counter[str]:
     """Calls by function for `REQUESTS` requests, pipelined, of kind `produce` or `fetch`."""
     with HandlerStage(directory) as stage:
-        server = SocketServer(stage.loop, options(), stage.pipeline.on_frame)
+        server = SocketServer(stage.loop, options())
         port = server.bind(Listener("PLAINTEXT", "127.0.0.1", 0))
-        server.start_accepting()
+        server.serve(stage.pipeline.on_frame)
         stage.update(a_topic("t", a_partition([BROKER])))
         with socket.create_connection(("127.0.0.1", port)) as client:
             client.settimeout(10)

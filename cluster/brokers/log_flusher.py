@@ -1,11 +1,9 @@
-"""Syncs logs to disk on a thread of its own, as `flush.messages` and `flush.ms` ask (LOG3).
+"""Syncs logs to disk on a thread of its own, as `flush.messages` and `flush.ms` ask.
 
 The broker's thread decides what is due and takes the result; the thread only waits for the disk.
 """
 
 import logging
-import queue
-import threading
 from collections.abc import Callable, Iterator
 from typing import Final
 
@@ -31,15 +29,15 @@ class LogFlusher:
         table: PartitionTable,
         slices: Slices,
         post: Callable[[Callable[[], None]], None],
+        post_back: Callable[[Callable[[], None]], None],
     ) -> None:
+        """`post` runs a call on a thread of its own, `post_back` on the broker's."""
         self._table = table
         self._slices = slices
         self._is_looking = False
         self._post = post
+        self._post_back = post_back
         self._under_way: set[TopicPartition] = set()
-        self._jobs: queue.SimpleQueue[tuple[Partition, FlushTarget] | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._work, name="log-flusher", daemon=True)
-        self._thread.start()
 
     def on_tick(self, now_ms: int) -> None:
         """Look for logs whose sync is due, in slices. `now_ms` is wall time, as for appends."""
@@ -62,23 +60,17 @@ class LogFlusher:
             log.error("%s: %s", partition.id, failure)  # noqa: TRY400 - one line
             return
         self._under_way.add(partition.id)
-        self._jobs.put((partition, target))
+        self._post(lambda: self._sync(partition, target))
 
-    def close(self) -> None:
-        """Finish what is under way."""
-        self._jobs.put(None)
-        self._thread.join()
-
-    def _work(self) -> None:
-        while (job := self._jobs.get()) is not None:
-            partition, target = job
-            try:
-                target.sync()
-            except StorageFailed as failure:
-                log.error("%s: %s", partition.id, failure)  # noqa: TRY400 - one line for a person
-                self._post(lambda p=partition: self._on_failed(p))  # type: ignore[misc]
-            else:
-                self._post(lambda p=partition, t=target: self._on_synced(p, t))  # type: ignore[misc]
+    def _sync(self, partition: Partition, target: FlushTarget) -> None:
+        """On the thread."""
+        try:
+            target.sync()
+        except StorageFailed as failure:
+            log.error("%s: %s", partition.id, failure)  # noqa: TRY400 - one line for a person
+            self._post_back(lambda: self._on_failed(partition))
+        else:
+            self._post_back(lambda: self._on_synced(partition, target))
 
     def _on_failed(self, partition: Partition) -> None:
         self._under_way.discard(partition.id)

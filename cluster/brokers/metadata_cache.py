@@ -1,7 +1,6 @@
 """The broker's copy of the cluster's state, on the broker's thread: Metadata answers from it."""
 
 import uuid
-from collections.abc import Callable
 
 from cluster.model.cluster import (
     BrokerRegistration,
@@ -28,8 +27,6 @@ class MetadataCache:
         """What the Metadata handler remembers: its answers to this state, and whom they name."""
         self.state_number = 0
         """Another one after every change of the state."""
-        self.before_update: Callable[[ClusterUpdate], None] | None = None
-        """Is told of every update while the state is still the one before."""
         self._state = ClusterState()
 
     @property
@@ -65,8 +62,6 @@ class MetadataCache:
 
         The caller has checked the epochs.
         """
-        if self.before_update is not None:
-            self.before_update(update)
         self._has_changed()
         self.controller_id = update.controller
         self.controller_epoch = update.controller_epoch

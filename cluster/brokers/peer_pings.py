@@ -27,30 +27,25 @@ class PeerPings:
         loop: EventLoop,
         metadata: MetadataCache,
         purgatory: Purgatory,
+        link: ControlLink,
     ) -> None:
         self._local_id = local_id
         self._loop = loop
         self._metadata = metadata
         self._purgatory = purgatory
-        self._link: ControlLink | None = None
+        self._link = link
         self._peers: dict[str, BrokerRegistration] = {}
         """By control endpoint; with each there is a connection."""
         self._is_check_deferred = False
         self.liveness = PeerLiveness(local_id, expiry_ms, self._ping, self._check_later)
 
-    def use_link(self, link: ControlLink) -> None:
-        """The control link, once it exists."""
-        self._link = link
-        self._metadata.before_update = self._on_update
-
     def on_ping(self, _ping: Ping, reply: Reply) -> None:
         """A peer asks whether we are alive."""
         reply(Acknowledged(ErrorCode.none))
 
-    def _on_update(self, update: ClusterUpdate) -> None:
+    def on_update(self, update: ClusterUpdate) -> None:
+        """Of the controller, about to be taken over."""
         self.liveness.on_update(update, self._metadata.partition, self._loop.now_ms)
-        if self._link is None:
-            return
         before = self._peers
         self._peers = {b.control_endpoint: b for b in update.brokers if b.id != self._local_id}
         for endpoint in before.keys() - self._peers.keys():
@@ -66,8 +61,7 @@ class PeerPings:
         def on_reply(answer: Acknowledged | Refusal | None) -> None:
             self.liveness.on_ping_over(peer.id, number, has_answered=answer is not None)
 
-        if self._link is not None:
-            self._link.ask(peer.control_endpoint, Ping(number), on_reply, PING_TIMEOUT_MS)
+        self._link.ask(peer.control_endpoint, Ping(number), on_reply, PING_TIMEOUT_MS)
 
     def _check_later(self) -> None:
         # At the end of the turn: what an update changes is in force by then.

@@ -9,8 +9,8 @@ from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.peer_liveness import PeerLiveness
 from cluster.brokers.quotas.quota_changes import QuotaChanges
+from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
-from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.config.settings import Settings
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.model.ids import BrokerId
@@ -32,7 +32,7 @@ class Services:
     metadata: MetadataCache
     liveness: PeerLiveness
     partitions: PartitionTable
-    roles: ReplicaRoles
+    events: PartitionEvents
     purgatory: Purgatory
     controller: ControllerRequests
     request_topic_creation: Callable[[list[str]], None]

@@ -43,6 +43,22 @@ class ZmqContext:
         socket.setsockopt(zmq.RCVHWM, _HIGH_WATER_MESSAGES)
         return socket
 
+    def router(
+        self,
+        loop: EventLoop,
+        host: str,
+        on_message: Callable[[bytes, list[bytes]], None],
+        port: int = 0,
+    ) -> "Router":
+        """See `Router`."""
+        return Router(self, loop, host, on_message, port)
+
+    def dealer(
+        self, loop: EventLoop, endpoint: str, on_message: Callable[[list[bytes]], None]
+    ) -> "Dealer":
+        """See `Dealer`."""
+        return Dealer(self, loop, endpoint, on_message)
+
     def close(self) -> None:
         """Close what is still open, without waiting for unsent messages."""
         self._context.destroy(linger=0)

@@ -8,10 +8,7 @@ from pathlib import Path
 from random import Random
 from types import TracebackType
 from typing import Any, Self
-from unittest.mock import patch
 
-from cluster.brokers.replication import replication_link
-from cluster.coordinator.controller import control_link
 from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.coordinator.registry.documents.znodes import PartitionStateRecord, TopicAssignment
@@ -22,7 +19,7 @@ from cluster.records.builder import NewRecord, build_batch
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.checks import Acked, Checks, Replicated, decode_state, state_path
 from tests.simulation.registry import REGISTRY, SESSION_TIMEOUT_MS
-from tests.simulation.world import SimulatedDealer, SimulatedRouter, TraceHandler, World, log
+from tests.simulation.world import TraceHandler, World, log
 from tests.support.fake_registry import FakeClient, FakeTree
 
 QUIET_LIMIT_MS = 90_000
@@ -56,17 +53,10 @@ class SimulatedCluster:
         }
         self._lives = dict.fromkeys(range(broker_count), 0)
         self._value_count = 0
-        self._patches = [
-            patch.object(module, name, stand_in)
-            for module in (replication_link, control_link)
-            for name, stand_in in (("Router", SimulatedRouter), ("Dealer", SimulatedDealer))
-        ]
         registry: Any = FakeClient(self.tree)
         prepare_paths(registry)
 
     def __enter__(self) -> Self:
-        for one in self._patches:
-            one.start()
         log.addHandler(self._trace)
         log.setLevel(logging.INFO)
         log.propagate = False
@@ -81,8 +71,6 @@ class SimulatedCluster:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        for one in self._patches:
-            one.stop()
         log.removeHandler(self._trace)
         log.propagate = True
         log.setLevel(logging.NOTSET)

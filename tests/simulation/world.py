@@ -140,6 +140,20 @@ class Node:
         self._router_count += 1
         return f"sim:{self.broker}/{self.life}/{self._router_count}"
 
+    def router(
+        self,
+        loop: "SimulatedLoop",
+        host: str,
+        on_message: Callable[[bytes, list[bytes]], None],
+        port: int = 0,
+    ) -> "SimulatedRouter":
+        return SimulatedRouter(self, on_message)
+
+    def dealer(
+        self, loop: "SimulatedLoop", endpoint: str, on_message: Callable[[list[bytes]], None]
+    ) -> "SimulatedDealer":
+        return SimulatedDealer(self, endpoint, on_message)
+
     def run(self, action: Callable[[], None]) -> None:
         """One turn of the broker's loop; later, while the process is paused."""
         if not self.is_alive:
@@ -313,6 +327,8 @@ class Connection:
         self._requests.lose()
         self._replies.lose()
         self._take_number()
+        self.dealer.tell_connection(False)
+        self.dealer.tell_connection(True)
 
     def close(self) -> None:
         self.is_open = False
@@ -329,22 +345,16 @@ class Connection:
 
     def lose_router(self) -> None:
         """The dealer's requests go nowhere from now on."""
+        self.dealer.tell_connection(False)
         self._requests.lose()
         if self.world.random.random() < 0.5:
             self._replies.lose()
 
 
 class SimulatedRouter:
-    """Stands in for `zmq_link.Router`; its context is the node."""
+    """Stands in for `zmq_link.Router`."""
 
-    def __init__(
-        self,
-        node: Node,
-        loop: SimulatedLoop,
-        host: str,
-        on_message: Callable[[bytes, list[bytes]], None],
-        port: int = 0,
-    ) -> None:
+    def __init__(self, node: Node, on_message: Callable[[bytes, list[bytes]], None]) -> None:
         self.node = node
         self.endpoint = node.new_endpoint()
         self.is_open = True
@@ -368,19 +378,31 @@ class SimulatedRouter:
 
 
 class SimulatedDealer:
-    """Stands in for `zmq_link.Dealer`; its context is the node."""
+    """Stands in for `zmq_link.Dealer`."""
 
     def __init__(
-        self,
-        node: Node,
-        loop: SimulatedLoop,
-        endpoint: str,
-        on_message: Callable[[list[bytes]], None],
+        self, node: Node, endpoint: str, on_message: Callable[[list[bytes]], None]
     ) -> None:
         self.node = node
         self.endpoint = endpoint
         self._on_message = on_message
+        self._on_change: Callable[[bool], None] | None = None
         self._connection = Connection(node.world, self, endpoint)
+
+    def watch_connection(self, on_change: Callable[[bool], None]) -> None:
+        self._on_change = on_change
+        if self._connection.router_node is not None:
+            self.tell_connection(True)
+
+    def tell_connection(self, stands: bool) -> None:
+        """A little later, unless it is closed by then."""
+
+        def tell() -> None:
+            if self._on_change is not None and self._connection.is_open:
+                self._on_change(stands)
+
+        world = self.node.world
+        world.after(1, lambda: self.node.run(tell))
 
     def deliver(self, frames: list[bytes]) -> None:
         if self._connection.is_open:

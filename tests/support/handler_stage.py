@@ -1,47 +1,37 @@
 """One broker without sockets: real handlers, pipeline, logs and roles, on a clock that a test sets.
 
 Requests come as frames and answers are parsed by kio, so versions and encodings are tested along
-the way. What the controller decides comes as its updates, through the real control requests; what
+the way. What the controller decides comes as its updates, through its real assembly; what
 this broker asks of the controller stays in `stage.link` until a test answers it.
 """
 
 from collections.abc import Mapping
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any, Self
 
 from kio.index import load_response_schema
 
-from cluster.brokers import options
-from cluster.brokers.control_requests import ControlRequests
-from cluster.brokers.handlers import HANDLERS
+from cluster.brokers.core import BrokerCore, BrokerPorts
 from cluster.brokers.log.log_directory import LogDirectory
-from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.network.channel import MuteReason
-from cluster.brokers.network.purgatory import Purgatory
-from cluster.brokers.peer_liveness import PeerLiveness
-from cluster.brokers.peer_pings import LIVENESS
-from cluster.brokers.pipeline import Pipeline
 from cluster.brokers.producer_ids import ProducerIds
-from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
-from cluster.brokers.replication.partition_table import PartitionTable
-from cluster.brokers.replication.replica_roles import ReplicaRoles
-from cluster.brokers.replication.role_changes import RoleChanges
-from cluster.brokers.services import Services
-from cluster.config.settings import broker_settings, topic_settings
-from cluster.model.cluster import BrokerRegistration, TopicState
+from cluster.config.settings import broker_settings
+from cluster.model.cluster import TopicState
 from cluster.model.errors import ErrorCode, PeerError
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, Offset, TopicPartition
-from cluster.protocol.api_versions import ApiVersionsAnswers
-from cluster.protocol.peer.control import ClusterUpdate
+from cluster.protocol.peer.control import AlterPartition, ClusterUpdate
 from cluster.runtime.loop import EventLoop
-from cluster.runtime.slices import Slices
+from cluster.runtime.peer_sockets import PeerSockets
 from tests.support.cluster_states import a_broker
 from tests.support.fake_clock import FakeClock
-from tests.support.fake_control_link import FakeControlLink, over_the_wire
+from tests.support.fake_control_link import FakeControlLink
+from tests.support.fake_registry import FakeSession, FakeTree
+from tests.support.fake_sockets import FakeSockets
+from tests.support.inline_background import InlineBackground
 from tests.support.kafka_wire import WireClient, frame_of
 from tests.support.scripted_controller import ScriptedController
 
@@ -157,98 +147,69 @@ class HandlerStage:
         settings: Mapping[str, str] | None = None,
         number: int = BROKER,
         clock: FakeClock | None = None,
+        sockets: PeerSockets | None = None,
+        machine: str = "here",
     ) -> None:
         self.settings = broker_settings(
             {
                 "broker.id": str(number),
                 "milena.log.preallocate.step.bytes": "65536",
+                "replica.lag.time.max.ms": str(LAG_MS),
+                "zookeeper.session.timeout.ms": str(SUSPICION_MS),
+                "fetch.max.bytes": str(1 << 20),
                 **(settings or {}),
             }
         )
         self.clock = FakeClock() if clock is None else clock
         self.loop = EventLoop(self.clock)
         self.directory = LogDirectory.open(directory, "stage", number)
-        self.table = PartitionTable(
-            [self.directory],
-            BrokerId(number),
-            lambda overrides: options.log_options(self.settings, overrides),
-        )
-        self.table.load(self.clock.wall_ms())
-        self.metadata = MetadataCache("stage")
-        self.purgatory = Purgatory(self.loop.call_at)
-        self.proposals: list[tuple[TopicPartition, IsrProposal]] = []
-        self.roles = ReplicaRoles(
-            BrokerId(number),
-            self.table,
-            LAG_MS,
-            self.loop.defer,
-            self.purgatory.check,
-            lambda partition, proposal: self.proposals.append((partition, proposal)),
-        )
-        self.alive = {BrokerId(OTHER), BrokerId(THIRD)}
+        self.alive = {OTHER, THIRD}
         """The peers that answer a ping at once."""
-        self.pings: list[tuple[BrokerId, int]] = []
-        """Those that were not answered."""
-        self.liveness = PeerLiveness(
-            BrokerId(number),
-            SUSPICION_MS,
-            self._ping,
-            lambda: self.loop.defer(lambda: self.purgatory.check(LIVENESS)),
+        self.link = FakeControlLink(
+            lambda endpoint: endpoint in {a_broker(b).control_endpoint for b in self.alive}
         )
-        self.metadata.before_update = lambda update: self.liveness.on_update(
-            update, self.metadata.partition, self.loop.now_ms
-        )
-        self.controller = ScriptedController()
-        controller: Any = self.controller
-        self.slices = Slices(self.clock.monotonic_us, self.loop.next_turn)
-        self.changes = RoleChanges(
-            self.roles, self.table, self.metadata, self.slices, lambda: self.loop.now_ms
-        )
-        self.control = ControlRequests(
-            BrokerId(number),
-            self.loop,
-            self.metadata,
-            self.roles,
-            self.changes,
-            lambda: controller,
-        )
-        self.control.broker_epoch = BrokerEpoch(BROKER_EPOCH)
-        self.link = FakeControlLink()
-        self.control.use_link(self.link)  # type: ignore[arg-type]  # stands in
-        self.quotas = ClientQuotas()
-        self.producer_id_blocks: list[tuple[Any, Any]] = []
-        no_quota_changes: Any = SimpleNamespace()
-        self.services = Services(
-            broker_id=BrokerId(number),
-            settings=self.settings,
-            clock=self.clock,
-            loop=self.loop,
-            slices=self.slices,
-            metadata=self.metadata,
-            liveness=self.liveness,
-            partitions=self.table,
-            roles=self.roles,
-            purgatory=self.purgatory,
-            controller=controller,
-            request_topic_creation=self.control.request_topic_creation,
-            alter_topic_configs=self.control.alter_topic_configs,
-            producer_ids=ProducerIds(
-                lambda on_done, on_failed: self.producer_id_blocks.append((on_done, on_failed))
+        self.store = FakeSession(FakeTree(), self.loop.call_from_thread)
+        link: Any = self.link
+        store: Any = self.store
+        no_clients: Any = SimpleNamespace()
+        self.core = BrokerCore(
+            self.settings,
+            BrokerPorts(
+                cluster_id="stage",
+                machine=machine,
+                clock=self.clock,
+                loop=self.loop,
+                random=Random(number),
+                store=store,
+                control_link=link,
+                sockets=FakeSockets() if sockets is None else sockets,
+                directories=[self.directory],
+                background=InlineBackground,
+                counters=None,
+                clients=no_clients,
             ),
-            topic_settings=lambda overrides: topic_settings(self.settings, overrides),
-            quota_changes=no_quota_changes,
-            fetch_max_bytes=1 << 20,
-            api_versions=ApiVersionsAnswers(handler.api for handler in HANDLERS),
-            counters=None,
         )
-        self.pipeline = Pipeline(
-            HANDLERS,
-            self.services,
-            self.quotas,
-            QuotaThrottle(self.loop),
-            None,
-            self.clock,
-            self.loop,
+        self.core.registration.epoch = BrokerEpoch(BROKER_EPOCH)
+        self.table = self.core.table
+        self.metadata = self.core.metadata
+        self.purgatory = self.core.purgatory
+        self.events = self.core.events
+        self.roles = self.core.roles
+        self.isr_changes = self.core.isr_changes
+        self.changes = self.core.changes
+        self.slices = self.core.slices
+        self.control = self.core.asks
+        self.quotas = self.core.quotas
+        self.liveness = self.core.pings.liveness
+        self.services = self.core.services
+        self.pipeline = self.core.pipeline
+        self.controller = ScriptedController()
+        scripted: Any = self.controller
+        # What clients ask of the controller, and of the store, stays here until a test answers it.
+        self.services.controller = scripted
+        self.producer_id_blocks: list[tuple[Any, Any]] = []
+        self.services.producer_ids = ProducerIds(
+            lambda on_done, on_failed: self.producer_id_blocks.append((on_done, on_failed))
         )
 
     def __enter__(self) -> Self:
@@ -286,30 +247,39 @@ class HandlerStage:
             topics,
             deleted,
         )
-        self.control.on_request(over_the_wire(update), replies.append)
+        self.link.receive(update, replies.append)
         return replies
 
     # -- what peers do -----------------------------------------------------------------------------
 
-    def _ping(self, peer: BrokerRegistration, number: int) -> None:
-        if peer.id in self.alive:
-            self.liveness.on_ping_over(peer.id, number, has_answered=True)
-        else:
-            self.pings.append((peer.id, number))
+    @property
+    def proposals(self) -> list[tuple[TopicPartition, IsrProposal]]:
+        """The ISRs that the controller is being asked for."""
+        return [
+            (
+                TopicPartition(asked.request.topic, asked.request.partition),
+                IsrProposal(
+                    asked.request.isr, asked.request.leader_epoch, asked.request.partition_epoch
+                ),
+            )
+            for asked in self.link.asked
+            if isinstance(asked.request, AlterPartition)
+        ]
 
     def end_pings(self, *, has_answered: bool) -> None:
         """The open pings are answered, or time out."""
-        pings, self.pings = self.pings, []
-        for peer, number in pings:
-            self.liveness.on_ping_over(peer, number, has_answered=has_answered)
+        self.link.end_pings(has_answered=has_answered)
         self.turn()
 
     def break_connection(self, peer: int) -> None:
         """A peer's process has ended."""
         self.alive.discard(BrokerId(peer))
-        self.liveness.on_connection(
-            BrokerId(peer), BrokerEpoch(BROKER_EPOCH), False, self.loop.now_ms
-        )
+        self.link.tell_connection(a_broker(peer).control_endpoint, stands=False)
+        self.turn()
+
+    def reconnect(self, peer: int) -> None:
+        """A connection to a peer stands again."""
+        self.link.tell_connection(a_broker(peer).control_endpoint, stands=True)
         self.turn()
 
     # -- what happens ------------------------------------------------------------------------------
@@ -343,5 +313,5 @@ class HandlerStage:
         """A follower has every record before an offset."""
         moved, _ = partition.on_follower_fetch(BrokerId(follower), Offset(offset), self.loop.now_ms)
         if moved:
-            self.roles.on_high_watermark_moved(partition)
+            self.events.on_high_watermark_moved(partition)
         self.turn()

@@ -153,7 +153,7 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
                 )
             )
             if not appended.is_duplicate:
-                services.roles.on_appended(partition)
+                services.events.on_appended(partition)
                 if counters is not None:
                     counters.note_appended(appended)
             if acks == ACKS_ALL:

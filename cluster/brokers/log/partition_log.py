@@ -260,11 +260,12 @@ class PartitionLog:
         self.commit_reserved(len(records), now_ms)
 
     def _begin_replicated_epochs(self, headers: list[BatchHeader]) -> None:
-        latest = self.epochs.latest
+        epochs = self.epochs
         for header in headers:
-            if header.partition_leader_epoch > latest:
-                latest = LeaderEpoch(header.partition_leader_epoch)
-                self.epochs.begin(latest, Offset(header.base_offset))
+            epoch = header.partition_leader_epoch
+            # One that was only announced has no file before its first record.
+            if epoch > epochs.latest or (epoch == epochs.latest and epoch != epochs.written):
+                epochs.begin(LeaderEpoch(epoch), Offset(header.base_offset))
 
     def _note_replicated(self, active: Segment, header: BatchHeader, position: int) -> None:
         active.note_batch(

@@ -4,7 +4,7 @@ interval the metric records into their topic. Decides nothing and changes nothin
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.counters import BrokerCounters
@@ -13,7 +13,6 @@ from cluster.brokers.metrics.standings import QuotaStandings
 from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.network.channel import MuteReason
 from cluster.brokers.network.purgatory import Purgatory
-from cluster.brokers.network.socket_server import SocketServer
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replication_link import ReplicationLink
@@ -28,11 +27,26 @@ _REFRESHED_PER_TICK: Final = 64
 """Clients without requests whose falling rate is followed, so that a tick stays short."""
 
 
+class ClientConnections(Protocol):
+    """The client side of the broker, as far as it is counted."""
+
+    failed_count: int
+
+    @property
+    def connection_count(self) -> int:
+        """How many connections are open."""
+        ...
+
+    def muted_count(self, reason: MuteReason) -> int:
+        """How many connections are not read for this reason."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Watched:
     """What the publisher looks at."""
 
-    server: SocketServer
+    clients: ClientConnections
     partitions: PartitionTable
     purgatory: Purgatory
     metadata: MetadataCache
@@ -101,14 +115,14 @@ class MetricPublisher:
 
     def _look_at_broker(self) -> Iterator[None]:
         watched, counters = self._watched, self._counters
-        counters.set("ConnectionCount", watched.server.connection_count)
-        counters.set("MutedChannels", watched.server.muted_count(MuteReason.QUOTA))
+        counters.set("ConnectionCount", watched.clients.connection_count)
+        counters.set("MutedChannels", watched.clients.muted_count(MuteReason.QUOTA))
         counters.set("PurgatorySize", len(watched.purgatory))
         is_controller = watched.metadata.controller_id == self._local_id
         counters.set("ActiveControllerCount", int(is_controller))
         counters.set("ReplicationBytesInPerSec", watched.replication.received_bytes)
         counters.set("ReplicationBytesOutPerSec", watched.replication.sent_bytes)
-        counters.set("ErrorsPerSec", watched.server.failed_count)
+        counters.set("ErrorsPerSec", watched.clients.failed_count)
         if self._topic is not None:
             counters.set("MetricRecordsDropped", self._topic.dropped_count)
         led = under_replicated = under_min = at_min = 0

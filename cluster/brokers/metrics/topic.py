@@ -10,8 +10,8 @@ from collections import deque
 from typing import Final
 
 from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
-from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.coordinator.controller.control_link import ControlLink, Reply
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
@@ -48,7 +48,7 @@ class MetricTopic:
         clock: Clock,
         metadata: MetadataCache,
         partitions: PartitionTable,
-        roles: ReplicaRoles,
+        events: PartitionEvents,
         link: ControlLink,
     ) -> None:
         self._local_id = local_id
@@ -56,7 +56,7 @@ class MetricTopic:
         self._clock = clock
         self._metadata = metadata
         self._partitions = partitions
-        self._roles = roles
+        self._events = events
         self._link = link
         self._waiting: deque[tuple[bytes | bytearray, int]] = deque()
         self._in_flight = False
@@ -167,5 +167,5 @@ class MetricTopic:
         except StorageFailed as failure:
             log.warning("cannot write metric records: %s", failure)
             return False
-        self._roles.on_appended(partition)
+        self._events.on_appended(partition)
         return True

@@ -17,7 +17,7 @@ from typing import Final
 
 from cluster.brokers.network.buffer_pool import BufferPool, capacity_for
 from cluster.brokers.network.channel import BACKLOG_MAX_BYTES, Channel, MuteReason
-from cluster.model.errors import UserError
+from cluster.model.errors import PeerError, UserError
 from cluster.runtime.heap_trim import HeapTrim
 from cluster.runtime.logs import of_peer
 from cluster.runtime.loop import READABLE, EventLoop
@@ -71,12 +71,12 @@ class SocketServer:
         self,
         loop: EventLoop,
         options: NetworkOptions,
-        on_frame: Callable[[Channel, memoryview], None],
     ) -> None:
         self.loop = loop
         self.max_frame_bytes = options.max_frame_bytes
         self._options = options
-        self._on_frame = on_frame
+        self.on_frame: Callable[[Channel, memoryview], None] = _refuse
+        """Takes each request."""
         self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
         self._listening: dict[str, socket.socket] = {}
         self._accepting = False
@@ -121,6 +121,11 @@ class SocketServer:
         self._listening[listener.name] = listening
         port: int = listening.getsockname()[1]
         return port
+
+    def serve(self, on_frame: Callable[[Channel, memoryview], None]) -> None:
+        """Begin to accept connections, and hand their requests over."""
+        self.on_frame = on_frame
+        self.start_accepting()
 
     def start_accepting(self) -> None:
         """Serve what is in the listen queues, and from now on; nothing once closed."""
@@ -176,10 +181,6 @@ class SocketServer:
         ):
             return self._scratch
         return self._scratch[:_SCARCE_SCRATCH_BYTES]
-
-    def on_frame(self, channel: Channel, frame: memoryview) -> None:
-        """Hand a frame to the request layer."""
-        self._on_frame(channel, frame)
 
     def on_closed(self, channel: Channel, reason: str | None) -> None:
         """Forget the channel; one line in the log when the peer was at fault."""
@@ -340,3 +341,7 @@ class SocketServer:
             if not channel.mute_reasons:
                 log.info("closing idle connection from %s", channel.peer, extra=of_peer(host))
                 channel.close(None)
+
+
+def _refuse(_channel: Channel, _frame: memoryview) -> None:
+    raise PeerError("not serving yet")

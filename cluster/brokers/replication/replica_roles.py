@@ -1,19 +1,16 @@
-"""Gives a replica its role as the controller decides, and tells whoever waits what has moved.
-
-Everything that happened to partitions during a turn of the loop is collected here and acted on once
-at its end: followers are answered, waiting requests are tried again.
-"""
+"""Gives a replica its role as the controller decides, and looks after the followers of led ones."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final, Protocol
 
+from cluster.brokers.replication.isr_changes import IsrChanges
 from cluster.brokers.replication.leader_fetches import LeaderFetches
-from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
+from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.model.cluster import BrokerRegistration, PartitionState, TopicState
-from cluster.model.errors import ErrorCode, StorageFailed
+from cluster.model.errors import StorageFailed
 from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
 
 log = logging.getLogger(__name__)
@@ -22,10 +19,13 @@ _NOWHERE: Final = ""
 """Endpoint of a leader that is not registered: followed as soon as it is."""
 
 
-class FollowerPorts(Protocol):
-    """What becomes of a follower: fetches begin and end."""
+class Followers(Protocol):
+    """The replication link, as roles use it."""
 
-    leader_side: LeaderFetches
+    @property
+    def leader_side(self) -> LeaderFetches:
+        """What follows us."""
+        ...
 
     def follow(self, partition: Partition, leader: BrokerId, endpoint: str) -> None:
         """Replicate from that leader."""
@@ -37,33 +37,25 @@ class FollowerPorts(Protocol):
 
 
 class ReplicaRoles:
-    """Owned by the broker's thread; also what the leader's side of fetches asks of the broker."""
+    """Owned by the broker's thread."""
 
     def __init__(
         self,
         local_id: BrokerId,
         table: PartitionTable,
         lag_time_max_ms: int,
-        defer: Callable[[Callable[[], None]], None],
-        check_waiting: Callable[[TopicPartition], None],
-        propose: Callable[[TopicPartition, IsrProposal], None],
+        events: PartitionEvents,
+        isr_changes: IsrChanges,
+        link: Followers,
     ) -> None:
         self._local_id = local_id
         self._table = table
         self._lag_time_max_ms = lag_time_max_ms
-        self._defer = defer
-        self._check_waiting = check_waiting
-        self._propose = propose
-        self._link: FollowerPorts | None = None
-        self._appended: dict[TopicPartition, None] = {}
-        self._moved: dict[TopicPartition, None] = {}
+        self._events = events
+        self._isr_changes = isr_changes
+        self._link = link
         self._followed: dict[TopicPartition, str] = {}
         """Replication endpoint of the leader, by partition that we follow or are to follow."""
-        self._is_flush_deferred = False
-
-    def use_link(self, link: FollowerPorts) -> None:
-        """The replication link, once it exists (it needs this object as its ports)."""
-        self._link = link
 
     # -- what the controller decides -------------------------------------------------------------
 
@@ -103,69 +95,19 @@ class ReplicaRoles:
         for partition in self._table:
             self._unfollow(partition.id)
             partition.resign()
-            self._notify_role(partition.id)
-
-    # -- what happens to partitions ----------------------------------------------------------------
-
-    def find_partition(self, partition: TopicPartition) -> Partition | None:
-        """The replica here, or None."""
-        return self._table.find(partition)
-
-    def on_appended(self, partition: Partition) -> None:
-        """A leader's log has grown."""
-        self._appended[partition.id] = None
-        self._moved[partition.id] = None
-        self._flush_later()
-
-    def on_high_watermark_moved(self, partition: Partition) -> None:
-        """More can be read, or more produce requests are committed."""
-        if partition.leader is not None and self._link is not None:
-            self._link.leader_side.on_high_watermark_moved(partition.id)
-        self._moved[partition.id] = None
-        self._flush_later()
-
-    def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
-        """Ask the controller to change an ISR."""
-        self._propose(partition.id, proposal)
-
-    def on_isr_answered(
-        self,
-        partition_id: TopicPartition,
-        proposal: IsrProposal,
-        answer: PartitionState | ErrorCode | None,
-        now_ms: int,
-    ) -> None:
-        """The controller's answer to a proposal: the new state, why not, or None for no answer."""
-        partition = self._table.find(partition_id)
-        if partition is None or partition.leader is None:
-            return
-        leader = partition.leader
-        if leader.leader_epoch != proposal.leader_epoch:
-            return
-        if answer is None or answer is ErrorCode.not_controller:
-            leader.on_proposal_lost(proposal)  # whoever stopped being it may have written it before
-            return
-        if isinstance(answer, ErrorCode):
-            moved = leader.on_proposal_refused(proposal, now_ms)
-        else:
-            moved = leader.on_isr_committed(answer.isr, answer.partition_epoch)
-        if moved:
-            self.on_high_watermark_moved(partition)
-        # Fewer in-sync replicas may fail a waiting produce, more may complete it.
-        self._moved[partition_id] = None
-        self._flush_later()
+            self._events.on_role_changed(partition.id)
 
     def check_followers(self, partition: Partition, now_ms: int) -> None:
         """Find those of a led partition that trail for too long, and that may be in sync again."""
         leader = partition.leader
         if leader is None:
             return
-        if self._link is not None and len(leader.isr) <= len(leader.followers):
+        if len(leader.isr) <= len(leader.followers):
             self._link.leader_side.ask_for_positions(partition.id, leader.outsiders)
         proposal = leader.on_tick(now_ms, self._lag_time_max_ms)
         if proposal is not None:
             log.info("%s: proposing the ISR %s", partition.id, list(proposal.isr))
-            self._propose(partition.id, proposal)
+            self._isr_changes.propose_isr(partition, proposal)
 
     # -- inside ------------------------------------------------------------------------------------
 
@@ -191,11 +133,10 @@ class ReplicaRoles:
         else:
             self._follow(partition, brokers.get(partition.leader_id), changed=changed)
         if changed:
-            self._notify_role(partition_id)
+            self._events.on_role_changed(partition_id)
         if partition.high_watermark != high_watermark:
-            self.on_high_watermark_moved(partition)
-        self._moved[partition_id] = None
-        self._flush_later()
+            self._events.on_high_watermark_moved(partition)
+        self._events.on_moved(partition_id)
         if not changed:
             return None
         role = "leader" if partition.leader is not None else f"follower of {state.leader}"
@@ -204,8 +145,6 @@ class ReplicaRoles:
     def _follow(
         self, partition: Partition, leader: BrokerRegistration | None, *, changed: bool
     ) -> None:
-        if self._link is None:
-            return
         if leader is None:
             if changed:
                 self._unfollow(partition.id)
@@ -217,7 +156,7 @@ class ReplicaRoles:
             self._link.follow(partition, leader.id, endpoint)
 
     def _unfollow(self, partition_id: TopicPartition) -> None:
-        if self._followed.pop(partition_id, None) is not None and self._link is not None:
+        if self._followed.pop(partition_id, None) is not None:
             self._link.unfollow(partition_id)
 
     def _remove(self, partition_id: TopicPartition) -> str:
@@ -226,25 +165,5 @@ class ReplicaRoles:
             self._table.delete(partition_id)
         except StorageFailed as failure:
             log.error("%s: files are left: %s", partition_id, failure)  # noqa: TRY400 - one line
-        self._notify_role(partition_id)
+        self._events.on_role_changed(partition_id)
         return f"{partition_id}: removed"
-
-    def _notify_role(self, partition_id: TopicPartition) -> None:
-        if self._link is not None:
-            self._link.leader_side.on_role_changed(partition_id)
-        self._check_waiting(partition_id)
-
-    def _flush_later(self) -> None:
-        if not self._is_flush_deferred:
-            self._is_flush_deferred = True
-            self._defer(self._flush)
-
-    def _flush(self) -> None:
-        self._is_flush_deferred = False
-        appended, self._appended = self._appended, {}
-        moved, self._moved = self._moved, {}
-        if self._link is not None:
-            for partition_id in appended:
-                self._link.leader_side.on_appended(partition_id)
-        for partition_id in moved:
-            self._check_waiting(partition_id)

@@ -17,7 +17,7 @@ from cluster.protocol.peer.codec import decode, encode
 from cluster.protocol.peer.replication import FetchAnswer, FileSource, FollowerFetch
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
-from cluster.runtime.zmq_link import Dealer, Router, ZmqContext
+from cluster.runtime.peer_sockets import DealerSocket, PeerSockets
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ class ReplicationLink:
 
     def __init__(
         self,
-        context: ZmqContext,
+        sockets: PeerSockets,
         loop: EventLoop,
         clock: Clock,
         host: str,
@@ -40,14 +40,14 @@ class ReplicationLink:
         on_follower_high_watermark: Callable[[Partition], None],
         port: int = 0,
     ) -> None:
-        self._context = context
+        self._sockets = sockets
         self._loop = loop
         self._clock = clock
         self._options = options
         self._random = random
         self._on_follower_high_watermark = on_follower_high_watermark
         self._files = SegmentFiles()
-        self._dealers: dict[BrokerId, Dealer] = {}
+        self._dealers: dict[BrokerId, DealerSocket] = {}
         self._fetchers: dict[BrokerId, FollowerFetcher] = {}
         self._following: dict[TopicPartition, BrokerId] = {}
         self._to_ask: set[BrokerId] = set()
@@ -56,7 +56,7 @@ class ReplicationLink:
         """Record bytes handed to followers since the start."""
         self.received_bytes = 0
         """Record bytes taken from leaders since the start."""
-        self._router = Router(context, loop, host, self._on_request, port)
+        self._router = sockets.router(loop, host, self._on_request, port)
         self.endpoint = self._router.endpoint
         self.leader_side = LeaderFetches(
             ports, options.machine, partition_max_bytes, self._send_answer
@@ -118,8 +118,8 @@ class ReplicationLink:
             for partition_id, broker in self._following.items()
             if broker == leader
         ]
-        dealer = Dealer(
-            self._context, self._loop, endpoint, lambda frames: self._on_answer(leader, frames)
+        dealer = self._sockets.dealer(
+            self._loop, endpoint, lambda frames: self._on_answer(leader, frames)
         )
         fetcher = FollowerFetcher(
             leader,

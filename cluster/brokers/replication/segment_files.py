@@ -24,6 +24,9 @@ class SegmentFiles:
         self._open_files: OrderedDict[str, tuple[int, int]] = OrderedDict()
         """Descriptor and inode by path."""
 
+    def __del__(self) -> None:
+        self.close()
+
     def holds(self, source: FileSource) -> bool:
         """Whether the file is there and has all of that, so far."""
         try:

@@ -13,7 +13,7 @@ from cluster.model.errors import ErrorCode, PeerError
 from cluster.protocol.peer.codec import Frames, answer_class, decode, encode
 from cluster.protocol.peer.control import Refusal, Request
 from cluster.runtime.loop import EventLoop, Timer
-from cluster.runtime.zmq_link import Dealer, Router, ZmqContext
+from cluster.runtime.peer_sockets import DealerSocket, PeerSockets
 
 log = logging.getLogger(__name__)
 
@@ -42,20 +42,23 @@ class ControlLink:
 
     def __init__(
         self,
-        context: ZmqContext,
+        sockets: PeerSockets,
         loop: EventLoop,
         host: str,
-        on_request: Callable[[Request[Any], Reply], None],
         port: int = 0,
     ) -> None:
-        self._context = context
+        self._sockets = sockets
         self._loop = loop
-        self._on_request = on_request
-        self._dealers: dict[str, Dealer] = {}
+        self._served: dict[type[Any], Callable[[Any, Reply], None]] = {}
+        self._dealers: dict[str, DealerSocket] = {}
         self._asked: dict[int, _Asked] = {}
         self._last_id = 0
-        self._router = Router(context, loop, host, self._on_message, port)
+        self._router = sockets.router(loop, host, self._on_message, port)
         self.endpoint = self._router.endpoint
+
+    def serve(self, request: type[Request[AnswerT]], handler: Callable[[Any, Reply], None]) -> None:
+        """Hand peers' requests of a class to `handler`; until then they are refused."""
+        self._served[request] = handler
 
     def ask(
         self,
@@ -102,10 +105,10 @@ class ControlLink:
             asked.timer.cancel()
         self._asked.clear()
 
-    def _dealer(self, endpoint: str) -> Dealer:
+    def _dealer(self, endpoint: str) -> DealerSocket:
         dealer = self._dealers.get(endpoint)
         if dealer is None:
-            dealer = Dealer(self._context, self._loop, endpoint, self._on_reply_frames)
+            dealer = self._sockets.dealer(self._loop, endpoint, self._on_reply_frames)
             self._dealers[endpoint] = dealer
         return dealer
 
@@ -126,7 +129,11 @@ class ControlLink:
             log.warning("refused a control request: %s", error)
             reply(Refusal(ErrorCode.invalid_request, str(error)))
             return
-        self._on_request(request, reply)
+        serve = self._served.get(type(request))
+        if serve is None:
+            reply(Refusal(ErrorCode.invalid_request, f"{type(request).__name__} is not served"))
+        else:
+            serve(request, reply)
 
     def _on_reply_frames(self, frames: list[bytes]) -> None:
         if not frames or len(frames[0]) != _ID.size:

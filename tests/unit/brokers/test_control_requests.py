@@ -21,11 +21,9 @@ from cluster.model.plan import Outcome
 from cluster.model.topics import TopicAlteration
 from cluster.protocol.peer.control import (
     AlterPartition,
-    AlterTopicConfigs,
     ControlledShutdown,
     CreateTopics,
     PartitionAltered,
-    ProduceMetrics,
     Refusal,
     ShutdownPrepared,
     TopicOutcome,
@@ -77,20 +75,10 @@ def test_an_update_for_another_life_is_refused(stage: HandlerStage, epoch: int) 
 
 
 def test_an_update_before_the_registration_is_to_be_sent_again(stage: HandlerStage) -> None:
-    stage.control.broker_epoch = BrokerEpoch(-1)
+    stage.core.registration.epoch = BrokerEpoch(-1)
 
     assert stage.update(a_topic("t", a_partition(ALL))) is None
     assert stage.metadata.topics == {}
-
-
-def test_what_nobody_here_serves_is_refused(stage: HandlerStage) -> None:
-    replies: list[Any] = []
-
-    stage.control.on_request(AlterTopicConfigs([], False), replies.append)
-
-    (refusal,) = replies
-    assert refusal.code is ErrorCode.invalid_request
-    assert "AlterTopicConfigs" in refusal.reason
 
 
 def test_a_partial_update_leaves_the_rest_alone(stage: HandlerStage) -> None:
@@ -171,34 +159,31 @@ def test_a_config_that_is_not_understood_is_left_out(stage: HandlerStage) -> Non
 
 
 @pytest.mark.parametrize(
-    ("request_of_a_peer", "operation"),
+    "request_of_a_peer",
     [
-        (CreateTopics(["a", "b"]), "on_topics_missed"),
-        (ControlledShutdown(BrokerId(OTHER), BrokerEpoch(1)), "controlled_shutdown"),
-        (
-            AlterPartition(
-                BrokerId(OTHER), BrokerEpoch(1), "t", 0, (), LeaderEpoch(0), PartitionEpoch(0)
-            ),
-            "on_isr_proposed",
+        CreateTopics(["a", "b"]),
+        ControlledShutdown(BrokerId(OTHER), BrokerEpoch(1)),
+        AlterPartition(
+            BrokerId(OTHER), BrokerEpoch(1), "t", 0, (), LeaderEpoch(0), PartitionEpoch(0)
         ),
     ],
 )
-def test_a_peer_asks_the_controller(
-    stage: HandlerStage, request_of_a_peer: Any, operation: str
+def test_who_is_not_the_controller_does_not_do_what_peers_ask_of_it(
+    stage: HandlerStage, request_of_a_peer: Any
 ) -> None:
-    stage.control.on_request(request_of_a_peer, pytest.fail)
+    answers: list[Any] = []
 
-    asked = stage.controller.take()
-    assert (asked.operation, asked.subjects) == (operation, request_of_a_peer)
+    stage.link.receive(request_of_a_peer, answers.append)
+    stage.turn()
 
-
-def test_other_requests_have_their_own_handlers(stage: HandlerStage) -> None:
-    stage.control.serve(ProduceMetrics, lambda request, reply: reply(request.partition))
-    replies: list[Any] = []
-
-    stage.control.on_request(ProduceMetrics(5, b""), replies.append)
-
-    assert replies == [5]
+    (answer,) = answers
+    match answer:
+        case TopicOutcomes():
+            assert {code for _, code, _ in answer.outcomes} == {ErrorCode.not_controller}
+        case ShutdownPrepared():
+            assert not answer.is_done
+        case _:
+            assert answer.code is ErrorCode.not_controller
 
 
 # -- ISR proposals ---------------------------------------------------------------------------------
@@ -218,7 +203,6 @@ def leader_that_proposed(stage: HandlerStage) -> Any:
     stage.look_round()
     ((partition, proposal),) = stage.proposals
     assert (partition, proposal) == (T0, PROPOSAL)
-    stage.control.propose_isr(partition, proposal)
     return leader
 
 
@@ -276,9 +260,11 @@ def test_nobody_to_ask_is_a_refusal(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition(ALL)))
     stage.metadata.forget_controller()
 
-    stage.control.propose_isr(T0, PROPOSAL)
+    outcomes: list[Any] = []
+    stage.control.propose_isr(T0, PROPOSAL, outcomes.append)
     assert stage.link.take() == []
-    stage.turn()  # nothing was in flight: the answer is for nobody
+    stage.turn()
+    assert outcomes == [ErrorCode.broker_not_available]
 
 
 def test_an_answer_for_a_partition_that_is_gone_is_nothing(stage: HandlerStage) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster.brokers.log_flusher import LogFlusher
+from cluster.runtime.background_thread import BackgroundThread
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_requests import WALL_MS, a_batch
 from tests.support.handler_stage import BROKER, HandlerStage
@@ -23,7 +24,8 @@ class Flushing:
     def __init__(self, stage: HandlerStage) -> None:
         self.stage = stage
         self._posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self.flusher = LogFlusher(stage.table, stage.slices, self._posted.put)
+        self.thread = BackgroundThread("log-flusher")
+        self.flusher = LogFlusher(stage.table, stage.slices, self.thread.do, self._posted.put)
 
     def append(self, partition: int = 0) -> None:
         self.stage.partition("t", partition).append(memoryview(a_batch()), 1, WALL_MS, 0)
@@ -42,7 +44,7 @@ def flushing(tmp_path: Path) -> Iterator[Flushing]:
         stage.update(a_topic("t", ALONE, ALONE, configs=EVERY_MESSAGE))
         made = Flushing(stage)
         yield made
-        made.flusher.close()
+        made.thread.close()
 
 
 def test_what_is_due_is_synced(flushing: Flushing) -> None:
@@ -66,7 +68,7 @@ def test_one_sync_of_a_partition_at_a_time(flushing: Flushing) -> None:
 
     flushing.take_result()
     assert flushing.stage.partition("t").log.recovery_point == 1
-    flushing.flusher.close()
+    flushing.thread.close()
     assert not flushing.has_result()
 
 
@@ -75,7 +77,7 @@ def test_a_close_finishes_what_is_under_way(flushing: Flushing) -> None:
     flushing.append(1)
     flushing.flusher.on_tick(WALL_MS)
 
-    flushing.flusher.close()
+    flushing.thread.close()
     flushing.take_result()
     flushing.take_result()
 
@@ -133,7 +135,7 @@ def test_a_sync_that_failed_is_due_again(tmp_path: Path) -> None:
         flushing.flusher.on_tick(WALL_MS + 100)
         flushing.take_result()
         assert log.recovery_point == 1
-        flushing.flusher.close()
+        flushing.thread.close()
 
 
 @pytest.mark.parametrize("lost", ["log", "directory"])
@@ -162,7 +164,7 @@ def test_a_disk_that_fails_costs_its_partition_only(tmp_path: Path, lost: str) -
         flushing.flusher.on_tick(WALL_MS)
         flushing.take_result()
         flushing.flusher.on_tick(WALL_MS)
-        flushing.flusher.close()
+        flushing.thread.close()
 
         assert log.recovery_point == 0
         assert stage.partition("t", 1).log.recovery_point == 5

@@ -14,7 +14,7 @@ import pytest
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.peer_pings import PeerPings
-from cluster.coordinator.controller.control_link import ControlLink, Reply
+from cluster.coordinator.controller.control_link import ControlLink
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
 from cluster.protocol.peer.control import ClusterUpdate, Ping
@@ -31,7 +31,7 @@ PROGRAM = """
 import sys
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.model.errors import ErrorCode
-from cluster.protocol.peer.control import Acknowledged
+from cluster.protocol.peer.control import Acknowledged, Ping
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.zmq_link import ZmqContext
@@ -39,7 +39,8 @@ from cluster.runtime.zmq_link import ZmqContext
 loop = EventLoop(SystemClock())
 port = int(sys.argv[1])
 alive = Acknowledged(ErrorCode.none)
-link = ControlLink(ZmqContext(), loop, "127.0.0.1", lambda _, reply: reply(alive), port)
+link = ControlLink(ZmqContext(), loop, "127.0.0.1", port)
+link.serve(Ping, lambda _, reply: reply(alive))
 print(link.endpoint, flush=True)
 loop.run()
 """
@@ -76,15 +77,11 @@ class Stage:
         self.context = ZmqContext()
         self.loop = EventLoop(SystemClock())
         self.metadata = MetadataCache("stage")
+        self.link = ControlLink(self.context, self.loop, "127.0.0.1")
         self.pings = PeerPings(
-            LOCAL, LONG_MS, self.loop, self.metadata, Purgatory(self.loop.call_at)
+            LOCAL, LONG_MS, self.loop, self.metadata, Purgatory(self.loop.call_at), self.link
         )
-        self.link = ControlLink(self.context, self.loop, "127.0.0.1", self._on_request)
-        self.pings.use_link(self.link)
-
-    def _on_request(self, request: Any, reply: Reply) -> None:
-        assert isinstance(request, Ping)
-        self.pings.on_ping(request, reply)
+        self.link.serve(Ping, self.pings.on_ping)
 
     def update(self, *endpoints: str, epoch: int = 100) -> None:
         """The controller says who is there: broker 2 at an endpoint, or nobody."""
@@ -92,9 +89,9 @@ class Stage:
             BrokerRegistration(PEER, BrokerEpoch(epoch), (), None, endpoint, "", "here")
             for endpoint in endpoints
         )
-        self.metadata.apply(
-            ClusterUpdate(LOCAL, ControllerEpoch(1), BrokerEpoch(1), True, brokers, (), ())
-        )
+        update = ClusterUpdate(LOCAL, ControllerEpoch(1), BrokerEpoch(1), True, brokers, (), ())
+        self.pings.on_update(update)
+        self.metadata.apply(update)
 
     def waits(self) -> bool:
         """Whether a request that names broker 2 has to wait, from now until it does not."""
@@ -178,7 +175,7 @@ def test_a_peer_that_is_reached_again_is_trusted_again(stage: Stage) -> None:
 
 def test_a_peer_that_closes_its_connection_to_us_is_not_lost(stage: Stage, peer: Peer) -> None:
     """Such as one that follows nothing of ours any more."""
-    asker = ControlLink(stage.context, stage.loop, "127.0.0.1", lambda *_: None)
+    asker = ControlLink(stage.context, stage.loop, "127.0.0.1")
     answers: list[Any] = []
     stage.update(peer.endpoint)
     stage.waits()

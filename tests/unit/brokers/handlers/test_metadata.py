@@ -12,7 +12,6 @@ from cluster.protocol.api import ApiKey
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_stage import (
     BROKER,
-    BROKER_EPOCH,
     OTHER,
     SUSPICION_MS,
     THIRD,
@@ -272,7 +271,7 @@ def test_an_answer_to_an_earlier_ping_is_no_sign_of_life(stage: HandlerStage) ->
     first, second = stage.connect(), stage.connect()
     first.send(metadata_request("t"))
     second.send(metadata_request("t"))
-    assert len(stage.pings) == 1
+    assert len(stage.link.pings) == 1
 
     stage.end_pings(has_answered=True)
 
@@ -288,7 +287,7 @@ def test_who_asks_for_topics_that_others_lead_waits_for_nobody(stage: HandlerSta
 
     assert leader_of(ask(stage, "here")) == (BROKER, 0)
     assert ask(stage) is not None
-    assert stage.pings == []
+    assert stage.link.pings == []
 
 
 def test_a_paused_leader_is_waited_for_once_and_named_as_before(stage: HandlerStage) -> None:
@@ -360,7 +359,7 @@ def test_a_wrong_suspicion_ends_with_the_next_connection(stage: HandlerStage) ->
     stage.break_connection(OTHER)
     stage.alive.add(OTHER)
 
-    stage.liveness.on_connection(OTHER, BROKER_EPOCH, True, stage.loop.now_ms)
+    stage.reconnect(OTHER)
 
     assert leader_of(ask(stage, "t")) == (OTHER, 0)
 
@@ -373,8 +372,7 @@ def test_whoever_waited_for_a_wrongly_suspected_leader_is_answered(stage: Handle
     second.send(metadata_request("t"))
     stage.break_connection(OTHER)
 
-    stage.liveness.on_connection(OTHER, BROKER_EPOCH, True, stage.loop.now_ms)
-    stage.turn()
+    stage.reconnect(OTHER)
 
     assert leader_of(first.receive()) == (OTHER, 0)
     assert leader_of(second.receive()) == (OTHER, 0)

@@ -538,3 +538,15 @@ def test_epochs_begin_with_leadership_or_the_first_batch(tmp_path: Path) -> None
     assert log.epoch_end_offset(LeaderEpoch(4)) == (2, 4)
     assert log.epoch_end_offset(LeaderEpoch(5)) == (5, 8)
     assert log.epoch_end_offset(LeaderEpoch(6)) == (-1, -1)
+
+
+def test_an_announced_epoch_is_on_disk_before_its_first_replicated_record(tmp_path: Path) -> None:
+    """Else a crash after a flush makes it begin at the recovery point."""
+    leader = open_log(tmp_path / "leader")
+    append(leader, a_batch(3), epoch=1)
+    log = open_log(tmp_path / "follower")
+    log.begin_epoch(LeaderEpoch(1), ZERO)
+    log.append_as_follower(memoryview(all_bytes(leader)), NOW_MS)
+    copied = crashed_copy(log, tmp_path / "copy")
+    again = open_log(copied, clean=False, recovery_point=3)
+    assert again.epochs.entries == [(1, 0)]

@@ -45,11 +45,11 @@ class Stage:
         self.frames: list[tuple[Channel, bytes]] = []
         self.answer: bytes | None = None
         self.parked_bytes = 0
-        self.server = SocketServer(self.loop, NetworkOptions(**options | limits), self._on_frame)
+        self.server = SocketServer(self.loop, NetworkOptions(**options | limits))
         self.port = self.server.bind(Listener("PLAINTEXT", "127.0.0.1", 0))
         self.clients: list[socket.socket] = []
 
-    def _on_frame(self, channel: Channel, frame: memoryview) -> None:
+    def take_frame(self, channel: Channel, frame: memoryview) -> None:
         self.frames.append((channel, bytes(frame)))
         if frame == b"bad":
             raise PeerError("a bad request")
@@ -108,7 +108,7 @@ def start() -> Iterator[Callable[..., Stage]]:
         stage = Stage(**limits)
         stages.append(stage)
         if accepting:
-            stage.server.start_accepting()
+            stage.server.serve(stage.take_frame)
         return stage
 
     yield make
@@ -149,7 +149,7 @@ def test_connections_before_the_start_wait_in_the_listen_queue(start):
     client.sendall(framed(b"early"))
     stage.loop.run_once(max_wait_ms=0)
     assert stage.server.connection_count == 0
-    stage.server.start_accepting()
+    stage.server.serve(stage.take_frame)
     stage.until(lambda: stage.frames, "the early request")
 
 

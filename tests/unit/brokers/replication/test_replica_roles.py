@@ -45,6 +45,9 @@ class RecordingLink:
     def ask_for_positions(self, partition_id: TopicPartition, followers: set[int]) -> None:
         self.did.append(("positions", partition_id.topic, sorted(followers)))
 
+    def on_tick(self, now_ms: int) -> None:
+        """The link's own timer."""
+
     def take(self) -> list[tuple[Any, ...]]:
         did, self.did = self.did, []
         return did
@@ -59,7 +62,15 @@ def stage(tmp_path: Path) -> Iterator[HandlerStage]:
 @pytest.fixture
 def link(stage: HandlerStage) -> RecordingLink:
     made = RecordingLink()
-    stage.roles.use_link(made)
+    events = stage.events
+    for listeners in (events.appended_listeners, events.watermark_listeners, events.role_listeners):
+        del listeners[0]  # the leader's side of the stage's own link
+    events.appended_listeners.append(made.on_appended)
+    events.watermark_listeners.append(made.on_high_watermark_moved)
+    events.role_listeners.insert(0, made.on_role_changed)
+    replication: Any = stage.core.replication
+    replication.follow, replication.unfollow = made.follow, made.unfollow
+    replication.leader_side = made
     return made
 
 
@@ -213,8 +224,8 @@ def test_an_answer_to_a_proposal_of_an_earlier_epoch_is_nothing(
     old = IsrProposal((BrokerId(BROKER),), LeaderEpoch(3), PartitionEpoch(3))
     outcome = a_partition(ALL, isr=[BROKER], partition_epoch=99) if answer == "state" else answer
 
-    stage.roles.on_isr_answered(T0, old, outcome, stage.loop.now_ms)
-    stage.roles.on_isr_answered(TopicPartition("none", 0), old, outcome, stage.loop.now_ms)
+    stage.isr_changes.on_answered(T0, old, outcome)
+    stage.isr_changes.on_answered(TopicPartition("none", 0), old, outcome)
 
     leader = stage.partition("t").leader
     assert leader is not None
@@ -231,7 +242,7 @@ def test_a_smaller_isr_commits_what_waits_for_it(stage: HandlerStage) -> None:
     assert client.receive() is None
 
     written = a_partition(ALL, isr=[BROKER], partition_epoch=1)
-    stage.roles.on_isr_answered(partition, proposal, written, stage.loop.now_ms)
+    stage.isr_changes.on_answered(partition, proposal, written)
     stage.turn()
 
     assert codes_of(produced_in(client.receive())) == [0]

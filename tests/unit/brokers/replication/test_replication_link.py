@@ -4,13 +4,10 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from random import Random
 
 import pytest
 
-from cluster.brokers import options
 from cluster.brokers.replication.partition import Partition
-from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.model.cluster import BrokerRegistration, TopicState
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.runtime.zmq_link import Dealer, ZmqContext
@@ -28,24 +25,24 @@ class Side:
 
     def __init__(self, root: Path, number: int, machine: str) -> None:
         self.number = number
-        self.stage = HandlerStage(root / str(number), number=number)
         self.context = ZmqContext()
-        self.machine = machine
-        self.open_link()
+        self._root = root / str(number)
+        self._machine = machine
+        self.start()
 
-    def open_link(self) -> None:
-        self.link = ReplicationLink(
-            self.context,
-            self.stage.loop,
-            self.stage.clock,
-            "127.0.0.1",
-            options.fetch_options(self.stage.settings, self.machine),
-            1 << 20,
-            self.stage.roles,
-            Random(self.number),
-            self.stage.roles.on_high_watermark_moved,
+    def start(self) -> None:
+        self.stage = HandlerStage(
+            self._root, number=self.number, sockets=self.context, machine=self._machine
         )
-        self.stage.roles.use_link(self.link)
+        self.link = self.stage.core.replication
+
+    def restart(self) -> None:
+        """In another process, as it were: the files stay, the endpoint is another."""
+        self.link.close()
+        self.stage.table.close()
+        self.stage.directory.close()
+        self.stage.loop.close()
+        self.start()
 
     def registration(self) -> BrokerRegistration:
         return replace(a_broker(self.number), replication_endpoint=self.link.endpoint)
@@ -140,8 +137,7 @@ def test_everything_moves_along_to_a_leader_that_restarted(pair: Pair) -> None:
     first.send(produce_to(("t", 0, a_batch()), ("t", 1, a_batch()), timeout_ms=60_000))
     pair.turn_until(lambda: not first.is_waiting, "the acknowledgement")
 
-    pair.leader.link.close()
-    pair.leader.open_link()
+    pair.leader.restart()
     pair.take(topic)
     second = pair.leader.stage.connect()
     second.send(produce_to(("t", 0, a_batch()), ("t", 1, a_batch()), timeout_ms=60_000))

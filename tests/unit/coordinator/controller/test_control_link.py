@@ -12,6 +12,9 @@ from cluster.model.ids import BrokerEpoch, BrokerId
 from cluster.protocol.peer.codec import decode, encode
 from cluster.protocol.peer.control import (
     Acknowledged,
+    AlterPartition,
+    AlterTopicConfigs,
+    ClusterUpdate,
     ControlledShutdown,
     CreateTopics,
     Refusal,
@@ -37,7 +40,9 @@ class Stage:
         self.context = ZmqContext()
         self.loop = EventLoop(SystemClock())
         self.requests: list[Request[Any]] = []
-        self.link = ControlLink(self.context, self.loop, "127.0.0.1", self._on_request)
+        self.link = ControlLink(self.context, self.loop, "127.0.0.1")
+        for served in (CreateTopics, ControlledShutdown, AlterPartition, ClusterUpdate):
+            self.link.serve(served, self._on_request)
 
     def _on_request(self, request: Request[Any], reply: Reply) -> None:
         self.requests.append(request)
@@ -54,6 +59,17 @@ def stage() -> Iterator[Stage]:
     stage = Stage()
     yield stage
     stage.close()
+
+
+def test_what_nobody_serves_is_refused(stage: Stage) -> None:
+    answers: list[Any] = []
+
+    stage.link.ask(stage.link.endpoint, AlterTopicConfigs([], False), answers.append, LONG_MS)
+    turn_until(stage.loop, lambda: answers, "the refusal")
+
+    (refusal,) = answers
+    assert refusal.code is ErrorCode.invalid_request
+    assert "AlterTopicConfigs" in refusal.reason
 
 
 def ask(stage: Stage, endpoint: str, timeout_ms: int = LONG_MS) -> list[Any]:

@@ -1,0 +1,381 @@
+"""One broker put together from its ports; used unchanged by the process, the simulation and tests.
+
+What touches the world comes in from outside: clocks and loop, links to peers, the store of the
+cluster, log directories, background threads. Decides nothing about records, roles or requests.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Final, Protocol
+
+from cluster.brokers import options
+from cluster.brokers.checkpoint_writer import CheckpointWriter
+from cluster.brokers.controller_asks import ControllerAsks
+from cluster.brokers.controller_updates import ControllerUpdates
+from cluster.brokers.handlers import HANDLERS
+from cluster.brokers.log.directory_work import DirectoryWork
+from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.log_flusher import LogFlusher
+from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.brokers.metrics.publisher import (
+    TICK_MS,
+    ClientConnections,
+    MetricPublisher,
+    Watched,
+)
+from cluster.brokers.metrics.topic import MetricTopic
+from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.peer_pings import PeerPings
+from cluster.brokers.pipeline import Pipeline
+from cluster.brokers.producer_ids import ProducerIds
+from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.quota_changes import QuotaChanges
+from cluster.brokers.quotas.throttle import QuotaThrottle
+from cluster.brokers.registration import Registration
+from cluster.brokers.replication.isr_changes import IsrChanges
+from cluster.brokers.replication.partition_events import PartitionEvents
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.replication.replica_roles import ReplicaRoles
+from cluster.brokers.replication.replication_link import ReplicationLink
+from cluster.brokers.replication.role_changes import RoleChanges
+from cluster.brokers.services import Services
+from cluster.config import broker as keys
+from cluster.config.settings import Settings, topic_settings
+from cluster.config.topic import UNCLEAN_LEADER_ELECTION_ENABLE
+from cluster.coordinator.cluster_store import StoreSession
+from cluster.coordinator.controller.config_requests import ConfigRequests
+from cluster.coordinator.controller.control_link import ControlLink
+from cluster.coordinator.controller.controller_driver import ControllerDriver
+from cluster.coordinator.controller.controller_requests import ControllerRequests
+from cluster.coordinator.controller.topic_plans import TopicRules
+from cluster.model.cluster import BrokerRegistration, Endpoint
+from cluster.model.errors import StorageFailed
+from cluster.model.ids import BrokerId
+from cluster.protocol.api_versions import ApiVersionsAnswers
+from cluster.protocol.peer.control import (
+    AlterPartition,
+    AlterTopicConfigs,
+    ClusterUpdate,
+    ControlledShutdown,
+    CreateTopics,
+    Ping,
+    ProduceMetrics,
+)
+from cluster.runtime.clock import Clock
+from cluster.runtime.loop import EventLoop
+from cluster.runtime.peer_sockets import PeerSockets
+from cluster.runtime.slices import Slices
+
+log = logging.getLogger(__name__)
+
+_SHUTDOWN_TIMEOUT_MS: Final = 3_000
+
+
+class Background(Protocol):
+    """A thread that runs calls one after the other."""
+
+    def do(self, call: Callable[[], None]) -> None:
+        """Run a call in its turn; it must not raise."""
+        ...
+
+    def close(self, *, drop: bool = False) -> None:
+        """Finish everything, or with `drop` only what is under way."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerPorts:
+    """The world as one broker sees it."""
+
+    cluster_id: str
+    machine: str
+    """Names the machine: brokers of one machine can read each other's files."""
+    clock: Clock
+    loop: EventLoop
+    random: Random
+    store: StoreSession
+    control_link: ControlLink
+    sockets: PeerSockets
+    directories: list[LogDirectory]
+    background: Callable[[str], Background]
+    """A new thread of that name."""
+    counters: BrokerCounters | None
+    """None where nothing is counted."""
+    clients: ClientConnections
+
+
+class BrokerCore:
+    """Lifecycle: construction opens the logs, `start` registers, `close` closes the logs.
+
+    Owned by the loop's thread. Raises StorageFailed where the logs cannot be opened.
+    """
+
+    def __init__(self, settings: Settings, ports: BrokerPorts) -> None:
+        self._settings = settings
+        self._ports = ports
+        self.id = BrokerId(settings[keys.BROKER_ID])
+        loop, clock = ports.loop, ports.clock
+        self.slices = Slices(clock.monotonic_us, loop.next_turn)
+        self._maker = ports.background("log-maker")
+        self._remover = ports.background("log-remover")
+        self._flush_thread = ports.background("log-flusher")
+        self._checkpoint_thread = ports.background("checkpoints")
+        self.table = PartitionTable(
+            ports.directories,
+            self.id,
+            lambda overrides: options.log_options(settings, overrides),
+            DirectoryWork(self._maker.do, self._remover.do),
+        )
+        self.table.load(clock.wall_ms())
+        self.metadata = MetadataCache(ports.cluster_id)
+        self.purgatory = Purgatory(loop.call_at)
+        self.registration = Registration(ports.store, loop, clock)
+        self.asks = ControllerAsks(
+            self.id, loop, self.metadata, ports.control_link, self.registration
+        )
+        self._assemble_replication()
+        self._assemble_control()
+        self._assemble_clients()
+
+    def _assemble_replication(self) -> None:
+        settings, ports = self._settings, self._ports
+        loop = ports.loop
+        self.events = PartitionEvents(loop.defer)
+        self.isr_changes = IsrChanges(
+            self.table, self.events, self.asks, lambda: loop.now_ms, self._count_isr_change
+        )
+        self.replication = ReplicationLink(
+            ports.sockets,
+            loop,
+            ports.clock,
+            settings[keys.CONTROL_HOST],
+            options.fetch_options(settings, ports.machine),
+            settings[keys.REPLICA_FETCH_MAX_BYTES],
+            self.isr_changes,
+            ports.random,
+            self.events.on_high_watermark_moved,
+            settings[keys.REPLICATION_PORT],
+        )
+        leader_side = self.replication.leader_side
+        self.events.appended_listeners.append(leader_side.on_appended)
+        self.events.watermark_listeners.append(leader_side.on_high_watermark_moved)
+        self.events.role_listeners += [leader_side.on_role_changed, self.purgatory.check]
+        self.events.moved_listeners.append(self.purgatory.check)
+        self.roles = ReplicaRoles(
+            self.id,
+            self.table,
+            settings[keys.REPLICA_LAG_TIME_MAX_MS],
+            self.events,
+            self.isr_changes,
+            self.replication,
+        )
+        self.changes = RoleChanges(
+            self.roles, self.table, self.metadata, self.slices, lambda: loop.now_ms
+        )
+
+    def _assemble_control(self) -> None:
+        settings, ports = self._settings, self._ports
+        loop, link = ports.loop, ports.control_link
+        self.updates = ControllerUpdates(loop, self.metadata, self.changes, self.registration)
+        self.pings = PeerPings(
+            self.id,
+            settings[keys.ZOOKEEPER_SESSION_TIMEOUT_MS],
+            loop,
+            self.metadata,
+            self.purgatory,
+            link,
+        )
+        self.updates.before_update.append(self.pings.on_update)
+        self.controller = ControllerDriver(
+            self.id,
+            ports.store,
+            link,
+            loop,
+            ports.clock,
+            TopicRules(
+                settings[keys.NUM_PARTITIONS],
+                settings[keys.DEFAULT_REPLICATION_FACTOR],
+                lambda overrides: _ignore(topic_settings(settings, overrides)),
+            ),
+            lambda overrides: options.stored_topic_settings(settings, overrides)[
+                UNCLEAN_LEADER_ELECTION_ENABLE
+            ],
+            ports.random,
+        )
+        self.controller_requests = ControllerRequests(self.controller)
+        self.metric_topic = MetricTopic(
+            self.id, loop, ports.clock, self.metadata, self.table, self.events, link
+        )
+        link.serve(ClusterUpdate, self.updates.on_update)
+        link.serve(Ping, self.pings.on_ping)
+        link.serve(AlterPartition, self.controller_requests.on_isr_proposed)
+        link.serve(CreateTopics, self.controller_requests.on_topics_missed)
+        link.serve(ControlledShutdown, self.controller_requests.on_controlled_shutdown)
+        link.serve(AlterTopicConfigs, ConfigRequests(self.controller).on_request)
+        # Also where metrics are switched off: peers may have records for a partition that we lead.
+        link.serve(ProduceMetrics, self.metric_topic.on_request)
+
+    def _assemble_clients(self) -> None:
+        settings, ports = self._settings, self._ports
+        self.quotas = ClientQuotas(options.quota_windows(settings))
+        throttle = QuotaThrottle(ports.loop)
+        self.quota_changes = QuotaChanges(
+            ports.store, ports.loop, ports.clock, self.quotas, throttle
+        )
+        self.services = Services(
+            broker_id=self.id,
+            settings=settings,
+            clock=ports.clock,
+            loop=ports.loop,
+            slices=self.slices,
+            metadata=self.metadata,
+            liveness=self.pings.liveness,
+            partitions=self.table,
+            events=self.events,
+            purgatory=self.purgatory,
+            controller=self.controller_requests,
+            request_topic_creation=self.asks.request_topic_creation,
+            alter_topic_configs=self.asks.alter_topic_configs,
+            producer_ids=ProducerIds(
+                lambda on_done, on_failed: ports.store.submit(
+                    lambda store: store.next_producer_ids(self.id), on_done, on_failed
+                )
+            ),
+            topic_settings=lambda overrides: topic_settings(settings, overrides),
+            quota_changes=self.quota_changes,
+            fetch_max_bytes=settings[keys.FETCH_MAX_BYTES],
+            api_versions=ApiVersionsAnswers(handler.api for handler in HANDLERS),
+            counters=ports.counters,
+        )
+        self.pipeline = Pipeline(
+            HANDLERS,
+            self.services,
+            self.quotas,
+            throttle,
+            ports.counters,
+            ports.clock,
+            ports.loop,
+        )
+
+    def _count_isr_change(self, growth: int) -> None:
+        counters = self._ports.counters
+        if counters is not None:
+            if growth > 0:
+                counters.isr_expands += 1
+            else:
+                counters.isr_shrinks += 1
+
+    # -- start -------------------------------------------------------------------------------------
+
+    def start(self, endpoints: tuple[Endpoint, ...]) -> None:
+        """Register under these client endpoints and take part. Raises UserError."""
+        settings, store = self._settings, self._ports.store
+        self.quota_changes.load_at_start()
+        self.registration.begin(
+            BrokerRegistration(
+                self.id,
+                self.registration.epoch,
+                endpoints,
+                settings[keys.BROKER_RACK],
+                self._ports.control_link.endpoint,
+                self.replication.endpoint,
+                self._ports.machine,
+            )
+        )
+        store.on_session_lost = self._on_session_lost
+        store.on_session_begun = self._on_session_begun
+        self.controller.campaign()
+        self._start_timers()
+
+    def _start_timers(self) -> None:
+        settings, ports = self._settings, self._ports
+        loop, clock = ports.loop, ports.clock
+        lag_ms = settings[keys.REPLICA_LAG_TIME_MAX_MS]
+        flusher = LogFlusher(self.table, self.slices, self._flush_thread.do, loop.call_from_thread)
+        checkpoints = CheckpointWriter(
+            self.table, self.slices, self._checkpoint_thread.do, loop.call_from_thread
+        )
+        loop.call_every(max(50, min(lag_ms // 2, 1_000)), self.changes.look_round)
+        loop.call_every(
+            settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS], checkpoints.on_tick
+        )
+        loop.call_every(
+            min(1_000, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]),
+            lambda: flusher.on_tick(clock.wall_ms()),
+        )
+        if ports.counters is not None:
+            self._start_metrics(ports.counters)
+
+    def _start_metrics(self, counters: BrokerCounters) -> None:
+        settings, loop, clock = self._settings, self._ports.loop, self._ports.clock
+        topic = self.metric_topic if settings[keys.METRICS_TOPIC_ENABLE] else None
+        publisher = MetricPublisher(
+            self.id,
+            counters,
+            Watched(
+                self._ports.clients,
+                self.table,
+                self.purgatory,
+                self.metadata,
+                self.replication,
+                self.quotas,
+            ),
+            topic,
+            settings[keys.METRICS_INTERVAL_MS],
+            loop.now_ms,
+            self.slices,
+        )
+        replicas = settings[keys.DEFAULT_REPLICATION_FACTOR]
+
+        def tick() -> None:
+            publisher.on_tick(loop.now_ms, clock.wall_ms())
+            if topic is not None and self.controller.is_active:
+                topic.create_if_missing(self.controller_requests, replicas)
+
+        loop.call_every(TICK_MS, tick)
+
+    # -- the session with the store ----------------------------------------------------------------
+
+    def _on_session_lost(self) -> None:
+        """Others may have taken over: lead nothing and serve no reads until registered again."""
+        log.warning("session with the registry is lost")
+        self.registration.on_session_lost()
+        self.controller.resign()
+        self.metadata.forget_controller()
+        self.changes.on_session_lost()
+
+    def _on_session_begun(self) -> None:
+        self.registration.again(self._on_registered_again)
+
+    def _on_registered_again(self) -> None:
+        self.controller.campaign()
+        self.quota_changes.reload()
+
+    # -- stop --------------------------------------------------------------------------------------
+
+    def prepare_shutdown(self, on_done: Callable[[bool], None]) -> None:
+        """Have leaderships moved away; calls back once, with whether that was done in time."""
+        self.registration.end()
+        self.asks.ask_controlled_shutdown(on_done, _SHUTDOWN_TIMEOUT_MS)
+
+    def close(self) -> None:
+        """Take part no more and close the logs; the links and the session are their owner's."""
+        self.registration.end()
+        self.controller.stop()
+        self.replication.close()
+        self._ports.control_link.close()
+        self._flush_thread.close()
+        self._checkpoint_thread.close()
+        try:
+            self.table.close()
+        except StorageFailed as failure:
+            log.error("the next start will run recovery: %s", failure)  # noqa: TRY400
+        self._maker.close()
+        self._remover.close(drop=True)
+
+
+def _ignore(_value: object) -> None:
+    return

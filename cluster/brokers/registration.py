@@ -1,0 +1,61 @@
+"""This broker's place in the cluster: announced while its session lives, anew in the next."""
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from cluster.coordinator.cluster_store import StoreSession
+from cluster.model.cluster import BrokerRegistration
+from cluster.model.ids import BrokerEpoch
+from cluster.runtime.clock import Clock
+from cluster.runtime.loop import EventLoop
+
+log = logging.getLogger(__name__)
+
+NOT_REGISTERED: Final = BrokerEpoch(-1)
+_RETRY_MS: Final = 500
+
+
+class Registration:
+    """Owned by the broker's thread; `epoch` is that of the present registration, -1 without one."""
+
+    def __init__(self, store: StoreSession, loop: EventLoop, clock: Clock) -> None:
+        self._store = store
+        self._loop = loop
+        self._clock = clock
+        self._announced: BrokerRegistration | None = None
+        self.epoch = NOT_REGISTERED
+
+    def begin(self, announced: BrokerRegistration) -> None:
+        """Blocking, at start. Raises UserError when the id is taken by a live broker."""
+        self._announced = announced
+        wall_ms = self._clock.wall_ms()
+        self.epoch = self._store.call(lambda store: store.register_broker(announced, wall_ms))
+
+    def end(self) -> None:
+        """Not to be announced again: the broker is stopping."""
+        self._announced = None
+
+    def on_session_lost(self) -> None:
+        """The announcement went with the session."""
+        self.epoch = NOT_REGISTERED
+
+    def again(self, on_registered: Callable[[], None]) -> None:
+        """Announce in a new session, however often it takes; not while the broker stops."""
+        announced = self._announced
+        if announced is None:
+            return
+        wall_ms = self._clock.wall_ms()
+
+        def on_done(epoch: BrokerEpoch) -> None:
+            log.info("registered again with epoch %d", epoch)
+            self.epoch = epoch
+            on_registered()
+
+        def on_failed(error: Exception) -> None:
+            log.warning("cannot register: %s", error)
+            self._loop.call_after(_RETRY_MS, lambda: self.again(on_registered))
+
+        self._store.submit(
+            lambda store: store.register_broker(announced, wall_ms), on_done, on_failed
+        )

@@ -1,0 +1,69 @@
+"""What happens to replicas, told to whoever has registered for it.
+
+Appends and moved offsets are collected during a turn of the loop and told once at its end, so that
+a partition that took fifty batches in one turn wakes its followers once.
+"""
+
+from collections.abc import Callable
+
+from cluster.brokers.replication.partition import Partition
+from cluster.model.ids import TopicPartition
+
+Listener = Callable[[TopicPartition], None]
+
+
+class PartitionEvents:
+    """One per broker, used by its thread. Listeners are called in the order of registration."""
+
+    def __init__(self, defer: Callable[[Callable[[], None]], None]) -> None:
+        self._defer = defer
+        self.appended_listeners: list[Listener] = []
+        """At the end of a turn: a led partition took batches."""
+        self.moved_listeners: list[Listener] = []
+        """At the end of a turn: what can be read, or is committed, may be more now."""
+        self.watermark_listeners: list[Listener] = []
+        """At once: the high watermark of a led partition has moved."""
+        self.role_listeners: list[Listener] = []
+        """At once: a replica leads, follows, or is removed."""
+        self._appended: dict[TopicPartition, None] = {}
+        self._moved: dict[TopicPartition, None] = {}
+        self._is_telling_deferred = False
+
+    def on_appended(self, partition: Partition) -> None:
+        """A leader's log has grown."""
+        partition_id = partition.id
+        self._appended[partition_id] = None
+        self._moved[partition_id] = None
+        if not self._is_telling_deferred:
+            self._is_telling_deferred = True
+            self._defer(self._tell)
+
+    def on_moved(self, partition_id: TopicPartition) -> None:
+        """Requests that wait for the partition are to be tried again."""
+        self._moved[partition_id] = None
+        if not self._is_telling_deferred:
+            self._is_telling_deferred = True
+            self._defer(self._tell)
+
+    def on_high_watermark_moved(self, partition: Partition) -> None:
+        """More can be read, or more produce requests are committed."""
+        if partition.leader is not None:
+            for listener in self.watermark_listeners:
+                listener(partition.id)
+        self.on_moved(partition.id)
+
+    def on_role_changed(self, partition_id: TopicPartition) -> None:
+        """It leads, follows, or is gone."""
+        for listener in self.role_listeners:
+            listener(partition_id)
+
+    def _tell(self) -> None:
+        self._is_telling_deferred = False
+        appended, self._appended = self._appended, {}
+        moved, self._moved = self._moved, {}
+        for listener in self.appended_listeners:
+            for partition_id in appended:
+                listener(partition_id)
+        for listener in self.moved_listeners:
+            for partition_id in moved:
+                listener(partition_id)
