@@ -423,7 +423,7 @@ class Broker:
             self._checkpoint_thread.close()
         if hasattr(self, "_table"):
             self._close_logs()
-            self._maker.close()
+            self._maker.close(drop=True)
             self._remover.close(drop=True)
         for directory in self._directories:
             directory.close()
