@@ -373,7 +373,7 @@ class BrokerCore:
             self.table.close()
         except StorageFailed as failure:
             log.error("the next start will run recovery: %s", failure)  # noqa: TRY400
-        self._maker.close()
+        self._maker.close(drop=True)
         self._remover.close(drop=True)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -59,6 +60,15 @@ def serving(cluster: Cluster, broker: int, topic: str) -> int:
         p.partition_index for p in partitions_of(cluster, broker, topic) if p.leader_id == broker
     ]
     return len(end_offsets(cluster, broker, topic, led))
+
+
+def complete(cluster: Cluster, topic: str, names: set[str]) -> list[Path]:
+    """The partition directories of broker 0 that have these files."""
+    return [
+        directory
+        for directory in cluster.log_dir(0).glob(f"{topic}-*")
+        if names <= {path.name for path in directory.iterdir()}
+    ]
 
 
 def wait_until_all_serve(cluster: Cluster, topic: str, count: int, brokers: list[int]) -> None:
@@ -127,9 +137,9 @@ def test_brokers_killed_while_partitions_are_made_have_all_of_them_afterwards(
     ends = end_offsets(cluster, 0, many, list(range(MANY)))
     assert ends == {number: int(number == MANY - 1) for number in range(MANY)}
 
+    names = {"partition.metadata", *(f"{0:020d}.{s}" for s in ("log", "index", "timeindex"))}
+    wait_until(lambda: len(complete(cluster, many, names)) == MANY, "every directory to be made")
     cluster.stop()
-    directories = sorted(cluster.log_dir(0).glob("many-*"))
-    assert len(directories) == MANY
-    for directory in directories:
-        names = {path.name for path in directory.iterdir()}
-        assert {"partition.metadata", "00000000000000000000.log"} <= names
+    cluster.start()
+    wait_until_all_serve(cluster, many, MANY, [0])
+    assert end_offsets(cluster, 0, many, list(range(MANY))) == ends

@@ -10,7 +10,12 @@ from typing import Final
 
 from cluster.brokers.log import checkpoints
 from cluster.brokers.log.directories import DELETE_SUFFIX, parse_directory_name
-from cluster.brokers.log.segment import create_segment_file
+from cluster.brokers.log.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    create_segment_file,
+)
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset, TopicPartition
 
@@ -75,7 +80,7 @@ class LogDirectory:
         return {partition: path for partition, path in partitions.items() if partition is not None}
 
     def create_partition(self, partition: TopicPartition, topic_id: str) -> None:
-        """Make a partition's directory with its topic id and its first `.log` file, as Kafka does.
+        """Make a partition's directory with its topic id and its first segment, as Kafka does.
 
         On any thread, and again where an earlier try failed half-way. Raises StorageFailed.
         """
@@ -86,7 +91,8 @@ class LogDirectory:
             if not path.is_dir():
                 raise StorageFailed(f"cannot create {path}: {error.strerror}") from error
         checkpoints.create_topic_id(path, topic_id)
-        create_segment_file(path, 0)
+        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            create_segment_file(path, 0, suffix)
 
     def read_high_watermarks(self) -> Offsets:
         """High watermarks at the last write; missing ones count as 0."""

@@ -121,7 +121,7 @@ class PartitionLog:
         """A new log, in memory until its first record: no file, no descriptor.
 
         `make_files` has `make_first_files` done when it returns, by whomever; it is called before
-        the first record is written, and at a clean stop. It may raise StorageFailed.
+        the first record is written. It may raise StorageFailed.
         """
         recovered = empty_log(directory, options, now_ms)
         log = cls(directory, partition, options, recovered, Offset(0), now_ms)
@@ -461,10 +461,10 @@ class PartitionLog:
     def close(self, *, flush: bool) -> None:
         """Leave a directory that opens without recovery; `flush` also waits for the disk.
 
-        A log that never had a record is not waited for: a crash of the machine takes nothing of it.
+        A log without a record yet is not waited for, nor are its files made if they are not: it is
+        made again when the controller says so.
         Raises StorageFailed: then the stop is not clean. The log is not used afterwards.
         """
-        self._have_files()
         if self._standing is not Standing.CHANGED:
             return  # an epoch that was announced since has no record, so it is no history
         active = self._files.active

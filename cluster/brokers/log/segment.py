@@ -39,12 +39,12 @@ def segment_path(directory: Path, base_offset: int, suffix: str = LOG_SUFFIX) ->
     return directory / f"{base_offset:020d}{suffix}"
 
 
-def create_segment_file(directory: Path, base_offset: int) -> None:
-    """Make an empty `.log` file, which may be there. Raises StorageFailed.
+def create_segment_file(directory: Path, base_offset: int, suffix: str = LOG_SUFFIX) -> None:
+    """Make an empty file of a segment, which may be there. Raises StorageFailed.
 
     It is not kept open: a log that nobody writes costs no descriptor.
     """
-    path = segment_path(directory, base_offset)
+    path = segment_path(directory, base_offset, suffix)
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
     except OSError as error:

@@ -47,7 +47,9 @@ def test_a_directory_is_made_in_the_background(stage: Stage) -> None:
     assert not stage.path.exists()
     stage.run()
     assert sorted(p.name for p in stage.path.iterdir()) == [
+        "00000000000000000000.index",
         "00000000000000000000.log",
+        "00000000000000000000.timeindex",
         "partition.metadata",
     ]
 

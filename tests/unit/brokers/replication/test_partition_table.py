@@ -184,7 +184,9 @@ def test_a_disk_that_cannot_take_a_replica_refuses_its_records_until_it_can(disk
     in_the_way.unlink()
     made.append(memoryview(a_batch()), 1, WALL_MS, 0)
     assert sorted(path.name for path in in_the_way.iterdir()) == [
+        "00000000000000000000.index",
         "00000000000000000000.log",
+        "00000000000000000000.timeindex",
         "leader-epoch-checkpoint",
         "partition.metadata",
     ]
