@@ -15,6 +15,7 @@ from cluster.brokers.checkpoint_writer import CheckpointWriter
 from cluster.brokers.controller_asks import ControllerAsks
 from cluster.brokers.controller_updates import ControllerUpdates
 from cluster.brokers.handlers import HANDLERS
+from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.log.directory_work import DirectoryWork
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.log_flusher import LogFlusher
@@ -164,6 +165,7 @@ class BrokerCore:
         self.events.watermark_listeners.append(leader_side.on_high_watermark_moved)
         self.events.role_listeners += [leader_side.on_role_changed, self.purgatory.check]
         self.events.moved_listeners.append(self.purgatory.check)
+        self.internal_topics = InternalTopics(self.table, self.events, ports.clock, loop)
         self.roles = ReplicaRoles(
             self.id,
             self.table,
@@ -206,9 +208,7 @@ class BrokerCore:
             ports.random,
         )
         self.controller_requests = ControllerRequests(self.controller)
-        self.metric_topic = MetricTopic(
-            self.id, loop, ports.clock, self.metadata, self.table, self.events, link
-        )
+        self.metric_topic = MetricTopic(self.id, loop, self.metadata, self.internal_topics, link)
         link.serve(ClusterUpdate, self.updates.on_update)
         link.serve(Ping, self.pings.on_ping)
         link.serve(AlterPartition, self.controller_requests.on_isr_proposed)

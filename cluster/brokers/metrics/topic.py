@@ -9,18 +9,16 @@ import logging
 from collections import deque
 from typing import Final
 
+from cluster.brokers.internal_topics import AppendOutcome, InternalTopics
 from cluster.brokers.metadata_cache import MetadataCache
-from cluster.brokers.replication.partition_events import PartitionEvents
-from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.coordinator.controller.control_link import ControlLink, Reply
 from cluster.coordinator.controller.controller_requests import ControllerRequests
-from cluster.model.errors import ErrorCode, Refused, StorageFailed
+from cluster.model.errors import ErrorCode
 from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
 from cluster.model.plan import Outcome
 from cluster.model.topics import METRICS_TOPIC, NewTopic
 from cluster.protocol.peer.control import Acknowledged, ProduceMetrics, Refusal
 from cluster.records.builder import NewRecord, build_batch
-from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
@@ -31,7 +29,8 @@ _RETENTION_MS: Final = 24 * 60 * 60 * 1000
 _SETTLED_AFTER_MS: Final = 1_500
 """So long the set of brokers must have been the same: they do not all register at once."""
 _CREATE_TIMEOUT_MS: Final = 10_000
-_SEND_TIMEOUT_MS: Final = 5_000
+_SEND_TIMEOUT_MS: Final = 30_000
+"""Above replica.lag.time.max.ms: so long may a batch wait for a replica that has stopped."""
 _BATCHES_MAX: Final = 64
 """What waits for a leader is bounded: the oldest batch is dropped first."""
 _RECORDS_PER_BATCH: Final = 500
@@ -45,18 +44,14 @@ class MetricTopic:
         self,
         local_id: BrokerId,
         loop: EventLoop,
-        clock: Clock,
         metadata: MetadataCache,
-        partitions: PartitionTable,
-        events: PartitionEvents,
+        internal: InternalTopics,
         link: ControlLink,
     ) -> None:
         self._local_id = local_id
         self._loop = loop
-        self._clock = clock
         self._metadata = metadata
-        self._partitions = partitions
-        self._events = events
+        self._internal = internal
         self._link = link
         self._waiting: deque[tuple[bytes | bytearray, int]] = deque()
         self._in_flight = False
@@ -126,9 +121,8 @@ class MetricTopic:
             state = topic.partitions.get(number)
             leader = NO_BROKER if state is None else state.leader
             if leader == self._local_id:
-                if not self._append(number, self._waiting[0][0]):
+                if not self._append(number):
                     return
-                self._waiting.popleft()
             elif leader in self._metadata.brokers:
                 self._ask(self._metadata.brokers[leader].control_endpoint, number)
             else:
@@ -136,8 +130,38 @@ class MetricTopic:
 
     def on_request(self, request: ProduceMetrics, reply: Reply) -> None:
         """A peer's batch, for a partition that it believes this broker leads."""
-        is_appended = self._append(request.partition, request.batch)
-        reply(Acknowledged(ErrorCode.none if is_appended else ErrorCode.not_leader_or_follower))
+
+        def on_outcome(outcome: AppendOutcome) -> None:
+            if outcome.code is ErrorCode.none or not outcome.is_appended:
+                is_there = outcome.code is ErrorCode.none
+                code = ErrorCode.none if is_there else ErrorCode.not_leader_or_follower
+                reply(Acknowledged(code))
+            else:
+                reply(Refusal(outcome.code, "it may be in the log all the same"))
+
+        partition = TopicPartition(METRICS_TOPIC, request.partition)
+        self._internal.append(partition, memoryview(request.batch), on_outcome)
+
+    def _append(self, number: int) -> bool:
+        """Append the oldest batch here; False where it has to wait for another leader."""
+        batch, count = self._waiting.popleft()
+        self._in_flight = True
+
+        def on_outcome(outcome: AppendOutcome) -> None:
+            self._in_flight = False
+            if outcome.code is ErrorCode.none:
+                self.flush()
+                return
+            if outcome.code is ErrorCode.kafka_storage_error:
+                log.warning("cannot write metric records: %s", outcome.detail)
+            if outcome.is_appended:
+                self.dropped_count += count  # it may yet be committed: not again
+            else:
+                self._waiting.appendleft((batch, count))
+
+        partition = TopicPartition(METRICS_TOPIC, number)
+        self._internal.append(partition, memoryview(batch), on_outcome)
+        return not self._waiting or self._waiting[0][0] is not batch
 
     def _ask(self, endpoint: str, number: int) -> None:
         batch, count = self._waiting.popleft()
@@ -155,17 +179,3 @@ class MetricTopic:
             self.flush()
 
         self._link.ask(endpoint, ProduceMetrics(number, bytes(batch)), on_reply, _SEND_TIMEOUT_MS)
-
-    def _append(self, number: int, batch: bytes | bytearray) -> bool:
-        partition = self._partitions.find(TopicPartition(METRICS_TOPIC, number))
-        if partition is None:
-            return False
-        try:
-            partition.append(memoryview(batch), 1, self._clock.wall_ms(), self._loop.now_ms)
-        except Refused:
-            return False
-        except StorageFailed as failure:
-            log.warning("cannot write metric records: %s", failure)
-            return False
-        self._events.on_appended(partition)
-        return True

@@ -4,9 +4,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from cluster.brokers.internal_topics import AppendOutcome
 from cluster.brokers.metrics.topic import MetricTopic
-from cluster.model.errors import ErrorCode, Refused
-from cluster.model.ids import TopicPartition
+from cluster.model.errors import ErrorCode
 from cluster.model.topics import METRICS_TOPIC
 from cluster.protocol.peer.control import Acknowledged, ProduceMetrics, Refusal
 from cluster.records.reader import read_records
@@ -21,26 +21,23 @@ class World:
         self.brokers = {b: SimpleNamespace(control_endpoint=f"at-{b}") for b in range(5)}
         self.topics = {}
         self.leads = True
+        self.commits = True
+        self.outcomes = []
         self.appended = []
         self.asked = []
         self.created = []
-        self.topic = MetricTopic(4, self, self, self, self, self, self)
+        self.topic = MetricTopic(4, self, self, self, self)
 
-    # the clock, the partition table, the roles
-    def wall_ms(self):
-        return 7
-
-    def find(self, partition):
-        return self if partition in {(METRICS_TOPIC, 0), (METRICS_TOPIC, 1)} else None
-
-    def append(self, records, acks, wall_ms, now_ms):
-        if not self.leads:
-            raise Refused(ErrorCode.not_leader_or_follower)
-        assert (acks, wall_ms) == (1, 7)
-        self.appended.append(bytes(records))
-
-    def on_appended(self, partition):
-        assert partition is self
+    # the internal topics
+    def append(self, partition, records, on_outcome):
+        known = {(METRICS_TOPIC, 0), (METRICS_TOPIC, 1)}
+        if self.leads and partition in known:
+            self.appended.append(bytes(records))
+            self.outcomes.append(on_outcome)
+            if self.commits:
+                on_outcome(AppendOutcome(ErrorCode.none, is_appended=True))
+        else:
+            on_outcome(AppendOutcome(ErrorCode.not_leader_or_follower, is_appended=False))
 
     # the control link, the controller
     def ask(self, endpoint, request, on_reply, timeout_ms):
@@ -178,4 +175,24 @@ def test_too_few_brokers_for_its_replicas_create_nothing(world):
     world.now_ms = 60_000
     world.topic.create_if_missing(world, 3)
     assert world.created == []
-    assert TopicPartition(METRICS_TOPIC, 0) not in world.topics
+    assert METRICS_TOPIC not in world.topics
+
+
+def test_the_next_batch_waits_until_the_one_before_is_committed(world):
+    world.commits = False
+    world.has_leaders(4)
+    world.topic.send([b"a"], 1)
+    world.topic.send([b"b"], 2)
+    assert world.written() == [[b"a"]]
+    world.outcomes[0](AppendOutcome(ErrorCode.none, is_appended=True))
+    assert world.written() == [[b"a"], [b"b"]]
+
+
+def test_a_batch_that_is_in_the_log_but_not_committed_is_not_written_again(world):
+    world.commits = False
+    world.has_leaders(4)
+    world.topic.send([b"a", b"b"], 1)
+    world.outcomes[0](AppendOutcome(ErrorCode.not_leader_or_follower, is_appended=True))
+    world.topic.send([b"c"], 2)
+    assert world.written() == [[b"a", b"b"], [b"c"]]
+    assert world.topic.dropped_count == 2

@@ -1,0 +1,130 @@
+"""How parts of a broker keep records in internal topics: appended here, told when committed.
+
+Kafka: `CoordinatorPartitionWriter` and `CoordinatorLoader`. Whoever keeps state in a topic is told
+when this broker begins to lead one of its partitions, to load it, and when it does no more.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple, Protocol
+
+from cluster.brokers.replication.partition import ACKS_ALL, Partition
+from cluster.brokers.replication.partition_events import PartitionEvents
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.model.errors import ErrorCode, Refused, StorageFailed
+from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
+from cluster.runtime.clock import Clock
+from cluster.runtime.loop import EventLoop
+
+
+class AppendOutcome(NamedTuple):
+    """What became of a batch. `code` none: every in-sync replica has it."""
+
+    code: ErrorCode
+    is_appended: bool
+    """With an error: whether it is in our log all the same, so that it may yet be committed."""
+    detail: str = ""
+
+
+OnOutcome = Callable[[AppendOutcome], None]
+
+
+class StateKeeper(Protocol):
+    """Keeps in memory what the records of a partition say, while this broker leads it."""
+
+    def on_elected(self, partition: Partition, epoch: LeaderEpoch) -> None:
+        """This broker leads the partition now: load it."""
+        ...
+
+    def on_resigned(self, partition: TopicPartition) -> None:
+        """It does no more, or begins anew in another epoch: unload it at once."""
+        ...
+
+
+class _Waiting(NamedTuple):
+    required_offset: Offset
+    epoch: LeaderEpoch
+    on_outcome: OnOutcome
+
+
+class InternalTopics:
+    """Owned by the broker's thread.
+
+    Invariant: every `append` calls its `on_outcome` once, in the order of appends by partition.
+    """
+
+    def __init__(
+        self, table: PartitionTable, events: PartitionEvents, clock: Clock, loop: EventLoop
+    ) -> None:
+        self._table = table
+        self._events = events
+        self._clock = clock
+        self._loop = loop
+        self._keepers: dict[str, StateKeeper] = {}
+        self._led: dict[TopicPartition, LeaderEpoch] = {}
+        """Of the topics that somebody keeps state in."""
+        self._waiting: dict[TopicPartition, deque[_Waiting]] = {}
+        events.moved_listeners.append(self._settle)
+        events.role_listeners.append(self._on_role_changed)
+
+    def keep(self, topic: str, keeper: StateKeeper) -> None:
+        """Tell the keeper of this topic's partitions from now on; one per topic."""
+        self._keepers[topic] = keeper
+
+    def append(
+        self, partition_id: TopicPartition, batch: memoryview, on_outcome: OnOutcome
+    ) -> None:
+        """Append one batch, and call back when every in-sync replica has it, or why that is not so.
+
+        Calls back within this call where it is settled at once.
+        """
+        partition = self._table.find(partition_id)
+        if partition is None:
+            on_outcome(AppendOutcome(ErrorCode.not_leader_or_follower, is_appended=False))
+            return
+        try:
+            appended = partition.append(batch, ACKS_ALL, self._clock.wall_ms(), self._loop.now_ms)
+        except Refused as refused:
+            on_outcome(AppendOutcome(refused.code, is_appended=False, detail=refused.detail))
+            return
+        except StorageFailed as failure:
+            code = ErrorCode.kafka_storage_error
+            on_outcome(AppendOutcome(code, is_appended=False, detail=str(failure)))
+            return
+        self._events.on_appended(partition)
+        waiting = _Waiting(Offset(appended.last_offset + 1), partition.leader_epoch, on_outcome)
+        self._waiting.setdefault(partition_id, deque()).append(waiting)
+        self._settle(partition_id)
+
+    def _settle(self, partition_id: TopicPartition) -> None:
+        """Call back for what is decided, oldest first."""
+        queue = self._waiting.get(partition_id)
+        while queue:
+            code = self._outcome(partition_id, queue[0])
+            if code is None:
+                return
+            on_outcome = queue.popleft().on_outcome
+            if not queue:
+                self._waiting.pop(partition_id, None)
+            on_outcome(AppendOutcome(code, is_appended=True))
+
+    def _outcome(self, partition_id: TopicPartition, waiting: _Waiting) -> ErrorCode | None:
+        partition = self._table.find(partition_id)
+        if partition is None:
+            return ErrorCode.not_leader_or_follower
+        return partition.produce_outcome(waiting.required_offset, waiting.epoch)
+
+    def _on_role_changed(self, partition_id: TopicPartition) -> None:
+        self._settle(partition_id)
+        keeper = self._keepers.get(partition_id.topic)
+        if keeper is None:
+            return
+        partition = self._table.find(partition_id)
+        epoch = None if partition is None or partition.leader is None else partition.leader_epoch
+        if self._led.get(partition_id) == epoch:
+            return
+        if self._led.pop(partition_id, None) is not None:
+            keeper.on_resigned(partition_id)
+        if partition is not None and epoch is not None:
+            self._led[partition_id] = epoch
+            keeper.on_elected(partition, epoch)
