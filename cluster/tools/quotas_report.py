@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     hint = f"run `{launcher(data_dir(args).path)} rollup` first"
     if not output.is_dir():
         raise UserError(f"there are no windows in {shown(output)}: {hint}")
-    need_extra(EXTRA, "pyarrow")
+    need_extra(EXTRA, "pyarrow", "jinja2")
 
     from cluster.analytics.usage_history import Span, usages
 
