@@ -207,6 +207,20 @@ def test_table_and_plots_for_every_client(output, capsys):
     assert "\x1b" not in text, "no colours into a pipe"
 
 
+def test_a_client_id_is_text_in_table_and_plot_and_no_line_is_cut(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    name = "[red]loader[/red]\x1b[2J" + "x" * 200
+    table = pa.Table.from_pylist(windows_of(noisy(client_id=name), 10), schema=WINDOW_SCHEMA)
+    replace_windows(tmp_path / "rollup", {"10s": table, "1m": table})
+    assert report(tmp_path / "rollup") == 0
+    text = capsys.readouterr().out
+    shown = name.replace("\x1b", "\\x1b")
+    lines = [line for line in text.splitlines() if line.startswith(shown)]
+    assert len(lines) == 2, "a row of the table, the title of a plot"
+    assert lines[0].endswith("ms")
+    assert "\x1b" not in text
+
+
 def test_only_the_chosen_clients_and_both_widths(output, capsys):
     for width in ("10s", "1m"):
         assert report(output, "--client-id", "client-2", "--width", width) == 0
