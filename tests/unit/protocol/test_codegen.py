@@ -21,7 +21,7 @@ VERSIONS = range(4)
 
 def member(name: str, kafka_type: str | WireStruct, **changes: Any) -> WireField:
     part = kafka_type if isinstance(kafka_type, WireStruct) else None
-    kind = "struct" if part is not None else kafka_type
+    kind = kafka_type if isinstance(kafka_type, str) else "struct"
     python = part.name if part is not None else WIRE_TYPES[kind].python
     if changes.get("is_array"):
         python = f"tuple[{python}, ...]"
