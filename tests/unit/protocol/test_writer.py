@@ -7,7 +7,8 @@ import pytest
 from cluster.model.errors import ErrorCode
 from cluster.protocol import messages as m
 from cluster.protocol.api import ApiKey
-from cluster.protocol.writer import timestamp_of, uuid_bytes, varint
+from cluster.protocol.messages.metadata import write_metadata_response_partition
+from cluster.protocol.writer import EncodedItems, timestamp_of, uuid_bytes, varint
 
 NO_TIME = timedelta(0)
 
@@ -55,3 +56,26 @@ def test_a_string_too_long_for_its_version_is_our_bug_and_not_sent() -> None:
     broker = m.MetadataResponseBroker(node_id=1, host="h" * 40_000, port=2)
     with pytest.raises(Exception, match="32767"):
         m.WRITE_RESPONSE[ApiKey.METADATA](bytearray(), metadata(brokers=(broker,)), 0)
+
+
+@pytest.mark.parametrize("version", range(14))
+def test_partitions_encoded_ahead_make_the_same_answer(version: int) -> None:
+    partitions = tuple(
+        m.MetadataResponsePartition(
+            error_code=ErrorCode.none, partition_index=n, leader_id=n, replica_nodes=(n, 2)
+        )
+        for n in range(200)
+    )
+    content = bytearray()
+    for partition in partitions:
+        write_metadata_response_partition(content, partition, version)
+
+    def answer(told: tuple[m.MetadataResponsePartition, ...] | EncodedItems) -> bytearray:
+        topic = m.MetadataResponseTopic(
+            error_code=ErrorCode.none, name="t", topic_id=None, partitions=told
+        )
+        out = bytearray()
+        m.WRITE_RESPONSE[ApiKey.METADATA](out, metadata(topics=(topic,)), version)
+        return out
+
+    assert answer(EncodedItems(len(partitions), content)) == answer(partitions)
