@@ -1,11 +1,11 @@
-"""An SVG plot of one client's rate against its limit, per broker, with the throttle time below it.
+"""The shapes of a plot of one client's rate against its limit, per broker, and its throttle time.
 
-Pure; colours are classes, which the page's style sheet defines for light and dark.
+Pure; `plot.svg` writes them as SVG. Colours are classes, which the page's style sheet defines for
+light and dark.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from html import escape
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from cluster.analytics.quantities import (
     clock,
@@ -35,24 +35,39 @@ _TIME_STEPS: Final = 9
 _BAR_SHARE: Final = 0.8
 
 
-def plot(usage: Usage, span: Span) -> str:
-    """One `<svg>` element."""
+class Shape(NamedTuple):
+    """One SVG element; `tip` is what it says under the pointer."""
+
+    tag: str
+    attributes: Mapping[str, str]
+    text: str = ""
+    tip: str = ""
+
+
+class Plot(NamedTuple):
+    """All that `plot.svg` needs; nothing in it is escaped yet."""
+
+    width: int
+    height: int
+    label: str
+    shapes: Sequence[Shape]
+
+
+def plot(usage: Usage, span: Span) -> Plot:
+    """Both axes, a line per broker, the limit, and the throttle time as bars."""
     points = [point for series in usage.series.values() for point in series]
     highest = max(max(point.rate, point.limit or 0.0) for point in points)
     divisor, unit = rate_unit(usage.quota, highest)
     marks = round_steps(highest * 1.05 / divisor, _RATE_STEPS)
-    label = f"{usage.name}: {usage.quota} rate against its limit, and throttle time"
-    parts = [
-        f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" aria-label="{escape(label)}">',
-        *_rate_axis(marks, f"rate, {unit}"),
-        *_time_axis(span),
+    shapes = [*_rate_axis(marks, f"rate, {unit}"), *_time_axis(span)]
+    shapes += [
+        _rate_line(broker, usage.series[broker], span, divisor, marks[-1])
+        for broker in sorted(usage.series)
     ]
-    for broker in sorted(usage.series):
-        parts += _rate_line(broker, usage.series[broker], span, divisor, marks[-1])
-    parts += _limit_line(usage, span, divisor, marks[-1])
-    parts += _throttle_bars(usage, span)
-    parts.append("</svg>")
-    return "\n".join(parts)
+    shapes += _limit_line(usage, span, divisor, marks[-1])
+    shapes += _throttle_bars(usage, span)
+    label = f"{usage.name}: {usage.quota} rate against its limit, and throttle time"
+    return Plot(_WIDTH, _HEIGHT, label, shapes)
 
 
 def colour(broker: int) -> str:
@@ -60,39 +75,35 @@ def colour(broker: int) -> str:
     return f"broker{broker % COLOURS}"
 
 
-def _rate_axis(marks: Sequence[float], title: str) -> Iterator[str]:
+def _rate_axis(marks: Sequence[float], title: str) -> Iterator[Shape]:
     yield from _axis(marks, [_plain(mark) for mark in marks], _RATE_TOP, _RATE_HEIGHT, title)
 
 
 def _axis(
     marks: Sequence[float], labels: Sequence[str], top: int, height: int, title: str
-) -> Iterator[str]:
+) -> Iterator[Shape]:
     """Horizontal grid lines with numbers, and what they measure."""
     for mark, label in zip(marks, labels, strict=True):
         y = top + height * (1 - mark / marks[-1])
-        yield f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-        yield f'<text class="tick" text-anchor="end" x="{_LEFT - 8}" y="{y + 4:.1f}">{label}</text>'
-    middle = top + height / 2
-    yield (
-        f'<text class="title" text-anchor="middle" transform="translate(14 {middle:.0f})'
-        f' rotate(-90)">{escape(title)}</text>'
-    )
+        yield _grid_line(_LEFT, _WIDTH - _RIGHT, y, y)
+        yield _text("tick", "end", _LEFT - 8, y + 4, label)
+    turned = f"translate(14 {top + height / 2:.0f}) rotate(-90)"
+    attributes = {"class": "title", "text-anchor": "middle", "transform": turned}
+    yield Shape("text", attributes, title)
 
 
-def _time_axis(span: Span) -> Iterator[str]:
+def _time_axis(span: Span) -> Iterator[Shape]:
     bottom = _THROTTLE_TOP + _THROTTLE_HEIGHT
     for time_s in time_steps(span.first_s, span.end_s, _TIME_STEPS):
         x = _x(span, time_s)
-        yield f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{_RATE_TOP}" y2="{bottom}"/>'
-        text = clock(time_s)
-        yield f'<text class="tick" text-anchor="middle" x="{x:.1f}" y="{bottom + 17}">{text}</text>'
-    x = (_LEFT + _WIDTH - _RIGHT) / 2
-    yield f'<text class="title" text-anchor="middle" x="{x}" y="{bottom + 35}">time, UTC</text>'
+        yield _grid_line(x, x, _RATE_TOP, bottom)
+        yield _text("tick", "middle", x, bottom + 17, clock(time_s))
+    yield _text("title", "middle", (_LEFT + _WIDTH - _RIGHT) / 2, bottom + 35, "time, UTC")
 
 
 def _rate_line(
     broker: int, points: Sequence[Point], span: Span, divisor: float, top: float
-) -> Iterator[str]:
+) -> Shape:
     """A step per window; the line ends where the client was silent."""
     steps = []
     end_s = None
@@ -101,10 +112,10 @@ def _rate_line(
         move = "L" if point.start_s == end_s else "M"
         end_s = point.start_s + span.width_s
         steps.append(f"{move}{_x(span, point.start_s):.1f} {y:.1f}H{_x(span, end_s):.1f}")
-    yield f'<path class="rate {colour(broker)}" d="{"".join(steps)}"/>'
+    return Shape("path", {"class": f"rate {colour(broker)}", "d": "".join(steps)})
 
 
-def _limit_line(usage: Usage, span: Span, divisor: float, top: float) -> Iterator[str]:
+def _limit_line(usage: Usage, span: Span, divisor: float, top: float) -> Iterator[Shape]:
     """The limit over time: it is the same on every broker, and may change."""
     limits = {
         point.start_s: point.limit
@@ -122,10 +133,10 @@ def _limit_line(usage: Usage, span: Span, divisor: float, top: float) -> Iterato
         move = "L" if steps else "M"
         steps.append(f"{move}{_x(span, start_s):.1f} {y:.1f}H{_x(span, end_s):.1f}")
     if steps:
-        yield f'<path class="limit" d="{"".join(steps)}"/>'
+        yield Shape("path", {"class": "limit", "d": "".join(steps)})
 
 
-def _throttle_bars(usage: Usage, span: Span) -> Iterator[str]:
+def _throttle_bars(usage: Usage, span: Span) -> Iterator[Shape]:
     """Bars of one window each, one broker upon the other."""
     stacks: dict[int, list[tuple[int, Point]]] = {}
     for broker in sorted(usage.series):
@@ -147,28 +158,24 @@ def _throttle_bars(usage: Usage, span: Span) -> Iterator[str]:
         yield _tip(usage, start_s, stack, span)
 
 
-def _never_throttled() -> Iterator[str]:
+def _never_throttled() -> Iterator[Shape]:
     y = _THROTTLE_TOP + _THROTTLE_HEIGHT
-    yield f'<line class="grid" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}" y1="{y}" y2="{y}"/>'
-    x = (_LEFT + _WIDTH - _RIGHT) / 2
+    yield _grid_line(_LEFT, _WIDTH - _RIGHT, y, y)
     middle = _THROTTLE_TOP + _THROTTLE_HEIGHT / 2 + 4
-    yield f'<text class="tick" text-anchor="middle" x="{x}" y="{middle}">never throttled</text>'
+    yield _text("tick", "middle", (_LEFT + _WIDTH - _RIGHT) / 2, middle, "never throttled")
 
 
 def _bar(
     broker: int, start_s: int, below_ms: float, amount_ms: float, top_ms: float, span: Span
-) -> str:
+) -> Shape:
     full = _x(span, start_s + span.width_s) - _x(span, start_s)
     x = _x(span, start_s) + full * (1 - _BAR_SHARE) / 2
     height = _THROTTLE_HEIGHT * amount_ms / top_ms
     y = _THROTTLE_TOP + _THROTTLE_HEIGHT * (1 - below_ms / top_ms) - height
-    return (
-        f'<rect class="bar {colour(broker)}" x="{x:.1f}" y="{y:.1f}"'
-        f' width="{full * _BAR_SHARE:.1f}" height="{height:.1f}"/>'
-    )
+    return _rectangle(f"bar {colour(broker)}", x, y, full * _BAR_SHARE, height)
 
 
-def _tip(usage: Usage, start_s: int, stack: Iterable[tuple[int, Point]], span: Span) -> str:
+def _tip(usage: Usage, start_s: int, stack: Iterable[tuple[int, Point]], span: Span) -> Shape:
     """An invisible column over a window that says its numbers under the pointer."""
     lines = [f"{clock(start_s, with_day=True)} UTC, {span.width_s} s"]
     for broker, point in stack:
@@ -177,10 +184,23 @@ def _tip(usage: Usage, start_s: int, stack: Iterable[tuple[int, Point]], span: S
         lines.append(f"broker {broker}: {rate(usage.quota, point.rate)}{limit}{throttled}")
     x, end = _x(span, start_s), _x(span, start_s + span.width_s)
     bottom = _THROTTLE_TOP + _THROTTLE_HEIGHT
-    return (
-        f'<rect class="tip" x="{x:.1f}" y="{_RATE_TOP}" width="{end - x:.1f}"'
-        f' height="{bottom - _RATE_TOP}"><title>{escape(chr(10).join(lines))}</title></rect>'
-    )
+    column = _rectangle("tip", x, _RATE_TOP, end - x, bottom - _RATE_TOP)
+    return column._replace(tip="\n".join(lines))
+
+
+def _grid_line(x1: float, x2: float, y1: float, y2: float) -> Shape:
+    ends = {"x1": x1, "x2": x2, "y1": y1, "y2": y2}
+    return Shape("line", {"class": "grid", **{name: f"{at:.1f}" for name, at in ends.items()}})
+
+
+def _text(kind: str, anchor: str, x: float, y: float, text: str) -> Shape:
+    place = {"x": f"{x:.1f}", "y": f"{y:.1f}"}
+    return Shape("text", {"class": kind, "text-anchor": anchor, **place}, text)
+
+
+def _rectangle(kind: str, x: float, y: float, width: float, height: float) -> Shape:
+    size = {"x": x, "y": y, "width": width, "height": height}
+    return Shape("rect", {"class": kind, **{name: f"{at:.1f}" for name, at in size.items()}})
 
 
 def _rate_y(amount: float, top: float) -> float:

@@ -1,14 +1,12 @@
 """Requests out, responses in, as bytes: the client's side of the protocol's codecs. Pure."""
 
 import struct
-from functools import cache
 from typing import Any, Final
 
 from cluster.model.errors import PeerError
 from cluster.protocol import messages
 from cluster.protocol.api import ApiKey, is_flexible
-from cluster.protocol.reader import MALFORMED, Decoder, decoder_of, skip_tags
-from cluster.protocol.writer import Encoder, encoder_of
+from cluster.protocol.reader import MALFORMED, skip_tags
 
 _HEADER: Final = struct.Struct(">hhih")
 _INT32: Final = struct.Struct(">i")
@@ -23,7 +21,7 @@ def encode_request(
     out += _HEADER.pack(api_key, version, correlation_id, len(name)) + name
     if is_flexible(api_key, version):
         out.append(0)  # no tags in the header
-    _request_encoder(api_key, version)(request, out)
+    messages.WRITE_REQUEST[api_key](out, request, version)
     _INT32.pack_into(out, 0, len(out) - _INT32.size)
     return bytes(out)
 
@@ -34,6 +32,7 @@ def decode_response(api_key: int, version: int, correlation_id: int, frame: byte
     Raises PeerError when it is malformed or answers another request.
     """
     name = messages.RESPONSES[api_key].__name__
+    read = messages.READ_RESPONSE[api_key]
     try:
         (answered,) = _INT32.unpack_from(frame)
         if answered != correlation_id:
@@ -41,17 +40,7 @@ def decode_response(api_key: int, version: int, correlation_id: int, frame: byte
         position = _INT32.size
         if is_flexible(api_key, version) and api_key != ApiKey.API_VERSIONS:
             position = skip_tags(frame, position, len(frame))
-        response, _ = _response_decoder(api_key, version)(frame, position, len(frame))
+        response, _ = read(frame, position, len(frame), version)
     except MALFORMED as error:
         raise PeerError(f"malformed {name} v{version}: {error}") from None
     return response
-
-
-@cache
-def _request_encoder(api_key: int, version: int) -> Encoder:
-    return encoder_of(messages.REQUESTS[api_key], version, flexible=is_flexible(api_key, version))
-
-
-@cache
-def _response_decoder(api_key: int, version: int) -> Decoder:
-    return decoder_of(messages.RESPONSES[api_key], version, flexible=is_flexible(api_key, version))

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from cluster.runtime.text_table import table_text
+
 MIB: Final = 1024 * 1024
 QUOTA_TOLERANCE: Final = 0.05
 ROUGH_TOLERANCE: Final = 0.15
@@ -111,11 +113,8 @@ def verdict(judged: Judged) -> list[Check]:
 
 def verdict_text(checks: list[Check]) -> str:
     """The lines, aligned."""
-    rows = [("", "EXPECTED", "OBSERVED"), *((c.what, c.expected, c.observed) for c in checks)]
-    widths = [max(len(row[column]) for row in rows) for column in range(3)]
-    marks = [" ", *("✓" if check.holds else "✗" for check in checks)]
-    lines = []
-    for mark, row in zip(marks, rows, strict=True):
-        cells = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        lines.append(f"{mark} {cells}".rstrip())
-    return "\n".join(lines)
+    rows = [
+        (f"{'✓' if check.holds else '✗'} {check.what}", check.expected, check.observed)
+        for check in checks
+    ]
+    return table_text(("", "EXPECTED", "OBSERVED"), rows)

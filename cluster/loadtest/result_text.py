@@ -12,6 +12,7 @@ from cluster.loadtest.latency_histogram import LatencyHistogram
 from cluster.loadtest.load_run import LoadResult
 from cluster.loadtest.sequence_check import Verified
 from cluster.model.printable import one_line
+from cluster.runtime.text_table import table_text
 
 MB: Final = 1024 * 1024
 PERCENTILES: Final = (50, 95, 99, 99.9)
@@ -48,15 +49,8 @@ def summary_line(interval: ClientInterval) -> str:
 
 def clients_table(clients: Sequence[tuple[str, ClientInterval]]) -> str:
     """One aligned row per client."""
-    rows = [_HEADINGS, *(_row(name, interval) for name, interval in clients)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(
-            cell.ljust(width) if column == 0 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    )
+    rows = [_row(name, interval) for name, interval in clients]
+    return table_text(_HEADINGS, rows, right=_HEADINGS[1:])
 
 
 def result_text(result: LoadResult) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from kio.schema.errors import ErrorCode
+from cluster.model.error_codes import ErrorCode
 
 __all__ = [
     "ErrorCode",

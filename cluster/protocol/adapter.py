@@ -1,7 +1,7 @@
 """Between frames and version-free messages: handlers need not know what version a client speaks.
 
-Field layouts come from the message classes; what changed its *meaning* between versions is in the
-two tables here.
+Bytes are read and written by the generated functions of `messages/`; what changed its *meaning*
+between versions is in the two tables here.
 Never does IO. Requests of Produce and Fetch come from the scanners of their own codecs, which
 also pack the responses.
 """
@@ -9,7 +9,6 @@ also pack the responses.
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cache
 from typing import Any, Final
 
 from cluster.model.errors import ErrorCode, PeerError
@@ -17,8 +16,7 @@ from cluster.protocol import messages
 from cluster.protocol.api import ApiKey, is_flexible
 from cluster.protocol.fetch_request import scan_fetch_request
 from cluster.protocol.produce_codec import scan_produce_request
-from cluster.protocol.reader import MALFORMED, Decoder, decoder_of
-from cluster.protocol.writer import Encoder, encoder_of
+from cluster.protocol.reader import MALFORMED
 
 Adjust = Callable[[Any, int], Any]
 
@@ -34,10 +32,10 @@ def decode_request(api_key: int, version: int, frame: memoryview | bytes, positi
     """
     if (scan := _SCANNERS.get(api_key)) is not None:
         return scan(version, frame, position)
-    decode = _decoder(api_key, version)
+    read = messages.READ_REQUEST[api_key]
     body = bytes(frame[position:])
     try:
-        request, _ = decode(body, 0, len(body))
+        request, _ = read(body, 0, len(body), version)
     except (*MALFORMED, PeerError) as error:
         name = messages.REQUESTS[api_key].__name__
         raise PeerError(f"malformed {name} v{version}: {error}") from None
@@ -55,26 +53,9 @@ def encode_response(api_key: int, version: int, correlation_id: int, response: A
         is_flexible(api_key, version) and api_key != ApiKey.API_VERSIONS
     ):  # whose header never has tags (KIP-511)
         out.append(0)
-    _encoder(api_key, version)(response, out)
+    messages.WRITE_RESPONSE[api_key](out, response, version)
     _SIZE.pack_into(out, 0, len(out) - 4)
     return bytes(out)
-
-
-def prepare(api_key: int, version: int) -> None:
-    """Compile the codecs of one version ahead of its first request, which would wait for them."""
-    if api_key in messages.REQUESTS:
-        _decoder(api_key, version)
-        _encoder(api_key, version)
-
-
-@cache
-def _decoder(api_key: int, version: int) -> Decoder:
-    return decoder_of(messages.REQUESTS[api_key], version, flexible=is_flexible(api_key, version))
-
-
-@cache
-def _encoder(api_key: int, version: int) -> Encoder:
-    return encoder_of(messages.RESPONSES[api_key], version, flexible=is_flexible(api_key, version))
 
 
 def _metadata_request(request: messages.MetadataRequest, version: int) -> messages.MetadataRequest:

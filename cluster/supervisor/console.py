@@ -12,6 +12,7 @@ from typing import Any, Final
 from cluster.model import printable
 from cluster.runtime.installation import launcher, shown
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.text_table import table_text
 from cluster.supervisor.console_stream import ConsoleStream
 from cluster.supervisor.plan import DataDir
 
@@ -60,7 +61,7 @@ class Console:
 def table(state: Mapping[str, Any]) -> str:
     """Every process of a cluster, aligned."""
     data_dir = DataDir(Path(state["data_dir"]))
-    rows = [("NODE", "STATUS", "ADDRESS", "PID", "LOG")]
+    rows = []
     registry = state["registry_process"]
     if registry is None:
         rows.append(("registry", "not ours", state["registry"], "-", "-"))
@@ -70,11 +71,7 @@ def table(state: Mapping[str, Any]) -> str:
         _row(f"broker {broker['id']}", broker, data_dir.log(f"broker-{broker['id']}"))
         for broker in state["brokers"]
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+    return table_text(("NODE", "STATUS", "ADDRESS", "PID", "LOG"), rows)
 
 
 def how_to_go_on(state: Mapping[str, Any], *, foreground: bool) -> str:

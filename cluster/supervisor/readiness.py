@@ -1,4 +1,4 @@
-"""Asks a broker what it sees, with one hand-packed Metadata request: no Kafka client, no kio.
+"""Asks a broker what it sees, with one hand-packed Metadata request: no Kafka client.
 
 Metadata version 2 of the Kafka protocol guide: the oldest with a cluster id and a controller.
 """

@@ -11,6 +11,7 @@ from cluster.loadtest.load_run import Progress
 from cluster.loadtest.result_text import MB, progress_line
 from cluster.loadtest.spawned_process import Worker
 from cluster.model.printable import one_line
+from cluster.runtime.text_table import rich_table
 from cluster.tools.terminal import console
 
 if TYPE_CHECKING:
@@ -80,11 +81,6 @@ def _live() -> Iterator[Progress]:
 
 
 def _table(workers: Sequence[Worker]) -> "Table":
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False)
-    table.add_column("CLIENT")
     columns: list[tuple[str, Callable[[ClientInterval], str]]] = [
         ("RECORDS/S", lambda one: f"{one.records_per_s:.0f}"),
         ("MB/S", lambda one: f"{one.bytes_per_s / MB:.2f}"),
@@ -93,13 +89,10 @@ def _table(workers: Sequence[Worker]) -> "Table":
         ("THROTTLED ms", lambda one: f"{one.throttle_ms}"),
         ("FAILED", lambda one: f"{one.failed}"),
     ]
-    for heading, _ in columns:
-        table.add_column(heading, justify="right")
-    table.add_column("RECORDS", justify="right")
+    amounts = [*(heading for heading, _ in columns), "RECORDS"]
+    rows = []
     for worker in workers:
         recent = total(worker.intervals[-_RECENT:])
         records = sum(part.records for part in worker.intervals)
-        table.add_row(
-            Text(one_line(worker.name)), *(show(recent) for _, show in columns), f"{records}"
-        )
-    return table
+        rows.append([one_line(worker.name), *(show(recent) for _, show in columns), f"{records}"])
+    return rich_table(["CLIENT", *amounts], rows, right=amounts)

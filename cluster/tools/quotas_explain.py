@@ -11,6 +11,7 @@ from cluster.model.errors import UserError
 from cluster.model.printable import one_line
 from cluster.model.quota_delay import explain_delay
 from cluster.model.quotas import RULES
+from cluster.runtime.text_table import table_text
 from cluster.tools.arguments import data_dir
 from cluster.tools.quota_commands import add_subcommand
 from cluster.tools.quota_standings import (
@@ -25,6 +26,9 @@ from cluster.tools.quota_standings import (
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
 
+_HEADINGS: Final = (
+    *("BROKER", "RATE", "LIMIT", "USED", "DELAY", "MUTE LEFT", "REQUESTS", "THROTTLED"),
+)
 _SHARED: Final = {
     "user": "all clients of this user share it",
     "default-user": "all clients of this user share it",
@@ -86,9 +90,11 @@ def _lines(found: Sequence[Standing], brokers: Sequence[BrokerStats]) -> Iterato
         else:
             shared = f"; {_SHARED[row.rule]}" if row.rule in _SHARED else ""
             yield f"{quota}: {row.rule}, {rate(quota, row.limit)} on each broker{shared}"
-        for rule, limit in zip(RULES, row.limits, strict=True):
-            mark = ">" if rule == row.rule else " "
-            yield f"  {mark} {rule:<28}{'-' if limit is None else rate(quota, limit)}"
+        rules = [
+            (f"{'>' if rule == row.rule else ' '} {rule}", rate(quota, limit))
+            for rule, limit in zip(RULES, row.limits, strict=True)
+        ]
+        yield table_text(("", ""), rules, indent="  ")
         yield from _broker_table(quota, group)
     for broker in brokers:
         if broker.state != ALIVE:
@@ -100,9 +106,8 @@ def _lines(found: Sequence[Standing], brokers: Sequence[BrokerStats]) -> Iterato
 
 
 def _broker_table(quota: str, group: Sequence[Standing]) -> Iterator[str]:
-    rows = [("BROKER", "RATE", "LIMIT", "USED", "DELAY", "MUTE LEFT", "REQUESTS", "THROTTLED")]
     ordered = sorted(group, key=lambda standing: standing.source.broker)
-    rows += [
+    rows = [
         (
             _label(standing.source),
             rate(quota, standing.row.rate),
@@ -128,14 +133,7 @@ def _broker_table(quota: str, group: Sequence[Standing]) -> Iterator[str]:
             str(total["throttled"]),
         )
     )
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for cells in rows:
-        yield (
-            "    "
-            + "  ".join(
-                cell.ljust(width) for cell, width in zip(cells, widths, strict=True)
-            ).rstrip()
-        )
+    yield table_text(_HEADINGS, rows, right=_HEADINGS[1:], indent="    ")
     for standing in ordered:
         if standing.row.limit is not None:
             yield f"    broker {standing.source.broker}: {arithmetic(standing)}"

@@ -3,7 +3,7 @@
 import argparse
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from cluster.analytics.quantities import rate
@@ -11,6 +11,7 @@ from cluster.client.quota_requests import describe_quotas
 from cluster.model.errors import Refused
 from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT, QUOTA_KEYS, RULES, Name, QuotaEntity
+from cluster.runtime.text_table import table_text
 from cluster.tools.quota_commands import add_subcommand
 from cluster.tools.quota_options import add_entity, add_servers, connected, entity_or_none
 
@@ -49,7 +50,8 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([_as_json(entity, limits) for entity, limits in chosen], indent=2))
     elif chosen:
-        print("\n".join(_table([_row(entity, limits) for entity, limits in chosen])))
+        rows = [_row(entity, limits) for entity, limits in chosen]
+        print(table_text(_HEADINGS, rows, right=_HEADINGS[3:]))
     else:
         print("no quotas are set")
     return 0
@@ -76,11 +78,3 @@ def _row(entity: QuotaEntity, limits: Mapping[str, float]) -> tuple[str, ...]:
 
 def _name(name: Name | None) -> str | None:
     return DEFAULT.value if name is DEFAULT else name
-
-
-def _table(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    widths = [max(map(len, column)) for column in zip(_HEADINGS, *rows, strict=True)]
-    for row in (_HEADINGS, *rows):
-        yield "  ".join(
-            f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)
-        ).rstrip()

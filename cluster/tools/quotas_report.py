@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
 from cluster.runtime.installation import launcher, shown
+from cluster.runtime.text_table import styled
 from cluster.tools import terminal
 from cluster.tools.arguments import data_dir
 from cluster.tools.extra_packages import need_extra
@@ -19,6 +20,7 @@ from cluster.tools.rollup import EXTRA, output_dir
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from rich.text import Text
 
     from cluster.analytics.usage_history import Span, Usage
     from cluster.tools.arguments import Subparsers
@@ -28,6 +30,7 @@ _LONG: Final = timedelta(hours=2)
 """A longer time is shown in minutes, unless told otherwise."""
 _PLOT_COLUMNS: Final = 72
 _PLOTS_MAX: Final = 6
+_STYLES: Final = {"over": "bold red", "near": "yellow", "": ""}
 _MARGIN: Final = 40
 """Columns beside a plot: its axis, and the words after its throttle line."""
 
@@ -69,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     hint = f"run `{launcher(data_dir(args).path)} rollup` first"
     if not output.is_dir():
         raise UserError(f"there are no windows in {shown(output)}: {hint}")
-    need_extra(EXTRA, "pyarrow")
+    need_extra(EXTRA, "pyarrow", "jinja2")
 
     from cluster.analytics.usage_history import Span, usages
 
@@ -169,18 +172,11 @@ def _print(found: "list[Usage]", span: "Span") -> None:
         f" windows of {span.width_s} s; limits and rates are per broker\n",
         style="dim",
     )
-    styles = {"over": "bold red", "near": "yellow", "": ""}
-    heads = [name.upper() for name, _ in html_report.COLUMNS]
-    rows = [html_report.cells(usage) for usage in found]
-    kinds = [kind for _, kind in html_report.COLUMNS]
-    widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-    console.print(_aligned(heads, kinds, widths), style="bold")
-    for usage, row in zip(found, rows, strict=True):
-        line = Text(_aligned(row, kinds, widths))
-        if usage.percent_of_limit is not None:
-            before = sum(widths[:7]) + 2 * 7
-            line.stylize(styles[html_report.level(usage)], before, before + widths[7])
-        console.print(line)
+    terminal.print_table(
+        [name.upper() for name, _ in html_report.COLUMNS],
+        [_cells(usage) for usage in found],
+        right=[name.upper() for name, kind in html_report.COLUMNS if kind != "text"],
+    )
     plotted = [usage for usage in found if usage.limit is not None]
     for usage in plotted[:_PLOTS_MAX]:
         brokers = "broker" if len(usage.series) == 1 else "busiest broker"
@@ -193,11 +189,14 @@ def _print(found: "list[Usage]", span: "Span") -> None:
         console.print(f"\n{len(plotted) - _PLOTS_MAX} more plots: --client-id, --html", style="dim")
 
 
-def _aligned(cells: "list[str] | tuple[str, ...]", kinds: list[str], widths: list[int]) -> str:
-    return "  ".join(
-        cell.ljust(width) if kind == "text" else cell.rjust(width)
-        for cell, kind, width in zip(cells, kinds, widths, strict=True)
-    ).rstrip()
+def _cells(usage: "Usage") -> "list[str | Text]":
+    from cluster.analytics import html_report
+
+    names = [name for name, _ in html_report.COLUMNS]
+    cells: list[str | Text] = [*html_report.cells(usage)]
+    share = names.index("of limit")
+    cells[share] = styled(html_report.cells(usage)[share], _STYLES[html_report.level(usage)])
+    return cells
 
 
 def _duration(text: str) -> timedelta:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cluster.analytics.quantities import duration, percent, rate
 from cluster.model.printable import one_line
+from cluster.runtime.text_table import rich_table, styled, table_text
 from cluster.tools.arguments import data_dir
 from cluster.tools.quota_commands import add_subcommand
 from cluster.tools.quota_standings import (
@@ -31,6 +32,7 @@ from cluster.tools.terminal import console
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from rich.text import Text
 
     from cluster.supervisor.plan import DataDir
     from cluster.tools.arguments import Subparsers
@@ -47,6 +49,8 @@ _COLUMNS: Final = (
     "THROTTLE-MS",
     "MUTED",
 )
+_USED: Final = _COLUMNS.index("USED")
+_AMOUNTS: Final = ("RATE", "LIMIT", "THROTTLE-MS", "MUTED")
 _NEAR: Final = 0.8
 _BAR_CELLS: Final = 12
 _INTERVAL_MIN_S: Final = 0.1
@@ -101,12 +105,9 @@ def _print_look(args: argparse.Namespace, brokers: Sequence[BrokerStats]) -> Non
     if args.json:
         print(json.dumps(_to_json(groups, brokers)), flush=True)
         return
-    lines = [f"{time.strftime('%H:%M:%S')}  {_state_line(brokers)}"]
-    rows = [_COLUMNS, *(_cells(group) for group in groups)]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines += [
-        "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
-        for cells in rows
+    lines = [
+        f"{time.strftime('%H:%M:%S')}  {_state_line(brokers)}",
+        table_text(_COLUMNS, [_cells(group) for group in groups], right=_AMOUNTS),
     ]
     if not groups:
         lines.append("(no client is active)")
@@ -155,20 +156,11 @@ def _show_live(args: argparse.Namespace, files: "DataDir", brokers: Sequence[Bro
 
 def _screen(args: argparse.Namespace, brokers: Sequence[BrokerStats]) -> "RenderableType":
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, expand=True, header_style="bold", padding=(0, 1))
-    for name in _COLUMNS:
-        right = name in ("RATE", "LIMIT", "THROTTLE-MS", "MUTED")
-        table.add_column(name, justify="right" if right else "left", no_wrap=True)
     groups = _sorted_groups(brokers, everyone=args.all)
-    for group in groups:
-        worst = group[0]
-        style = "dim" if worst.source.is_dead else _colour(worst)
-        cells = list(_cells(group))
-        cells[7] = f"{_bar(worst.row.utilisation)} {cells[7]}"
-        table.add_row(*(Text(cell) for cell in cells), style=style)
+    table = rich_table(_COLUMNS, [_live_cells(group) for group in groups], right=_AMOUNTS)
+    table.expand = True
     is_fine = all(broker.state == ALIVE for broker in brokers)
     now = time.strftime("%H:%M:%S")
     return Group(
@@ -178,6 +170,14 @@ def _screen(args: argparse.Namespace, brokers: Sequence[BrokerStats]) -> "Render
         Text(),
         Text(f"{_HINT} q: quit", style="dim"),
     )
+
+
+def _live_cells(group: Sequence[Standing]) -> "list[Text]":
+    worst = group[0]
+    style = "dim" if worst.source.is_dead else _colour(worst)
+    cells = list(_cells(group))
+    cells[_USED] = f"{_bar(worst.row.utilisation)} {cells[_USED]}"
+    return [styled(cell, style) for cell in cells]
 
 
 def _colour(standing: Standing) -> str:

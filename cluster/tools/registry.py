@@ -22,11 +22,12 @@ from kazoo.exceptions import (
     NotEmptyError,
 )
 from kazoo.handlers.threading import KazooTimeoutError
-from kazoo.protocol.states import EventType, KazooState, WatchedEvent, ZnodeStat
+from kazoo.protocol.paths import join
+from kazoo.protocol.states import KazooState, ZnodeStat
 
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
-from cluster.tools.arguments import add_command, running_state
+from cluster.tools.arguments import UsageError, add_command, running_state
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -97,6 +98,8 @@ def _add_options(name: str, action: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Do one action and print what zkCli would."""
+    if args.action == "delete" and args.recursive and args.version != -1:
+        raise UsageError("--version does not go with --recursive")
     server = args.server or str(running_state(args)["registry"])
     _, act = _ACTIONS[args.action]
     with _connected(server, args.auth) as client:
@@ -149,7 +152,7 @@ def _ls(client: KazooClient, args: argparse.Namespace) -> None:
 def _below(client: KazooClient, path: str) -> Iterator[str]:
     yield path
     for name in sorted(client.get_children(path)):
-        yield from _below(client, f"{path.rstrip('/')}/{name}")
+        yield from _below(client, join(path, name))
 
 
 def _get(client: KazooClient, args: argparse.Namespace) -> None:
@@ -178,11 +181,9 @@ def _set(client: KazooClient, args: argparse.Namespace) -> None:
 
 
 def _delete(client: KazooClient, args: argparse.Namespace) -> None:
-    if not args.recursive:
-        client.delete(args.path, version=args.version)
-        return
-    for path in reversed(list(_below(client, args.path))):
-        client.delete(path)
+    if args.recursive and client.exists(args.path) is None:
+        raise NoNodeError  # which kazoo takes for success
+    client.delete(args.path, version=args.version, recursive=args.recursive)
 
 
 def _watch(client: KazooClient, args: argparse.Namespace) -> None:
@@ -190,74 +191,77 @@ def _watch(client: KazooClient, args: argparse.Namespace) -> None:
 
 
 class _Watch:
-    """Prints what happens at a path, or below it too, with watches that go off once and are left
-    again: they work on every version of ZooKeeper.
-
-    Invariant: each path in `_known` exists as far as has been heard, and is watched.
+    """Prints what happens at a path, or below it too, by kazoo's recipes: they leave their watches
+    again after every event and every lost connection, on every version of ZooKeeper.
     """
 
-    def __init__(self, client: KazooClient, path: str, *, recursive: bool) -> None:
+    def __init__(self, client: KazooClient, top: str, *, recursive: bool) -> None:
         self._client = client
-        self._path = path
+        self._top = top
         self._recursive = recursive
-        self._events: queue.SimpleQueue[WatchedEvent] = queue.SimpleQueue()
-        self._known: set[str] = set()
-        self._printed = 0
+        self._events: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
+        self._watched: set[str] = set()
 
     def run(self, count: int | None) -> None:
         """Until so many events are printed, or for ever. Raises UserError when the session ends."""
         lost = threading.Event()
         self._client.add_listener(lambda state: lost.set() if state == KazooState.LOST else None)
-        self._look_at(self._path)
-        while count is None or self._printed < count:
+        self._watch_znode(self._top, is_new=False)
+        printed = 0
+        while count is None or printed < count:
             try:
-                event = self._events.get(timeout=1.0)
+                event, path = self._events.get(timeout=1.0)
             except queue.Empty:
                 if lost.is_set():
                     raise UserError("the session with the registry has ended") from None
             else:
-                self._on_event(event)
+                printed += 1
+                print(
+                    f"\nWATCHER::\n\nWatchedEvent state:SyncConnected type:{event}"
+                    f" path:{one_line(path, None)}",
+                    flush=True,
+                )
 
-    def _on_event(self, event: WatchedEvent) -> None:
-        path = event.path
-        if event.type == EventType.CREATED:
-            self._print("NodeCreated", path)
-            self._look_at(path)
-        elif event.type == EventType.CHANGED:
-            self._print("NodeDataChanged", path)
-            self._client.exists(path, watch=self._events.put)
-        elif event.type == EventType.DELETED and path in self._known:
-            self._known.discard(path)
-            self._print("NodeDeleted", path)
-            if path == self._path:
-                self._look_at(path)
-        elif event.type == EventType.CHILD and path in self._known:
-            if not self._recursive:
-                self._print("NodeChildrenChanged", path)
-            self._look_below(path, is_new=True)
+    def _watch_znode(self, path: str, *, is_new: bool) -> None:
+        """`is_new`: it appeared under a watched parent; else its being there is no event."""
+        self._watched.add(path)
+        before: ZnodeStat | None = None
+        is_event = is_new
 
-    def _look_at(self, path: str, *, is_new: bool = False) -> None:
-        if self._client.exists(path, watch=self._events.put) is not None:
-            self._known.add(path)
-            self._look_below(path, is_new=is_new)
+        def on_look(_content: bytes | None, now: ZnodeStat | None) -> bool:
+            nonlocal before, is_event
+            if now is None and before is not None:
+                self._events.put(("NodeDeleted", path))
+            elif now is not None and before is not None:
+                self._events.put(("NodeDataChanged", path))
+            elif now is not None:
+                if is_event:
+                    self._events.put(("NodeCreated", path))
+                self._watch_children(path, is_new=is_event)
+            before, is_event = now, True
+            is_over = now is None and path != self._top  # the parent's watch tells if it comes back
+            if is_over:
+                self._watched.discard(path)
+            return not is_over
 
-    def _look_below(self, path: str, *, is_new: bool) -> None:
-        with contextlib.suppress(NoNodeError):
-            names = self._client.get_children(path, watch=self._events.put)
-            for name in sorted(names) if self._recursive else ():
-                child = f"{path.rstrip('/')}/{name}"
-                if child not in self._known:
-                    if is_new:
-                        self._print("NodeCreated", child)
-                    self._look_at(child, is_new=is_new)
+        self._client.DataWatch(path, on_look)
 
-    def _print(self, event: str, path: str) -> None:
-        self._printed += 1
-        print(
-            f"\nWATCHER::\n\nWatchedEvent state:SyncConnected type:{event}"
-            f" path:{one_line(path, None)}",
-            flush=True,
-        )
+    def _watch_children(self, path: str, *, is_new: bool) -> None:
+        is_event = is_new and self._recursive
+
+        def on_look(names: list[str]) -> None:
+            nonlocal is_event
+            if self._recursive:
+                for name in sorted(names):
+                    # A child may be gone again, or not for us to read: no reason to end.
+                    with contextlib.suppress(NoNodeError, NoAuthError):
+                        if (child := join(path, name)) not in self._watched:
+                            self._watch_znode(child, is_new=is_event)
+            elif is_event:
+                self._events.put(("NodeChildrenChanged", path))
+            is_event = True
+
+        self._client.ChildrenWatch(path, on_look)
 
 
 def print_stat(stat: ZnodeStat) -> None:

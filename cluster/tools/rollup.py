@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cluster.model.topics import METRICS_TOPIC
 from cluster.runtime.installation import launcher, shown
+from cluster.runtime.text_table import table_text
 from cluster.tools.arguments import add_command, bootstrap_server, data_dir
 from cluster.tools.extra_packages import need_extra
 from cluster.tools.kafka_connection import add_connection, connect
@@ -164,5 +165,4 @@ def _as_text(summary: "RollupSummary", options: "RollupOptions", seconds: float)
     rows += [("written to", shown(options.output)), ("took", f"{seconds:.1f} s")]
     if not summary.windows:
         rows[-2] = ("written", "nothing: no record is about quotas")
-    width = max(len(name) for name, _ in rows)
-    return "\n".join(f"{name:<{width}}  {value}" for name, value in rows)
+    return table_text(("", ""), rows)

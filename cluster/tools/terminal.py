@@ -6,14 +6,16 @@ line is part of what a command prints, so a stream cannot know which one is fore
 """
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from cluster.model.printable import lines
+from cluster.runtime.text_table import WIDTH_MAX, rich_table, table_text
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.text import Text
 
 
 class EscapedStream:
@@ -53,6 +55,19 @@ def console(*, is_stderr: bool = False, **options: Any) -> "Console":
 
     stream = sys.stderr if is_stderr else sys.stdout
     return Console(file=getattr(stream, "raw_text", stream), **options)
+
+
+def print_table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence["str | Text"]],
+    *,
+    right: Collection[str] = (),
+) -> None:
+    """The table on stdout: with its styles where a terminal shows them, else as plain text."""
+    if sys.stdout.isatty():
+        console(width=WIDTH_MAX).print(rich_table(headings, rows, right=right))
+    else:
+        print(table_text(headings, rows, right=right))
 
 
 def readable(line: bytes) -> bytes:

@@ -3,8 +3,7 @@
 from types import TracebackType
 from typing import Self
 
-from kio.schema.errors import ErrorCode
-
+from cluster.model.errors import ErrorCode
 from cluster.records.reader import read_records
 from tests.support.broker_probes import batch_of, fetched, produced
 from tests.support.kafka_wire import WireClient

@@ -9,8 +9,8 @@ from random import Random
 
 import pytest
 from kio.index import load_response_schema
-from kio.schema.errors import ErrorCode
 
+from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey
 from cluster.records.batch import Compression, stamp_checksum
 from tests.support.broker_probes import (

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from kio.schema.errors import ErrorCode
 
+from cluster.model.errors import ErrorCode
 from tests.support.broker_probes import assert_closed_with_one_line, batch_of
 from tests.support.kafka_wire import (
     ClosedByPeer,

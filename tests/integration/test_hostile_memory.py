@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 import psutil
 import pytest
 from kazoo.client import KazooClient
-from kio.schema.errors import ErrorCode
 
+from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey
 from tests.support.broker_probes import batch_of, fetched, produced
 from tests.support.kafka_wire import (

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from kio.schema.errors import ErrorCode
 
+from cluster.model.errors import ErrorCode
 from tests.support.broker_probes import batch_of, fetched, list_offsets_request, produced
 from tests.support.kafka_wire import WireClient, fetch_request, metadata_request, produce_request
 from tests.support.running_cluster import Cluster

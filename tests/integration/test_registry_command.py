@@ -1,13 +1,18 @@
 """`bin/cluster registry`, as a person uses it."""
 
+import contextlib
 import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionLoss
 from kazoo.security import CREATOR_ALL_ACL
 
 from cluster.tools.main import main
@@ -58,7 +63,10 @@ def test_znodes_are_made_shown_changed_and_deleted(shell: Shell) -> None:
     assert shell("stat", "/a") == shown.partition("\n")[2]
     assert shell("delete", "/a", status=1) == "error: Node not empty: /a\n"
     assert shell("get", "/n-0000000000", server="/a") == "\n", "a chroot"
+    wrong = "error: --version does not go with --recursive"
+    assert shell("delete", "-R", "-v", "1", "/a", status=2).startswith(wrong)
     assert shell("delete", "-R", "/a") == ""
+    assert shell("delete", "-R", "/a", status=1) == "error: Node does not exist: /a\n"
     for words in (["get"], ["ls"], ["stat"], ["delete"]):
         assert shell(*words, "/a", status=1) == "error: Node does not exist: /a\n"
 
@@ -81,12 +89,11 @@ def test_without_a_registry_it_says_so(
     assert capsys.readouterr().err.count("\n") == 1
 
 
-@pytest.mark.parametrize("is_recursive", [False, True])
-def test_watch_prints_what_happens(registry: RegistryProcess, is_recursive: bool) -> None:
-    client = registry.client()
-    options = ["--recursive"] if is_recursive else []
+@contextmanager
+def watching(registry: RegistryProcess, *words: str) -> Iterator[subprocess.Popen[str]]:
+    """`registry watch` in a process of its own."""
     command = [sys.executable, "-m", "cluster", "registry", "--server"]
-    command += [f"127.0.0.1:{registry.port}", "watch", "/a", *options, "--count", "4"]
+    command += [f"127.0.0.1:{registry.port}", "watch", *words]
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
@@ -94,18 +101,41 @@ def test_watch_prints_what_happens(registry: RegistryProcess, is_recursive: bool
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     ) as process:
-        assert process.stdout is not None
-        wait_until(lambda: "zk_watch_count\t1" in client.command(b"mntr"), "the first watch")
+        try:
+            yield process
+        finally:
+            process.kill()  # does nothing to one that has ended
+
+
+def until_watches(client: KazooClient, count: int) -> None:
+    def are_left() -> bool:
+        with contextlib.suppress(ConnectionLoss, OSError):
+            return f"zk_watch_count\t{count}\n" in client.command(b"mntr")
+        return False
+
+    wait_until(are_left, f"{count} watches")
+
+
+def events_of(process: subprocess.Popen[str]) -> list[tuple[str, str]]:
+    assert process.stdout is not None
+    assert process.wait(60) == 0
+    return re.findall(r"type:(\w+) path:(\S+)", process.stdout.read())
+
+
+@pytest.mark.parametrize("is_recursive", [False, True])
+def test_watch_prints_what_happens(registry: RegistryProcess, is_recursive: bool) -> None:
+    client = registry.client()
+    options = ["--recursive"] if is_recursive else []
+    with watching(registry, "/a", *options, "--count", "4") as process:
+        until_watches(client, 1)
         client.create("/a", b"")
-        wait_until(lambda: "zk_watch_count\t2" in client.command(b"mntr"), "both watches")
+        until_watches(client, 2)
         client.create("/a/b", b"")
-        wanted = "zk_watch_count\t4" if is_recursive else "zk_watch_count\t2"
-        wait_until(lambda: wanted in client.command(b"mntr"), "the watches on the child")
+        until_watches(client, 4 if is_recursive else 2)
         client.set("/a/b" if is_recursive else "/a", b"1")
-        wait_until(lambda: wanted in client.command(b"mntr"), "the watch left again")
-        client.delete("/a", recursive=True)
-        assert process.wait(60) == 0
-        events = re.findall(r"type:(\w+) path:(\S+)", process.stdout.read())
+        until_watches(client, 4 if is_recursive else 2)
+        client.delete("/a/b")
+        events = events_of(process)
     if is_recursive:
         expected = [("NodeCreated", "/a"), ("NodeCreated", "/a/b"), ("NodeDataChanged", "/a/b")]
         expected += [("NodeDeleted", "/a/b")]
@@ -113,3 +143,34 @@ def test_watch_prints_what_happens(registry: RegistryProcess, is_recursive: bool
         expected = [("NodeCreated", "/a"), ("NodeChildrenChanged", "/a")]
         expected += [("NodeDataChanged", "/a"), ("NodeChildrenChanged", "/a")]
     assert events == expected
+
+
+def test_watch_goes_on_after_a_lost_connection_and_tells_what_it_missed(
+    registry: RegistryProcess,
+) -> None:
+    client = registry.client()
+    client.create("/a", b"")
+    with watching(registry, "/a", "--recursive", "--count", "4") as process:
+        until_watches(client, 2)
+        process.send_signal(signal.SIGSTOP)
+        registry.kill()
+        registry.start()
+        client.retry(client.set, "/a", b"1")
+        process.send_signal(signal.SIGCONT)
+        until_watches(client, 2)
+        client.create("/a/b", b"")
+        until_watches(client, 4)
+        client.delete("/a", recursive=True)
+        events = events_of(process)
+    assert events[:2] == [("NodeDataChanged", "/a"), ("NodeCreated", "/a/b")]
+    assert set(events[2:]) == {("NodeDeleted", "/a"), ("NodeDeleted", "/a/b")}
+
+
+def test_watch_passes_over_a_child_that_is_not_for_us_to_read(registry: RegistryProcess) -> None:
+    client = registry.client(auth="alice:secret")
+    client.create("/a", b"")
+    with watching(registry, "/a", "--recursive", "--count", "1") as process:
+        until_watches(client, 2)
+        client.create("/a/closed", b"", acl=CREATOR_ALL_ACL)
+        client.create("/a/open", b"")
+        assert events_of(process) == [("NodeCreated", "/a/open")]

@@ -7,8 +7,8 @@ from random import Random
 import psutil
 import pytest
 from kio.index import load_response_schema
-from kio.schema.errors import ErrorCode
 
+from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey
 from cluster.records.reader import read_records
 from tests.support.broker_probes import batch_of, fetched, list_offsets_request, produced

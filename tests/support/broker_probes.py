@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from kio.schema.errors import ErrorCode
-
+from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey
 from cluster.records.builder import NewRecord, build_batch
 from tests.support.kafka_wire import WireClient, fetch_request, produce_request, request

@@ -1,6 +1,7 @@
-from tests.wire.message_generator import OUTPUT, generate
+from cluster.protocol.codegen.modules import ERROR_CODES, MESSAGES, ROOT, generate
 
 
-def test_generated_messages_are_current() -> None:
-    """Else run `python -m tests.wire.message_generator`."""
-    assert {file.name: file.read_text() for file in OUTPUT.glob("*.py")} == generate()
+def test_generated_modules_are_current() -> None:
+    """Else run `python -m cluster.protocol.codegen`."""
+    files = [ROOT / ERROR_CODES, *(ROOT / MESSAGES).glob("*.py")]
+    assert {str(file.relative_to(ROOT)): file.read_text() for file in files} == generate()

@@ -11,7 +11,7 @@ LEADER_NOT_AVAILABLE; v8 authorized operations; v9 flexible; v12 topics by id; v
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from cluster.brokers.handlers.authorized_operations import (
     CLUSTER_OPERATIONS,
@@ -43,7 +43,8 @@ from cluster.protocol.messages import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
-from cluster.protocol.writer import EncodedItems, encoder_of
+from cluster.protocol.messages.metadata import write_metadata_response_partition
+from cluster.protocol.writer import EncodedItems
 
 API: Final = Api(ApiKey.METADATA, 0, 13)
 
@@ -156,11 +157,6 @@ def _answer_later(
     under, or a broker's liveness, is not remembered.
     """
     was_calm = services.liveness.is_calm(services.loop.now_ms)
-    write = encoder_of(
-        MetadataResponsePartition,
-        context.version,
-        flexible=is_flexible(ApiKey.METADATA, context.version),
-    )
     prepared: dict[str, EncodedItems] = {}
     written = 0
     for topic in topics:
@@ -168,7 +164,8 @@ def _answer_later(
         live = _live(services)
         numbered = sorted(topic.partitions.items())
         for number, state in numbered:
-            write(_partition(number, state, live, context, services), content)
+            partition = _partition(number, state, live, context, services)
+            write_metadata_response_partition(content, partition, context.version)
             written += 1
             if written % _PARTITIONS_PER_STEP == 0:
                 yield
@@ -324,7 +321,8 @@ def _known_topic(
     operations: int,
     prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponseTopic:
-    partitions: Any = prepared.get(topic.name)
+    partitions: tuple[MetadataResponsePartition, ...] | EncodedItems | None
+    partitions = prepared.get(topic.name)
     if partitions is None:
         live = _live(services)
         partitions = tuple(

@@ -27,7 +27,14 @@ from cluster.brokers.log.producer_snapshots import (
     snapshot_path,
 )
 from cluster.brokers.log.producer_state import ProducerState
-from cluster.brokers.log.segment import LOG_SUFFIX, Segment, create_segment_file
+from cluster.brokers.log.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    Segment,
+    create_segment_file,
+    segment_path,
+)
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset
 from cluster.records.batch import HEADER_BYTES, MAGIC_V2, BatchHeader, read_header
@@ -87,6 +94,7 @@ def recover(directory: Path, options: LogOptions, stop: LastStop, now_ms: int) -
         raise StorageFailed(f"cannot open log {directory}: {error.strerror}") from error
     if not segments:
         segments = [new_segment(directory, stop.log_start_offset, options, now_ms)]
+    _complete_empty(directory, segments[-1], names)
     epochs, epochs_are_whole = _load_epochs(directory)
     first_scanned = 0
     if epochs_are_whole:
@@ -111,6 +119,14 @@ def recover(directory: Path, options: LogOptions, stop: LastStop, now_ms: int) -
     )
     standing = Standing.AS_CLOSED if are_trusted else Standing.CHANGED
     return RecoveredLog(tuple(segments), log_start, log_end, epochs, producers, standing)
+
+
+def _complete_empty(directory: Path, segment: Segment, names: list[str]) -> None:
+    """Make the index files that a crash came before, where the segment has no record yet."""
+    if segment.file.size_bytes == 0:
+        for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            if segment_path(directory, segment.base_offset, suffix).name not in names:
+                create_segment_file(directory, segment.base_offset, suffix)
 
 
 def empty_log(directory: Path, options: LogOptions, now_ms: int) -> RecoveredLog:

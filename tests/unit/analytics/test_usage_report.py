@@ -1,7 +1,7 @@
 """What a report says about generated windows: numbers, plots, a page that is well-formed."""
 
-import re
 import xml.etree.ElementTree as ElementTree
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,7 @@ from tests.support.metric_records import START_MS, generated_records, quota_reco
 
 pa = pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
-from cluster.analytics import html_report, svg_plot, terminal_plot  # noqa: E402
+from cluster.analytics import html_report, terminal_plot  # noqa: E402
 from cluster.analytics.usage_history import Span, Usage, busiest, usages  # noqa: E402
 from cluster.analytics.window_files import WINDOW_SCHEMA, replace_windows  # noqa: E402
 
@@ -41,6 +41,12 @@ def noisy(seconds: int = 40, **fields) -> list[dict[str, object]]:
 def only(records) -> Usage:
     (usage,) = usages(windows(records))
     return usage
+
+
+def drawing(usage: Usage) -> ElementTree.Element:
+    """The page's only plot."""
+    page = html_report.page([usage], SPAN, "here")
+    return ElementTree.fromstring(page[page.index("<svg") : page.index("</svg>") + len("</svg>")])
 
 
 def test_averages_are_per_broker_and_count_active_seconds():
@@ -110,23 +116,56 @@ def test_many_windows_are_drawn_in_as_many_columns_as_there_are():
 def test_plots_of_odd_histories(records):
     usage = only(records)
     assert plain(usage)
-    ElementTree.fromstring(svg_plot.plot(usage, SPAN))
+    assert drawing(usage).tag == "svg"
 
 
 def test_the_svg_has_a_line_per_broker_one_for_the_limit_and_bars():
-    svg = ElementTree.fromstring(svg_plot.plot(only(noisy()), SPAN))
+    svg = drawing(only(noisy()))
     classes = [element.get("class") for element in svg.iter()]
     assert classes.count("rate broker0") == classes.count("rate broker1") == 1
     assert classes.count("limit") == 1
     assert classes.count("bar broker0") == 4
 
 
-def test_the_page_needs_nothing_else_and_quotes_what_clients_chose():
-    evil = '<script>alert("1")</script>&'
-    page = html_report.page(usages(windows(noisy(client_id=evil))), SPAN, "here")
-    assert "<script" not in page
-    assert not re.search(r"(?:src|href|url\()", page)
+EVIL = [
+    '<script>alert("1")</script>&',
+    """' onload='alert(1)' x="><img src=x onerror=alert(1)>""",
+    "{{ 7 * 7 }}{% raw %}",
+    "]]><!--",
+]
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_the_page_needs_nothing_else_and_escapes_what_clients_chose(evil):
+    found = usages(windows(noisy(client_id=evil, user=evil)))
+    page = html_report.page(found, SPAN, evil)
+    seen = _Reader()
+    seen.feed(page)
+    assert seen.tags & {"script", "img", "link", "iframe"} == set()
+    assert not any(name.startswith("on") or name in ("src", "href") for name in seen.attributes)
+    assert "url(" not in page
     assert page.count("<svg") == 1
+    assert any(evil in text for text in seen.texts), "a reader sees the name as it is"
+    assert any(evil in label for label in seen.labels)
+
+
+class _Reader(HTMLParser):
+    """Collects what a browser would make of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+        self.labels: list[str] = []
+        self.texts: list[str] = []
+
+    def handle_starttag(self, tag, attrs) -> None:
+        self.tags.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        self.labels += [value for name, value in attrs if name == "aria-label"]
+
+    def handle_data(self, data) -> None:
+        self.texts.append(data)
 
 
 def test_numbers_as_people_read_them():
@@ -166,6 +205,20 @@ def test_table_and_plots_for_every_client(output, capsys):
     assert "THROTTLE TIME" in text
     assert "busiest broker" in text
     assert "\x1b" not in text, "no colours into a pipe"
+
+
+def test_a_client_id_is_text_in_table_and_plot_and_no_line_is_cut(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "40")
+    name = "[red]loader[/red]\x1b[2J" + "x" * 200
+    table = pa.Table.from_pylist(windows_of(noisy(client_id=name), 10), schema=WINDOW_SCHEMA)
+    replace_windows(tmp_path / "rollup", {"10s": table, "1m": table})
+    assert report(tmp_path / "rollup") == 0
+    text = capsys.readouterr().out
+    shown = name.replace("\x1b", "\\x1b")
+    lines = [line for line in text.splitlines() if line.startswith(shown)]
+    assert len(lines) == 2, "a row of the table, the title of a plot"
+    assert lines[0].endswith("ms")
+    assert "\x1b" not in text
 
 
 def test_only_the_chosen_clients_and_both_widths(output, capsys):

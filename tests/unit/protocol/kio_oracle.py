@@ -1,16 +1,17 @@
 """kio as the oracle: its messages, its bytes, and the same message as one of our classes."""
 
 import io
-from dataclasses import fields, is_dataclass
-from typing import Any
+from dataclasses import MISSING, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, get_args, get_origin, get_type_hints
 
 from hypothesis import strategies as st
 from kio.index import load_request_schema, load_response_schema
 from kio.serial import entity_writer
 from kio.static.primitive import Records
 
+from cluster.model.errors import ErrorCode
 from cluster.protocol import messages
-from cluster.protocol.layout import fields_at
 
 st.register_type_strategy(Records, st.binary())
 
@@ -76,15 +77,30 @@ def response_of(key: int, theirs: Any) -> Any:
 
 def converted(ours: type[Any], theirs: Any) -> Any:
     """Our class with the fields of kio's message; those that its version lacks are neutral."""
-    layout = {each.name: each for each in fields_at(ours, int(type(theirs).__version__))}
     names = {each.name for each in fields(theirs)}
-    assert names == {name for name, each in layout.items() if each.is_carried}
+    hints = get_type_hints(ours)
+    assert names <= hints.keys()
     values = {}
-    for name, each in layout.items():
-        value = getattr(theirs, name) if name in names else each.default
-        if isinstance(value, tuple) and each.struct is not None:
-            value = tuple(converted(each.struct, item) for item in value)
-        elif each.struct is not None and is_dataclass(value) and type(value) is not each.struct:
-            value = converted(each.struct, value)
-        values[name] = value
+    for each in fields(ours):
+        hint = hints[each.name]
+        if each.name in names:
+            values[each.name] = _as_ours(hint, getattr(theirs, each.name))
+        elif each.default is MISSING and each.default_factory is MISSING:
+            values[each.name] = _neutral(hint)
     return ours(**values)
+
+
+def _as_ours(hint: Any, value: Any) -> Any:
+    if isinstance(hint, UnionType):
+        hint = next(each for each in get_args(hint) if each is not NoneType)
+    if isinstance(value, tuple):
+        return tuple(_as_ours(get_args(hint)[0], item) for item in value)
+    return converted(hint, value) if is_dataclass(value) and not isinstance(value, hint) else value
+
+
+def _neutral(hint: Any) -> Any:
+    if isinstance(hint, UnionType):
+        return None
+    if get_origin(hint) is tuple:
+        return ()
+    return ErrorCode.none if hint is ErrorCode else hint()

@@ -7,9 +7,10 @@ from hypothesis import strategies as st
 from kio.schema.metadata.v10.request import MetadataRequest as MetadataRequestV10
 from kio.schema.metadata.v11.request import MetadataRequest as MetadataRequestV11
 
+from cluster.client.socket_client import SPOKEN
 from cluster.model.errors import ErrorCode, PeerError
 from cluster.protocol import messages
-from cluster.protocol.adapter import decode_request, encode_response, prepare
+from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import ApiKey
 from tests.unit.protocol.kio_oracle import (
     EVERY_VERSION,
@@ -162,14 +163,14 @@ def test_null_becomes_empty_where_a_version_has_no_null(version: int) -> None:
     assert encode_response(ApiKey.METADATA, version, 1, response)
 
 
-@pytest.mark.parametrize("key", SERVED)
-def test_every_message_has_both_directions(key: int) -> None:
-    assert set(messages.REQUESTS) == set(messages.RESPONSES) == set(SERVED)
-    prepare(key, SERVED[key][1])
+def test_every_api_is_read_and_answered() -> None:
+    tables = (messages.REQUESTS, messages.RESPONSES, messages.READ_REQUEST, messages.WRITE_RESPONSE)
+    assert all(set(table) == set(SERVED) for table in tables)
 
 
-def test_preparing_an_api_without_messages_does_nothing() -> None:
-    prepare(ApiKey.PRODUCE, 9)
+def test_what_the_client_asks_for_goes_both_ways() -> None:
+    assert set(messages.WRITE_REQUEST) == set(messages.READ_RESPONSE)
+    assert set(messages.WRITE_REQUEST) >= {ApiKey.API_VERSIONS, *SPOKEN}
 
 
 def test_produce_and_fetch_requests_come_from_their_scanners() -> None:

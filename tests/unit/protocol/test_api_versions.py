@@ -3,9 +3,9 @@ from datetime import timedelta
 
 import pytest
 from kio.index import load_response_schema
-from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
 
+from cluster.model.errors import ErrorCode
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.api_versions import ApiVersionsAnswers
 from tests.unit.protocol.kio_oracle import kio_frame
@@ -27,7 +27,7 @@ def test_every_version_is_the_bytes_that_kio_writes(version: int) -> None:
     message, size = entity_reader(schema)(frame, 8)
     assert size == len(frame) - 8
     assert [(e.api_key, e.min_version, e.max_version) for e in message.api_keys] == RANGES
-    assert message.error_code is ErrorCode.none
+    assert message.error_code == ErrorCode.none
     if version >= 1:
         assert message.throttle_time == timedelta(0)
     if version >= 3:

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.index import load_response_schema
-from kio.schema.errors import ErrorCode
 
+from cluster.model.errors import ErrorCode
 from cluster.protocol.fetch_codec import (
     FetchedPartition,
     NodeEndpoint,

@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.index import load_response_schema
-from kio.schema.errors import ErrorCode
 
-from cluster.model.errors import PeerError, RecordError
+from cluster.model.errors import ErrorCode, PeerError, RecordError
 from cluster.protocol.produce_codec import (
     NodeEndpoint,
     ProducedPartition,

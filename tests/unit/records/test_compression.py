@@ -1,9 +1,12 @@
 """Codecs: framing variants that clients send, and bounds on what comes out."""
 
+import contextlib
 import gzip
 
-import cramjam
 import pytest
+import snappy
+from hypothesis import given
+from hypothesis import strategies as st
 
 from cluster.model.errors import ErrorCode, Refused
 from cluster.records.batch import Compression
@@ -37,8 +40,46 @@ def test_cut_input_is_refused(codec: Compression) -> None:
 
 
 def test_snappy_without_xerial_framing() -> None:
-    raw = bytes(cramjam.snappy.compress_raw(PLAIN))
-    assert decompress(Compression.SNAPPY, raw) == PLAIN
+    assert decompress(Compression.SNAPPY, snappy.compress(PLAIN)) == PLAIN
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        b"",
+        b"\x80",
+        b"\xff" * 9,
+        b"\x80\x80\x80\x40\x00",  # announces 128 MiB, below the bound, in five bytes
+        b"\xff\xff\xff\xff\x0f\x00",  # announces 4 GiB
+    ],
+    ids=["empty", "cut varint", "endless varint", "128 MiB in 5 bytes", "4 GiB in 6 bytes"],
+)
+@pytest.mark.parametrize("is_xerial", [False, True], ids=["raw", "xerial"])
+def test_a_snappy_block_that_lies_about_its_size_never_reaches_the_decoder(
+    packed: bytes, is_xerial: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def reserve(packed: bytes) -> bytes:
+        raise AssertionError("the decoder reserves what is announced")
+
+    monkeypatch.setattr(snappy, "decompress", reserve)
+    if is_xerial:
+        header = compress(Compression.SNAPPY, b"")
+        packed = header + len(packed).to_bytes(4, "big") + packed
+    with pytest.raises(Refused) as raised:
+        decompress(Compression.SNAPPY, packed)
+    assert raised.value.code is ErrorCode.corrupt_message
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_as_snappy_are_plain_text_or_refused(packed: bytes) -> None:
+    with contextlib.suppress(Refused):
+        assert len(decompress(Compression.SNAPPY, packed)) <= 22 * len(packed)
+
+
+@given(st.binary(min_size=1, max_size=4), st.integers(1, 100_000))
+def test_the_densest_snappy_block_is_taken(pattern: bytes, times: int) -> None:
+    plain = pattern * times
+    assert decompress(Compression.SNAPPY, snappy.compress(plain)) == plain
 
 
 def test_gzip_of_several_members() -> None:

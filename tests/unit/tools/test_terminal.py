@@ -4,8 +4,9 @@ import sys
 import pytest
 from rich.text import Text
 
+from cluster.runtime.text_table import styled
 from cluster.tools import terminal
-from cluster.tools.terminal import EscapedStream, escaped_streams, readable
+from cluster.tools.terminal import EscapedStream, escaped_streams, print_table, readable
 
 
 def test_control_characters_are_spelled_out_and_layout_stays():
@@ -44,3 +45,29 @@ def test_rich_makes_its_own_sequences_and_reads_no_markup_in_names(capsys):
 )
 def test_a_terminal_gets_records_as_text(line, shown):
     assert readable(line) == shown
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_table_on_a_terminal_has_styles_and_is_whole(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "20")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    out = Terminal()
+    monkeypatch.setattr(sys, "stdout", out)
+    with escaped_streams():
+        print_table(["NAME", "B"], [[styled("x" * 50, "bold red"), "end"]])
+    assert f"\x1b[1;31m{'x' * 50}" in out.getvalue()
+    assert "end" in out.getvalue()
+
+
+@pytest.mark.parametrize("forced", ["FORCE_COLOR", "TTY_COMPATIBLE", "CLICOLOR_FORCE"])
+def test_a_table_into_a_pipe_has_no_colours_whatever_the_environment_says(
+    forced, monkeypatch, capsys
+):
+    monkeypatch.setenv(forced, "1")
+    print_table(["A"], [[styled("x", "bold red")]])
+    assert capsys.readouterr().out == "A\nx\n"

@@ -217,3 +217,13 @@ def test_epochs_that_the_batches_deny_go_at_an_unclean_start(tmp_path: Path) -> 
     (directory / "leader-epoch-checkpoint").write_text("0\n4\n0 0\n1 40\n5 70\n9 90\n")
     log = open_log(tmp_path, clean=False)
     assert log.epochs.entries == [(0, 0), (1, 40), (2, 80)]
+
+
+def test_files_that_a_crash_came_before_are_made_when_an_empty_log_is_opened(
+    tmp_path: Path,
+) -> None:
+    log = open_log(tmp_path)
+    names = {f"{0:020d}{suffix}" for suffix in (".log", ".index", ".timeindex")}
+    (log.directory / f"{0:020d}.timeindex").unlink(missing_ok=True)
+    again = open_log(crashed_copy(log, tmp_path / "copy"), clean=False)
+    assert names <= {path.name for path in again.directory.iterdir()}

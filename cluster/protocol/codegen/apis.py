@@ -1,0 +1,59 @@
+"""Which messages are generated, and what their parts are called."""
+
+from typing import Final
+
+from cluster.protocol.api import ApiKey
+
+APIS: Final[dict[ApiKey, tuple[int, int]]] = {
+    ApiKey.LIST_OFFSETS: (1, 10),
+    ApiKey.METADATA: (0, 13),
+    ApiKey.API_VERSIONS: (0, 4),
+    ApiKey.CREATE_TOPICS: (2, 7),
+    ApiKey.DELETE_TOPICS: (1, 6),
+    ApiKey.INIT_PRODUCER_ID: (0, 5),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, 4),
+    ApiKey.DESCRIBE_CONFIGS: (1, 4),
+    ApiKey.ALTER_CONFIGS: (0, 2),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
+    ApiKey.DESCRIBE_CLIENT_QUOTAS: (0, 1),
+    ApiKey.ALTER_CLIENT_QUOTAS: (0, 1),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
+    ApiKey.CREATE_PARTITIONS: (0, 3),
+    ApiKey.DESCRIBE_CLUSTER: (0, 2),
+}
+"""First and last version that the classes describe. Produce and Fetch have codecs of their own."""
+
+CALLED: Final = frozenset(
+    {
+        ApiKey.API_VERSIONS,
+        ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        ApiKey.DESCRIBE_CLIENT_QUOTAS,
+        ApiKey.ALTER_CLIENT_QUOTAS,
+    }
+)
+"""What `cluster/client/` asks for: these can also write requests and read responses."""
+
+RENAMED: Final[dict[tuple[ApiKey, str], str]] = {
+    (ApiKey.INCREMENTAL_ALTER_CONFIGS, "AlterConfigsResource"): "IncrementalAlterConfigsResource",
+    (ApiKey.INCREMENTAL_ALTER_CONFIGS, "AlterableConfig"): "IncrementalAlterableConfig",
+    (
+        ApiKey.INCREMENTAL_ALTER_CONFIGS,
+        "AlterConfigsResourceResponse",
+    ): "IncrementalAlterConfigsResourceResponse",
+    (ApiKey.ALTER_CLIENT_QUOTAS, "EntityData"): "AlteredEntity",
+    (ApiKey.ALTER_CLIENT_QUOTAS, "request EntryData"): "QuotaAlteration",
+    (ApiKey.ALTER_CLIENT_QUOTAS, "response EntryData"): "QuotaAlterationResult",
+    (ApiKey.ALTER_CLIENT_QUOTAS, "OpData"): "QuotaOperation",
+    (ApiKey.DESCRIBE_CLIENT_QUOTAS, "EntityData"): "DescribedEntity",
+    (ApiKey.DESCRIBE_CLIENT_QUOTAS, "EntryData"): "DescribedEntry",
+    (ApiKey.DESCRIBE_CLIENT_QUOTAS, "ValueData"): "DescribedQuota",
+    (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "CredentialInfo"): "ScramCredential",
+    (ApiKey.DESCRIBE_CLIENT_QUOTAS, "ComponentData"): "QuotaFilterComponent",
+}
+"""Kafka's names of nested messages, where two APIs, or the request and the response of one (then
+the name says of which), use the same one for different things."""
+
+ENCODED_AHEAD: Final = frozenset({(ApiKey.METADATA, "MetadataResponsePartition")})
+"""Arrays of these may be so long that they are encoded in steps: the field takes `EncodedItems`
+too, and the module has a public function for one item."""

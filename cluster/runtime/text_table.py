@@ -1,0 +1,72 @@
+"""The one printer of tables: what every command shows in rows and columns, through rich.
+
+Cells are shown as they are: no markup is read in them, and what a terminal would obey (escape
+sequences, line breaks) is spelled out, since client ids and topic names come from elsewhere. A
+table is as wide as its cells, whatever the terminal or COLUMNS say, so that scripts see all of it.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from io import StringIO
+from typing import TYPE_CHECKING, Final
+
+from cluster.model.printable import one_line
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
+
+_GAP: Final = 2
+WIDTH_MAX: Final = 1 << 24
+"""No table is that wide, so rich never has to shorten one; it writes no more than is there."""
+
+
+def styled(text: str, style: str) -> "Text":
+    """A cell in one of rich's styles, seen on a terminal only."""
+    from rich.text import Text
+
+    return Text(one_line(text, None), style)
+
+
+def rich_table(
+    headings: Sequence[str],
+    rows: Iterable[Sequence["str | Text"]],
+    *,
+    right: Collection[str] = (),
+) -> "Table":
+    """A table for rich's live views. `right` has the headings of columns aligned to the right;
+    headings that are all empty are not shown.
+    """
+    from rich.table import Table
+
+    table = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, _GAP, 0, 0),
+        show_header=any(headings),
+        header_style="bold",
+    )
+    for heading in headings:
+        table.add_column(
+            styled(heading, ""),
+            justify="right" if heading in right else "left",
+            no_wrap=True,
+        )
+    for row in rows:
+        table.add_row(*(styled(cell, "") if isinstance(cell, str) else cell for cell in row))
+    return table
+
+
+def table_text(
+    headings: Sequence[str],
+    rows: Iterable[Sequence["str | Text"]],
+    *,
+    right: Collection[str] = (),
+    indent: str = "",
+) -> str:
+    """The table as lines of plain text without trailing blanks; the last has no line break."""
+    from rich.console import Console
+
+    out = StringIO()
+    console = Console(file=out, width=WIDTH_MAX, color_system=None, force_terminal=False)
+    console.print(rich_table(headings, rows, right=right))
+    return "\n".join(f"{indent}{line.rstrip()}" for line in out.getvalue().splitlines())
