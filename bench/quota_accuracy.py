@@ -20,7 +20,7 @@ from cluster.client.quota_requests import alter_quotas
 from cluster.client.socket_client import SocketClient
 from cluster.model.quotas import QuotaEntity
 from cluster.supervisor.plan import DataDir
-from cluster.tools.quota_standings import read_running, standings
+from cluster.tools.quotas.standings import read_running, standings
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic
 

@@ -19,8 +19,8 @@ from cluster.config.settings import (
     parse_override,
     placed,
 )
-from cluster.coordinator.registry.options import RegistryOptions
-from cluster.coordinator.registry.socket_server import run_registry
+from cluster.coordinator.registry.server.options import RegistryOptions
+from cluster.coordinator.registry.server.socket_server import run_registry
 from cluster.model.errors import UserError
 from cluster.supervisor.daemon import run_in_background
 from cluster.supervisor.lock_file import hold_lock

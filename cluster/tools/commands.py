@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 
 class Command(NamedTuple):
-    """`module` is a file of this folder, with `add_parser(subparsers)` and `run(args) -> int`."""
+    """`module` is one below this folder, with `add_parser(subparsers)` and `run(args) -> int`."""
 
     name: str
     module: str
@@ -19,18 +19,20 @@ COMMANDS: Final = {
         Command("stop", "stop", "stop the cluster, brokers first; data stays"),
         Command("kill", "kill", "send a signal to one broker, and see it restarted"),
         Command("restart", "restart", "stop one broker cleanly and start it again"),
-        Command("topics", "topics", "create, list, describe, alter and delete topics"),
+        Command("topics", "topics.command", "create, list, describe, alter and delete topics"),
         Command(
             "configs",
-            "configs",
+            "configs.command",
             "show settings of topics and brokers, change those of topics, and quotas",
         ),
         Command("produce", "produce", "write lines of text to a topic"),
         Command("consume", "consume", "print the records of a topic"),
-        Command("load-test", "load_test", "produce and consume at a steady rate, and measure it"),
+        Command(
+            "load-test", "load.command", "produce and consume at a steady rate, and measure it"
+        ),
         Command("demo", "demo", "see clients throttled, and why: everything in one go"),
         Command("registry", "registry", "look at and change znodes, as zkCli does"),
-        Command("quotas", "quotas", "limit clients, and see who is throttled, and why"),
+        Command("quotas", "quotas.command", "limit clients, and see who is throttled, and why"),
         Command("rollup", "rollup", "roll quota metrics up into time windows, with PySpark"),
     )
 }

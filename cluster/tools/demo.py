@@ -107,7 +107,7 @@ class _Demo:
         from cluster.loadtest.machine_feed import feed_topic
         from cluster.runtime.clock import SystemClock
         from cluster.runtime.interrupts import deferred_interrupt
-        from cluster.tools.topic_requests import create_topic
+        from cluster.tools.topics.requests import create_topic
 
         seconds = _SHORT_FEED_S if self._args.short else _FEED_S
         self._announce(f"Feeding {TOPIC} with this machine's processes, for {seconds:g} s")
@@ -125,9 +125,9 @@ class _Demo:
         print(f"{count} records, keyed by process name")
 
     def _neighbours(self) -> bool:
-        from cluster.tools.load_display import display
-        from cluster.tools.load_scenario import ScenarioOptions, neighbours, scenario_text
-        from cluster.tools.load_topic import open_load_topic
+        from cluster.tools.load.display import display
+        from cluster.tools.load.scenario import ScenarioOptions, neighbours, scenario_text
+        from cluster.tools.load.topic import open_load_topic
 
         phases = self._phases()
         seconds = phases.alone + phases.settling + phases.limited + phases.unlimited

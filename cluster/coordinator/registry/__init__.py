@@ -1,1 +1,1 @@
-"""The built-in registry: a durable server of the ZooKeeper client protocol, and how to reach it."""
+"""The registry: its server, what is in it, and how brokers reach it."""

@@ -12,9 +12,8 @@ from weakref import WeakSet
 from kazoo.client import KazooClient
 from kazoo.protocol.states import WatchedEvent
 
-from cluster.coordinator.registry.codes import Operation
-from cluster.coordinator.registry.jute import encode_long
-from cluster.coordinator.registry.replies import encode_strings
+from cluster.coordinator.registry.wire.codes import Operation
+from cluster.coordinator.registry.wire.jute import encode_long, encode_strings
 
 WatchFunction = Callable[[WatchedEvent], None]
 _MAX_REQUEST_BYTES: Final = 128 * 1024

@@ -1,0 +1,1 @@
+"""A durable server of the ZooKeeper client protocol: tree, sessions, watches, journal, sockets."""

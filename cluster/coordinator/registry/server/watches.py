@@ -1,0 +1,158 @@
+"""Watches: which connection hears of which path. Pure; answers with notifications in order.
+
+Kept apart as in ZooKeeper: one-shot data watches (getData, exists) and child watches
+(getChildren), which go off once; persistent and recursive ones (addWatch), which stay.
+"""
+
+from collections.abc import Iterable
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from cluster.coordinator.registry.server.sessions import ConnectionId
+from cluster.coordinator.registry.server.znode_path import split_path
+from cluster.coordinator.registry.wire.codes import EventType, WatcherType
+
+
+class WatchKind(IntEnum):
+    """How a watch listens."""
+
+    DATA = 0
+    CHILDREN = 1
+    PERSISTENT = 2
+    RECURSIVE = 3
+
+
+class Notification(NamedTuple):
+    """One event for one connection."""
+
+    connection_id: ConnectionId
+    event_type: EventType
+    path: str
+
+
+_KINDS_OF: Final[dict[int, tuple[WatchKind, ...]]] = {
+    WatcherType.CHILDREN: (WatchKind.CHILDREN,),
+    WatcherType.DATA: (WatchKind.DATA,),
+    WatcherType.ANY: tuple(WatchKind),
+    WatcherType.PERSISTENT: (WatchKind.PERSISTENT,),
+    WatcherType.PERSISTENT_RECURSIVE: (WatchKind.RECURSIVE,),
+}
+
+Watchers = dict[ConnectionId, None]
+
+
+class WatchTable:
+    """All watches.
+
+    Invariant: `_by_path[kind][path]` holds a connection exactly if `_by_connection` of that
+    connection holds (kind, path); a connection hears of one event at one path once, however many
+    of its watches match.
+    """
+
+    def __init__(self) -> None:
+        self._by_path: dict[WatchKind, dict[str, Watchers]] = {kind: {} for kind in WatchKind}
+        self._by_connection: dict[ConnectionId, dict[tuple[WatchKind, str], None]] = {}
+        self.count = 0
+
+    def data_watchers(self) -> dict[str, list[ConnectionId]]:
+        """By path, who watches it in a way that hears of its data; for listings."""
+        watchers: dict[str, list[ConnectionId]] = {}
+        for kind in (WatchKind.DATA, WatchKind.PERSISTENT, WatchKind.RECURSIVE):
+            for path, ids in self._by_path[kind].items():
+                known = watchers.setdefault(path, [])
+                known.extend(one for one in ids if one not in known)
+        return watchers
+
+    def add(self, connection_id: ConnectionId, kind: WatchKind, path: str) -> None:
+        """Watch a path, whether or not it exists; watching twice is watching once."""
+        watchers = self._by_path[kind].setdefault(path, {})
+        if connection_id not in watchers:
+            watchers[connection_id] = None
+            self._by_connection.setdefault(connection_id, {})[kind, path] = None
+            self.count += 1
+
+    def has(self, connection_id: ConnectionId, path: str, watcher_type: int) -> bool:
+        """Whether the connection watches the path in one of the ways that the type means."""
+        return any(
+            connection_id in self._by_path[kind].get(path, ())
+            for kind in _KINDS_OF.get(watcher_type, ())
+        )
+
+    def remove(self, connection_id: ConnectionId, path: str, watcher_type: int) -> bool:
+        """End the connection's watches of those kinds at the path; False if there were none."""
+        kinds = [
+            kind
+            for kind in _KINDS_OF.get(watcher_type, ())
+            if connection_id in self._by_path[kind].get(path, ())
+        ]
+        for kind in kinds:
+            self._drop(connection_id, kind, path)
+        return bool(kinds)
+
+    def remove_connection(self, connection_id: ConnectionId) -> None:
+        """End everything that the connection watches."""
+        for kind, path in list(self._by_connection.get(connection_id, ())):
+            self._drop(connection_id, kind, path)
+
+    def on_node_created(self, path: str) -> list[Notification]:
+        """Who hears that the path exists now, and that its parent has another child."""
+        hearers = self._hearers_at(path, WatchKind.DATA)
+        return self._tell(hearers, EventType.NODE_CREATED, path) + self._on_children_changed(path)
+
+    def on_node_deleted(self, path: str) -> list[Notification]:
+        """Who hears that the path is gone, and that its parent has one child less."""
+        hearers = self._hearers_at(path, WatchKind.DATA)
+        hearers.update(self._take(WatchKind.CHILDREN, path))
+        return self._tell(hearers, EventType.NODE_DELETED, path) + self._on_children_changed(path)
+
+    def on_data_changed(self, path: str) -> list[Notification]:
+        """Who hears that the data was set."""
+        hearers = self._hearers_at(path, WatchKind.DATA)
+        return self._tell(hearers, EventType.NODE_DATA_CHANGED, path)
+
+    def _on_children_changed(self, path: str) -> list[Notification]:
+        parent, _ = split_path(path)
+        hearers = self._take(WatchKind.CHILDREN, parent)
+        hearers.update(self._by_path[WatchKind.PERSISTENT].get(parent, {}))
+        return self._tell(hearers, EventType.NODE_CHILDREN_CHANGED, parent)
+
+    def _hearers_at(self, path: str, one_shot: WatchKind) -> Watchers:
+        hearers = self._take(one_shot, path)
+        hearers.update(self._by_path[WatchKind.PERSISTENT].get(path, {}))
+        recursive = self._by_path[WatchKind.RECURSIVE]
+        if recursive:
+            above = path
+            hearers.update(recursive.get(above, {}))
+            while above != "/":
+                above, _ = split_path(above)
+                hearers.update(recursive.get(above, {}))
+        return hearers
+
+    def _take(self, kind: WatchKind, path: str) -> Watchers:
+        """Connections with a one-shot watch, which is thereby used up."""
+        watchers = self._by_path[kind].pop(path, None)
+        if watchers is None:
+            return {}
+        for connection_id in watchers:
+            self._forget(connection_id, kind, path)
+        return watchers
+
+    def _drop(self, connection_id: ConnectionId, kind: WatchKind, path: str) -> None:
+        watchers = self._by_path[kind][path]
+        del watchers[connection_id]
+        if not watchers:
+            del self._by_path[kind][path]
+        self._forget(connection_id, kind, path)
+
+    def _forget(self, connection_id: ConnectionId, kind: WatchKind, path: str) -> None:
+        own = self._by_connection[connection_id]
+        del own[kind, path]
+        if not own:
+            del self._by_connection[connection_id]
+        self.count -= 1
+
+    @staticmethod
+    def _tell(
+        hearers: Iterable[ConnectionId], event_type: EventType, path: str
+    ) -> list[Notification]:
+        return [Notification(connection_id, event_type, path) for connection_id in hearers]

@@ -1,0 +1,1 @@
+"""The ZooKeeper client protocol as bytes: operations and errors, jute records, frames."""

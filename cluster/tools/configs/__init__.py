@@ -1,0 +1,1 @@
+"""`configs`: its command, entities, changes and listing."""

@@ -1,0 +1,107 @@
+"""`configs --alter`: what `--add-config` and `--delete-config` say, and how it is carried out."""
+
+import argparse
+import re
+from pathlib import Path
+from typing import Final
+
+from cluster.client.config_requests import alter_configs
+from cluster.client.quota_requests import alter_quotas, describe_quotas
+from cluster.client.socket_client import SocketClient
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.quotas import DEFAULT, QUOTA_KEYS
+from cluster.tools.arguments import UsageError
+from cluster.tools.configs.entities import Entity, quota_entity
+from cluster.tools.configs.remarks import warn_of_topic_configs
+
+_PAIR: Final = re.compile(r"\s*([^=,\[\]]+)=(?:\[([^\]]*)\]|([^,\[\]]*))\s*(?:,|$)")
+
+
+def add_changes(parser: argparse.ArgumentParser) -> None:
+    """The options of `--alter`."""
+    group = parser.add_argument_group("with --alter")
+    group.add_argument(
+        "--add-config", metavar="K=V,K=[V,V]", action="append", default=[], help="values to set"
+    )
+    group.add_argument(
+        "--add-config-file", metavar="FILE", type=Path, help="a properties file with values to set"
+    )
+    group.add_argument(
+        "--delete-config", metavar="K,K", action="append", default=[], help="values to remove"
+    )
+
+
+def changes(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
+    """What to set and what to remove. Raises UsageError, and UserError for an unreadable file."""
+    added: dict[str, str] = {}
+    if args.add_config_file is not None:
+        if args.add_config:
+            raise UsageError("--add-config-file and --add-config exclude each other")
+        from cluster.config.properties_file import read_properties_file  # its library is slow
+
+        added.update(read_properties_file(args.add_config_file).texts)
+    for text in args.add_config:
+        added.update(pairs(text))
+    deleted = [key.strip() for text in args.delete_config for key in text.split(",") if key.strip()]
+    if not added and not deleted:
+        raise UsageError("--alter needs --add-config, --add-config-file or --delete-config")
+    return added, deleted
+
+
+def pairs(text: str) -> dict[str, str]:
+    """`k1=v1,k2=[v1,v2]`: brackets hold a value that contains commas. Raises UsageError."""
+    found = {}
+    position = 0
+    while position < len(text):
+        matched = _PAIR.match(text, position)
+        if matched is None:
+            raise UsageError(f"cannot read --add-config from {text[position:]!r}: write key=value")
+        key, listed, plain = matched.groups()
+        found[key.strip()] = plain.strip() if listed is None else listed
+        position = matched.end()
+    return found
+
+
+def alter(
+    client: SocketClient, found: list[Entity], added: dict[str, str], deleted: list[str]
+) -> str:
+    """Carry the changes out; the line for the person. Raises Refused and UsageError."""
+    head = found[0]
+    if head.is_of_quotas:
+        _alter_quotas(client, found, added, deleted)
+    elif head.name is None:
+        raise UsageError(f"--alter needs --entity-name for {head.type}")
+    else:
+        alter_configs(client, head.type, str(head.name), added, deleted)
+        if added and head.type == "topics":
+            warn_of_topic_configs(client, str(head.name), added)
+    if head.name is DEFAULT:
+        return f"Completed updating default config for {head.type} in the cluster."
+    return f"Completed updating config for {head.type.removesuffix('s')} {head.name}."
+
+
+def _alter_quotas(
+    client: SocketClient, found: list[Entity], added: dict[str, str], deleted: list[str]
+) -> None:
+    entity = quota_entity(found)
+    unknown = [key for key in (*added, *deleted) if key not in QUOTA_KEYS]
+    if unknown:
+        raise Refused(
+            ErrorCode.invalid_request,
+            f"Only quota configs can be altered for '{found[0].type}'."
+            f" Unexpected config names: {', '.join(unknown)}",
+        )
+    present = describe_quotas(client).get(entity, {}) if deleted else {}
+    missing = [key for key in deleted if key not in present]
+    if missing:
+        raise Refused(ErrorCode.invalid_config, f"Invalid config(s): {', '.join(missing)}")
+    limits: dict[str, float | None] = dict.fromkeys(deleted)
+    for key, text in added.items():
+        try:
+            limits[key] = float(text)
+        except ValueError:
+            raise Refused(
+                ErrorCode.invalid_request,
+                f"Cannot parse quota configuration value for {key}: {text}",
+            ) from None
+    alter_quotas(client, entity, limits)

@@ -1,0 +1,144 @@
+"""`configs`: settings of topics and brokers, quotas of users and clients, as in Kafka's tool."""
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+from cluster.brokers.quotas.alteration import parts_of
+from cluster.client.quota_requests import describe_quotas
+from cluster.client.socket_client import SocketClient
+from cluster.model.errors import Refused, UserError
+from cluster.model.quotas import RULES
+from cluster.tools.arguments import UsageError, add_command, bootstrap_server
+from cluster.tools.configs.changes import add_changes, alter, changes
+from cluster.tools.configs.entities import Entity, add_entities, entities, quota_filter
+from cluster.tools.configs.listing import ConfigEntry, lines, quota_line, selected
+from cluster.tools.configs.remarks import with_remarks
+from cluster.tools.configs.requests import broker_configs, topic_configs
+from cluster.tools.kafka_connection import (
+    REQUEST_TIMEOUT_S,
+    add_connection,
+    addresses,
+    connect,
+    explained,
+)
+
+if TYPE_CHECKING:
+    import argparse
+
+    from confluent_kafka.admin import AdminClient
+
+    from cluster.tools.arguments import Subparsers
+
+_CLIENT_ID = "milena-configs"
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Declare the options."""
+    parser = add_command(
+        subparsers,
+        "configs",
+        "configs --describe --entity-type topics --entity-name orders",
+        "configs --describe --entity-type brokers --entity-name 0 --all",
+        "configs --alter --add-config min.insync.replicas=2 --topic orders",
+        "configs --alter --add-config producer_byte_rate=1048576 --client loader-1",
+        "configs --describe --entity-type users --entity-type clients",
+    )
+    action = parser.add_mutually_exclusive_group(required=True)
+    action.add_argument("--describe", action="store_true", help="print settings")
+    action.add_argument("--alter", action="store_true", help="change settings")
+    add_entities(parser)
+    add_changes(parser)
+    parser.add_argument("--all", action="store_true", help="also what is not set for it alone")
+    parser.add_argument("--json", action="store_true", help="one object, for scripts")
+    add_connection(parser)
+
+
+def run(args: "argparse.Namespace") -> int:
+    """Print or change the settings of what was named."""
+    found = entities(args)
+    if args.alter:
+        return _alter(args, found)
+    if args.add_config or args.add_config_file or args.delete_config:
+        raise UsageError("--add-config and --delete-config go with --alter")
+    if found[0].is_of_quotas:
+        return _describe_quotas(args, found)
+    return _describe(args, found[0])
+
+
+def _alter(args: "argparse.Namespace", found: list[Entity]) -> int:
+    added, deleted = changes(args)
+    with SocketClient.connect(addresses(bootstrap_server(args)), _CLIENT_ID) as client:
+        try:
+            print(alter(client, found, added, deleted))
+        except Refused as refused:
+            return _failed(refused.detail)
+    return 0
+
+
+def _describe_quotas(args: "argparse.Namespace", found: list[Entity]) -> int:
+    with SocketClient.connect(addresses(bootstrap_server(args)), _CLIENT_ID) as client:
+        try:
+            quotas = describe_quotas(client, quota_filter(found), strict=True)
+        except Refused as refused:
+            return _failed(refused.detail)
+    ordered = sorted(quotas.items(), key=lambda item: (RULES.index(item[0].rule), str(item[0])))
+    if args.json:
+        objects = [
+            {"entity": dict(parts_of(entity)), "quotas": limits} for entity, limits in ordered
+        ]
+        print(json.dumps(objects, indent=2))
+        return 0
+    for entity, limits in ordered:
+        print(quota_line(parts_of(entity), limits))
+    return 0
+
+
+def _describe(args: "argparse.Namespace", entity: Entity) -> int:
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    name = None if entity.name is None else str(entity.name)
+    client = connect(AdminClient, args, _CLIENT_ID)
+    try:
+        found = _found(client, entity.type, name)
+    except KafkaException as refusal:
+        return _failed(explained(refusal.args[0]))
+    chosen = {
+        name: selected(entity.type, entries, every=args.all) for name, entries in found.items()
+    }
+    if args.json:
+        objects = {name: [entry.as_json() for entry in entries] for name, entries in chosen.items()}
+        print(json.dumps(objects, indent=2))
+        return 0
+    for name, entries in chosen.items():
+        for line in lines(entity.type, name, entries, every=args.all):
+            print(line)
+    return 0
+
+
+def _failed(message: str) -> int:
+    print(f"Error while executing config command : {message}", file=sys.stderr)
+    return 1
+
+
+def _found(
+    client: "AdminClient", entity_type: str, name: str | None
+) -> dict[str, list[ConfigEntry]]:
+    """The settings of each entity by its name. Raises KafkaException, and UserError without any."""
+    metadata = client.list_topics(timeout=REQUEST_TIMEOUT_S)
+    brokers = {str(each.id): (str(each.host), each.port) for each in metadata.brokers.values()}
+    known = sorted(metadata.topics) if entity_type == "topics" else sorted(brokers, key=int)
+    if name is not None and name not in known:
+        raise UserError(
+            f"The {entity_type.removesuffix('s')} '{name}' doesn't exist"
+            " and doesn't have dynamic config."
+        )
+    names = known if name is None else [name]
+    if entity_type == "topics":
+        return with_remarks([*brokers.values()], "topics", topic_configs(client, names))
+    found: dict[str, list[ConfigEntry]] = {}
+    for broker_id in names:
+        entries = {broker_id: broker_configs(client, broker_id)}
+        found |= with_remarks([brokers[broker_id]], "brokers", entries)
+    return found

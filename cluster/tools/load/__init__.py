@@ -1,0 +1,1 @@
+"""`load-test`: its command, topics and quotas for it, its display."""

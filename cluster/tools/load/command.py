@@ -1,0 +1,274 @@
+"""`load-test`: producers and consumers as processes, with flags as kafka-producer-perf-test has."""
+
+import argparse
+import json
+import math
+import signal
+from random import SystemRandom
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster.loadtest.record_stamp import KEY_DISTRIBUTIONS, STAMP_BYTES
+from cluster.loadtest.send_schedule import UNLIMITED
+from cluster.model.errors import UserError
+from cluster.tools.arguments import UsageError, add_command
+from cluster.tools.kafka_connection import add_connection
+from cluster.tools.options import at_least_one, integer, key_value, not_negative
+from cluster.tools.quotas.options import byte_rate
+
+if TYPE_CHECKING:
+    from cluster.loadtest.load_run import LoadPlan
+    from cluster.tools.arguments import Subparsers
+    from cluster.tools.load.topic import LoadTopic
+
+DEFAULT_DURATION_S: Final = 10.0
+DEFAULT_THROUGHPUT: Final = 10_000.0
+_MESSAGE_TIMEOUT_MS: Final = 60_000
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Declare the options."""
+    parser = add_command(
+        subparsers,
+        "load-test",
+        "load-test",
+        "load-test --topic orders --num-records 500000 --record-size 100 --throughput -1",
+        "load-test --producers 2 --client-id loader-1 --client-id loader-2 --consumers 3",
+        "load-test --scenario noisy-neighbour --quota 2MiB",
+    )
+    _add_load(parser)
+    _add_clients(parser)
+    _add_scenario(parser)
+    parser.add_argument("--json", action="store_true", help="the result as one object, for scripts")
+    add_connection(parser)
+
+
+def _add_load(parser: argparse.ArgumentParser) -> None:
+    load = parser.add_argument_group("load")
+    load.add_argument("--topic", metavar="T", help="(default: a new one, deleted at the end)")
+    load.add_argument("--partitions", type=at_least_one, metavar="N", help="of a new topic")
+    load.add_argument("--replication-factor", type=at_least_one, metavar="N", help="of a new topic")
+    load.add_argument("--keep-topic", action="store_true", help="keep the topic made for the test")
+    load.add_argument("--num-records", type=at_least_one, metavar="N", help="of all producers")
+    load.add_argument(
+        "--duration",
+        type=_seconds,
+        metavar="SECONDS",
+        help=f"(default: {DEFAULT_DURATION_S:g}, unless --num-records is given)",
+    )
+    load.add_argument(
+        "--throughput",
+        type=_rate,
+        default=DEFAULT_THROUGHPUT,
+        metavar="RECORDS/S",
+        help=f"of all producers; -1: without limit (default: {DEFAULT_THROUGHPUT:g})",
+    )
+    load.add_argument(
+        "--record-size",
+        type=_record_size,
+        default=1_000,
+        metavar="BYTES",
+        help=f"at least {STAMP_BYTES} (default: 1000)",
+    )
+    load.add_argument(
+        "--key-distribution",
+        choices=KEY_DISTRIBUTIONS,
+        default="none",
+        help="none: partitions in turn; uniform, or a few keys much more often (default: none)",
+    )
+    load.add_argument(
+        "--keys", type=at_least_one, default=1_000, metavar="N", help="different ones (1000)"
+    )
+
+
+def _add_clients(parser: argparse.ArgumentParser) -> None:
+    clients = parser.add_argument_group("clients")
+    clients.add_argument("--producers", type=at_least_one, default=1, metavar="N", help="(1)")
+    clients.add_argument(
+        "--consumers",
+        type=not_negative,
+        default=1,
+        metavar="N",
+        help="they share the partitions and check every record (1)",
+    )
+    clients.add_argument(
+        "--client-id",
+        action="append",
+        metavar="ID",
+        help="of all producers; given again, of each in turn (default: load-producer-N)",
+    )
+    clients.add_argument(
+        "--consumer-client-id", action="append", metavar="ID", help="the same for consumers"
+    )
+    clients.add_argument(
+        "--acks", default="all", choices=("0", "1", "-1", "all"), help="(default: all)"
+    )
+    clients.add_argument(
+        "--compression-codec", default="none", choices=("none", "gzip", "snappy", "lz4", "zstd")
+    )
+    for kind in ("producer", "consumer"):
+        clients.add_argument(
+            f"--{kind}-props",
+            nargs="+",
+            action="extend",
+            type=key_value,
+            default=[],
+            metavar="KEY=VALUE",
+            help=f"settings of {kind}s (librdkafka's names)",
+        )
+    parser.add_argument(
+        "--reporting-interval",
+        type=at_least_one,
+        default=5_000,
+        metavar="MS",
+        help="between progress lines where output is no terminal (default: 5000)",
+    )
+
+
+def _add_scenario(parser: argparse.ArgumentParser) -> None:
+    scenario = parser.add_argument_group("scenario")
+    scenario.add_argument(
+        "--scenario",
+        choices=("noisy-neighbour",),
+        help="two clients, a produce quota on one: does it hold, and is the other left in peace?",
+    )
+    scenario.add_argument(
+        "--quota",
+        type=byte_rate,
+        default=1_048_576.0,
+        metavar="B",
+        help="bytes/s per broker for the noisy client, such as 500KiB (default: 1MiB)",
+    )
+    scenario.add_argument(
+        "--short", action="store_true", help="shorter phases: a smoke test, not a measurement"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run it; Ctrl-C ends it early with what there is."""
+    _check(args)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.default_int_handler)
+    # Only now: help and mistakes cost no client library.
+    if args.scenario is not None:
+        from cluster.tools.load.scenario import run_scenario
+
+        return run_scenario(args, producer_properties(args))
+    from cluster.loadtest.load_run import run_load
+    from cluster.loadtest.result_text import result_json, result_text
+    from cluster.tools.load.display import display
+    from cluster.tools.load.topic import open_load_topic
+
+    with open_load_topic(args) as topic:
+        plan = _plan(args, topic)
+        with display(args.reporting_interval, is_silent=args.json) as progress:
+            result = run_load(plan, topic.end_offsets, progress)
+    print(json.dumps(result_json(result)) if args.json else result_text(result))
+    return result.exit_status
+
+
+def _check(args: argparse.Namespace) -> None:
+    for kind, count, names in (
+        ("client-id", args.producers, args.client_id),
+        ("consumer-client-id", args.consumers, args.consumer_client_id),
+    ):
+        if names and len(names) not in (1, count):
+            raise UsageError(f"--{kind} is given {len(names)} times for {count} clients")
+
+
+def _plan(args: argparse.Namespace, topic: "LoadTopic") -> "LoadPlan":
+    from cluster.loadtest.load_run import LoadPlan
+    from cluster.loadtest.worker_orders import ConsumerOrder, ProducerOrder
+
+    if args.consumers > topic.partition_count:
+        raise UserError(
+            f"{args.consumers} consumers share the {topic.partition_count} partitions of"
+            f" {topic.name}, and some would have none: use fewer, or --partitions {args.consumers}"
+        )
+    run = SystemRandom().getrandbits(32)
+    duration_s = args.duration
+    if duration_s is None and args.num_records is None:
+        duration_s = DEFAULT_DURATION_S
+    producer_names = _names(args.client_id, "load-producer", args.producers)
+    producers = [
+        ProducerOrder(
+            client_id=name,
+            bootstrap=topic.bootstrap,
+            topic=topic.name,
+            partitions=topic.partition_count,
+            run=run,
+            index=index,
+            of=args.producers,
+            records_per_s=args.throughput,
+            record_count=args.num_records,
+            duration_us=None if duration_s is None else int(duration_s * 1e6),
+            record_bytes=args.record_size,
+            key_distribution=args.key_distribution,
+            key_count=args.keys,
+            properties=producer_properties(args),
+        )
+        for index, name in enumerate(producer_names)
+    ]
+    starts = sorted(topic.end_offsets().items()) if args.consumers else []
+    consumers = [
+        ConsumerOrder(
+            client_id=name,
+            bootstrap=topic.bootstrap,
+            topic=topic.name,
+            run=run,
+            start_offsets=dict(starts[index :: args.consumers]),
+            properties={**dict(args.command_properties), **dict(args.consumer_props)},
+        )
+        for index, name in enumerate(
+            _names(args.consumer_client_id, "load-consumer", args.consumers)
+        )
+    ]
+    return LoadPlan(topic.name, producers, consumers)
+
+
+def producer_properties(args: argparse.Namespace) -> dict[str, Any]:
+    """Settings of the producers, the person's own last."""
+    given = {**dict(args.command_properties), **dict(args.producer_props)}
+    acks = given.get("acks", args.acks)
+    return {
+        "acks": acks,
+        # As Java's producer does by itself: retries neither repeat nor reorder records.
+        "enable.idempotence": acks in ("-1", "all"),
+        "compression.type": args.compression_codec,
+        "message.timeout.ms": _MESSAGE_TIMEOUT_MS,
+        "linger.ms": 5,
+        "queue.buffering.max.kbytes": 32_768,  # Java's `buffer.memory`
+        **given,
+    }
+
+
+def _names(given: list[str] | None, default: str, count: int) -> list[str]:
+    if not given:
+        return [f"{default}-{number}" for number in range(1, count + 1)]
+    return given * count if len(given) == 1 else given
+
+
+def _seconds(text: str) -> float:
+    return _above_zero(text, text.removesuffix("s"))
+
+
+def _rate(text: str) -> float:
+    return UNLIMITED if text == "-1" else _above_zero(text, text)
+
+
+def _above_zero(text: str, number: str) -> float:
+    try:
+        value = float(number)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number, not {text}") from None
+    if not 0 < value < math.inf:
+        raise argparse.ArgumentTypeError("must be above 0")
+    return value
+
+
+def _record_size(text: str) -> int:
+    size = integer(text)
+    if size < STAMP_BYTES:
+        raise argparse.ArgumentTypeError(
+            f"must be {STAMP_BYTES} or more: a record carries who sent it and when"
+        )
+    return size

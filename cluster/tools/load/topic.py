@@ -1,0 +1,108 @@
+"""The topic of a load test: made if it is missing, and then deleted at the end."""
+
+import argparse
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from cluster.model.errors import UserError
+from cluster.tools.kafka_connection import REQUEST_TIMEOUT_S, connect, explained
+from cluster.tools.topics.requests import create_topic, delete_topic
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient, TopicMetadata
+
+DEFAULT_NAME: Final = "load-test"
+CLIENT_ID: Final = "milena-load-test"
+
+
+class LoadTopic:
+    """A topic that exists, and what the load test wants to know of it."""
+
+    def __init__(self, client: "AdminClient", name: str, bootstrap: str) -> None:
+        self.client = client
+        self.name = name
+        self.bootstrap = bootstrap
+
+    @property
+    def partition_count(self) -> int:
+        """How many it has."""
+        return len(self._described().partitions)
+
+    def leaders(self) -> dict[int, int]:
+        """The broker that leads each partition now."""
+        return {number: one.leader for number, one in self._described().partitions.items()}
+
+    def end_offsets(self) -> dict[int, int]:
+        """Where each partition ends now. Raises UserError."""
+        from confluent_kafka import KafkaException, TopicPartition
+        from confluent_kafka.admin import OffsetSpec
+
+        latest = OffsetSpec.latest()  # type: ignore[no-untyped-call]  # as confluent-kafka has it
+        wanted = {TopicPartition(self.name, number): latest for number in self.leaders()}
+        futures = self.client.list_offsets(wanted, request_timeout=REQUEST_TIMEOUT_S)
+        try:
+            return {place.partition: future.result().offset for place, future in futures.items()}
+        except KafkaException as refusal:
+            raise UserError(
+                f"cannot see where {self.name} ends: {explained(refusal.args[0])}"
+            ) from None
+
+    def _described(self) -> "TopicMetadata":
+        return self.client.list_topics(self.name, timeout=REQUEST_TIMEOUT_S).topics[self.name]
+
+
+@contextmanager
+def open_load_topic(args: argparse.Namespace) -> Iterator[LoadTopic]:
+    """`--topic`, made if it is missing; without the option one of its own. Raises UserError."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    client = connect(AdminClient, args, CLIENT_ID)
+    metadata = client.list_topics(timeout=REQUEST_TIMEOUT_S)
+    name = args.topic or _unused(DEFAULT_NAME, metadata.topics)
+    bootstrap = ",".join(f"{one.host}:{one.port}" for one in metadata.brokers.values())
+    is_ours = name not in metadata.topics
+    broker_count = len(metadata.brokers)
+    try:
+        if is_ours:
+            create_topic(
+                client,
+                name,
+                partitions=args.partitions or broker_count,
+                replication_factor=args.replication_factor or min(3, broker_count),
+                replicas=None,
+                configs={},
+            )
+        elif args.partitions or args.replication_factor:
+            raise UserError(
+                f"topic {name} exists: leave out --partitions and --replication-factor,"
+                " or name another one"
+            )
+        yield LoadTopic(client, name, bootstrap)
+    except KafkaException as refusal:
+        raise UserError(f"topic {name}: {explained(refusal.args[0])}") from None
+    finally:
+        if is_ours and not args.keep_topic:
+            _remove(client, name)
+
+
+def _unused(wanted: str, names: object) -> str:
+    taken = set(names) if isinstance(names, dict) else set()
+    number, name = 1, wanted
+    while name in taken:
+        number += 1
+        name = f"{wanted}-{number}"
+    return name
+
+
+def _remove(client: "AdminClient", name: str) -> None:
+    from confluent_kafka import KafkaError, KafkaException
+
+    try:
+        delete_topic(client, name)
+    except KafkaException as refusal:
+        if refusal.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+            raise UserError(
+                f"topic {name} could not be deleted: {explained(refusal.args[0])}"
+            ) from None

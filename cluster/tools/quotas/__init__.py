@@ -1,0 +1,1 @@
+"""`quotas`: one module per subcommand, and what they share."""

@@ -1,0 +1,80 @@
+"""`quotas list`: every limit that is set, most specific rule first."""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from cluster.analytics.quantities import rate
+from cluster.client.quota_requests import describe_quotas
+from cluster.model.errors import Refused
+from cluster.model.printable import one_line
+from cluster.model.quotas import DEFAULT, QUOTA_KEYS, RULES, Name, QuotaEntity
+from cluster.runtime.text_table import table_text
+from cluster.tools.quotas.options import add_entity, add_servers, connected, entity_or_none
+from cluster.tools.quotas.subcommands import add_subcommand
+
+if TYPE_CHECKING:
+    from cluster.tools.arguments import Subparsers
+
+_HEADINGS = ("RULE", "USER", "CLIENT-ID", "PRODUCE", "FETCH", "REQUEST")
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Declare the options."""
+    parser = add_subcommand(subparsers, "list", "quotas list", "quotas list --user alice --json")
+    add_entity(parser)
+    parser.add_argument("--json", action="store_true", help="one array, for scripts")
+    add_servers(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print them as a table; limits hold for each broker."""
+    only = entity_or_none(args)
+    with connected(args) as client:
+        try:
+            quotas = describe_quotas(client)
+        except Refused as refused:
+            print(f"error: {refused.detail}", file=sys.stderr)
+            return 1
+    chosen = sorted(
+        (
+            (entity, limits)
+            for entity, limits in quotas.items()
+            if only is None
+            or all(want in (None, has) for want, has in zip(only, entity, strict=True))
+        ),
+        key=lambda item: (RULES.index(item[0].rule), str(item[0])),
+    )
+    if args.json:
+        print(json.dumps([_as_json(entity, limits) for entity, limits in chosen], indent=2))
+    elif chosen:
+        rows = [_row(entity, limits) for entity, limits in chosen]
+        print(table_text(_HEADINGS, rows, right=_HEADINGS[3:]))
+    else:
+        print("no quotas are set")
+    return 0
+
+
+def _as_json(entity: QuotaEntity, limits: Mapping[str, float]) -> dict[str, object]:
+    """`user` and `client_id` are null where they play no part."""
+    return {
+        "rule": entity.rule,
+        "user": _name(entity.user),
+        "client_id": _name(entity.client_id),
+        **limits,
+    }
+
+
+def _row(entity: QuotaEntity, limits: Mapping[str, float]) -> tuple[str, ...]:
+    return (
+        entity.rule,
+        one_line(_name(entity.user) or "-"),
+        one_line(_name(entity.client_id) or "-"),
+        *(rate(kind.value, limits.get(key)) for key, kind in QUOTA_KEYS.items()),
+    )
+
+
+def _name(name: Name | None) -> str | None:
+    return DEFAULT.value if name is DEFAULT else name

@@ -1,0 +1,71 @@
+"""`quotas set`: limit a client, a user, or whoever has no limit of their own."""
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from cluster.analytics.quantities import rate
+from cluster.client.quota_requests import alter_quotas
+from cluster.model.errors import Refused
+from cluster.model.quotas import QUOTA_KEYS
+from cluster.tools.arguments import UsageError
+from cluster.tools.quotas.options import (
+    AMOUNTS,
+    add_entity,
+    add_servers,
+    byte_rate,
+    chosen_entity,
+    connected,
+    percentage,
+)
+from cluster.tools.quotas.subcommands import add_subcommand
+
+if TYPE_CHECKING:
+    from cluster.tools.arguments import Subparsers
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Declare the options."""
+    parser = add_subcommand(
+        subparsers,
+        "set",
+        "quotas set --client-id loader-1 --producer-byte-rate 1MiB",
+        "quotas set --user alice --client-default --consumer-byte-rate 500KB",
+        "quotas set --client-default --request-percentage 50",
+    )
+    add_entity(parser)
+    limits = parser.add_argument_group("limits, each per broker", AMOUNTS)
+    limits.add_argument(
+        "--producer-byte-rate", type=byte_rate, metavar="B", help="bytes per second to produce"
+    )
+    limits.add_argument(
+        "--consumer-byte-rate", type=byte_rate, metavar="B", help="bytes per second to fetch"
+    )
+    limits.add_argument(
+        "--request-percentage",
+        type=percentage,
+        metavar="P",
+        help="percent of one thread's time for all requests",
+    )
+    add_servers(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Set the limits; they hold on every broker at once."""
+    entity = chosen_entity(args)
+    limits: dict[str, float | None] = {
+        key: value for key in QUOTA_KEYS if (value := getattr(args, key)) is not None
+    }
+    if not limits:
+        options = ", ".join(f"--{key.replace('_', '-')}" for key in QUOTA_KEYS)
+        raise UsageError(f"say how much: {options}")
+    with connected(args) as client:
+        try:
+            alter_quotas(client, entity, limits)
+        except Refused as refused:
+            print(f"error: {refused.detail}", file=sys.stderr)
+            return 1
+    for key, value in limits.items():
+        # As Kafka stores it, then as a person reads it.
+        print(f"{entity}: {key}={value:.12g} ({rate(QUOTA_KEYS[key].value, value)} per broker)")
+    return 0

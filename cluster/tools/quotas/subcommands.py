@@ -1,0 +1,37 @@
+"""The sub-commands of `quotas`, in the order of its help: one row and one module each."""
+
+import argparse
+from typing import TYPE_CHECKING, Final
+
+from cluster.tools.arguments import add_data_dir, example
+from cluster.tools.commands import Command
+
+if TYPE_CHECKING:
+    from cluster.tools.arguments import Subparsers
+
+QUOTA_COMMANDS: Final = {
+    command.name: command
+    for command in (
+        Command("set", "quotas.set", "limit a client, a user, or all without a limit of their own"),
+        Command("unset", "quotas.unset", "remove limits"),
+        Command("list", "quotas.list", "show the limits that are set"),
+        Command("explain", "quotas.explain", "say why a client is throttled, broker by broker"),
+        Command("watch", "quotas.watch", "show live who uses how much of which quota"),
+        Command("report", "quotas.report", "show what clients used over time, from the rollup"),
+    )
+}
+"""`module` is one below `tools/`, with `add_parser(subparsers)` and `run(args) -> int`."""
+
+
+def add_subcommand(subparsers: "Subparsers", name: str, *examples: str) -> argparse.ArgumentParser:
+    """A sub-command's parser, with `--data-dir` and its examples at the end of `--help`."""
+    summary = QUOTA_COMMANDS[name].summary
+    parser = subparsers.add_parser(
+        name,
+        help=summary,
+        description=f"{summary[0].upper()}{summary[1:]}.",
+        epilog=example(*examples),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add_data_dir(parser, default=argparse.SUPPRESS)
+    return parser

@@ -1,0 +1,279 @@
+"""`quotas watch`: who uses how much of which quota, live; the fullest first.
+
+Reads the brokers' stats files and nothing else, so it costs brokers nothing and outlives them.
+"""
+
+import argparse
+import contextlib
+import json
+import select
+import sys
+import termios
+import time
+import tty
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster.analytics.quantities import duration, percent, rate
+from cluster.model.printable import one_line
+from cluster.runtime.text_table import rich_table, styled, table_text
+from cluster.tools.arguments import data_dir
+from cluster.tools.quotas.standings import (
+    ALIVE,
+    BrokerStats,
+    Standing,
+    by_client,
+    read_brokers,
+    read_running,
+    standings,
+)
+from cluster.tools.quotas.subcommands import add_subcommand
+from cluster.tools.terminal import console
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from cluster.supervisor.plan import DataDir
+    from cluster.tools.arguments import Subparsers
+
+_COLUMNS: Final = (
+    "USER",
+    "CLIENT-ID",
+    "QUOTA",
+    "RULE",
+    "BROKERS",
+    "RATE",
+    "LIMIT",
+    "USED",
+    "THROTTLE-MS",
+    "MUTED",
+)
+_USED: Final = _COLUMNS.index("USED")
+_AMOUNTS: Final = ("RATE", "LIMIT", "THROTTLE-MS", "MUTED")
+_NEAR: Final = 0.8
+_BAR_CELLS: Final = 12
+_INTERVAL_MIN_S: Final = 0.1
+_HINT: Final = "Rates and limits are of the broker named first, where the client stands worst."
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Declare the options."""
+    parser = add_subcommand(
+        subparsers, "watch", "quotas watch", "quotas watch --once", "quotas watch --json"
+    )
+    parser.add_argument(
+        "--interval",
+        type=_seconds,
+        default=1.0,
+        metavar="S",
+        help="seconds between two looks (default: 1)",
+    )
+    parser.add_argument("--once", action="store_true", help="look once and end")
+    parser.add_argument("--all", action="store_true", help="also clients that are idle now")
+    parser.add_argument("--json", action="store_true", help="one object per look, one per line")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Show standings until `q`, Ctrl-C or, with --once, at once."""
+    files = data_dir(args)
+    first = read_running(files)
+    with contextlib.suppress(KeyboardInterrupt):
+        if args.once:
+            _print_look(args, first)
+        elif args.json or not sys.stdout.isatty():
+            _print_looks(args, files, first)
+        else:
+            _show_live(args, files, first)
+    return 0
+
+
+# -- plain lines -----------------------------------------------------------------------------------
+
+
+def _print_looks(
+    args: argparse.Namespace, files: "DataDir", brokers: Sequence[BrokerStats]
+) -> None:
+    while True:
+        _print_look(args, brokers)
+        time.sleep(args.interval)
+        brokers = read_brokers(files)
+
+
+def _print_look(args: argparse.Namespace, brokers: Sequence[BrokerStats]) -> None:
+    groups = _sorted_groups(brokers, everyone=args.all)
+    if args.json:
+        print(json.dumps(_to_json(groups, brokers)), flush=True)
+        return
+    lines = [
+        f"{time.strftime('%H:%M:%S')}  {_state_line(brokers)}",
+        table_text(_COLUMNS, [_cells(group) for group in groups], right=_AMOUNTS),
+    ]
+    if not groups:
+        lines.append("(no client is active)")
+    print("\n".join(lines), end="\n\n", flush=True)
+
+
+def _to_json(
+    groups: Sequence[Sequence[Standing]], brokers: Sequence[BrokerStats]
+) -> dict[str, Any]:
+    return {
+        "ts": time.time_ns() // 1_000_000,
+        "brokers": [
+            {"broker": broker.broker, "state": broker.state, "age_ms": broker.age_ms}
+            for broker in brokers
+        ],
+        "clients": [
+            {
+                "user": group[0].row.user,
+                "client_id": group[0].row.client_id,
+                "quota": group[0].row.quota,
+                **_without(group[0].to_json(), "state", "age_ms"),
+                "brokers": [standing.to_json() for standing in group],
+            }
+            for group in groups
+        ],
+    }
+
+
+def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if name not in names}
+
+
+# -- live table ------------------------------------------------------------------------------------
+
+
+def _show_live(args: argparse.Namespace, files: "DataDir", brokers: Sequence[BrokerStats]) -> None:
+    from rich.live import Live
+
+    with (
+        _single_keys(),
+        Live(_screen(args, brokers), console=console(), screen=True, auto_refresh=False) as live,
+    ):
+        while not _is_quit_pressed(args.interval):
+            live.update(_screen(args, read_brokers(files)), refresh=True)
+
+
+def _screen(args: argparse.Namespace, brokers: Sequence[BrokerStats]) -> "RenderableType":
+    from rich.console import Group
+    from rich.text import Text
+
+    groups = _sorted_groups(brokers, everyone=args.all)
+    table = rich_table(_COLUMNS, [_live_cells(group) for group in groups], right=_AMOUNTS)
+    table.expand = True
+    is_fine = all(broker.state == ALIVE for broker in brokers)
+    now = time.strftime("%H:%M:%S")
+    return Group(
+        Text(f"Quotas  {now}  {_state_line(brokers)}", style="bold" if is_fine else "bold yellow"),
+        Text(),
+        table if groups else Text("No client is active."),
+        Text(),
+        Text(f"{_HINT} q: quit", style="dim"),
+    )
+
+
+def _live_cells(group: Sequence[Standing]) -> "list[Text]":
+    worst = group[0]
+    style = "dim" if worst.source.is_dead else _colour(worst)
+    cells = list(_cells(group))
+    cells[_USED] = f"{_bar(worst.row.utilisation)} {cells[_USED]}"
+    return [styled(cell, style) for cell in cells]
+
+
+def _colour(standing: Standing) -> str:
+    utilisation = standing.row.utilisation
+    if standing.muted_left_ms or (utilisation is not None and utilisation >= 1):
+        return "red"
+    if utilisation is not None and utilisation >= _NEAR:
+        return "yellow"
+    return "" if utilisation is None else "green"
+
+
+def _bar(utilisation: float | None) -> str:
+    if utilisation is None:
+        return " " * _BAR_CELLS
+    filled = round(min(1.0, max(0.0, utilisation)) * _BAR_CELLS)
+    return "█" * filled + "░" * (_BAR_CELLS - filled)
+
+
+@contextlib.contextmanager
+def _single_keys() -> Iterator[None]:
+    """The keyboard gives each key at once and does not show it; as it was afterwards."""
+    if not sys.stdin.isatty():
+        yield
+        return
+    before = termios.tcgetattr(sys.stdin)
+    try:
+        tty.setcbreak(sys.stdin)
+        yield
+    finally:
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+
+
+def _is_quit_pressed(wait_s: float) -> bool:
+    """Wait that long, or until `q`."""
+    if not sys.stdin.isatty():
+        time.sleep(wait_s)
+        return False
+    deadline = time.monotonic() + wait_s
+    while (left_s := deadline - time.monotonic()) > 0:
+        if select.select([sys.stdin], [], [], left_s)[0]:
+            key = sys.stdin.read(1)
+            if key in ("q", "Q", ""):
+                return True
+    return False
+
+
+# -- what both show --------------------------------------------------------------------------------
+
+
+def _sorted_groups(brokers: Sequence[BrokerStats], *, everyone: bool) -> list[list[Standing]]:
+    found = [s for s in standings(brokers) if everyone or s.is_active]
+    return sorted(by_client(found).values(), key=_fullness, reverse=True)
+
+
+def _fullness(group: Sequence[Standing]) -> tuple[bool, float, float]:
+    worst = group[0]
+    utilisation = worst.row.utilisation
+    return not worst.source.is_dead, -1.0 if utilisation is None else utilisation, worst.row.rate
+
+
+def _cells(group: Sequence[Standing]) -> tuple[str, ...]:
+    worst = group[0]
+    row = worst.row
+    muted_left_ms = max(standing.muted_left_ms for standing in group)
+    return (
+        one_line(row.user),
+        one_line(row.client_id),
+        row.quota,
+        row.rule or "-",
+        " ".join(_label(standing.source) for standing in group),
+        rate(row.quota, row.rate),
+        rate(row.quota, row.limit),
+        percent(None if row.utilisation is None else row.utilisation * 100),
+        f"{row.delay_ms:,}" if row.delay_ms else "-",
+        duration(muted_left_ms) if muted_left_ms else "-",
+    )
+
+
+def _label(broker: BrokerStats) -> str:
+    return str(broker.broker) if broker.state == ALIVE else f"{broker.broker}({broker.state})"
+
+
+def _state_line(brokers: Sequence[BrokerStats]) -> str:
+    shown = [
+        f"broker {broker.broker} {broker.state}"
+        + ("" if broker.state == ALIVE else f" for {duration(broker.age_ms)}")
+        for broker in brokers
+    ]
+    return ", ".join(shown)
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds, not {text}") from None
+    if not _INTERVAL_MIN_S <= seconds < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be {_INTERVAL_MIN_S:g} or more")
+    return seconds

@@ -1,0 +1,1 @@
+"""`topics`: its command, and what it asks and shows."""

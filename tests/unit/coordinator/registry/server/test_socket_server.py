@@ -1,0 +1,365 @@
+"""The registry's loop, round by round: real sockets and files, and a clock in the test's hand."""
+
+import errno
+import logging
+import select
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.coordinator.registry.server import socket_server
+from cluster.coordinator.registry.server.journal_files import JournalFiles
+from cluster.coordinator.registry.server.options import RegistryOptions
+from cluster.coordinator.registry.server.socket_connection import RECEIVE_BYTES
+from cluster.coordinator.registry.server.socket_server import SocketServer
+from cluster.coordinator.registry.wire.codes import Operation
+from cluster.coordinator.registry.wire.jute import (
+    encode_bool,
+    encode_buffer,
+    encode_int,
+    encode_long,
+    encode_string,
+)
+from cluster.model.errors import StorageFailed
+from cluster.runtime.receive_ledger import PATIENCE_MS
+from tests.support.fake_clock import FakeClock
+from tests.support.waiting import wait_until
+
+TICK_MS = 2_000
+CONNECT = encode_int(0) + encode_long(0) + encode_int(4_000) + encode_long(0)
+CONNECT += encode_buffer(bytes(16)) + encode_bool(False)
+OPEN_ACL = encode_int(1) + encode_int(31) + encode_string("world") + encode_string("anyone")
+
+
+def frame(record: bytes) -> bytes:
+    return encode_int(len(record)) + record
+
+
+def create(path: str, content: bytes) -> bytes:
+    header = encode_int(1) + encode_int(Operation.CREATE)
+    record = encode_string(path) + encode_buffer(content) + OPEN_ACL + encode_int(0)
+    return frame(header + record)
+
+
+def get(path: str) -> bytes:
+    header = encode_int(1) + encode_int(Operation.GET_DATA)
+    return frame(header + encode_string(path) + encode_bool(False))
+
+
+class Listener:
+    """A listening socket whose accept may fail."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.failures: list[int] = []
+        self.accept_count = 0
+
+    def accept(self) -> Any:
+        self.accept_count += 1
+        if self.failures:
+            raise OSError(self.failures.pop(0), "on purpose")
+        return self._socket.accept()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._socket, name)
+
+
+class Stage:
+    """One server; rounds are served while a test waits for something."""
+
+    def __init__(self, directory: Path, **options: Any) -> None:
+        self.clock = FakeClock()
+        self.listener = Listener()
+        self.options = RegistryOptions(directory, tick_time_ms=TICK_MS, **options)
+        self.files, state = JournalFiles.open(directory, TICK_MS, 0, fsync=False)
+        self.server = SocketServer(
+            self.options,
+            self.listener,  # type: ignore[arg-type]  # stands in for a socket
+            self.files,
+            state,
+            self.clock,
+        )
+        self.clients: list[socket.socket] = []
+
+    def serve(self, count: int = 1) -> None:
+        """Rounds that do not wait for anything."""
+        for _ in range(count):
+            self.server._patience_seconds = lambda: 0.0  # type: ignore[method-assign]
+            self.server.serve_round()
+
+    def client(self, *, is_greeted: bool = True, receive_bytes: int | None = None) -> socket.socket:
+        client = socket.socket()
+        if receive_bytes is not None:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        client.connect(self.listener.getsockname())
+        client.setblocking(False)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.clients.append(client)
+        self.serve(2)
+        if is_greeted:
+            client.send(frame(CONNECT))
+            assert len(self.receive(client, 41)) == 41
+        return client
+
+    def send(self, client: socket.socket, content: bytes) -> None:
+        """All of it, serving meanwhile."""
+        while content:
+            with suppress(BlockingIOError):
+                content = content[client.send(content) :]
+            self.serve()
+
+    def receive(self, client: socket.socket, size: int) -> bytes:
+        """So many bytes, or what came before the connection was closed."""
+        received = bytearray()
+
+        def is_over() -> bool:
+            while len(received) < size:
+                self.serve()
+                if not select.select([client], [], [], 0.05)[0]:
+                    return False
+                try:
+                    chunk = client.recv(size - len(received))
+                except ConnectionResetError:  # closed with something unread
+                    break
+                if not chunk:
+                    break
+                received.extend(chunk)
+            return True
+
+        wait_until(is_over, f"{size} bytes")
+        return bytes(received)
+
+    def error_of_reply(self, client: socket.socket) -> int:
+        (length,) = struct.unpack(">i", self.receive(client, 4))
+        error: int = struct.unpack_from(">i", self.receive(client, length), 12)[0]
+        return error
+
+    def close(self) -> None:
+        for client in self.clients:
+            client.close()
+        self.server.close()
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[Stage]:
+    stage = Stage(tmp_path / "data", min_free_bytes=0)
+    yield stage
+    stage.close()
+
+
+@pytest.mark.parametrize("number", sorted(socket_server._OUT_OF_MEANS))
+def test_when_nothing_can_be_accepted_it_is_tried_again_at_the_next_tick(
+    stage: Stage, number: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage.serve()
+    stage.listener.failures = [number]
+    client = socket.create_connection(stage.listener.getsockname())
+    with caplog.at_level(logging.WARNING):
+        stage.serve(3)
+    assert stage.listener.accept_count == 1
+    assert "cannot accept" in caplog.text
+    stage.clock.pass_time(TICK_MS)
+    stage.serve(2)
+    assert len(stage.server._connections) == 1
+    client.close()
+
+
+def test_a_client_that_is_gone_before_it_is_accepted_is_passed_over(stage: Stage) -> None:
+    stage.listener.failures = [errno.ECONNABORTED, errno.EPROTO]
+    stage.client()
+    assert len(stage.server._connections) == 1
+
+
+def test_the_last_replies_have_their_time_however_old_the_connection(stage: Stage) -> None:
+    """Ten seconds from the end of the session, not from when it was accepted."""
+    client = stage.client(receive_bytes=4_096)
+    stage.send(client, create("/large", bytes(1_000_000)))
+    assert stage.error_of_reply(client) == 0
+    for _ in range(20):
+        stage.clock.pass_time(1_000)
+        client.send(frame(encode_int(-2) + encode_int(Operation.PING)))
+        stage.receive(client, 20)
+    replies = 8
+    client.send(get("/large") * replies + frame(encode_int(2) + encode_int(-11)))
+    stage.serve(30)
+    stage.clock.pass_time(TICK_MS)
+    stage.serve(2)
+    size = replies * (20 + 4 + 1_000_000 + 68) + 20
+    assert len(stage.receive(client, size)) == size
+
+
+def test_who_does_not_take_the_last_replies_is_dropped_in_the_end(stage: Stage) -> None:
+    client = stage.client(receive_bytes=4_096)
+    stage.send(client, create("/node", bytes(100_000)))
+    assert stage.error_of_reply(client) == 0
+    while stage.server.unsent_bytes == 0:
+        client.send(get("/node"))
+        stage.serve(2)
+    client.send(frame(encode_int(2) + encode_int(-11)))
+    stage.serve(30)
+    assert len(stage.server._connections) == 1
+    stage.clock.pass_time(socket_server.GREETING_TIMEOUT_MS + TICK_MS)
+    stage.serve(2)
+    assert stage.server._connections == {}
+
+
+def test_a_multi_read_beyond_all_bounds_closes_its_connection(stage: Stage) -> None:
+    client = stage.client()
+    stage.send(client, create("/large", bytes(1_000_000)))
+    assert stage.error_of_reply(client) == 0
+    step = encode_int(Operation.GET_DATA) + encode_bool(False) + encode_int(-1)
+    step += encode_string("/large") + encode_bool(False)
+    end = encode_int(-1) + encode_bool(True) + encode_int(-1)
+    header = encode_int(3) + encode_int(Operation.MULTI_READ)
+    stage.send(client, frame(header + step * 40_000 + end))
+    assert stage.receive(client, 1) == b""
+    stage.client()
+
+
+@pytest.mark.parametrize("min_free_bytes", [0, 1_000_000])
+def test_what_comes_together_is_written_together(tmp_path: Path, min_free_bytes: int) -> None:
+    """Group commit: the number of syncs does not grow with the number of requests."""
+    stage = Stage(tmp_path / "data", min_free_bytes=min_free_bytes)
+    client = stage.client()
+    written: list[int] = []
+    append = stage.files.append
+
+    def appended(payloads: list[bytes]) -> None:
+        written.append(len(payloads))
+        append(payloads)
+
+    stage.files.append = appended  # type: ignore[assignment, method-assign]
+    client.send(b"".join(create(f"/n{number}", b"x") for number in range(100)))
+    errors = [stage.error_of_reply(client) for _ in range(100)]
+    assert errors == [0] * 100
+    assert sum(written) == 100
+    assert len(written) <= 3  # one, unless the network has cut it
+    stage.close()
+
+
+def test_one_round_writes_no_more_than_there_is_room_for(tmp_path: Path) -> None:
+    """Room is looked for once a round; many clients may write in it at once."""
+    stage = Stage(tmp_path / "data", min_free_bytes=1_000_000)
+    free_bytes = 1_400_000
+    written: list[int] = []
+    append = stage.files.append
+
+    def appended(payloads: list[bytes]) -> None:
+        nonlocal free_bytes
+        written.append(sum(map(len, payloads)))
+        free_bytes -= written[-1]
+        if free_bytes < 0:
+            raise StorageFailed("no space left on the device")
+        append(payloads)
+
+    stage.files.append = appended  # type: ignore[assignment, method-assign]
+    stage.files.free_bytes = lambda: free_bytes  # type: ignore[method-assign]
+    clients = [stage.client() for _ in range(20)]
+    records = [create(f"/n{number}", bytes(200_000)) for number in range(20)]
+    for client, record in zip(clients, records, strict=True):
+        stage.send(client, record[:-1])
+    stage.serve(5)
+    for client, record in zip(clients, records, strict=True):
+        client.send(record[-1:])
+    errors = [stage.error_of_reply(client) for client in clients]
+    assert max(written) < 1_000_000
+    assert set(errors) == {0, -119}
+    assert errors.count(0) >= 2
+    stage.close()
+
+
+def half_a_record(size: int, part: int) -> bytes:
+    return encode_int(size) + b"x" * part
+
+
+def test_half_records_are_bounded_over_all_connections_and_the_others_are_served(
+    tmp_path: Path,
+) -> None:
+    limit, largest = 2_000_000, 1_000_000
+    stage = Stage(tmp_path / "data", min_free_bytes=0, receiving_max_bytes=limit)
+    for client in [stage.client() for _ in range(10)]:
+        client.send(half_a_record(largest, 500_000))
+    stage.serve(100)
+    assert limit // 2 < stage.server.receiving_bytes <= limit + largest + RECEIVE_BYTES
+    bystander = stage.client()
+    bystander.send(create("/small", b"x"))
+    assert stage.error_of_reply(bystander) == 0
+    stage.close()
+
+
+def test_every_half_record_gets_its_turn(tmp_path: Path) -> None:
+    stage = Stage(tmp_path / "data", min_free_bytes=0, receiving_max_bytes=300_000)
+    clients = [stage.client() for _ in range(5)]
+    content = create("/large", bytes(900_000))
+    sent = []
+    for client in clients:
+        sent.append(client.send(content[:500_000]))
+        stage.serve(20)
+    errors = []
+    for client, position in zip(clients, sent, strict=True):
+        stage.send(client, content[position:])
+        errors.append(stage.error_of_reply(client))
+    assert errors == [0, -110, -110, -110, -110]  # all but the first: it exists
+    assert stage.server.receiving_bytes == 0
+    stage.close()
+
+
+def test_half_a_record_that_stays_half_is_closed_when_others_wait(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage = Stage(tmp_path / "data", min_free_bytes=0, receiving_max_bytes=300_000)
+    silent, honest = stage.client(), stage.client()
+    silent.send(half_a_record(1_000_000, 400_000))
+    stage.serve(30)
+    content = create("/large", bytes(900_000))
+    position = honest.send(content[:400_000])
+    stage.serve(30)
+    assert stage.server.connection_count == 2
+    stage.clock.pass_time(PATIENCE_MS + TICK_MS)
+    stage.serve(5)
+    assert stage.receive(silent, 1) == b""
+    assert "its request does not arrive" in caplog.text
+    stage.send(honest, content[position:])
+    assert stage.error_of_reply(honest) == 0
+    stage.close()
+
+
+def test_a_record_that_was_executed_leaves_no_memory_behind(stage: Stage) -> None:
+    client = stage.client()
+    stage.send(client, create("/large", bytes(1_000_000)))
+    assert stage.error_of_reply(client) == 0
+    assert stage.server.receiving_bytes == 0
+
+
+def test_who_takes_no_replies_is_cut_off_the_longest_silent_first(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    limit = 2_000_000
+    stage = Stage(tmp_path / "data", min_free_bytes=0, unsent_max_bytes=limit)
+    reader = stage.client()
+    stage.send(reader, create("/large", bytes(1_000_000)))
+    assert stage.error_of_reply(reader) == 0
+    silent = [stage.client(receive_bytes=4_096) for _ in range(6)]
+    for client in silent:
+        client.send(get("/large") * 20)
+        stage.serve(30)
+        assert stage.server.unsent_bytes <= limit
+    assert stage.server.connection_count < 7
+    assert "it takes no replies" in caplog.text
+    stage.send(reader, get("/large"))
+    assert stage.error_of_reply(reader) == 0
+    stage.close()
+
+
+def test_replies_that_nobody_takes_stop_the_reading_of_requests(stage: Stage) -> None:
+    client = stage.client(receive_bytes=4_096)
+    stage.send(client, create("/large", bytes(1_000_000)))
+    assert stage.error_of_reply(client) == 0
+    client.send(get("/large") * 100)
+    stage.serve(200)
+    assert stage.server.unsent_bytes < 3_000_000

@@ -1,0 +1,75 @@
+"""The layout of `configs --describe`, character by character."""
+
+from dataclasses import replace
+
+from cluster.tools.configs.listing import ConfigEntry, Synonym, completed_synonyms, lines, selected
+
+DEFAULT = Synonym("DEFAULT_CONFIG", "log.retention.ms", "604800000")
+
+
+def entry(name: str, value: str | None, source: str, *synonyms: Synonym) -> ConfigEntry:
+    return ConfigEntry(
+        name, value, source, is_sensitive=value is None, is_read_only=False, synonyms=synonyms
+    )
+
+
+RETENTION = entry(
+    "retention.ms",
+    "60000",
+    "DYNAMIC_TOPIC_CONFIG",
+    Synonym("DYNAMIC_TOPIC_CONFIG", "retention.ms", "60000"),
+    DEFAULT,
+)
+CLEANUP = entry("cleanup.policy", "delete", "DEFAULT_CONFIG")
+
+
+def test_a_listing_is_kafkas():
+    assert list(lines("topics", "orders", [RETENTION], every=False)) == [
+        "Dynamic configs for topic orders are:",
+        "  retention.ms=60000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=60000,"
+        " DEFAULT_CONFIG:log.retention.ms=604800000}",
+    ]
+    assert list(lines("brokers", "0", [], every=True)) == ["All configs for broker 0 are:"]
+
+
+def test_a_value_that_is_not_told_is_null():
+    secret = entry("password", None, "STATIC_BROKER_CONFIG")
+    assert str(secret) == "password=null sensitive=true synonyms={}"
+
+
+def test_all_are_shown_by_name_or_only_those_set_for_the_entity():
+    assert selected("topics", [RETENTION, CLEANUP], every=True) == [CLEANUP, RETENTION]
+    assert selected("topics", [RETENTION, CLEANUP], every=False) == [RETENTION]
+    assert selected("brokers", [RETENTION, CLEANUP], every=False) == []
+
+
+def test_the_value_in_effect_is_put_back_in_front():
+    default = Synonym("DEFAULT_CONFIG", "broker.id", "0")
+    assert completed_synonyms("STATIC_BROKER_CONFIG", "broker.id", "1", [default]) == (
+        Synonym("STATIC_BROKER_CONFIG", "broker.id", "1"),
+        default,
+    )
+
+
+def test_synonyms_that_are_complete_stay_as_they_are():
+    told = list(RETENTION.synonyms)
+    source, name, value = RETENTION.source, RETENTION.name, RETENTION.value
+    assert completed_synonyms(source, name, value, told) == RETENTION.synonyms
+    assert completed_synonyms("DEFAULT_CONFIG", "a", None, []) == ()
+
+
+def test_a_setting_that_does_nothing_says_so_at_the_end_of_its_line():
+    remarked = replace(CLEANUP, remark="accepted, without effect yet: no")
+    assert str(remarked) == (
+        "cleanup.policy=delete sensitive=false synonyms={} (accepted, without effect yet: no)"
+    )
+    assert remarked.as_json()["remark"] == "accepted, without effect yet: no"
+    assert CLEANUP.as_json()["remark"] is None
+
+
+def test_json_keeps_what_the_text_says():
+    assert RETENTION.as_json()["synonyms"][1] == {
+        "source": "DEFAULT_CONFIG",
+        "name": "log.retention.ms",
+        "value": "604800000",
+    }

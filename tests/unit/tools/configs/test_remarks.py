@@ -1,0 +1,98 @@
+from datetime import timedelta
+
+from cluster.client.config_requests import shortfalls
+from cluster.config.describe import describe
+from cluster.config.settings import broker_settings, topic_settings
+from cluster.model.errors import ErrorCode, UserError
+from cluster.protocol.messages import (
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+    DescribeConfigsSynonym,
+)
+from cluster.tools.configs.listing import ConfigEntry
+from cluster.tools.configs.remarks import warn_of_new_topic, warn_of_topic_configs, with_remarks
+
+
+class Brokers:
+    """Describe every topic as a broker does, or as Kafka does, without our remarks."""
+
+    def __init__(self, *, documentation: bool = True, code: ErrorCode = ErrorCode.none) -> None:
+        self.documentation = documentation
+        self.code = code
+
+    def call(self, api_key, request):
+        (resource,) = request.resources
+        return DescribeConfigsResponse(
+            throttle_time=timedelta(0),
+            results=(
+                DescribeConfigsResult(
+                    error_code=self.code,
+                    error_message=None,
+                    resource_type=resource.resource_type,
+                    resource_name=resource.resource_name,
+                    configs=tuple(
+                        map(self._entry, describe(topic_settings(broker_settings({}), {})))
+                    ),
+                ),
+            ),
+        )
+
+    def _entry(self, entry):
+        return DescribeConfigsResourceResult(
+            name=entry.name,
+            value=entry.value,
+            read_only=entry.read_only,
+            is_sensitive=entry.sensitive,
+            synonyms=tuple(
+                DescribeConfigsSynonym(name=each.name, value=each.value, source=int(each.source))
+                for each in entry.synonyms
+            ),
+            documentation=entry.documentation if self.documentation else None,
+        )
+
+
+class Gone:
+    def call(self, api_key, request):
+        raise UserError("lost")
+
+
+GIVEN = {
+    "retention.ms": "1",
+    "retention.bytes": "-1",
+    "segment.bytes": "5",
+    "cleanup.policy": "compact",
+}
+
+
+def test_names_and_reasons_come_from_the_cluster(capsys):
+    warn_of_topic_configs(Brokers(), "orders", GIVEN)
+    out, error = capsys.readouterr()
+    assert out == ""
+    first, *_ = error.splitlines()
+    assert first == (
+        "WARNING: retention.ms (accepted, without effect yet:"
+        " no segment is deleted for its age or size)."
+    )
+    assert "retention.bytes" not in error
+    assert "segment.bytes" not in error
+
+
+def test_there_is_no_warning_where_the_cluster_has_no_remarks_or_is_gone(capsys):
+    warn_of_topic_configs(Brokers(documentation=False), "orders", GIVEN)
+    warn_of_topic_configs(Brokers(code=ErrorCode.unknown_topic_or_partition), "orders", GIVEN)
+    warn_of_topic_configs(Gone(), "orders", GIVEN)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_listings_and_warnings_do_without_remarks_where_nobody_answers(capsys):
+    entry = ConfigEntry("a", "1", "DEFAULT_CONFIG", False, False, ())
+    found = {"orders": [entry]}
+    nobody = [("127.0.0.1", 1)]
+    assert with_remarks(nobody, "topics", found) == found
+    warn_of_new_topic(nobody, "orders", GIVEN)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_shortfalls_name_the_default():
+    assert shortfalls(Brokers(), "topics", "orders")["retention.ms"].default == "604800000"

@@ -1,0 +1,48 @@
+"""The layout of `topics --describe`, character by character."""
+
+from cluster.tools.topics.description import PartitionDescription, TopicDescription, url_safe
+
+WHOLE = PartitionDescription(0, leader=1, replicas=(1, 2, 3), isr=(1, 2, 3))
+LAGGING = PartitionDescription(1, leader=2, replicas=(2, 3, 1), isr=(2,))
+OFFLINE = PartitionDescription(2, leader=None, replicas=(3, 1, 2), isr=(3,))
+TOPIC = TopicDescription(
+    name="orders",
+    id="NPmZHyhbR9y00wMglMH2sg",
+    configs={"min.insync.replicas": "2", "segment.bytes": "1073741824"},
+    partitions=(WHOLE, LAGGING, OFFLINE),
+)
+
+
+def test_the_header_is_kafkas():
+    assert TOPIC.header() == (
+        "Topic: orders\tTopicId: NPmZHyhbR9y00wMglMH2sg\tPartitionCount: 3\tReplicationFactor: 3"
+        "\tConfigs: min.insync.replicas=2,segment.bytes=1073741824"
+    )
+
+
+def test_a_partition_line_is_kafkas():
+    assert WHOLE.line("orders") == (
+        "\tTopic: orders\tPartition: 0\tLeader: 1\tReplicas: 1,2,3\tIsr: 1,2,3"
+        "\tElr: N/A\tLastKnownElr: N/A"
+    )
+
+
+def test_a_missing_leader_is_none():
+    assert "\tLeader: none\t" in OFFLINE.line("orders")
+
+
+def test_partitions_are_chosen_by_their_trouble():
+    assert TOPIC.chosen_partitions(under_replicated=True, unavailable=False) == (LAGGING, OFFLINE)
+    assert TOPIC.chosen_partitions(under_replicated=False, unavailable=True) == (OFFLINE,)
+
+
+def test_json_counts_all_partitions_and_lists_the_chosen():
+    told = TOPIC.as_json([OFFLINE])
+    assert told["partition_count"] == 3
+    assert told["partitions"] == [
+        {"partition": 2, "leader": None, "replicas": [3, 1, 2], "isr": [3]}
+    ]
+
+
+def test_an_id_is_spelt_as_in_urls():
+    assert url_safe("Kc0bczL4QceaSHaG+A17/A==") == "Kc0bczL4QceaSHaG-A17_A"
