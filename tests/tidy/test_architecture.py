@@ -1,6 +1,7 @@
 """The folder table and the test references of ARCHITECTURE.md are true."""
 
 import re
+from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -25,8 +26,15 @@ def test_every_test_it_names_exists():
     assert [name for name in named if not (ROOT / name).exists()] == []
 
 
-def test_every_module_it_names_exists():
-    named = set(re.findall(r"`((?:[a-z]+/)*[a-z_]+\.py)`", TEXT))
-    present = {path.name for path in (ROOT / "cluster").rglob("*.py")}
-    present |= {path.name for path in (ROOT / "tests").rglob("*.py")}
-    assert [name for name in named if Path(name).name not in present] == []
+def test_every_module_it_names_is_where_it_says():
+    """By its path below the root or `cluster/`; a bare name must be that of one module alone."""
+    named = set(re.findall(r"`((?:[a-z_]+/)*[a-z_]+\.py)`", TEXT))
+    paths = [
+        path.relative_to(ROOT)
+        for top in ("cluster", "tests")
+        for path in (ROOT / top).rglob("*.py")
+    ]
+    present = {str(path) for path in paths} | {str(path).removeprefix("cluster/") for path in paths}
+    bare = Counter(path.name for path in paths if path.parts[0] == "cluster")
+    wrong = [name for name in named if name not in present and bare[name] != 1]
+    assert wrong == []
