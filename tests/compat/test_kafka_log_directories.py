@@ -104,7 +104,8 @@ def test_dump_log_finds_every_record_and_no_fault(new_cluster: NewCluster) -> No
 
     directory = cluster.log_dir(0)
     logs = sorted(directory.glob(f"{topic}-2/*.log"))
-    others = [p for s in ("index", "timeindex", "snapshot") for p in directory.glob(f"*/*.{s}")]
+    suffixes = ("index", "timeindex", "snapshot")
+    others = [p for s in suffixes for p in directory.glob(f"{topic}-*/*.{s}")]
     assert len(logs) > 3
     text = run_tool(
         DUMP, "--deep-iteration", "--print-data-log", "--files", joined([*logs, *others])
