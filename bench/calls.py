@@ -21,6 +21,7 @@ sys.path.insert(0, str(ROOT))
 
 from bench.broker import produce_frame  # noqa: E402 - after the path is set
 from cluster.brokers.network.socket_server import Listener, NetworkOptions, SocketServer  # noqa: E402
+from cluster.runtime.clock import SystemClock  # noqa: E402
 from tests.support.cluster_states import a_partition, a_topic  # noqa: E402
 from tests.support.handler_stage import BROKER, HandlerStage  # noqa: E402
 from tests.support.kafka_wire import fetch_request, frame_of  # noqa: E402
@@ -30,7 +31,7 @@ REQUESTS: Final = 100
 
 def count_calls(directory: Path, kind: str) -> Counter[str]:
     """Calls by function for `REQUESTS` requests, pipelined, of kind `produce` or `fetch`."""
-    with HandlerStage(directory) as stage:
+    with HandlerStage(directory, clock=SystemClock()) as stage:
         server = SocketServer(stage.loop, options())
         port = server.bind(Listener("PLAINTEXT", "127.0.0.1", 0))
         server.serve(stage.pipeline.on_frame)
@@ -47,10 +48,7 @@ def count_calls(directory: Path, kind: str) -> Counter[str]:
             def on_event(python_frame: FrameType, event: str, _argument: Any) -> None:
                 if event == "call":
                     code = python_frame.f_code
-                    where = Path(code.co_filename)
-                    name = code.co_qualname
-                    if where.is_relative_to(ROOT / "cluster") or where.name.startswith("<"):
-                        calls[f"{where.stem}.{name}"] += 1
+                    calls[f"{Path(code.co_filename).stem}.{code.co_qualname}"] += 1
 
             exchange(stage, client, frame, REQUESTS, on_event)
         server.close()

@@ -20,7 +20,7 @@ from cluster.brokers.handlers.request import (
     NotYet,
     RequestContext,
 )
-from cluster.brokers.network.channel import Outgoing
+from cluster.brokers.network.connection import Outgoing
 from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.replication.partition import ACKS_ALL, Partition
 from cluster.model.errors import (

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.brokers.network import channel as channel_module
-from cluster.brokers.network.channel import Channel, FileRegion, MuteReason, Outgoing
+from cluster.brokers.network.channel import Channel
+from cluster.brokers.network.connection import FileRegion, MuteReason, Outgoing
 from cluster.model.errors import PeerError, StorageFailed
 from cluster.runtime.loop import EventLoop
 from tests.support.fake_clock import FakeClock
@@ -249,7 +250,7 @@ def test_one_request_at_a_time_and_answers_in_order(server):
         assert server.frames == [b"%d" % n for n in range(number + 1)]
         assert server.channel.mute_reasons == MuteReason.RESPONSE_PENDING
         server.channel.respond([framed(b"answer %d" % number)])
-    assert server.channel.mute_reasons == MuteReason(0)
+    assert server.channel.mute_reasons == 0
     assert server.drain() == b"".join(framed(b"answer %d" % n) for n in range(5))
 
 
