@@ -15,6 +15,7 @@ from kio.index import load_response_schema
 
 from cluster.brokers.core import BrokerCore, BrokerPorts
 from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.producer_ids import ProducerIds
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
@@ -149,6 +150,7 @@ class HandlerStage:
         clock: FakeClock | SystemClock | None = None,
         sockets: PeerSockets | None = None,
         machine: str = "here",
+        counters: BrokerCounters | None = None,
     ) -> None:
         self.settings = broker_settings(
             {
@@ -185,7 +187,7 @@ class HandlerStage:
                 sockets=FakeSockets() if sockets is None else sockets,
                 directories=[self.directory],
                 background=InlineBackground,
-                counters=None,
+                counters=counters,
                 clients=no_clients,
             ),
         )
