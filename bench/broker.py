@@ -112,8 +112,7 @@ def create_topic(state: dict[str, Any], name: str, factor: int) -> tuple[str, in
     admin = AdminClient({"bootstrap.servers": state["bootstrap"]})
     admin.create_topics([NewTopic(name, 1, factor)])[name].result()
     metadata = admin.list_topics(name, timeout=10)
-    leader = metadata.brokers[metadata.topics[name].partitions[0].leader]
-    assert leader.host is not None
+    leader: Any = metadata.brokers[metadata.topics[name].partitions[0].leader]
     return leader.host, leader.port, leader.id
 
 

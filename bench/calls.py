@@ -100,9 +100,8 @@ def main() -> None:
     for kind, ceiling in CEILINGS.items():
         with tempfile.TemporaryDirectory() as directory:
             calls = count_calls(Path(directory), kind)
-        print(
-            f"{kind}: {calls.total() / REQUESTS:.1f} Python calls per request, {ceiling:.1f} allowed"
-        )
+        per_request = calls.total() / REQUESTS
+        print(f"{kind}: {per_request:.1f} Python calls per request, {ceiling:.1f} allowed")
         if listed:
             for name, count in calls.most_common():
                 print(f"  {count / REQUESTS:6.2f}  {name}")
