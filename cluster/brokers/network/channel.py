@@ -34,7 +34,7 @@ _SENDFILE_ABOVE_BYTES: Final = 64 * 1024
 """Below this, copying from the mapping into the socket beats a second system call."""
 _BUFFERS_PER_SEND: Final = 512
 """IOV_MAX is 1024 on Linux and macOS."""
-_BUFFERS_AHEAD_MAX: Final = 512
+BUFFERS_AHEAD_MAX: Final = 512
 """Pipelined requests are handed over while fewer buffers than this wait to be written."""
 _AHEAD_MAX_BYTES: Final = 64 * 1024
 """Pipelined requests are handed over while fewer bytes than this wait to be written; file regions
@@ -239,7 +239,7 @@ class Channel:
         while (
             end - position >= 4
             and not self.mute_reasons
-            and len(out) < _BUFFERS_AHEAD_MAX
+            and len(out) < BUFFERS_AHEAD_MAX
             and ahead_bytes < _AHEAD_MAX_BYTES
         ):
             size = _SIZE.unpack_from(received, position)[0]

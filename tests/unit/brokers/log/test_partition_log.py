@@ -481,14 +481,14 @@ def test_a_flush_of_truncated_records_does_not_count(tmp_path: Path) -> None:
 
 
 def refuse_above(limit_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    allocate = mmap_segment.allocate_blocks
+    allocate = mmap_segment.os.posix_fallocate
 
     def full_disk(descriptor: int, position: int, size_bytes: int) -> None:
         if position + size_bytes > limit_bytes:
             raise OSError(28, "No space left on device")
         allocate(descriptor, position, size_bytes)
 
-    monkeypatch.setattr(mmap_segment, "allocate_blocks", full_disk)
+    monkeypatch.setattr(mmap_segment.os, "posix_fallocate", full_disk)
 
 
 def test_a_full_disk_is_a_clean_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.brokers.network import channel as channel_module
-from cluster.brokers.network.channel import Channel
+from cluster.brokers.network.channel import BUFFERS_AHEAD_MAX, Channel
 from cluster.brokers.network.connection import FileRegion, MuteReason, Outgoing
 from cluster.model.errors import PeerError, StorageFailed
 from cluster.runtime.loop import EventLoop
@@ -486,8 +486,7 @@ def test_no_more_bytes_of_answers_pile_up_than_the_limit(server):
     assert server.unsent[-1] == 0
 
 
-def test_no_more_answers_pile_up_than_the_limit(server, monkeypatch):
-    monkeypatch.setattr(channel_module, "_BUFFERS_AHEAD_MAX", 10)
+def test_no_more_answers_pile_up_than_the_limit(server):
     longest = 0
 
     def answer(channel: Channel, frame: bytes) -> None:
@@ -496,10 +495,10 @@ def test_no_more_answers_pile_up_than_the_limit(server, monkeypatch):
         longest = max(longest, len(channel._out))
 
     server.process = answer
-    stream = b"".join(framed(b"%d" % n) for n in range(400))
+    stream = b"".join(framed(b"%d" % n) for n in range(2 * BUFFERS_AHEAD_MAX))
     server.client.sendall(stream)
     assert server.drain() == stream
-    assert longest == 10
+    assert longest == BUFFERS_AHEAD_MAX
 
 
 # The end
