@@ -466,7 +466,7 @@ def test_pipelined_requests_wait_while_the_answers_before_them_cannot_be_written
     requests = [b"%d" % n for n in range(SCRATCH_BYTES // 8)]
     server.client.sendall(b"".join(map(framed, requests)))
     server.turn(5)
-    assert len(server.frames) <= channel_module._BUFFERS_AHEAD_MAX
+    assert len(server.frames) <= BUFFERS_AHEAD_MAX
     started = len(server.frames)
     server.client.sendall(framed(b"the last"))
     server.turn(5)
