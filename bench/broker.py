@@ -51,8 +51,8 @@ def main() -> None:
             for factor, acks in ((1, "1"), (3, "1"), (3, "all")):
                 rows += throughput(state, factor, acks, options.records)
             rows.append(("memory after the load (PSS)", f"{pss_mb(state):.0f} MB"))
-            for factor, acks in ((1, 1), (3, 1), (3, -1)):
-                rows += latency(state, factor, acks, options.requests)
+            for factor, required_acks in ((1, 1), (3, 1), (3, -1)):
+                rows += latency(state, factor, required_acks, options.requests)
     width = max(len(name) for name, _ in rows)
     for name, value in rows:
         print(f"{name:<{width}}  {value}")
@@ -112,7 +112,7 @@ def create_topic(state: dict[str, Any], name: str, factor: int) -> tuple[str, in
     admin = AdminClient({"bootstrap.servers": state["bootstrap"]})
     admin.create_topics([NewTopic(name, 1, factor)])[name].result()
     metadata = admin.list_topics(name, timeout=10)
-    leader = metadata.brokers[metadata.topics[name].partitions[0].leader]
+    leader: Any = metadata.brokers[metadata.topics[name].partitions[0].leader]
     return leader.host, leader.port, leader.id
 
 

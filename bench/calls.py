@@ -1,17 +1,21 @@
 """Python calls that one produce and one fetch request cost: a figure that no machine's noise moves.
 
-    PYTHONPATH=. .venv/bin/python bench/calls.py [--list]
+    PYTHONPATH=. .venv/bin/python bench/calls.py [--list] [--rates]
 
 A client's requests come over a real socket into the broker's own parts, on one loop. Every function
-written in Python that runs until the answers are sent is counted; with --list each is named. A test
-keeps the counts below the ceilings that stand here.
+written in Python that runs until the answers are sent is counted, the library's too; with --list
+each is named. A test keeps the counts below `CEILINGS`. Compiled functions (docs/decisions/012) do
+not show up in it. With --rates requests per second of the broker's thread are measured as well.
 """
 
 import argparse
 import socket
 import sys
 import tempfile
+import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -20,17 +24,29 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from bench.broker import produce_frame  # noqa: E402 - after the path is set
+from cluster.brokers.handlers import HANDLERS  # noqa: E402
+from cluster.brokers.metrics.counters import BrokerCounters  # noqa: E402
 from cluster.brokers.network.socket_server import Listener, NetworkOptions, SocketServer  # noqa: E402
+from cluster.metrics.mmap_stats import MmapStats  # noqa: E402
+from cluster.runtime.clock import SystemClock  # noqa: E402
+from cluster.runtime.compiled import build_name  # noqa: E402
 from tests.support.cluster_states import a_partition, a_topic  # noqa: E402
 from tests.support.handler_stage import BROKER, HandlerStage  # noqa: E402
 from tests.support.kafka_wire import fetch_request, frame_of  # noqa: E402
 
 REQUESTS: Final = 100
+ROUNDS: Final = 100
+CEILINGS: Final = {"produce": 22.0, "fetch": 30.0}
+"""Python calls per request; a change that adds one has a reason to."""
 
 
-def count_calls(directory: Path, kind: str) -> Counter[str]:
-    """Calls by function for `REQUESTS` requests, pipelined, of kind `produce` or `fetch`."""
-    with HandlerStage(directory) as stage:
+@contextmanager
+def asking(directory: Path, kind: str) -> Iterator[tuple[HandlerStage, socket.socket, bytes]]:
+    """A broker, a client's connection to it, and the frame of a request of kind `produce` or
+    `fetch`, of which there were some: whatever is made once is there.
+    """
+    counters = BrokerCounters(MmapStats.in_memory(), [handler.api.key for handler in HANDLERS])
+    with HandlerStage(directory, clock=SystemClock(), counters=counters) as stage:
         server = SocketServer(stage.loop, options())
         port = server.bind(Listener("PLAINTEXT", "127.0.0.1", 0))
         server.serve(stage.pipeline.on_frame)
@@ -38,44 +54,62 @@ def count_calls(directory: Path, kind: str) -> Counter[str]:
         with socket.create_connection(("127.0.0.1", port)) as client:
             client.settimeout(10)
             frame = produce_frame("t", 1)
-            exchange(stage, client, frame, 5)  # whatever is made once is there
+            exchange(stage, client, frame, 5)
             if kind == "fetch":
                 frame = fetch_frame()
                 exchange(stage, client, frame, 5)
-            calls: Counter[str] = Counter()
-
-            def on_event(python_frame: FrameType, event: str, _argument: Any) -> None:
-                if event == "call":
-                    code = python_frame.f_code
-                    where = Path(code.co_filename)
-                    name = code.co_qualname
-                    if where.is_relative_to(ROOT / "cluster") or where.name.startswith("<"):
-                        calls[f"{where.stem}.{name}"] += 1
-
-            exchange(stage, client, frame, REQUESTS, on_event)
+            yield stage, client, frame
         server.close()
+
+
+def count_calls(directory: Path, kind: str) -> Counter[str]:
+    """Calls by function for `REQUESTS` requests, pipelined."""
+    calls: Counter[str] = Counter()
+
+    def on_event(python_frame: FrameType, event: str, _argument: Any) -> None:
+        if event == "call":
+            code = python_frame.f_code
+            calls[f"{Path(code.co_filename).stem}.{code.co_qualname}"] += 1
+
+    with asking(directory, kind) as (stage, client, frame):
+        exchange(stage, client, frame, REQUESTS, on_event)
     return calls
+
+
+def best_rate(directory: Path, kind: str) -> float:
+    """Requests per second of the broker's thread, the client's part left out; best of `ROUNDS`."""
+    with asking(directory, kind) as (stage, client, frame):
+        return REQUESTS / min(exchange(stage, client, frame, REQUESTS) for _ in range(ROUNDS))
 
 
 def exchange(
     stage: HandlerStage, client: socket.socket, frame: bytes, count: int, profile: Any = None
-) -> None:
-    """Send requests in one go, let the broker work, take the answers."""
+) -> float:
+    """Send requests in one go, let the broker work, take the answers; the broker's CPU seconds."""
     client.sendall(frame * count)
     answered = 0
+    busy_seconds = 0.0
     buffered = b""
     while answered < count:
         sys.setprofile(profile)
+        began = time.thread_time()
         stage.loop.run_once(max_wait_ms=10)
+        busy_seconds += time.thread_time() - began
         sys.setprofile(None)
         client.setblocking(False)
         try:
             buffered += client.recv(1 << 20)
         except BlockingIOError:
             continue
-        while len(buffered) >= 4 and len(buffered) >= 4 + int.from_bytes(buffered[:4], "big"):
-            buffered = buffered[4 + int.from_bytes(buffered[:4], "big") :]
+        position = 0
+        while len(buffered) >= position + 4:
+            end = position + 4 + int.from_bytes(buffered[position : position + 4], "big")
+            if end > len(buffered):
+                break
+            position = end
             answered += 1
+        buffered = buffered[position:]
+    return busy_seconds
 
 
 def fetch_frame() -> bytes:
@@ -91,14 +125,20 @@ def main() -> None:
     """Print calls per request."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--list", action="store_true", help="name every function")
-    listed = parser.parse_args().list
-    for kind in ("produce", "fetch"):
+    parser.add_argument("--rates", action="store_true", help="measure requests per second too")
+    chosen = parser.parse_args()
+    for kind, ceiling in CEILINGS.items():
         with tempfile.TemporaryDirectory() as directory:
             calls = count_calls(Path(directory), kind)
-        print(f"{kind}: {calls.total() / REQUESTS:.1f} Python calls per request")
-        if listed:
+        per_request = calls.total() / REQUESTS
+        print(f"{kind}: {per_request:.1f} Python calls per request, {ceiling:.1f} allowed")
+        if chosen.list:
             for name, count in calls.most_common():
                 print(f"  {count / REQUESTS:6.2f}  {name}")
+        if chosen.rates:
+            with tempfile.TemporaryDirectory() as directory:
+                rate = best_rate(Path(directory), kind)
+            print(f"{kind}: {rate:,.0f} requests per second of CPU, {build_name()}")
 
 
 if __name__ == "__main__":

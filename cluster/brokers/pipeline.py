@@ -18,7 +18,7 @@ from cluster.brokers.handlers.request import (
     Route,
 )
 from cluster.brokers.metrics.counters import BrokerCounters
-from cluster.brokers.network.channel import Channel, Outgoing
+from cluster.brokers.network.connection import Connection, Outgoing
 from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.quotas.throttle import QuotaThrottle
@@ -65,13 +65,13 @@ class Pipeline(Generic[S]):
         self._services = services
         self._quotas = quotas
         self._counters = counters
-        self._monotonic_us = clock.monotonic_us
+        self._monotonic_ns = clock.monotonic_ns
         self._throttle = throttle
         self._loop = loop
 
-    def on_frame(self, channel: Channel, frame: memoryview) -> None:
+    def on_frame(self, channel: Connection, frame: memoryview) -> None:
         """Process one request. Raises PeerError, upon which the channel closes."""
-        began_us = self._monotonic_us()
+        began_ns = self._monotonic_ns()
         try:
             api_and_version, correlation_id = _api_and_correlation(frame)
         except struct.error:
@@ -90,13 +90,13 @@ class Pipeline(Generic[S]):
                 f"{handler.api.key.name} request of {len(frame)} bytes, only Produce may have more"
                 f" than {OTHER_MAX_BYTES}"
             )
-        context = RequestContext(route, correlation_id, channel, self._send, len(frame), began_us)
+        context = RequestContext(route, correlation_id, channel, self._send, len(frame), began_ns)
         try:
             request = handler.decode(route.version, frame, route.body_position)
             response = handler.handle(request, context, self._services)
             if response is PARKED:
-                context.handled_us = self._monotonic_us() - began_us
-                context.began_us = None
+                context.handled_us = (self._monotonic_ns() - began_ns) // 1_000
+                context.began_ns = None
                 if len(frame) > _FREE_TO_PARK_BYTES and not handler.carries_records:
                     channel.hold(PARKED_FACTOR * len(frame))
             else:
@@ -112,7 +112,7 @@ class Pipeline(Generic[S]):
             )
             raise PeerError(f"internal error while handling {handler.api.key.name}") from error
 
-    def _new_route(self, channel: Channel, frame: memoryview) -> Route:
+    def _new_route(self, channel: Connection, frame: memoryview) -> Route:
         """The first request of its kind on this connection. Raises PeerError."""
         header = parse_request_header(frame)
         handler = self._handlers.get(header.api_key)
@@ -139,8 +139,10 @@ class Pipeline(Generic[S]):
         """Answer, and charge what the request used: who is over a quota is held back afterwards."""
         route = context.route
         handler = route.handler
-        began_us = context.began_us
-        handling_us = context.handled_us if began_us is None else self._monotonic_us() - began_us
+        began_ns = context.began_ns
+        handling_us = (
+            context.handled_us if began_ns is None else (self._monotonic_ns() - began_ns) // 1_000
+        )
         measure = handler.measure
         size_bytes = context.size_bytes if measure is None else measure(route.version, response)
         delay = handler.charge(route.accounts, handling_us, size_bytes, self._loop.now_ms)

@@ -144,7 +144,7 @@ def _compact_size(
         for _, _, _, _, _, aborted, _, diverging, leader, records_bytes, _ in partitions:
             size_bytes += 37 + records_bytes
             if records_bytes > _ONE_BYTE:
-                size_bytes += _extra(records_bytes)
+                size_bytes += ((records_bytes + 1).bit_length() - 1) // 7  # as `_extra`
             if aborted:
                 size_bytes += 17 * len(aborted)
                 if len(aborted) > _ONE_BYTE:

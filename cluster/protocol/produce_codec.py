@@ -9,7 +9,6 @@ response  v3  [topic [partition error base_offset log_append_time_ms]] throttle_
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 from uuid import UUID
 
@@ -48,6 +47,7 @@ _i32_pair: Final = struct.Struct(">ii").unpack_from
 _acks_timeout_count: Final = struct.Struct(">hii").unpack_from
 _index_and_size: Final = struct.Struct(">iB").unpack_from
 _acks_timeout: Final = struct.Struct(">hi").unpack_from
+_new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 
 
 class ProducedTopic(NamedTuple):
@@ -59,8 +59,7 @@ class ProducedTopic(NamedTuple):
     """Partition index and its record bytes, a view on the frame; None where they were null."""
 
 
-@dataclass(slots=True)
-class ProduceRequest:
+class ProduceRequest(NamedTuple):
     """A produce request; its records are still in the frame, so use them before it is reused."""
 
     transactional_id: str | None
@@ -142,8 +141,8 @@ def _scan_plain(frame: memoryview, position: int) -> ProduceRequest:
             if position > end:
                 raise truncated()
             partitions.append((index, frame[start:position]))
-        topics.append(ProducedTopic(name, None, partitions))
-    return ProduceRequest(transactional_id, acks, timeout_ms, topics)
+        topics.append(_new(ProducedTopic, (name, None, partitions)))
+    return _new(ProduceRequest, (transactional_id, acks, timeout_ms, topics))
 
 
 def _scan_compact(frame: memoryview, position: int, *, by_id: bool) -> ProduceRequest:
@@ -201,10 +200,10 @@ def _scan_compact(frame: memoryview, position: int, *, by_id: bool) -> ProduceRe
                 partitions.append((index, None))
             position = skip_tags(frame, position, end) if frame[position] else position + 1
         position = skip_tags(frame, position, end) if frame[position] else position + 1
-        topics.append(ProducedTopic(name, topic_id, partitions))
+        topics.append(_new(ProducedTopic, (name, topic_id, partitions)))
     if frame[position]:
         skip_tags(frame, position, end)
-    return ProduceRequest(transactional_id, acks, timeout_ms, topics)
+    return _new(ProduceRequest, (transactional_id, acks, timeout_ms, topics))
 
 
 # size, correlation id, one topic, length of its name

@@ -30,6 +30,13 @@ from cluster.model.errors import ErrorCode, Refused
 # 61 records
 _HEADER: Final = struct.Struct(">qiibIhiqqqhii")
 _OFFSET_LENGTH_EPOCH: Final = struct.Struct(">qii")
+_new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
+unpack_header: Final = _HEADER.unpack_from
+"""The fields of `BatchHeader`; raises struct.error for fewer than 61 bytes."""
+pack_head: Final = _OFFSET_LENGTH_EPOCH.pack
+"""From base offset, batch length and leader epoch to a batch's first 16 bytes: what a leader gives
+a batch, outside of its checksum.
+"""
 _CRC: Final = struct.Struct(">I")
 _ATTRIBUTES: Final = struct.Struct(">h")
 _TIMESTAMP: Final = struct.Struct(">q")
@@ -136,7 +143,7 @@ class BatchHeader(NamedTuple):
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header at a position. Raises Refused(corrupt_message) for fewer than 61 bytes."""
     try:
-        return BatchHeader._make(_HEADER.unpack_from(buffer, position))
+        return _new(BatchHeader, unpack_header(buffer, position))
     except struct.error:
         raise Refused(ErrorCode.corrupt_message, "batch shorter than its header") from None
 
@@ -144,13 +151,6 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
 def checksum(batch: Buffer) -> int:
     """CRC-32C of a whole batch, from its attributes to its end, without a copy."""
     return crc32c(memoryview(batch)[ATTRIBUTES_POSITION:])
-
-
-def stamp_offset_and_epoch(
-    buffer: WritableBuffer, position: int, base_offset: int, batch_length: int, leader_epoch: int
-) -> None:
-    """Give the batch at a position its base offset and leader epoch; its checksum stays right."""
-    _OFFSET_LENGTH_EPOCH.pack_into(buffer, position, base_offset, batch_length, leader_epoch)
 
 
 def stamp_log_append_time(batch: memoryview, attributes: int, timestamp_ms: int) -> None:

@@ -24,7 +24,7 @@ from cluster.records.batch import (
     NO_TIMESTAMP,
     BatchHeader,
     Compression,
-    read_header,
+    unpack_header,
 )
 from cluster.records.compression import MAX_DECOMPRESSED_BYTES
 from cluster.records.reader import RecordHead, record_heads
@@ -34,6 +34,7 @@ RECORD_ERRORS_MAX: Final = 10_000
 _SHOWN_ERRORS: Final = 3
 _NAMED_BELOW_BYTES: Final = 16 << 20
 """Records of a batch with timestamps out of range are named up to this size, decompressed."""
+_new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 _MAX_INT64: Final = 2**63 - 1
 _TIMESTAMPS_REFUSED: Final = "One or more records have been rejected due to invalid timestamp"
 
@@ -64,7 +65,9 @@ def validate_produced(records: memoryview, limits: BatchLimits, now_ms: int) -> 
         raise Refused(
             ErrorCode.invalid_record, f"record batch of magic {magic}; only magic 2 is accepted"
         )
-    header = read_header(records)
+    if size < HEADER_BYTES:
+        raise Refused(ErrorCode.corrupt_message, "batch shorter than its header")
+    header = _new(BatchHeader, unpack_header(records))
     batch_size = LENGTH_OVERHEAD_BYTES + header.batch_length
     if batch_size != size:
         if HEADER_BYTES <= batch_size <= size - HEADER_BYTES:
@@ -87,7 +90,17 @@ def validate_produced(records: memoryview, limits: BatchLimits, now_ms: int) -> 
         raise _not_plain(header)
     if attributes & CODEC_MASK > Compression.ZSTD:
         raise Refused(ErrorCode.unsupported_compression_type, f"codec {attributes & CODEC_MASK}")
-    is_out_of_range = not limits.is_log_append_time and _is_out_of_range(header, limits, now_ms)
+    is_out_of_range = False
+    if not limits.is_log_append_time:
+        if attributes & LOG_APPEND_TIME_BIT:
+            raise Refused(
+                ErrorCode.invalid_timestamp,
+                f"{_TIMESTAMPS_REFUSED}: LogAppendTime is the broker's to set",
+            )
+        oldest_ms = header.base_timestamp
+        is_out_of_range = header.max_timestamp - now_ms > limits.timestamp_after_max_ms or (
+            oldest_ms != NO_TIMESTAMP and now_ms - oldest_ms > limits.timestamp_before_max_ms
+        )
     if is_out_of_range or limits.keyed is not None:
         _check_records(header, records, limits, now_ms)
         if is_out_of_range:  # the header says so, although no record does
@@ -105,18 +118,6 @@ def _not_plain(header: BatchHeader) -> Refused:
     else:
         reason = f"{header.record_count} records for last offset delta {header.last_offset_delta}"
     return Refused(ErrorCode.invalid_record, reason)
-
-
-def _is_out_of_range(header: BatchHeader, limits: BatchLimits, now_ms: int) -> bool:
-    if header.attributes & LOG_APPEND_TIME_BIT:
-        raise Refused(
-            ErrorCode.invalid_timestamp,
-            f"{_TIMESTAMPS_REFUSED}: LogAppendTime is the broker's to set",
-        )
-    oldest = header.base_timestamp
-    return header.max_timestamp - now_ms > limits.timestamp_after_max_ms or (
-        oldest != NO_TIMESTAMP and now_ms - oldest > limits.timestamp_before_max_ms
-    )
 
 
 def _check_records(

@@ -1,10 +1,15 @@
 """Whether the hot modules run compiled (setup.py) or as the Python that they are written in."""
 
+from importlib.util import find_spec
 from pathlib import Path
-
-from cluster.records import batch
 
 
 def is_compiled() -> bool:
-    """Whether the installed package was compiled by mypyc."""
-    return Path(batch.__file__).suffix != ".py"
+    """Whether the package that runs was compiled by mypyc."""
+    spec = find_spec("cluster.records.batch")
+    return spec is not None and Path(spec.origin or ".py").suffix != ".py"
+
+
+def build_name() -> str:
+    """What to call it."""
+    return "compiled" if is_compiled() else "plain Python"

@@ -17,6 +17,7 @@ from typing import Final
 from cluster import __version__
 from cluster.model.errors import StorageFailed, UserError
 from cluster.model.printable import one_line
+from cluster.runtime.compiled import build_name
 from cluster.tools.arguments import UsageError, add_data_dir, example
 from cluster.tools.commands import COMMANDS, Command
 from cluster.tools.terminal import escaped_streams
@@ -118,7 +119,8 @@ def _parser(chosen: Command | None) -> argparse.ArgumentParser:
         epilog=example("start --detach", "topics --create --topic orders --partitions 3", "stop"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"milena {__version__}")
+    version = f"milena {__version__} ({build_name()})"
+    parser.add_argument("--version", action="version", version=version)
     add_data_dir(parser, default=None)
     subparsers = parser.add_subparsers(title="commands", metavar="COMMAND", dest="command")
     for command in COMMANDS.values():

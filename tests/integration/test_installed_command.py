@@ -62,7 +62,7 @@ def test_the_command_says_its_version_and_has_what_it_needs(folder):
         text=True,
         timeout=120,
     )
-    assert (done.stdout, done.stderr) == (f"milena {__version__}\n", "")
+    assert (done.stdout, done.stderr) == (f"milena {__version__} (plain Python)\n", "")
     subprocess.run([bin_folder / "pip", "check"], check=True, timeout=120, capture_output=True)
 
 

@@ -43,8 +43,14 @@ class World:
     def monotonic_us(self) -> int:
         return self.now_ms * 1_000
 
+    def monotonic_ns(self) -> int:
+        return self.now_ms * 1_000_000
+
     def wall_ms(self) -> int:
         return self.now_ms + WALL_OFFSET_MS
+
+    def wall_ns(self) -> int:
+        return self.wall_ms() * 1_000_000
 
     # Events
 

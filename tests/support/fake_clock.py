@@ -14,8 +14,14 @@ class FakeClock:
     def monotonic_us(self) -> int:
         return self.now_ms * 1_000
 
+    def monotonic_ns(self) -> int:
+        return self.now_ms * 1_000_000
+
     def wall_ms(self) -> int:
         return self.now_ms + self._wall_offset_ms
+
+    def wall_ns(self) -> int:
+        return self.wall_ms() * 1_000_000
 
     def pass_time(self, duration_ms: int) -> None:
         self.now_ms += duration_ms

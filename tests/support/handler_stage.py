@@ -15,7 +15,7 @@ from kio.index import load_response_schema
 
 from cluster.brokers.core import BrokerCore, BrokerPorts
 from cluster.brokers.log.log_directory import LogDirectory
-from cluster.brokers.network.channel import MuteReason
+from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.producer_ids import ProducerIds
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
@@ -24,6 +24,7 @@ from cluster.model.cluster import TopicState
 from cluster.model.errors import ErrorCode, PeerError
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, Offset, TopicPartition
 from cluster.protocol.peer.control import AlterPartition, ClusterUpdate
+from cluster.runtime.clock import SystemClock
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.peer_sockets import PeerSockets
 from tests.support.cluster_states import a_broker
@@ -59,7 +60,7 @@ class StageConnection:
         self.held_bytes = 0
         self.client_id = "wire"
         self.closed_because: str | None = None
-        self.mute_reasons = MuteReason(0)
+        self.mute_reasons = 0
 
     # -- the channel's side ------------------------------------------------------------------------
 
@@ -78,10 +79,10 @@ class StageConnection:
     def hold(self, size_bytes: int) -> None:
         self.held_bytes = size_bytes
 
-    def mute(self, reason: MuteReason) -> None:
+    def mute(self, reason: int) -> None:
         self.mute_reasons |= reason
 
-    def unmute(self, reason: MuteReason) -> None:
+    def unmute(self, reason: int) -> None:
         self.mute_reasons &= ~reason
 
     # -- the client's side -------------------------------------------------------------------------
@@ -103,7 +104,7 @@ class StageConnection:
         if version is not None:
             frame[2:4] = version.to_bytes(2, "big")
         try:
-            self._stage.pipeline.on_frame(self, memoryview(frame))  # type: ignore[arg-type]  # stands in
+            self._stage.pipeline.on_frame(self, memoryview(frame))
         except PeerError as error:
             self.closed_because = str(error)
             self.close()
@@ -146,9 +147,10 @@ class HandlerStage:
         directory: Path,
         settings: Mapping[str, str] | None = None,
         number: int = BROKER,
-        clock: FakeClock | None = None,
+        clock: FakeClock | SystemClock | None = None,
         sockets: PeerSockets | None = None,
         machine: str = "here",
+        counters: BrokerCounters | None = None,
     ) -> None:
         self.settings = broker_settings(
             {
@@ -160,7 +162,7 @@ class HandlerStage:
                 **(settings or {}),
             }
         )
-        self.clock = FakeClock() if clock is None else clock
+        self.clock: Any = FakeClock() if clock is None else clock
         self.loop = EventLoop(self.clock)
         self.directory = LogDirectory.open(directory, "stage", number)
         self.alive = {OTHER, THIRD}
@@ -185,7 +187,7 @@ class HandlerStage:
                 sockets=FakeSockets() if sockets is None else sockets,
                 directories=[self.directory],
                 background=InlineBackground,
-                counters=None,
+                counters=counters,
                 clients=no_clients,
             ),
         )

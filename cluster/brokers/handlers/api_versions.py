@@ -9,7 +9,7 @@ from typing import Final
 
 from cluster.brokers.handlers.ports import HasApiVersions
 from cluster.brokers.handlers.request import Handler, RequestContext
-from cluster.brokers.network.channel import Outgoing
+from cluster.brokers.network.connection import Outgoing
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.api_versions import MAX_VERSION, with_throttle_time
 

@@ -18,7 +18,7 @@ from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
 from cluster.brokers.handlers.ports import HasPartitions, KnowsLiveness
 from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
 from cluster.brokers.metrics.counters import BrokerCounters
-from cluster.brokers.network.channel import Outgoing
+from cluster.brokers.network.connection import Outgoing
 from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.replication.partition import Partition
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
@@ -78,18 +78,19 @@ class _DelayedFetch:
         result = _read_all(self._request, self._context, self._services)
         if not result.is_enough:
             return False
-        self._context.answer(_answer(result))
+        self._context.answer((result.topics, list(result.endpoints.values())))
         return True
 
     def expire(self) -> None:
-        self._context.answer(_answer(_read_all(self._request, self._context, self._services)))
+        result = _read_all(self._request, self._context, self._services)
+        self._context.answer((result.topics, list(result.endpoints.values())))
 
 
 def handle(request: FetchRequest, context: RequestContext, services: Ports) -> Answer | NotYet:
     """Read what there is; wait for more if that is too little."""
     result = _read_all(request, context, services)
     if result.is_enough or request.max_wait_ms <= 0 or not request.topics:
-        return _answer(result)
+        return result.topics, list(result.endpoints.values())
     keys = [
         TopicPartition(name, partition.index)
         for topic in request.topics
@@ -103,10 +104,6 @@ def handle(request: FetchRequest, context: RequestContext, services: Ports) -> A
     )
     context.channel.on_close = parked.drop
     return PARKED
-
-
-def _answer(result: _Result) -> Answer:
-    return result.topics, list(result.endpoints.values())
 
 
 def _read_all(request: FetchRequest, context: RequestContext, services: Ports) -> _Result:
@@ -149,9 +146,12 @@ def _read(
     held_back = size_bytes = 0
     diverging = data = None
     try:
-        partition = find_partition(
-            services, topic, index, topic_id, ErrorCode.inconsistent_topic_id
-        )
+        found = None if topic is None else services.partitions.find((topic, index))
+        if found is None or (topic_id is not None and found.topic_id != topic_id):
+            found = find_partition(
+                services, topic, index, topic_id, ErrorCode.inconsistent_topic_id
+            )
+        partition = found
         leader = partition.leader
         if leader is None or leader_epoch >= 0:
             leader = partition.check_leader(leader_epoch)

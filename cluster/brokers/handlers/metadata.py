@@ -25,7 +25,7 @@ from cluster.brokers.handlers.ports import (
     MakesAnswersInSlices,
 )
 from cluster.brokers.handlers.request import PARKED, Handler, NotYet, RequestContext
-from cluster.brokers.network.channel import Outgoing
+from cluster.brokers.network.connection import Outgoing
 from cluster.brokers.peer_liveness import ELECTION_WAIT_MS, PING_TIMEOUT_MS, Tickets
 from cluster.brokers.peer_pings import LIVENESS
 from cluster.config.broker import AUTO_CREATE_TOPICS_ENABLE

@@ -20,7 +20,7 @@ from cluster.brokers.handlers.request import (
     NotYet,
     RequestContext,
 )
-from cluster.brokers.network.channel import Outgoing
+from cluster.brokers.network.connection import Outgoing
 from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.replication.partition import ACKS_ALL, Partition
 from cluster.model.errors import (
@@ -43,6 +43,7 @@ from cluster.protocol.produce_codec import (
 
 API: Final = Api(ApiKey.PRODUCE, 3, 13, advertised_min=0)
 
+_new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 _ATTRIBUTES_LOW_BYTE: Final = 22
 _TRANSACTIONAL_BIT: Final = 0x10
 _CODEC_BITS: Final = 0x07
@@ -115,7 +116,11 @@ class _DelayedProduce:
 def handle(request: ProduceRequest, context: RequestContext, services: Ports) -> Answer | NotYet:
     """Append every partition's batch and answer as `acks` says."""
     acks = request.acks
-    wall_ms = services.clock.wall_ms()
+    wall_ms = services.clock.wall_ns() // 1_000_000
+    find = services.partitions.find
+    is_usual = (
+        -1 <= acks <= 1 and request.transactional_id is None and context.version >= _FIRST_WITH_ZSTD
+    )
     results: list[_TopicResult] = []
     waiting: list[_Waiting] = []
     endpoints: dict[int, NodeEndpoint] = {}
@@ -126,8 +131,16 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
         results.append((name, topic_id, produced))
         for index, records in partitions:
             try:
-                partition = find_partition(services, topic, index, topic_id)
-                _check_request(request, records, context.version)
+                partition = None if topic is None else find((topic, index))
+                if partition is None or (topic_id is not None and partition.topic_id != topic_id):
+                    partition = find_partition(services, topic, index, topic_id)
+                if (
+                    not is_usual
+                    or records is None
+                    or len(records) <= _ATTRIBUTES_LOW_BYTE
+                    or records[_ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL_BIT
+                ):
+                    _check_request(request, records, context.version)
                 appended = partition.append(records, acks, wall_ms, services.loop.now_ms)  # type: ignore[arg-type]  # None was refused
             except Refused as refused:
                 if counters is not None:
@@ -143,26 +156,21 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
                     )
                 )
                 continue
-            produced.append(
-                ProducedPartition(
-                    index,
-                    0,
-                    appended.base_offset,
-                    appended.log_append_time_ms,
-                    appended.log_start_offset,
-                )
-            )
-            if not appended.is_duplicate:
+            base_offset, last_offset, time_ms, start_offset, _, is_duplicate = appended
+            outcome = (index, 0, base_offset, time_ms, start_offset, None, None, ())
+            produced.append(_new(ProducedPartition, outcome))
+            if not is_duplicate:
                 services.events.on_appended(partition)
                 if counters is not None:
                     counters.note_appended(appended)
             if acks == ACKS_ALL:
-                required = Offset(appended.last_offset + 1)
+                required = Offset(last_offset + 1)
                 waiting.append(_Waiting(partition, required, produced, len(produced) - 1))
     if acks == 0:
         _close_on_error(results)
         return NO_ANSWER
-    waiting = [item for item in waiting if not item.settle()]
+    if waiting:
+        waiting = [item for item in waiting if not item.settle()]
     answer: Answer = (results, list(endpoints.values()))  # type: ignore[assignment]  # lists are sequences
     if not waiting:
         return answer

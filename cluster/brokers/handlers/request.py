@@ -10,7 +10,7 @@ from datetime import timedelta
 from typing import Any, Final, Generic, TypeVar
 
 from cluster.brokers.metrics.counters import BrokerCounters
-from cluster.brokers.network.channel import Channel, Outgoing
+from cluster.brokers.network.connection import Connection, Outgoing
 from cluster.brokers.quotas.client_accounts import Charge, ClientAccounts
 from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import Api
@@ -32,7 +32,7 @@ class RequestContext:
 
     __slots__ = (
         "accounts",
-        "began_us",
+        "began_ns",
         "channel",
         "client_id",
         "correlation_id",
@@ -47,10 +47,10 @@ class RequestContext:
         self,
         route: "Route",
         correlation_id: int,
-        channel: Channel,
+        channel: Connection,
         send: "Callable[[RequestContext, Any], None]",
         size_bytes: int,
-        began_us: int,
+        began_ns: int,
     ) -> None:
         self.route = route
         self.version = route.version
@@ -61,7 +61,7 @@ class RequestContext:
         self.send = send
         self.size_bytes = size_bytes
         """Of the whole request, as quotas count it."""
-        self.began_us: int | None = began_us
+        self.began_ns: int | None = began_ns
         """When the broker's thread took it up; None once it is parked."""
         self.handled_us = 0
         """How long the thread had it before it was parked."""

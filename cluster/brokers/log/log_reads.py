@@ -74,7 +74,9 @@ def read_slice(
     Only whole batches below the upper offset; more than `max_bytes` only for a single first batch.
     """
     upper_offset, log_end_offset = bounds
-    slot = segment_slot(segments, offset)
+    slot = len(segments) - 1
+    if offset < segments[slot].base_offset:
+        slot = segment_slot(segments, offset)
     segment = segments[slot]
     start = segment.locate(offset)
     while start >= segment.file.size_bytes:  # compaction left nothing from here to the next segment

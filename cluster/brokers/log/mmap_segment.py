@@ -87,22 +87,31 @@ class MmapSegment:
 
     def mapping(self) -> mmap.mmap:
         """A mapping of at least [0, size_bytes), which must not be empty."""
-        if self._mapping is None:
-            self._map(self.size_bytes, mmap.ACCESS_READ)
-            assert self._mapping is not None
-        return self._mapping
+        mapping = self._mapping
+        return self._map(self.size_bytes, mmap.ACCESS_READ) if mapping is None else mapping
 
     def view(self, position: int, size_bytes: int) -> memoryview:
         """Read-only bytes of the file, without a copy; stays valid when the segment is deleted."""
         if not size_bytes:
             return memoryview(b"")
-        return memoryview(self.mapping())[position : position + size_bytes].toreadonly()
+        mapping = self._mapping
+        if mapping is None:
+            mapping = self._map(self.size_bytes, mmap.ACCESS_READ)
+        return memoryview(mapping)[position : position + size_bytes].toreadonly()
 
-    def append(self, data: memoryview | bytearray) -> int:
-        """Copy bytes to the end; returns the position they got. Raises StorageFailed."""
+    def append(self, data: memoryview | bytearray, head: bytes = b"") -> int:
+        """Copy bytes to the end, with `head` in place of the first ones; returns the position they
+        got. Raises StorageFailed.
+        """
         start = self.size_bytes
-        self._mapping_for_append(start + len(data))[start : start + len(data)] = data
-        self.size_bytes = start + len(data)
+        end = start + len(data)
+        mapping = self._mapping
+        if mapping is None or end > self._writable or end - start >= _POPULATE_FROM_BYTES:
+            mapping = self._mapping_for_append(end)
+        mapping[start:end] = data
+        if head:
+            mapping[start : start + len(head)] = head
+        self.size_bytes = end
         return start
 
     def reserve(self, size_bytes: int) -> memoryview:
@@ -154,24 +163,24 @@ class MmapSegment:
             return 0
 
     def _mapping_for_append(self, end: int) -> mmap.mmap:
-        if end > self._writable or self._mapping is None:
-            self._grow(end)
         mapping = self._mapping
-        assert mapping is not None
+        if mapping is None or end > self._writable:
+            mapping = self._grow(end)
         start = self.size_bytes
         if end - start >= _POPULATE_FROM_BYTES:
             _populate(mapping, start, end)
         return mapping
 
-    def _grow(self, end: int) -> None:
+    def _grow(self, end: int) -> mmap.mmap:
         ensure(end <= MAX_POSITION, f"{self.path.name} would pass 2 GiB")
         if end > self._capacity or not self._capacity:
             # Doubling from a small first step: most of many partitions stay small.
             step = min(max(self._capacity, _FIRST_STEP_BYTES), self._step_bytes)
             wanted = -(-max(end, self._capacity + step) // _PAGE) * _PAGE
             self._allocate(min(wanted, MAX_POSITION), end)
-        self._map(self._capacity, mmap.ACCESS_WRITE)
+        mapping = self._map(self._capacity, mmap.ACCESS_WRITE)
         self._writable = self._capacity
+        return mapping
 
     def _allocate(self, wanted: int, needed: int) -> None:
         descriptor = self.fileno()
@@ -189,12 +198,14 @@ class MmapSegment:
             self._capacity = capacity
             return
 
-    def _map(self, size_bytes: int, access: int) -> None:
+    def _map(self, size_bytes: int, access: int) -> mmap.mmap:
         # A new mapping each time: the old one lives on under the views handed out of it.
         try:
-            self._mapping = mmap.mmap(self.fileno(), size_bytes, access=access)
+            mapping = mmap.mmap(self.fileno(), size_bytes, access=access)
         except (OSError, ValueError) as error:
             raise StorageFailed(f"cannot map {self.path}: {error}") from error
+        self._mapping = mapping
+        return mapping
 
 
 def _populate(mapping: mmap.mmap, start: int, end: int) -> None:

@@ -8,7 +8,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cluster.brokers.log import log_reads
 from cluster.brokers.log.flushing import FlushTarget
@@ -33,13 +33,14 @@ from cluster.records.batch import (
     CODEC_MASK,
     NO_TIMESTAMP,
     BatchHeader,
+    pack_head,
     stamp_log_append_time,
-    stamp_offset_and_epoch,
 )
 from cluster.records.builder import recompress
 from cluster.records.produced import validate_produced
 
 _log = logging.getLogger(__name__)
+_new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 
 
 class Appended(NamedTuple):
@@ -199,19 +200,20 @@ class PartitionLog:
             self._have_files()
             self.epochs.begin(leader_epoch, base_offset)  # may fail, so before the batch is there
         file = active.file
-        position = file.append(records)
-        mapping = file.writable()
-        stamp_offset_and_epoch(mapping, position, base_offset, header.batch_length, leader_epoch)
+        position = file.append(records, pack_head(base_offset, header.batch_length, leader_epoch))
         if append_time_ms >= 0:
-            with memoryview(mapping) as whole, whole[position : position + size] as batch:
+            with memoryview(file.writable()) as whole, whole[position : position + size] as batch:
                 stamp_log_append_time(batch, header.attributes, append_time_ms)
         active.note_batch(base_offset, last_offset, timestamp_ms, position, size)
         if has_producer:
             self.producers.record(header, base_offset, timestamp_ms)
-        self._ended_at(last_offset, now_ms)
-        return Appended(
-            base_offset, last_offset, append_time_ms, self.log_start_offset, produced_bytes
-        )
+        self.log_end_offset = Offset(last_offset + 1)
+        self._now_ms = now_ms
+        if self._dirty_since_ms < 0:
+            self._became_dirty(now_ms)
+        start_offset = self.log_start_offset
+        appended = (base_offset, last_offset, append_time_ms, start_offset, produced_bytes, False)
+        return _new(Appended, appended)
 
     def reserve(self, size_bytes: int) -> memoryview:
         """Writable space at the end of the log, for replicated bytes to be read into.
@@ -251,7 +253,10 @@ class PartitionLog:
             self._note_replicated(active, header, position)
             position += header.size_bytes
         if headers:
-            self._ended_at(Offset(headers[-1].last_offset), now_ms)
+            self.log_end_offset = Offset(headers[-1].last_offset + 1)
+            self._now_ms = now_ms
+            if self._dirty_since_ms < 0:
+                self._became_dirty(now_ms)
 
     def append_as_follower(self, records: memoryview, now_ms: int) -> None:
         """Append whole batches as the leader sent them. Raises as `commit_reserved`."""
@@ -283,12 +288,9 @@ class PartitionLog:
             self._make_files()
             self._make_files = None
 
-    def _ended_at(self, last_offset: Offset, now_ms: int) -> None:
-        self.log_end_offset = Offset(last_offset + 1)
-        self._now_ms = now_ms
-        if self._dirty_since_ms < 0:
-            self._dirty_since_ms = now_ms
-            self._standing = Standing.CHANGED
+    def _became_dirty(self, now_ms: int) -> None:
+        self._dirty_since_ms = now_ms
+        self._standing = Standing.CHANGED
 
     def _roll(self, base_offset: Offset, now_ms: int) -> Segment:
         self.producers.expire(now_ms)

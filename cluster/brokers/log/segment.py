@@ -63,6 +63,7 @@ class Segment:
         "_bytes_since_index",
         "_first_timestamp_ms",
         "_index",
+        "_is_index_full",
         "_newest_recent",
         "_older_recent",
         "base_offset",
@@ -106,6 +107,7 @@ class Segment:
         self.max_timestamp_offset = self.base_offset
         self._newest_recent: dict[int, int] = {}
         self._older_recent: dict[int, int] = {}
+        self._note_index_room()
 
     @property
     def paths(self) -> list[Path]:
@@ -125,24 +127,27 @@ class Segment:
         if not held:
             return False
         options = self.options
-        index, times = self._active_index, self._active_time_index
+        first_ms = self._first_timestamp_ms
+        if first_ms is None:
+            first_ms = self._first_timestamp_ms = read_header(self.file.mapping()).max_timestamp
+        # Its age in the records' time; in the broker's when they have none.
+        has_times = first_ms >= 0 and timestamp_ms >= 0
+        age_ms = timestamp_ms - first_ms if has_times else now_ms - self.created_ms
         return (
             held + size > options.segment_bytes
-            or self._waited_ms(timestamp_ms, now_ms) > options.segment_ms
-            or index is None
+            or age_ms > options.segment_ms
+            or self._is_index_full
+        )
+
+    def _note_index_room(self) -> None:
+        """Whenever entries came or went."""
+        index, times = self._active_index, self._active_time_index
+        self._is_index_full = (
+            index is None
             or len(index) >= index.max_entries
             or times is None
             or len(times) >= times.max_entries
         )
-
-    def _waited_ms(self, timestamp_ms: int, now_ms: int) -> int:
-        """Age of the segment in the records' time; in the broker's when they have none."""
-        first = self._first_timestamp_ms
-        if first is None:
-            first = self._first_timestamp_ms = read_header(self.file.mapping()).max_timestamp
-        if first >= 0 and timestamp_ms >= 0:
-            return timestamp_ms - first
-        return now_ms - self.created_ms
 
     # Writing
 
@@ -169,6 +174,7 @@ class Segment:
         index.append(last_offset - self.base_offset, position)
         times.append_if_newer(self.max_timestamp_ms, self.max_timestamp_offset - self.base_offset)
         self._bytes_since_index = 0
+        self._note_index_room()
 
     def close_for_writing(self) -> None:
         """Cut the file to its size and write the indexes. Raises StorageFailed."""
@@ -176,6 +182,7 @@ class Segment:
         self.write_indexes()
         self._index = ClosedOffsetIndex(self._path(INDEX_SUFFIX))
         self._active_index = self._active_time_index = None
+        self._note_index_room()
         self._newest_recent, self._older_recent = {}, {}
 
     def write_indexes(self) -> None:
@@ -220,6 +227,7 @@ class Segment:
                 last = time_index.last_entry(time_path)
         except OSError as error:
             raise StorageFailed(f"cannot read {error.filename}: {error.strerror}") from error
+        self._note_index_room()
         if last is not None:
             self.max_timestamp_ms = last[0]
             self.max_timestamp_offset = self.base_offset + last[1]
@@ -316,6 +324,7 @@ class Segment:
         self.file.truncate(position)
         index.truncate(position)
         times.truncate(end_offset - self.base_offset)
+        self._note_index_room()
         self._newest_recent, self._older_recent = {}, {}
         self.max_timestamp_ms, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
         # The last entry left may be older than the batches after it: look at those.

@@ -11,7 +11,7 @@ from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.records import broker_record, quota_record
 from cluster.brokers.metrics.standings import QuotaStandings
 from cluster.brokers.metrics.topic import MetricTopic
-from cluster.brokers.network.channel import MuteReason
+from cluster.brokers.network.connection import MuteReason
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.replication.partition_table import PartitionTable
@@ -37,7 +37,7 @@ class ClientConnections(Protocol):
         """How many connections are open."""
         ...
 
-    def muted_count(self, reason: MuteReason) -> int:
+    def muted_count(self, reason: int) -> int:
         """How many connections are not read for this reason."""
         ...
 

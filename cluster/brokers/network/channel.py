@@ -16,14 +16,14 @@ The channel reads, and hands over frames, only while no reason is set (KIP-219, 
 """
 
 import contextlib
-import enum
 import os
 import socket
 import struct
 from collections import deque
 from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Final, Protocol
 
+from cluster.brokers.network.connection import FileRegion, MuteReason, Outgoing
 from cluster.model.errors import PeerError, StorageFailed
 from cluster.model.quotas import ANONYMOUS
 from cluster.runtime.loop import READABLE, WRITABLE, EventLoop
@@ -34,50 +34,15 @@ _SENDFILE_ABOVE_BYTES: Final = 64 * 1024
 """Below this, copying from the mapping into the socket beats a second system call."""
 _BUFFERS_PER_SEND: Final = 512
 """IOV_MAX is 1024 on Linux and macOS."""
-_BUFFERS_AHEAD_MAX: Final = 512
+BUFFERS_AHEAD_MAX: Final = 512
 """Pipelined requests are handed over while fewer buffers than this wait to be written."""
 _AHEAD_MAX_BYTES: Final = 64 * 1024
 """Pipelined requests are handed over while fewer bytes than this wait to be written; file regions
 are no bytes in memory. With the last answer it is what a client that does not read can make wait.
 """
+_RESPONSE_PENDING: Final = MuteReason.RESPONSE_PENDING
 BACKLOG_MAX_BYTES: Final = 16 * 1024
 """A frame of which less has arrived has no buffer yet; every connection may hold as much."""
-
-
-class FileRegion(Protocol):
-    """Bytes of a file to send: from the mapping when small, by sendfile when large (NET4)."""
-
-    @property
-    def position(self) -> int:
-        """Where in the file the region begins."""
-        ...
-
-    @property
-    def size_bytes(self) -> int:
-        """How long it is."""
-        ...
-
-    def fileno(self) -> int:
-        """The open file."""
-        ...
-
-    def view(self) -> memoryview:
-        """The region in the mapping, `size_bytes` long."""
-        ...
-
-
-Outgoing: TypeAlias = "bytes | bytearray | memoryview | FileRegion"
-
-
-class MuteReason(enum.Flag):
-    """Why a channel is not read."""
-
-    RESPONSE_PENDING = enum.auto()
-    QUOTA = enum.auto()
-    MEMORY = enum.auto()
-
-
-_NOT_MUTED: Final = MuteReason(0)
 
 
 class ChannelOwner(Protocol):
@@ -85,6 +50,8 @@ class ChannelOwner(Protocol):
 
     loop: EventLoop
     max_frame_bytes: int
+    on_frame: Callable[["Channel", memoryview], None]
+    """Processes one frame; answers now or later through `Channel.respond`."""
     backlog_bytes: int
     """Sum over all channels of what was received and is no part of a frame's own buffer."""
 
@@ -92,10 +59,6 @@ class ChannelOwner(Protocol):
         """The shared receive buffer, larger than `BACKLOG_MAX_BYTES`; contents are lost when the
         callback returns.
         """
-        ...
-
-    def on_frame(self, channel: "Channel", frame: memoryview) -> None:
-        """Process one frame; answers now or later through `Channel.respond`."""
         ...
 
     def on_closed(self, channel: "Channel", reason: str | None) -> None:
@@ -152,6 +115,7 @@ class Channel:
         "_partial_size",
         "_socket",
         "holds_request",
+        "is_open",
         "last_active_ms",
         "listener_name",
         "mute_reasons",
@@ -168,7 +132,10 @@ class Channel:
         self._owner = owner
         self.peer = peer
         self.listener_name = listener_name
-        self.mute_reasons = _NOT_MUTED
+        self.mute_reasons = 0
+        """Bits of `MuteReason`."""
+        self.is_open = True
+        """False once the socket is closed."""
         self.last_active_ms = owner.loop.now_ms
         self.on_close: Callable[[], None] | None = None
         """Set while a request of this channel waits in the purgatory: forgets it."""
@@ -189,11 +156,6 @@ class Channel:
         self._has_unsent = False
         self._interest = READABLE
         owner.loop.watch(connection, READABLE, self._on_ready)
-
-    @property
-    def is_open(self) -> bool:
-        """False once the socket is closed."""
-        return self._interest >= 0
 
     # -- receive bytes, next request -----------------------------------------------------------
 
@@ -262,7 +224,7 @@ class Channel:
         if self._fill == self._partial_size:
             self._partial = None
             try:
-                self._hand_over(memoryview(partial)[: self._partial_size].toreadonly())
+                self._process_partial(memoryview(partial)[: self._partial_size].toreadonly())
             finally:
                 self._owner.give_back(self, partial)
             self._advance()
@@ -277,7 +239,7 @@ class Channel:
         while (
             end - position >= 4
             and not self.mute_reasons
-            and len(out) < _BUFFERS_AHEAD_MAX
+            and len(out) < BUFFERS_AHEAD_MAX
             and ahead_bytes < _AHEAD_MAX_BYTES
         ):
             size = _SIZE.unpack_from(received, position)[0]
@@ -291,7 +253,12 @@ class Channel:
                 if self._begin_partial(size, received[position + 4 :]):
                     position = end
                 break
-            self._hand_over(received[position + 4 : frame_end])
+            self.mute_reasons = _RESPONSE_PENDING
+            self._is_processing = True
+            try:
+                self._owner.on_frame(self, received[position + 4 : frame_end])
+            finally:
+                self._is_processing = False
             position = frame_end
             if not self.is_open:
                 return
@@ -318,8 +285,8 @@ class Channel:
         self._partial_size = size
         return True
 
-    def _hand_over(self, frame: memoryview) -> None:
-        self.mute_reasons |= MuteReason.RESPONSE_PENDING
+    def _process_partial(self, frame: memoryview) -> None:
+        self.mute_reasons |= _RESPONSE_PENDING
         self._is_processing = True
         try:
             self._owner.on_frame(self, frame)
@@ -358,7 +325,7 @@ class Channel:
             self._owner.let_go(self)
         if buffers is not None:
             self._out.extend(buffers)
-        self.mute_reasons &= ~MuteReason.RESPONSE_PENDING
+        self.mute_reasons &= ~_RESPONSE_PENDING
         if not self._is_processing:
             try:
                 self._advance()
@@ -372,13 +339,13 @@ class Channel:
         self.holds_request = True
         self._owner.hold(self, size_bytes)
 
-    def mute(self, reason: MuteReason) -> None:
+    def mute(self, reason: int) -> None:
         """Stop reading for this reason too."""
         self.mute_reasons |= reason
         if not self._is_processing:
             self._update_interest()
 
-    def unmute(self, reason: MuteReason) -> None:
+    def unmute(self, reason: int) -> None:
         """Drop one reason; with the last one gone the channel goes on with what it has received."""
         if reason & self.mute_reasons and self.is_open:
             self.mute_reasons &= ~reason
@@ -393,9 +360,11 @@ class Channel:
         out = self._out
         try:
             while out:
-                sent_all = (
-                    self._send_file(out) if _is_large_region(out[0]) else self._send_buffers(out)
-                )
+                first = out[0]
+                if isinstance(first, _BYTES_TYPES) or first.size_bytes <= _SENDFILE_ABOVE_BYTES:
+                    sent_all = self._send_buffers(out)
+                else:
+                    sent_all = self._send_file(out, first)
                 if not sent_all:
                     break
         except StorageFailed as failure:
@@ -416,9 +385,14 @@ class Channel:
         buffers: list[bytes | bytearray | memoryview] = []
         size_bytes = 0
         for item in out:
-            if _is_large_region(item) or len(buffers) == _BUFFERS_PER_SEND:
+            if len(buffers) == _BUFFERS_PER_SEND:
                 break
-            buffer = item if isinstance(item, _BYTES_TYPES) else item.view()
+            if isinstance(item, _BYTES_TYPES):
+                buffer = item
+            elif item.size_bytes > _SENDFILE_ABOVE_BYTES:
+                break
+            else:
+                buffer = item.view()
             size_bytes += len(buffer)
             buffers.append(buffer)
         more = socket.MSG_MORE if len(buffers) < len(out) and hasattr(socket, "MSG_MORE") else 0
@@ -439,10 +413,7 @@ class Channel:
             out.popleft()
         return True
 
-    def _send_file(self, out: "deque[Outgoing]") -> bool:
-        region = out[0]
-        if isinstance(region, _BYTES_TYPES):
-            return True
+    def _send_file(self, out: "deque[Outgoing]", region: FileRegion) -> bool:
         try:
             sent = os.sendfile(
                 self._socket.fileno(), region.fileno(), region.position, region.size_bytes
@@ -484,7 +455,8 @@ class Channel:
             return
         if self._interest > 0:
             self._owner.loop.unwatch(self._socket)
-        self._interest = -1
+        self._interest = 0
+        self.is_open = False
         self._socket.close()
         self._out.clear()
         self._owner.backlog_bytes -= len(self._backlog)
@@ -518,7 +490,3 @@ class _RestOfRegion:
 
     def view(self) -> memoryview:
         return self._region.view()[self._region.size_bytes - self.size_bytes :]
-
-
-def _is_large_region(item: "Outgoing") -> bool:
-    return not isinstance(item, _BYTES_TYPES) and item.size_bytes > _SENDFILE_ABOVE_BYTES

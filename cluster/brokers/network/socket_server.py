@@ -16,7 +16,8 @@ from functools import partial
 from typing import Final
 
 from cluster.brokers.network.buffer_pool import BufferPool, capacity_for
-from cluster.brokers.network.channel import BACKLOG_MAX_BYTES, Channel, MuteReason
+from cluster.brokers.network.channel import BACKLOG_MAX_BYTES, Channel
+from cluster.brokers.network.connection import MuteReason
 from cluster.model.errors import PeerError, UserError
 from cluster.runtime.heap_trim import HeapTrim
 from cluster.runtime.logs import of_peer
@@ -155,7 +156,7 @@ class SocketServer:
         """How many connections are open."""
         return len(self._channels)
 
-    def muted_count(self, reason: MuteReason) -> int:
+    def muted_count(self, reason: int) -> int:
         """How many connections are not read for this reason."""
         return sum(1 for channel in self._channels if reason & channel.mute_reasons)
 

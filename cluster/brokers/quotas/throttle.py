@@ -7,7 +7,7 @@ Decides no delay itself: `ClientQuotas` does. What brokers send each other comes
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from cluster.brokers.network.channel import Channel, MuteReason, Outgoing
+from cluster.brokers.network.connection import Connection, MuteReason, Outgoing
 from cluster.brokers.network.purgatory import Cancellable
 from cluster.brokers.quotas.account import Account, Delay
 
@@ -36,14 +36,14 @@ class QuotaThrottle:
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
-        self._mutes: dict[Channel, _Mute] = {}
+        self._mutes: dict[Connection, _Mute] = {}
 
     @property
     def muted_count(self) -> int:
         """How many channels are muted for a quota (Kafka's delay queue size)."""
         return len(self._mutes)
 
-    def respond(self, channel: Channel, buffers: "list[Outgoing] | None", delay: Delay) -> None:
+    def respond(self, channel: Connection, buffers: "list[Outgoing] | None", delay: Delay) -> None:
         """Answer the channel's request, and then do not read from it for the delay."""
         if not channel.is_open:
             return
@@ -66,18 +66,18 @@ class QuotaThrottle:
                 account.on_limits_eased(until_ms, now_ms)
                 self._hold(channel, account, until_ms)
 
-    def _hold(self, channel: Channel, account: Account, until_ms: int) -> None:
+    def _hold(self, channel: Connection, account: Account, until_ms: int) -> None:
         timer = self._timers.call_at(until_ms, lambda: self._release(channel))
         self._mutes[channel] = _Mute(account, until_ms, timer)
         # A muted channel has no request in progress, so nobody else needs to hear of its end.
         channel.on_close = lambda: self._forget(channel)
 
-    def _release(self, channel: Channel) -> None:
+    def _release(self, channel: Connection) -> None:
         if self._mutes.pop(channel, None) is not None:
             channel.on_close = None
             channel.unmute(MuteReason.QUOTA)
 
-    def _forget(self, channel: Channel) -> None:
+    def _forget(self, channel: Connection) -> None:
         mute = self._mutes.pop(channel, None)
         if mute is not None:
             mute.timer.cancel()

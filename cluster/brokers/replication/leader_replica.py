@@ -86,6 +86,9 @@ class LeaderReplica:
         """The log has grown; whether the high watermark moved (at once, if alone in the ISR)."""
         before = self._log_end_offset
         self._log_end_offset = log_end_offset
+        if not self._followers:
+            self.high_watermark = log_end_offset
+            return log_end_offset > before
         for progress in self._followers.values():
             if progress.log_end_offset == before:
                 # It was level until now: its lag is counted from here, however long ago it fetched.

@@ -9,10 +9,10 @@ from cluster.records.batch import (
     Compression,
     batches_of,
     checksum,
+    pack_head,
     read_header,
     stamp_checksum,
     stamp_log_append_time,
-    stamp_offset_and_epoch,
 )
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.produced import BatchLimits, validate_produced
@@ -135,7 +135,8 @@ def test_log_append_time_is_not_the_producers_to_claim() -> None:
 def test_the_leaders_stamps_leave_the_checksum_right() -> None:
     batch = a_batch()
     before = read_header(batch)
-    stamp_offset_and_epoch(batch, 0, 2**40, before.batch_length, 9)
+    head = pack_head(2**40, before.batch_length, 9)
+    batch[: len(head)] = head
     after = read_header(batch)
     assert after == before._replace(base_offset=2**40, partition_leader_epoch=9)
     assert checksum(batch) == after.crc

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from cluster.brokers.network import channel as channel_module
-from cluster.brokers.network.channel import Channel, FileRegion, MuteReason, Outgoing
+from cluster.brokers.network.channel import BUFFERS_AHEAD_MAX, Channel
+from cluster.brokers.network.connection import FileRegion, MuteReason, Outgoing
 from cluster.model.errors import PeerError, StorageFailed
 from cluster.runtime.loop import EventLoop
 from tests.support.fake_clock import FakeClock
@@ -249,7 +250,7 @@ def test_one_request_at_a_time_and_answers_in_order(server):
         assert server.frames == [b"%d" % n for n in range(number + 1)]
         assert server.channel.mute_reasons == MuteReason.RESPONSE_PENDING
         server.channel.respond([framed(b"answer %d" % number)])
-    assert server.channel.mute_reasons == MuteReason(0)
+    assert server.channel.mute_reasons == 0
     assert server.drain() == b"".join(framed(b"answer %d" % n) for n in range(5))
 
 
@@ -465,7 +466,7 @@ def test_pipelined_requests_wait_while_the_answers_before_them_cannot_be_written
     requests = [b"%d" % n for n in range(SCRATCH_BYTES // 8)]
     server.client.sendall(b"".join(map(framed, requests)))
     server.turn(5)
-    assert len(server.frames) <= channel_module._BUFFERS_AHEAD_MAX
+    assert len(server.frames) <= BUFFERS_AHEAD_MAX
     started = len(server.frames)
     server.client.sendall(framed(b"the last"))
     server.turn(5)
@@ -485,8 +486,7 @@ def test_no_more_bytes_of_answers_pile_up_than_the_limit(server):
     assert server.unsent[-1] == 0
 
 
-def test_no_more_answers_pile_up_than_the_limit(server, monkeypatch):
-    monkeypatch.setattr(channel_module, "_BUFFERS_AHEAD_MAX", 10)
+def test_no_more_answers_pile_up_than_the_limit(server):
     longest = 0
 
     def answer(channel: Channel, frame: bytes) -> None:
@@ -495,10 +495,10 @@ def test_no_more_answers_pile_up_than_the_limit(server, monkeypatch):
         longest = max(longest, len(channel._out))
 
     server.process = answer
-    stream = b"".join(framed(b"%d" % n) for n in range(400))
+    stream = b"".join(framed(b"%d" % n) for n in range(2 * BUFFERS_AHEAD_MAX))
     server.client.sendall(stream)
     assert server.drain() == stream
-    assert longest == 10
+    assert longest == BUFFERS_AHEAD_MAX
 
 
 # The end

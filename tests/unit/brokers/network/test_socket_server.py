@@ -10,7 +10,8 @@ from contextlib import suppress
 import pytest
 
 from cluster.brokers.network import socket_server
-from cluster.brokers.network.channel import Channel, MuteReason
+from cluster.brokers.network.channel import Channel
+from cluster.brokers.network.connection import MuteReason
 from cluster.brokers.network.socket_server import Listener, NetworkOptions, SocketServer
 from cluster.model.errors import PeerError, UserError
 from cluster.runtime.loop import EventLoop

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from cluster.brokers.network.channel import MuteReason
+from cluster.brokers.network.connection import MuteReason
 from cluster.brokers.quotas.account import Delay
 from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.quotas.client_quotas import ClientQuotas
@@ -50,10 +50,10 @@ class FakeChannel:
         self.on_close: Callable[[], None] | None = None
         self._closes_on_answer = closes_on_answer
 
-    def mute(self, reason: MuteReason) -> None:
+    def mute(self, reason: int) -> None:
         self.done.append(("mute", reason))
 
-    def unmute(self, reason: MuteReason) -> None:
+    def unmute(self, reason: int) -> None:
         self.done.append(("unmute", reason))
 
     def respond(self, buffers: object) -> None:

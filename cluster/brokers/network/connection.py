@@ -1,0 +1,72 @@
+"""A client's connection as those see it who answer its requests, and what an answer is made of."""
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeAlias
+
+
+class FileRegion(Protocol):
+    """Bytes of a file to send: from the mapping when small, by sendfile when large (NET4)."""
+
+    @property
+    def position(self) -> int:
+        """Where in the file the region begins."""
+        ...
+
+    @property
+    def size_bytes(self) -> int:
+        """How long it is."""
+        ...
+
+    def fileno(self) -> int:
+        """The open file."""
+        ...
+
+    def view(self) -> memoryview:
+        """The region in the mapping, `size_bytes` long."""
+        ...
+
+
+Outgoing: TypeAlias = "bytes | bytearray | memoryview | FileRegion"
+
+
+class MuteReason:
+    """Why a connection is not read: bits of an int, since each request sets and clears one and the
+    operators of an enum are calls.
+    """
+
+    RESPONSE_PENDING: Final = 1
+    QUOTA: Final = 2
+    MEMORY: Final = 4
+
+
+class Connection(Protocol):
+    """Where requests come from and answers go: a `Channel`, or a test in its place."""
+
+    peer: str
+    """Address and port."""
+    listener_name: str
+    """The listener it came in by."""
+    principal: str
+    """Who the peer has proved to be."""
+    is_open: bool
+    """False once it is closed."""
+    on_close: Callable[[], None] | None
+    """Set while a request of it waits in the purgatory: forgets it."""
+    routes: dict[int, Any]
+    """What the request layer remembers of its requests."""
+
+    def respond(self, buffers: list[Outgoing] | None) -> None:
+        """Answer the request in progress; None when it has no answer (acks=0)."""
+        ...
+
+    def hold(self, size_bytes: int) -> None:
+        """Count what the request in progress takes in memory, until it is answered."""
+        ...
+
+    def mute(self, reason: int) -> None:
+        """Stop reading, for a `MuteReason`."""
+        ...
+
+    def unmute(self, reason: int) -> None:
+        """Drop one reason; with the last one gone it goes on."""
+        ...

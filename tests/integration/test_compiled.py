@@ -1,0 +1,76 @@
+"""The hot modules compiled by mypyc: their own unit tests hold for them as well."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from cluster import __version__
+
+ROOT = Path(__file__).parents[2]
+TESTS_OF_COMPILED_MODULES = ("tests/unit/records", "tests/unit/protocol", "tests/unit/brokers")
+
+
+def missing() -> str | None:
+    """What compiling needs and this machine does not have."""
+    compiler = (sysconfig.get_config_var("CC") or "cc").split()[0]
+    if shutil.which(compiler) is None:
+        return f"no C compiler ({compiler})"
+    header = Path(sysconfig.get_paths()["include"]) / "Python.h"
+    return None if header.exists() else f"no {header}"
+
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(missing() is not None, reason=str(missing())),
+    pytest.mark.xdist_group("compiled"),
+]
+
+
+def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """A Python in the compiled copy, without what this run of pytest tells its own processes."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return subprocess.run(
+        [sys.executable, "-P", *words],
+        cwd=folder,
+        env={**kept, "PYTHONPATH": str(folder), "MILENA_COMPILE": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=1200,
+    )
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the project whose hot modules are compiled in place."""
+    folder: Path = tmp_path_factory.mktemp("compiled") / "source"
+    folder.mkdir()
+    for name in ("bench", "cluster", "docs", "etc", "tests"):
+        ignored = shutil.ignore_patterns("__pycache__", "*.so")
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "ARCHITECTURE.md"):
+        shutil.copy(ROOT / name, folder)
+    done = run(folder, "setup.py", "--quiet", "build_ext", "--inplace")
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_the_version_tells_that_the_modules_are_compiled(compiled: Path) -> None:
+    done = run(compiled, "-m", "cluster", "--version")
+    assert done.stdout == f"milena {__version__} (compiled)\n"
+
+
+def test_a_traceback_through_compiled_modules_names_their_lines(compiled: Path) -> None:
+    done = run(compiled, "-c", "from cluster.records.batch import read_header; read_header(b'')")
+    assert "cluster/records/batch.py" in done.stderr
+    assert "in read_header" in done.stderr
+
+
+def test_the_unit_tests_of_the_compiled_modules_pass_with_them(compiled: Path) -> None:
+    done = run(compiled, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS_OF_COMPILED_MODULES)
+    assert done.returncode == 0, done.stdout + done.stderr

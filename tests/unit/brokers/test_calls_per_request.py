@@ -1,0 +1,18 @@
+"""The request path stays as short as it is: Python calls are counted, not time."""
+
+from pathlib import Path
+
+import pytest
+
+from bench.calls import CEILINGS, REQUESTS, count_calls
+from cluster.runtime.compiled import is_compiled
+
+
+@pytest.mark.skipif(is_compiled(), reason="compiled functions are no Python calls")
+@pytest.mark.parametrize("kind", CEILINGS)
+def test_a_request_costs_no_more_python_calls_than_stated(tmp_path: Path, kind: str) -> None:
+    calls = count_calls(tmp_path, kind)
+    per_request = calls.total() / REQUESTS
+    listed = "\n".join(f"{count / REQUESTS:6.2f} {name}" for name, count in calls.most_common())
+    assert per_request <= CEILINGS[kind], listed
+    assert calls["pipeline.Pipeline.on_frame"] == REQUESTS
