@@ -254,7 +254,7 @@ def describe_cluster_topics(
             MetadataResponseBroker(
                 node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
             )
-            for broker in _listed_brokers(request, services)
+            for broker in _listed_brokers(request, context, services)
             if (endpoint := broker.endpoint(context.listener)) is not None
         ),
         cluster_id=metadata.cluster_id,
@@ -267,12 +267,15 @@ def describe_cluster_topics(
     )
 
 
-def _listed_brokers(request: MetadataRequest, services: Ports) -> Iterable[BrokerRegistration]:
-    """The live brokers; for whom asks about topics by name also those that have just left."""
+def _listed_brokers(
+    request: MetadataRequest, context: RequestContext, services: Ports
+) -> Iterable[BrokerRegistration]:
+    """The live brokers; who asks about topics by name is told once of those that have just left."""
     live = services.metadata.brokers.values()
     if not request.topics:
         return live
-    return [*live, *services.liveness.departed(services.loop.now_ms)]
+    peer = context.channel.peer
+    return [*live, *services.liveness.departed_for(peer, services.loop.now_ms)]
 
 
 def _asked_topic(
