@@ -22,6 +22,9 @@ ELECTION_WAIT_MS: Final = 200
 DEPARTED_SHOWN_MS: Final = 3_000
 """For how long clients are told the address of a broker that is gone (see `departed_for`)."""
 
+SPACING_MS: Final = 50
+"""At least so long after an answer that lists a departed broker comes one that does not."""
+
 Tickets = dict[BrokerId, int]
 """By leader, the number of the first ping that was sent after a request had come."""
 
@@ -30,8 +33,8 @@ Tickets = dict[BrokerId, int]
 class _Departed:
     registration: BrokerRegistration
     at_ms: int
-    shown_to: set[str] = field(default_factory=set)
-    """The connections of clients that have been told its address since."""
+    shown_to: dict[str, int] = field(default_factory=dict)
+    """The connections of clients that have been told its address since, and when."""
 
 
 @dataclass(slots=True)
@@ -119,14 +122,26 @@ class PeerLiveness:
         the same answer says of the new leaders of that broker's partitions is then undone, and they
         wait for its timer of a second. So its first answer lists the broker, and the partitions
         move. The next one does not: a handle that is kept backs off longer with each connection,
-        and would be out of reach for seconds when its broker is back and a leader.
+        and would be out of reach for seconds when its broker is back and a leader. Between the two
+        there must be time for the handle's thread to let the partitions go (see `next_answer_ms`).
         """
         shown = [
             one for one in self._lately_departed(now_ms).values() if connection not in one.shown_to
         ]
         for one in shown:
-            one.shown_to.add(connection)
+            one.shown_to[connection] = now_ms
         return [one.registration for one in shown]
+
+    def next_answer_ms(self, connection: str, now_ms: int) -> int:
+        """The earliest time of the next answer about leaders on that connection."""
+        return max(
+            (
+                one.shown_to[connection] + SPACING_MS
+                for one in self._lately_departed(now_ms).values()
+                if connection in one.shown_to
+            ),
+            default=now_ms,
+        )
 
     def is_calm(self, now_ms: int) -> bool:
         """Nobody is suspected and nobody has just left: an answer now holds until an update."""

@@ -408,8 +408,38 @@ def test_each_connection_is_told_once_of_a_broker_that_has_left(stage: HandlerSt
 
     assert listed(first.call(metadata_request())) == [BROKER, THIRD]  # asks about no leader
     assert listed(first.call(metadata_request("t"))) == [BROKER, THIRD, OTHER]
+    stage.pass_time(50)
     assert listed(first.call(metadata_request("t"))) == [BROKER, THIRD]
     assert listed(second.call(metadata_request("t"))) == [BROKER, THIRD, OTHER]
+
+
+def test_the_answer_without_the_dead_keeps_its_distance(stage: HandlerStage) -> None:
+    """librdkafka's handle of the dead broker first has to let its partitions go."""
+    stage.update(led_by(BROKER))
+    stage.update(brokers=(BROKER, THIRD))
+    client = stage.connect()
+    client.call(metadata_request("t"))
+
+    client.send(metadata_request("t"))
+    stage.pass_time(49)
+    assert client.receive() is None
+    stage.pass_time(1)
+
+    assert listed(client.receive()) == [BROKER, THIRD]
+    assert listed(client.call(metadata_request("t"))) == [BROKER, THIRD]  # at once
+
+
+def test_a_client_that_closes_between_two_answers_is_forgotten(stage: HandlerStage) -> None:
+    stage.update(led_by(BROKER))
+    stage.update(brokers=(BROKER, THIRD))
+    client = stage.connect()
+    client.call(metadata_request("t"))
+    client.send(metadata_request("t"))
+
+    client.close()
+    stage.pass_time(50)
+
+    assert client.receive() is None
 
 
 def test_a_broker_that_leaves_again_is_listed_again(stage: HandlerStage) -> None:
@@ -419,6 +449,7 @@ def test_a_broker_that_leaves_again_is_listed_again(stage: HandlerStage) -> None
     for _ in range(2):
         stage.update(brokers=(BROKER, THIRD))
         assert listed(client.call(metadata_request("t"))) == [BROKER, THIRD, OTHER]
+        stage.pass_time(50)
         assert listed(client.call(metadata_request("t"))) == [BROKER, THIRD]
         stage.update(brokers=(BROKER, OTHER, THIRD))
         assert listed(client.call(metadata_request("t"))) == [BROKER, OTHER, THIRD]
