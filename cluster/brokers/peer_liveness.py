@@ -23,7 +23,9 @@ DEPARTED_SHOWN_MS: Final = 3_000
 """For how long clients are told the address of a broker that is gone (see `departed_for`)."""
 
 SPACING_MS: Final = 50
-"""At least so long after an answer that lists a departed broker comes one that does not."""
+"""So far apart are answers to one connection, one of which lists a departed broker, at least."""
+HANDLE_KEPT_MS: Final = 20_000
+"""Who was told of a departed broker by its last answer is not, if it departs again so soon."""
 
 Tickets = dict[BrokerId, int]
 """By leader, the number of the first ping that was sent after a request had come."""
@@ -33,8 +35,8 @@ Tickets = dict[BrokerId, int]
 class _Departed:
     registration: BrokerRegistration
     at_ms: int
-    shown_to: dict[str, int] = field(default_factory=dict)
-    """The connections of clients that have been told its address since, and when."""
+    answered_ms: dict[str, int] = field(default_factory=dict)
+    """When each connection was first told of leaders since."""
 
 
 @dataclass(slots=True)
@@ -74,6 +76,8 @@ class PeerLiveness:
         self._peers: dict[BrokerId, _Peer] = {}
         self._departed: dict[BrokerId, _Departed] = {}
         """Who has left a moment ago and is not back."""
+        self._last_shown_ms: dict[BrokerId, dict[str, int]] = {}
+        """By departed broker, the connections whose last answer listed it, and when that was."""
 
     # -- what is asked of us ---------------------------------------------------------------------
 
@@ -124,21 +128,25 @@ class PeerLiveness:
         move. The next one does not: a handle that is kept backs off longer with each connection,
         and would be out of reach for seconds when its broker is back and a leader. Between the two
         there must be time for the handle's thread to let the partitions go (see `next_answer_ms`).
+        A client that did not ask again has kept its handle, and loses it the next time.
         """
-        shown = [
-            one for one in self._lately_departed(now_ms).values() if connection not in one.shown_to
-        ]
-        for one in shown:
-            one.shown_to[connection] = now_ms
-        return [one.registration for one in shown]
+        shown = []
+        for broker, one in self._lately_departed(now_ms).items():
+            last_shown_ms = self._last_shown_ms[broker].pop(connection, None)
+            is_first = connection not in one.answered_ms
+            one.answered_ms.setdefault(connection, now_ms)
+            if is_first and last_shown_ms is None:
+                shown.append(one.registration)
+                self._last_shown_ms[broker][connection] = now_ms
+        return shown
 
     def next_answer_ms(self, connection: str, now_ms: int) -> int:
         """The earliest time of the next answer about leaders on that connection."""
         return max(
             (
-                one.shown_to[connection] + SPACING_MS
+                one.answered_ms[connection] + SPACING_MS
                 for one in self._lately_departed(now_ms).values()
-                if connection in one.shown_to
+                if connection in one.answered_ms
             ),
             default=now_ms,
         )
@@ -185,7 +193,7 @@ class PeerLiveness:
         live = {broker.id: broker for broker in update.brokers if broker.id != self._local_id}
         for broker, peer in list(self._peers.items()):
             if broker not in live:
-                self._departed[broker] = _Departed(peer.registration, now_ms)
+                self._depart(peer.registration, now_ms)
                 del self._peers[broker]
             elif live[broker].epoch != peer.registration.epoch:
                 peer.registration = live[broker]
@@ -198,6 +206,14 @@ class PeerLiveness:
             if peer.lost_at_ms is not None and _is_elected(peer.registration.id, update, known):
                 _trust(peer)
         self._on_change()
+
+    def _depart(self, registration: BrokerRegistration, now_ms: int) -> None:
+        self._departed[registration.id] = _Departed(registration, now_ms)
+        self._last_shown_ms[registration.id] = {
+            connection: at_ms
+            for connection, at_ms in self._last_shown_ms.get(registration.id, {}).items()
+            if now_ms - at_ms < HANDLE_KEPT_MS
+        }
 
     def _lately_departed(self, now_ms: int) -> dict[BrokerId, _Departed]:
         if self._departed:

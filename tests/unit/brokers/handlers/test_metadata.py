@@ -455,6 +455,26 @@ def test_a_broker_that_leaves_again_is_listed_again(stage: HandlerStage) -> None
         assert listed(client.call(metadata_request("t"))) == [BROKER, OTHER, THIRD]
 
 
+def test_who_was_told_of_the_departed_by_its_last_answer_is_not_told_again_soon(
+    stage: HandlerStage,
+) -> None:
+    """librdkafka has kept its handle then, and would back off for ever longer."""
+    stage.update(led_by(BROKER))
+    client = stage.connect()
+    for left_out, after_ms in ((False, 0), (True, 19_999), (False, 0), (False, 20_000)):
+        stage.update(brokers=(BROKER, OTHER, THIRD))
+        stage.pass_time(after_ms)
+
+        stage.update(brokers=(BROKER, THIRD))
+
+        expected = [BROKER, THIRD] if left_out else [BROKER, THIRD, OTHER]
+        assert listed(client.call(metadata_request("t"))) == expected
+        if left_out:  # the answer that mends what an ended handle has taken along comes later
+            assert client.call(metadata_request("t")) is None
+            stage.pass_time(50)
+            assert leader_of(client.receive()) == (BROKER, 0)
+
+
 def test_a_broker_that_left_some_time_ago_is_not_listed(stage: HandlerStage) -> None:
     stage.update(led_by(BROKER))
     stage.update(brokers=(BROKER, THIRD))
