@@ -8,7 +8,7 @@ answer, is waited for once, and is then named as before.
 """
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from cluster.model.cluster import BrokerRegistration, PartitionState
@@ -20,12 +20,23 @@ PING_TIMEOUT_MS: Final = 100
 ELECTION_WAIT_MS: Final = 200
 """How long after a peer's end the controller's word is waited for."""
 DEPARTED_SHOWN_MS: Final = 3_000
-"""How long clients are told the address of a broker that is gone (see `departed`)."""
-CALM_BEFORE_MS: Final = 15_000
-"""Who leaves sooner than this after another broker is not shown (see `departed`)."""
+"""For how long clients are told the address of a broker that is gone (see `departed_for`)."""
+
+SPACING_MS: Final = 50
+"""So far apart are answers to one connection, one of which lists a departed broker, at least."""
+HANDLE_KEPT_MS: Final = 20_000
+"""Who was told of a departed broker by its last answer is not, if it departs again so soon."""
 
 Tickets = dict[BrokerId, int]
 """By leader, the number of the first ping that was sent after a request had come."""
+
+
+@dataclass(slots=True)
+class _Departed:
+    registration: BrokerRegistration
+    at_ms: int
+    answered_ms: dict[str, int] = field(default_factory=dict)
+    """When each connection was first told of leaders since."""
 
 
 @dataclass(slots=True)
@@ -63,10 +74,10 @@ class PeerLiveness:
         self._ping = ping
         self._on_change = on_change
         self._peers: dict[BrokerId, _Peer] = {}
-        self._departed: dict[BrokerId, tuple[BrokerRegistration, int]] = {}
-        """Who has left and is not back, and when."""
-        self._disturbed_at_ms: int | None = None
-        """When a broker left the last time; at first, when we came."""
+        self._departed: dict[BrokerId, _Departed] = {}
+        """Who has left a moment ago and is not back."""
+        self._last_shown_ms: dict[BrokerId, dict[str, int]] = {}
+        """By departed broker, the connections whose last answer listed it, and when that was."""
 
     # -- what is asked of us ---------------------------------------------------------------------
 
@@ -108,24 +119,41 @@ class PeerLiveness:
             and now_ms - peer.lost_at_ms < self._expiry_ms
         )
 
-    def departed(self, now_ms: int) -> list[BrokerRegistration]:
-        """Brokers that have just left the cluster, still to be listed where leaders are asked for.
+    def departed_for(self, connection: str, now_ms: int) -> list[BrokerRegistration]:
+        """Brokers that have just left the cluster, once for each connection that asks for leaders.
 
-        librdkafka (2.10 and later) ends its handle of a broker that Metadata no longer lists; what
+        librdkafka (2.10 and later) ends its handle of a broker that Metadata does not list; what
         the same answer says of the new leaders of that broker's partitions is then undone, and they
-        wait for its timer of a second. But its handle of a listed broker backs off further with
-        each connection, and starts anew only after 10 s without one (reconnect.backoff.max.ms):
-        where brokers die in quick succession they are not listed, and come back to new handles.
+        wait for its timer of a second. So its first answer lists the broker, and the partitions
+        move. The next one does not: a handle that is kept backs off longer with each connection,
+        and would be out of reach for seconds when its broker is back and a leader. Between the two
+        there must be time for the handle's thread to let the partitions go (see `next_answer_ms`).
+        A client that did not ask again has kept its handle, and loses it the next time.
         """
-        return [
-            registration
-            for registration, at_ms in self._departed.values()
-            if now_ms - at_ms < DEPARTED_SHOWN_MS
-        ]
+        shown = []
+        for broker, one in self._lately_departed(now_ms).items():
+            last_shown_ms = self._last_shown_ms[broker].pop(connection, None)
+            is_first = connection not in one.answered_ms
+            one.answered_ms.setdefault(connection, now_ms)
+            if is_first and last_shown_ms is None:
+                shown.append(one.registration)
+                self._last_shown_ms[broker][connection] = now_ms
+        return shown
+
+    def next_answer_ms(self, connection: str, now_ms: int) -> int:
+        """The earliest time of the next answer about leaders on that connection."""
+        return max(
+            (
+                one.answered_ms[connection] + SPACING_MS
+                for one in self._lately_departed(now_ms).values()
+                if connection in one.answered_ms
+            ),
+            default=now_ms,
+        )
 
     def is_calm(self, now_ms: int) -> bool:
         """Nobody is suspected and nobody has just left: an answer now holds until an update."""
-        return not self.departed(now_ms) and not any(
+        return not self._lately_departed(now_ms) and not any(
             self.is_lost(broker, now_ms) for broker in self._peers
         )
 
@@ -162,8 +190,6 @@ class PeerLiveness:
         now_ms: int,
     ) -> None:
         """What the controller says; `known` gives a partition's state as it was before."""
-        if self._disturbed_at_ms is None:
-            self._disturbed_at_ms = now_ms
         live = {broker.id: broker for broker in update.brokers if broker.id != self._local_id}
         for broker, peer in list(self._peers.items()):
             if broker not in live:
@@ -182,9 +208,21 @@ class PeerLiveness:
         self._on_change()
 
     def _depart(self, registration: BrokerRegistration, now_ms: int) -> None:
-        if now_ms - (self._disturbed_at_ms or 0) >= CALM_BEFORE_MS:
-            self._departed[registration.id] = (registration, now_ms)
-        self._disturbed_at_ms = now_ms
+        self._departed[registration.id] = _Departed(registration, now_ms)
+        self._last_shown_ms[registration.id] = {
+            connection: at_ms
+            for connection, at_ms in self._last_shown_ms.get(registration.id, {}).items()
+            if now_ms - at_ms < HANDLE_KEPT_MS
+        }
+
+    def _lately_departed(self, now_ms: int) -> dict[BrokerId, _Departed]:
+        if self._departed:
+            self._departed = {
+                broker: one
+                for broker, one in self._departed.items()
+                if now_ms - one.at_ms < DEPARTED_SHOWN_MS
+            }
+        return self._departed
 
     def _send_ping(self, peer: _Peer) -> None:
         peer.asked += 1

@@ -5,6 +5,7 @@ the way. What the controller decides comes as its updates, through its real asse
 this broker asks of the controller stays in `stage.link` until a test answers it.
 """
 
+import itertools
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
@@ -46,13 +47,13 @@ BROKER_EPOCH = BrokerEpoch(100)
 class StageConnection:
     """A client's connection, in place of a channel: what it is answered, and why it was closed."""
 
-    def __init__(self, stage: "HandlerStage", listener: str) -> None:
+    def __init__(self, stage: "HandlerStage", listener: str, number: int) -> None:
         self._stage = stage
         self._correlation_id = 0
         self._expected: list[tuple[int, Any]] = []
         self._frames: list[bytes | None] = []
         self.listener_name = listener
-        self.peer = "a client"
+        self.peer = f"client {number}"
         self.principal = "ANONYMOUS"
         self.routes: dict[int, Any] = {}
         self.on_close: Any = None
@@ -163,6 +164,7 @@ class HandlerStage:
             }
         )
         self.clock: Any = FakeClock() if clock is None else clock
+        self._connection_numbers = itertools.count()
         self.loop = EventLoop(self.clock)
         self.directory = LogDirectory.open(directory, "stage", number)
         self.alive = {OTHER, THIRD}
@@ -288,7 +290,7 @@ class HandlerStage:
 
     def connect(self, listener: str = "PLAINTEXT") -> StageConnection:
         """Another client."""
-        return StageConnection(self, listener)
+        return StageConnection(self, listener, next(self._connection_numbers))
 
     def turn(self) -> None:
         """What is due and deferred happens."""

@@ -91,8 +91,37 @@ class _DelayedMetadata:
             self._context.answer(answer)
 
 
+class _SpacedMetadata:
+    """A request in the purgatory: the answer before listed a broker that this one leaves out."""
+
+    def __init__(self, request: MetadataRequest, context: RequestContext, services: Ports) -> None:
+        self._request = request
+        self._context = context
+        self._services = services
+
+    def try_complete(self) -> bool:
+        return False
+
+    def expire(self) -> None:
+        answer = _handle_now(self._request, self._context, self._services)
+        if not isinstance(answer, NotYet):
+            self._context.answer(answer)
+
+
 def handle(request: MetadataRequest, context: RequestContext, services: Ports) -> bytes | NotYet:
     """The frame of the answer, unless a leader that it names must show first that it is alive."""
+    now_ms = services.loop.now_ms
+    due_ms = services.liveness.next_answer_ms(context.channel.peer, now_ms)
+    if request.topics and due_ms > now_ms:
+        delayed = _SpacedMetadata(request, context, services)
+        context.channel.on_close = services.purgatory.park(delayed, [], due_ms).drop
+        return PARKED
+    return _handle_now(request, context, services)
+
+
+def _handle_now(
+    request: MetadataRequest, context: RequestContext, services: Ports
+) -> bytes | NotYet:
     liveness, now_ms = services.liveness, services.loop.now_ms
     remembered = services.metadata.encoded_answers.get(_what_is_asked(request, context))
     leaders = _leaders(request, services) if remembered is None else remembered[1]
@@ -251,7 +280,7 @@ def describe_cluster_topics(
             MetadataResponseBroker(
                 node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack
             )
-            for broker in _listed_brokers(request, services)
+            for broker in _listed_brokers(request, context, services)
             if (endpoint := broker.endpoint(context.listener)) is not None
         ),
         cluster_id=metadata.cluster_id,
@@ -264,12 +293,15 @@ def describe_cluster_topics(
     )
 
 
-def _listed_brokers(request: MetadataRequest, services: Ports) -> Iterable[BrokerRegistration]:
-    """The live brokers; for whom asks about topics by name also those that have just left."""
+def _listed_brokers(
+    request: MetadataRequest, context: RequestContext, services: Ports
+) -> Iterable[BrokerRegistration]:
+    """The live brokers; who asks about topics by name is told once of those that have just left."""
     live = services.metadata.brokers.values()
     if not request.topics:
         return live
-    return [*live, *services.liveness.departed(services.loop.now_ms)]
+    peer = context.channel.peer
+    return [*live, *services.liveness.departed_for(peer, services.loop.now_ms)]
 
 
 def _asked_topic(

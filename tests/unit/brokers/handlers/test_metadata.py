@@ -308,7 +308,6 @@ def test_the_answer_waits_for_the_election_and_lists_the_dead_once_more(
     stage: HandlerStage,
 ) -> None:
     stage.update(led_by(OTHER))
-    stage.pass_time(15_000)
     stage.alive.clear()
     client = stage.connect()
     client.send(metadata_request("t"))
@@ -401,18 +400,89 @@ def test_a_suspicion_lasts_no_longer_than_a_session(stage: HandlerStage) -> None
     assert leader_of(ask(stage, "t")) == (OTHER, 0)
 
 
-def test_brokers_that_die_in_quick_succession_are_not_listed(stage: HandlerStage) -> None:
-    """Else librdkafka, which keeps its handles of them, would back off for ever longer."""
-    stage.update(led_by(THIRD))
-    stage.pass_time(14_999)
-
+def test_each_connection_is_told_once_of_a_broker_that_has_left(stage: HandlerStage) -> None:
+    """Once, so that librdkafka moves the partitions; not twice, so that it ends its handle."""
+    stage.update(led_by(BROKER))
+    first, second = stage.connect(), stage.connect()
     stage.update(brokers=(BROKER, THIRD))
-    assert listed(ask(stage, "t")) == [BROKER, THIRD]
 
-    stage.update()
-    stage.pass_time(15_000)
+    assert listed(first.call(metadata_request())) == [BROKER, THIRD]  # asks about no leader
+    assert listed(first.call(metadata_request("t"))) == [BROKER, THIRD, OTHER]
+    stage.pass_time(50)
+    assert listed(first.call(metadata_request("t"))) == [BROKER, THIRD]
+    assert listed(second.call(metadata_request("t"))) == [BROKER, THIRD, OTHER]
+
+
+def test_the_answer_without_the_dead_keeps_its_distance(stage: HandlerStage) -> None:
+    """librdkafka's handle of the dead broker first has to let its partitions go."""
+    stage.update(led_by(BROKER))
     stage.update(brokers=(BROKER, THIRD))
+    client = stage.connect()
+    client.call(metadata_request("t"))
+
+    client.send(metadata_request("t"))
+    stage.pass_time(49)
+    assert client.receive() is None
+    stage.pass_time(1)
+
+    assert listed(client.receive()) == [BROKER, THIRD]
+    assert listed(client.call(metadata_request("t"))) == [BROKER, THIRD]  # at once
+
+
+def test_a_client_that_closes_between_two_answers_is_forgotten(stage: HandlerStage) -> None:
+    stage.update(led_by(BROKER))
+    stage.update(brokers=(BROKER, THIRD))
+    client = stage.connect()
+    client.call(metadata_request("t"))
+    client.send(metadata_request("t"))
+
+    client.close()
+    stage.pass_time(50)
+
+    assert client.receive() is None
+
+
+def test_a_broker_that_leaves_again_is_listed_again(stage: HandlerStage) -> None:
+    stage.update(led_by(BROKER))
+    client = stage.connect()
+
+    for _ in range(2):
+        stage.update(brokers=(BROKER, THIRD))
+        assert listed(client.call(metadata_request("t"))) == [BROKER, THIRD, OTHER]
+        stage.pass_time(50)
+        assert listed(client.call(metadata_request("t"))) == [BROKER, THIRD]
+        stage.update(brokers=(BROKER, OTHER, THIRD))
+        assert listed(client.call(metadata_request("t"))) == [BROKER, OTHER, THIRD]
+
+
+def test_who_was_told_of_the_departed_by_its_last_answer_is_not_told_again_soon(
+    stage: HandlerStage,
+) -> None:
+    """librdkafka has kept its handle then, and would back off for ever longer."""
+    stage.update(led_by(BROKER))
+    client = stage.connect()
+    for left_out, after_ms in ((False, 0), (True, 19_999), (False, 0), (False, 20_000)):
+        stage.update(brokers=(BROKER, OTHER, THIRD))
+        stage.pass_time(after_ms)
+
+        stage.update(brokers=(BROKER, THIRD))
+
+        expected = [BROKER, THIRD] if left_out else [BROKER, THIRD, OTHER]
+        assert listed(client.call(metadata_request("t"))) == expected
+        if left_out:  # the answer that mends what an ended handle has taken along comes later
+            assert client.call(metadata_request("t")) is None
+            stage.pass_time(50)
+            assert leader_of(client.receive()) == (BROKER, 0)
+
+
+def test_a_broker_that_left_some_time_ago_is_not_listed(stage: HandlerStage) -> None:
+    stage.update(led_by(BROKER))
+    stage.update(brokers=(BROKER, THIRD))
+
+    stage.pass_time(2_999)
     assert listed(ask(stage, "t")) == [BROKER, THIRD, OTHER]
+    stage.pass_time(1)
+    assert listed(ask(stage, "t")) == [BROKER, THIRD]
 
 
 def test_a_client_that_closes_while_it_waits_is_forgotten(stage: HandlerStage) -> None:
