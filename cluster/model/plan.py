@@ -1,5 +1,6 @@
 """What the controller wants changed: in the registry, then in its state, then on the brokers."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -31,6 +32,9 @@ class Plan:
 
     configured: dict[str, dict[str, str]] = field(default_factory=dict)
     """All overrides of existing topics whose configs change."""
+    steps: Iterator[None] = field(default_factory=lambda: iter(()), compare=False)
+    """What is still to be looked at, in steps of well under a millisecond, each of which may add to
+    `changed`. The plan is whole when they are over; until then the state must not change."""
 
     @property
     def is_empty(self) -> bool:
