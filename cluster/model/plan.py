@@ -41,6 +41,12 @@ class Plan:
         """Nothing to write and nobody to tell."""
         return not (self.created or self.deleted or self.added or self.changed or self.configured)
 
+    @property
+    def partition_count(self) -> int:
+        """How many partitions have another state when it is applied."""
+        created = sum(len(topic.partitions) for topic in self.created)
+        return created + len(self.added) + len(self.changed)
+
     def apply(self, state: ClusterState) -> None:
         """Carry the plan over into the state, after the registry has it."""
         for topic in self.created:

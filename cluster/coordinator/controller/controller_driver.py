@@ -1,7 +1,7 @@
 """Carries out the controller's plans: elections through the registry, writes, messages to brokers.
 
-One operation is in progress at a time: plan (in slices, where it concerns every partition), write to
-the registry (on the registry thread), apply, tell the brokers. Everything else waits in a queue.
+One operation is in progress at a time: plan (elections in slices), write to the registry (on the
+registry thread), apply, tell the brokers. Everything else waits in a queue.
 """
 
 import logging
@@ -25,6 +25,7 @@ from cluster.model.cluster import BrokerRegistration
 from cluster.model.ids import BrokerId
 from cluster.model.plan import Plan
 from cluster.runtime.clock import Clock
+from cluster.runtime.collector import Growth
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.slices import Slices
 
@@ -74,6 +75,7 @@ class ControllerDriver:
         self._campaign_number = 0
         self._term = 0
         """Counts every beginning and end of office, and every attempt at it."""
+        self._growth = Growth()
         self._slices = Slices(clock.monotonic_us, loop.next_turn)
         self.updates = BrokerUpdates(
             local_id,
@@ -277,6 +279,7 @@ class ControllerDriver:
                 return
             self._is_busy = False
             plan.apply(controller.state)
+            self._growth.add(plan.partition_count)
             finish(True)
             self._next()
 
