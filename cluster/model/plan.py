@@ -1,5 +1,6 @@
 """What the controller wants changed: in the registry, then in its state, then on the brokers."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -31,11 +32,20 @@ class Plan:
 
     configured: dict[str, dict[str, str]] = field(default_factory=dict)
     """All overrides of existing topics whose configs change."""
+    steps: Iterator[None] = field(default_factory=lambda: iter(()), compare=False)
+    """What is still to be looked at, in steps of well under a millisecond, each of which may add to
+    `changed`. The plan is whole when they are over; until then the state must not change."""
 
     @property
     def is_empty(self) -> bool:
         """Nothing to write and nobody to tell."""
         return not (self.created or self.deleted or self.added or self.changed or self.configured)
+
+    @property
+    def partition_count(self) -> int:
+        """How many partitions have another state when it is applied."""
+        created = sum(len(topic.partitions) for topic in self.created)
+        return created + len(self.added) + len(self.changed)
 
     def apply(self, state: ClusterState) -> None:
         """Carry the plan over into the state, after the registry has it."""

@@ -5,6 +5,10 @@ million, which takes a tenth of a second, and one is due whenever a quarter has 
 """
 
 import gc
+from collections.abc import Callable
+from typing import Final
+
+PARTITIONS_PER_FREEZE: Final = 256
 
 
 def leave_out_what_is_there() -> None:
@@ -13,3 +17,18 @@ def leave_out_what_is_there() -> None:
     Constant work. For now and then, while many long-lived objects are made.
     """
     gc.freeze()
+
+
+class Growth:
+    """Leaves out the objects of partitions once in a while as they are made or replaced."""
+
+    def __init__(self, leave_out: Callable[[], None] = leave_out_what_is_there) -> None:
+        self._leave_out = leave_out
+        self._count = 0
+
+    def add(self, partitions: int) -> None:
+        """So many have been made, or have another state."""
+        self._count += partitions
+        if self._count >= PARTITIONS_PER_FREEZE:
+            self._count = 0
+            self._leave_out()

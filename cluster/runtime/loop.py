@@ -60,6 +60,8 @@ class EventLoop:
         self._clock = clock
         self.now_ms = clock.monotonic_ms()
         """Monotonic time at which this turn's readiness was reported."""
+        self.turn = 0
+        """Counts the turns."""
         self._selector = selectors.DefaultSelector()
         self._timers: list[tuple[int, int, Timer]] = []
         self._timer_sequence = 0
@@ -140,6 +142,7 @@ class EventLoop:
         """One turn; waits for readiness no longer than the next timer or `max_wait_ms`."""
         ready = self._selector.select(self._wait_seconds(max_wait_ms))
         self.now_ms = self._clock.monotonic_ms()
+        self.turn += 1
         unwatched = self._unwatched
         unwatched.clear()
         for key, events in ready:

@@ -14,6 +14,7 @@ from zmq.utils.monitor import parse_monitor_message
 
 from cluster.model.errors import UserError
 from cluster.runtime.loop import READABLE, EventLoop
+from cluster.runtime.receipt import Receipt
 
 log = logging.getLogger(__name__)
 
@@ -24,9 +25,6 @@ _REQUEST_BYTES_MAX: Final = 64 << 20
 
 What peers ask is far smaller; answers, which hold records, are as large as batches may be.
 """
-_MESSAGES_PER_DRAIN: Final = 200
-_NS_PER_DRAIN: Final = 3_000_000
-"""What one socket may take of a turn before others have theirs."""
 
 
 class ZmqContext:
@@ -34,6 +32,13 @@ class ZmqContext:
 
     def __init__(self) -> None:
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
+        self._receipts: dict[EventLoop, Receipt] = {}
+
+    def receipt(self, loop: EventLoop) -> Receipt:
+        """What the sockets of that loop share each turn."""
+        if loop not in self._receipts:
+            self._receipts[loop] = Receipt(time.monotonic_ns, lambda: loop.turn, loop.next_turn)
+        return self._receipts[loop]
 
     def socket(self, kind: int) -> "zmq.Socket[bytes]":
         """A socket that does not keep the process alive and whose queues are bounded."""
@@ -67,8 +72,9 @@ class ZmqContext:
 class _LoopSocket:
     """Shared by both ends: drains the socket into a callback on the loop's thread."""
 
-    def __init__(self, loop: EventLoop, socket: "zmq.Socket[bytes]") -> None:
+    def __init__(self, loop: EventLoop, receipt: Receipt, socket: "zmq.Socket[bytes]") -> None:
         self._loop = loop
+        self._receipt = receipt
         self._socket = socket
         self._drain_is_deferred = False
         self.is_open = True
@@ -93,7 +99,7 @@ class _LoopSocket:
         return True
 
     def _on_ready(self, _events: int) -> None:
-        self._drain()
+        self._receipt.take(self)
 
     def _drain_later(self) -> None:
         if not self._drain_is_deferred:
@@ -102,21 +108,19 @@ class _LoopSocket:
 
     def _drain_deferred(self) -> None:
         self._drain_is_deferred = False
-        self._drain()
+        self._receipt.take(self)
 
-    def _drain(self) -> None:
-        until_ns = time.monotonic_ns() + _NS_PER_DRAIN
-        for _ in range(_MESSAGES_PER_DRAIN):
-            if not self.is_open:
-                return
+    def receive(self, until_ns: int) -> bool:
+        """See `MessageSource`."""
+        while self.is_open:
             try:
                 frames = self._socket.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
-                return
+                return True
             self._deliver(frames)
-            if time.monotonic_ns() > until_ns:
-                break
-        self._loop.call_from_thread(self._drain)
+            if time.monotonic_ns() >= until_ns:
+                return False
+        return True
 
     def close(self) -> None:
         """Stop watching and close; unsent messages are dropped."""
@@ -151,7 +155,7 @@ class Router(_LoopSocket):
         self.endpoint = f"tcp://{host}:{port}"
         """Where peers connect."""
         self._on_message = on_message
-        super().__init__(loop, socket)
+        super().__init__(loop, context.receipt(loop), socket)
 
     def _deliver(self, frames: list[bytes]) -> None:
         self._on_message(frames[0], frames[1:])
@@ -186,7 +190,7 @@ class Dealer(_LoopSocket):
             self.is_open = False
             socket.close()
             return
-        super().__init__(loop, socket)
+        super().__init__(loop, context.receipt(loop), socket)
 
     def _deliver(self, frames: list[bytes]) -> None:
         self._on_message(frames)
@@ -201,7 +205,7 @@ class Dealer(_LoopSocket):
         It breaks when the peer's process ends, or the network resets it; a paused peer keeps it.
         """
         if self.is_open and self._monitor is None:
-            self._monitor = _ConnectionMonitor(self._loop, self._socket, on_change)
+            self._monitor = _ConnectionMonitor(self._loop, self._receipt, self._socket, on_change)
 
     def close(self) -> None:
         """Close, and tell nothing any more."""
@@ -215,12 +219,16 @@ class _ConnectionMonitor(_LoopSocket):
     """The events that ZeroMQ tells of one socket's connection (zmq_socket_monitor)."""
 
     def __init__(
-        self, loop: EventLoop, watched: "zmq.Socket[bytes]", on_change: Callable[[bool], None]
+        self,
+        loop: EventLoop,
+        receipt: Receipt,
+        watched: "zmq.Socket[bytes]",
+        on_change: Callable[[bool], None],
     ) -> None:
         self._watched = watched
         self._on_change = on_change
         events = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
-        super().__init__(loop, watched.get_monitor_socket(events))
+        super().__init__(loop, receipt, watched.get_monitor_socket(events))
 
     def _deliver(self, frames: list[bytes]) -> None:
         event = parse_monitor_message(frames)["event"]

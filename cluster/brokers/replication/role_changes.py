@@ -15,7 +15,7 @@ from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.model.cluster import BrokerRegistration, TopicState
 from cluster.model.ids import BrokerId, TopicPartition
-from cluster.runtime.collector import leave_out_what_is_there
+from cluster.runtime.collector import Growth
 from cluster.runtime.slices import Slices
 
 log = logging.getLogger(__name__)
@@ -23,7 +23,6 @@ log = logging.getLogger(__name__)
 STEPS_AT_ONCE: Final = 8
 """Roles taken in the turn of the update itself: all that most updates have."""
 _CHECKS_PER_STEP: Final = 16
-_CHANGES_PER_COLLECTION: Final = 256
 _LINES_MAX: Final = 16
 """Partitions of one update that have a line each in the log; the others are counted."""
 
@@ -66,6 +65,7 @@ class RoleChanges:
         """Counts the sessions with the registry: what was begun in an earlier one is not gone on
         with, as others may lead by now."""
         self._is_looking_round = False
+        self._growth = Growth()
 
     def on_update(
         self,
@@ -108,12 +108,11 @@ class RoleChanges:
         session = self._session
         changed = 0
         for line in steps:
+            self._growth.add(1)  # also where its role stays: the state that it has is a new one
             if line is not None:
                 changed += 1
                 if changed <= _LINES_MAX:
                     log.info("%s", line)
-                if changed % _CHANGES_PER_COLLECTION == 0:
-                    leave_out_what_is_there()
             yield
             if session != self._session:
                 return

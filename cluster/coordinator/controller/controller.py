@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
 from cluster.coordinator.controller.config_plans import plan_topic_configs
-from cluster.coordinator.controller.elections import elect_all, move_away
+from cluster.coordinator.controller.elections import elect_all, move_all_away
 from cluster.coordinator.controller.topic_plans import (
     TopicRules,
     plan_create_topics,
@@ -72,7 +72,7 @@ class Controller:
             since = written.get(partition, 0)
             return {broker.id for broker in brokers.values() if broker.epoch < since}
 
-        return Plan(changed=self._elect(stayed))
+        return self._elections(stayed)
 
     def on_brokers_changed(
         self, registrations: Iterable[BrokerRegistration]
@@ -93,18 +93,15 @@ class Controller:
         self.state.brokers.clear()
         self.state.brokers.update(new)
         # One that came back between two looks was away: it loses its leaderships first.
-        return Plan(changed=self._elect(lambda _: stayed)), joined
+        return self._elections(lambda _: stayed), joined
 
     def on_controlled_shutdown(self, broker: BrokerId) -> Plan:
         """The broker is about to stop: move away from it what others can lead."""
         self._shutting_down.add(broker)
+        plan = Plan()
         live = set(self.state.brokers) - self._shutting_down
-        changed = {}
-        for partition, state in self.state.partitions():
-            new_state = move_away(state, broker, live)
-            if new_state is not None:
-                changed[partition] = new_state
-        return Plan(changed=changed)
+        plan.steps = move_all_away(self.state, broker, live, plan.changed)
+        return plan
 
     # -- in-sync replicas --------------------------------------------------------------------
 
@@ -206,10 +203,12 @@ class Controller:
 
     # -- shared ------------------------------------------------------------------------------
 
-    def _elect(
-        self, stayed: Callable[[TopicPartition], set[BrokerId]]
-    ) -> dict[TopicPartition, PartitionState]:
-        return elect_all(self.state, stayed, set(self.state.brokers), self._unclean_topics())
+    def _elections(self, stayed: Callable[[TopicPartition], set[BrokerId]]) -> Plan:
+        """Of every partition: a plan with steps."""
+        plan = Plan()
+        live, unclean = set(self.state.brokers), self._unclean_topics()
+        plan.steps = elect_all(self.state, stayed, live, unclean, plan.changed)
+        return plan
 
     def _unclean_topics(self) -> set[str]:
         return {t.name for t in self.state.topics.values() if self._is_unclean(t.configs)}

@@ -1,12 +1,12 @@
 """Carries out the controller's plans: elections through the registry, writes, messages to brokers.
 
-One operation is in progress at a time: plan, write to the registry (on the registry thread), apply,
-tell the brokers. Everything else waits in a queue.
+One operation is in progress at a time: plan (elections in slices), write to the registry (on the
+registry thread), apply, tell the brokers. Everything else waits in a queue.
 """
 
 import logging
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from random import Random
 
 from cluster.coordinator.cluster_store import (
@@ -25,12 +25,15 @@ from cluster.model.cluster import BrokerRegistration
 from cluster.model.ids import BrokerId
 from cluster.model.plan import Plan
 from cluster.runtime.clock import Clock
+from cluster.runtime.collector import Growth
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.slices import Slices
 
 log = logging.getLogger(__name__)
 
 _RETRY_MS = 500
+_STEPS_AT_ONCE = 4
+"""Of a plan: most are made in the turn in which they are asked for."""
 
 Operation = Callable[[Controller], tuple[Plan, Callable[[bool], None]]]
 """Makes a plan, and takes whether it was carried out."""
@@ -72,9 +75,11 @@ class ControllerDriver:
         self._campaign_number = 0
         self._term = 0
         """Counts every beginning and end of office, and every attempt at it."""
+        self._growth = Growth()
+        self._slices = Slices(clock.monotonic_us, loop.next_turn)
         self.updates = BrokerUpdates(
             local_id,
-            UpdateLines(link, Slices(clock.monotonic_us, loop.next_turn)),
+            UpdateLines(link, self._slices),
             loop.call_after,
             lambda: self._controller,
             lambda: self._on_lost_registry(Deposed(), self._term),
@@ -244,11 +249,25 @@ class ControllerDriver:
             operation, _ = self._queue.popleft()
             self._is_busy = True
             plan, finish = operation(self._controller)
-            if plan.is_empty:
-                self._is_busy = False
-                finish(True)
-            else:
-                self._write(self._controller, plan, finish)
+            self._slices.start(self._carry_out(self._controller, plan, finish), _STEPS_AT_ONCE)
+
+    def _carry_out(
+        self, controller: Controller, plan: Plan, finish: Callable[[bool], None]
+    ) -> Iterator[None]:
+        has_waited = False
+        for _ in plan.steps:
+            has_waited = True
+            yield
+            if self._controller is not controller:
+                finish(False)
+                return
+        if plan.is_empty:
+            self._is_busy = False
+            finish(True)
+            if has_waited:
+                self._loop.next_turn(self._next)
+        else:
+            self._write(controller, plan, finish)
 
     def _write(self, controller: Controller, plan: Plan, finish: Callable[[bool], None]) -> None:
         epoch_version = self._epoch_version
@@ -260,6 +279,7 @@ class ControllerDriver:
                 return
             self._is_busy = False
             plan.apply(controller.state)
+            self._growth.add(plan.partition_count)
             finish(True)
             self._next()
 

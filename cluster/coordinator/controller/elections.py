@@ -1,7 +1,8 @@
 """Who leads a partition when brokers come, go, or are about to go. Pure."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
+from typing import Final
 
 from cluster.model.cluster import ClusterState, PartitionState
 from cluster.model.ids import (
@@ -11,6 +12,9 @@ from cluster.model.ids import (
     PartitionEpoch,
     TopicPartition,
 )
+
+PARTITIONS_PER_STEP: Final = 100
+"""Some 300 us."""
 
 
 def elect(
@@ -71,19 +75,42 @@ def elect_all(
     stayed: Callable[[TopicPartition], set[BrokerId]],
     live: Collection[BrokerId],
     unclean_topics: Collection[str],
-) -> dict[TopicPartition, PartitionState]:
-    """`elect_after_absence` for every partition; those that change."""
-    changed = {}
-    for partition, state in cluster.partitions():
+    changed: dict[TopicPartition, PartitionState],
+) -> Iterator[None]:
+    """`elect_after_absence` for every partition, in steps; those that change go into `changed`."""
+
+    def decide(partition: TopicPartition, state: PartitionState) -> PartitionState | None:
         those_who_stayed = stayed(partition)
         if state.leader in those_who_stayed and those_who_stayed.issuperset(state.isr):
-            continue  # nothing has changed for it, as for most
-        new_state = elect_after_absence(
+            return None  # nothing has changed for it, as for most
+        return elect_after_absence(
             state, those_who_stayed, live, unclean=partition.topic in unclean_topics
         )
+
+    return _decide_all(cluster, decide, changed)
+
+
+def move_all_away(
+    cluster: ClusterState,
+    leaving: BrokerId,
+    live: Collection[BrokerId],
+    changed: dict[TopicPartition, PartitionState],
+) -> Iterator[None]:
+    """`move_away` for every partition, in steps; those that change go into `changed`."""
+    return _decide_all(cluster, lambda _, state: move_away(state, leaving, live), changed)
+
+
+def _decide_all(
+    cluster: ClusterState,
+    decide: Callable[[TopicPartition, PartitionState], PartitionState | None],
+    changed: dict[TopicPartition, PartitionState],
+) -> Iterator[None]:
+    for count, (partition, state) in enumerate(cluster.partitions(), 1):
+        new_state = decide(partition, state)
         if new_state is not None:
             changed[partition] = new_state
-    return changed
+        if count % PARTITIONS_PER_STEP == 0:
+            yield
 
 
 def _first_of(replicas: Collection[BrokerId], candidates: Collection[BrokerId]) -> BrokerId:

@@ -5,13 +5,16 @@ Every write of the controller goes in a transaction that also checks the version
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from itertools import islice
+from typing import TypeVar
 
 from kazoo.client import KazooClient, TransactionRequest
 from kazoo.exceptions import BadVersionError, NoNodeError, RolledBackError
+from kazoo.interfaces import IAsyncResult
 
 from cluster.coordinator.cluster_store import (
     Deposed,
@@ -32,6 +35,7 @@ from cluster.model.cluster import (
 from cluster.model.ids import (
     NO_BROKER,
     BrokerEpoch,
+    BrokerId,
     ControllerEpoch,
     LeaderEpoch,
     PartitionEpoch,
@@ -43,8 +47,13 @@ from cluster.model.topics import TOPIC_NAME_LENGTH_MAX
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 _WRITES_PER_TRANSACTION = 500
 """Keeps a transaction far below jute.maxbuffer (1 MiB)."""
+_READS_AT_ONCE = 500
+"""Enough to hide the way to the registry. Each is some twenty objects while it is under way: every
+thread would wait while the garbage collector looks at those of ten thousand."""
 
 
 def load_cluster(client: KazooClient, epoch_version: StoreVersion) -> LoadedCluster:
@@ -99,11 +108,10 @@ def _load_partitions(
     assignment: TopicAssignment,
     written: dict[TopicPartition, BrokerEpoch],
 ) -> Iterator[tuple[int, PartitionState]]:
-    pending = [
-        (number, replicas, client.get_async(paths.partition_state(TopicPartition(name, number))))
-        for number, replicas in assignment.replicas.items()
-    ]
-    for number, replicas, answer in pending:
+    def read(item: tuple[int, tuple[BrokerId, ...]]) -> IAsyncResult:
+        return client.get_async(paths.partition_state(TopicPartition(name, item[0])))
+
+    for (number, replicas), answer in _reads(assignment.replicas.items(), read):
         try:
             document, stat = answer.get()
         except NoNodeError:
@@ -261,12 +269,22 @@ def _delete_topic(client: KazooClient, name: str) -> Iterator[_Write]:
 
 
 def _below(client: KazooClient, parents: Iterable[str]) -> list[str]:
-    pending = [(parent, client.get_children_async(parent)) for parent in parents]
     found = []
-    for parent, answer in pending:
+    for parent, answer in _reads(parents, client.get_children_async):
         with suppress(NoNodeError):
             found += [f"{parent}/{child}" for child in answer.get()]
     return found
+
+
+def _reads(
+    items: Iterable[T], read: Callable[[T], IAsyncResult]
+) -> Iterator[tuple[T, IAsyncResult]]:
+    """Each item with its read, which has begun; a limited number are under way at a time."""
+    rest = iter(items)
+    while some := list(islice(rest, _READS_AT_ONCE)):
+        answers = deque(map(read, some))
+        for item in some:
+            yield item, answers.popleft()
 
 
 def _deletion(path: str) -> _Write:

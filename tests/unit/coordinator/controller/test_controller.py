@@ -1,6 +1,7 @@
 """The controller's plans, event by event."""
 
 import uuid
+from collections import deque
 from random import Random
 
 import pytest
@@ -47,7 +48,14 @@ def written(controller: Controller, zxid: int) -> dict[TopicPartition, int]:
     return {partition: zxid for partition, _ in controller.state.partitions()}
 
 
+def complete(plan: Plan) -> Plan:
+    """The plan after all of its steps."""
+    deque(plan.steps, maxlen=0)
+    return plan
+
+
 def leaders(plan: Plan) -> dict[str, int]:
+    complete(plan)
     return {str(partition): state.leader for partition, state in plan.changed.items()}
 
 
@@ -162,7 +170,7 @@ def test_controlled_shutdown_moves_leaderships_and_leaves_the_isr():
 
 def test_what_stops_gets_nothing_and_joins_no_isr_until_it_is_back():
     controller = a_controller(a_cluster([1, 2, 3], a_topic("orders", a_partition([1, 2, 3]))))
-    controller.on_controlled_shutdown(BrokerId(2)).apply(controller.state)
+    complete(controller.on_controlled_shutdown(BrokerId(2))).apply(controller.state)
     plan = controller.on_controlled_shutdown(BrokerId(1))
     assert leaders(plan) == {"orders-0": 3}
     plan.apply(controller.state)
@@ -181,7 +189,8 @@ def test_what_stops_gets_nothing_and_joins_no_isr_until_it_is_back():
 
     assert state.isr == (3,)
     assert propose() is ErrorCode.ineligible_replica
-    controller.on_brokers_changed(brokers(1, 2, 3, again=(1,)))[0].apply(controller.state)
+    plan, _ = controller.on_brokers_changed(brokers(1, 2, 3, again=(1,)))
+    complete(plan).apply(controller.state)
     assert propose() is ErrorCode.none
 
 
@@ -300,7 +309,7 @@ def test_an_applied_plan_tells_only_what_changed():
         a_cluster([1, 2], a_topic("orders", a_partition([1, 2]), a_partition([2])))
     )
     plan, _ = controller.on_brokers_changed(brokers(2))
-    plan.apply(controller.state)
+    complete(plan).apply(controller.state)
     (touched,) = plan.touched_topics(controller.state)
     assert list(touched.partitions) == [0]
     assert len(controller.state.topics["orders"].partitions) == 2
@@ -322,6 +331,7 @@ class AnyEvents(RuleBasedStateMachine):
         return [a_broker(number, self.epochs[number]) for number in sorted(self.live)]
 
     def _carry_out(self, plan: Plan) -> None:
+        complete(plan)
         for partition, new in plan.changed.items():
             old = self.controller.state.partition(partition)
             assert old is not None

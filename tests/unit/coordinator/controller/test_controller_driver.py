@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 from kazoo.exceptions import ConnectionLoss
 
-from cluster.coordinator.controller import broker_updates
+from cluster.coordinator.controller import broker_updates, elections
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.registry.client.broker_records import campaign, prepare_paths
 from cluster.coordinator.registry.client.kazoo_store import KazooStore
 from cluster.coordinator.registry.documents import paths
+from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerEpoch, BrokerId, PartitionEpoch, TopicPartition
 from cluster.model.plan import Outcome, Plan
@@ -334,6 +335,66 @@ def test_a_broker_that_goes_loses_its_leaderships(stage, controller):
     assert topic.partitions[0].isr == (1,)
     assert topic.partitions[0].leader == 1
     assert topic.partitions[0].partition_epoch == before.partition_epoch + 1
+
+
+def lose_a_broker_of_many_partitions(
+    stage: Stage, controller: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the elections have begun; each partition is a step, which takes longer than a slice."""
+    elect = elections.elect
+
+    def slowly(*arguments: Any, **options: Any) -> PartitionState | None:
+        stage.clock.pass_time(3)
+        return elect(*arguments, **options)
+
+    monkeypatch.setattr(elections, "PARTITIONS_PER_STEP", 1)
+    monkeypatch.setattr(elections, "elect", slowly)
+    for number in range(12):
+        create(controller, f"topic-{number}")
+    stage.settle()
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
+    next(m for m in stage.members if m.id == 2).session.client.expire()
+    while not controller.session.pending:
+        stage.loop.run_once(max_wait_ms=0)
+    controller.session.work()
+    stage.loop.run_once(max_wait_ms=0)
+    assert not controller.session.pending
+
+
+def test_elections_of_many_partitions_take_several_turns_and_are_one_update(
+    stage, controller, monkeypatch
+):
+    lose_a_broker_of_many_partitions(stage, controller, monkeypatch)
+    turns = 0
+    while not controller.session.pending:
+        stage.loop.run_once(max_wait_ms=0)
+        turns += 1
+    assert turns >= 5
+    stage.settle()
+    (update,) = updates(controller).values()
+    assert {p.isr for topic in update.topics for p in topic.partitions.values()} == {(1,)}
+    assert len(update.topics) == 12
+
+
+def test_what_is_asked_while_leaders_are_elected_is_done_after_it(stage, controller, monkeypatch):
+    lose_a_broker_of_many_partitions(stage, controller, monkeypatch)
+    outcomes = create(controller, "late", factor=1)
+    assert not controller.session.pending
+    stage.settle()
+    assert controller.driver._controller.state.topics["late"].partitions[0].isr == (1,)
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
+    assert outcomes.codes == [{"late": "none"}]
+
+
+def test_elections_that_an_end_of_office_interrupts_write_nothing(stage, controller, monkeypatch):
+    lose_a_broker_of_many_partitions(stage, controller, monkeypatch)
+    controller.driver.stop()
+    stage.settle()
+    states = [
+        stage.tree.nodes[path] for path in stage.tree.nodes if path.endswith("/partitions/0/state")
+    ]
+    assert len(states) == 12
+    assert {node.version for node in states} == {0}
 
 
 def test_brokers_that_change_while_the_state_is_loaded_are_noticed(stage):

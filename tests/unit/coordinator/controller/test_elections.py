@@ -1,17 +1,21 @@
 """Who leads when brokers come and go: every case, and what always holds."""
 
+from collections import deque
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.coordinator.controller.elections import (
+    PARTITIONS_PER_STEP,
     elect,
     elect_after_absence,
     elect_all,
+    move_all_away,
     move_away,
 )
 from cluster.model.cluster import PartitionState
-from cluster.model.ids import NO_BROKER, BrokerId
+from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
 from tests.support.cluster_states import a_cluster, a_partition, a_topic
 
 
@@ -139,12 +143,38 @@ def test_all_partitions_of_all_topics_are_looked_at():
         a_topic("clean", a_partition([1, 2], [1]), a_partition([2, 1])),
         a_topic("unclean", a_partition([1, 2], [1]), a_partition([2], [2])),
     )
-    changed = elect_all(cluster, lambda _: live(2), live(2), {"unclean"})
+    changed: dict[TopicPartition, PartitionState] = {}
+    deque(elect_all(cluster, lambda _: live(2), live(2), {"unclean"}, changed), maxlen=0)
     assert {str(partition): (s.leader, s.isr) for partition, s in changed.items()} == {
         "clean-0": (NO_BROKER, (1,)),
         "clean-1": (2, (2,)),
         "unclean-0": (2, (2,)),
     }
+
+
+def test_a_step_of_an_election_looks_at_a_bounded_number_of_partitions():
+    count = 5 * PARTITIONS_PER_STEP + 1
+    cluster = a_cluster([2], a_topic("many", *[a_partition([1, 2])] * count))
+    looked_at: list[TopicPartition] = []
+
+    def stayed(partition: TopicPartition) -> set[BrokerId]:
+        looked_at.append(partition)
+        return live(2)
+
+    changed: dict[TopicPartition, PartitionState] = {}
+    per_step = []
+    for _ in elect_all(cluster, stayed, live(2), (), changed):
+        per_step.append(len(looked_at) - sum(per_step))
+    assert per_step == [PARTITIONS_PER_STEP] * 5
+    assert len(changed) == count
+
+
+def test_a_step_of_moving_away_looks_at_a_bounded_number_of_partitions():
+    count = 3 * PARTITIONS_PER_STEP
+    cluster = a_cluster([1, 2], a_topic("many", *[a_partition([1, 2])] * count))
+    changed: dict[TopicPartition, PartitionState] = {}
+    sizes = [len(changed) for _ in move_all_away(cluster, BrokerId(1), live(2), changed)]
+    assert sizes == [PARTITIONS_PER_STEP * number for number in (1, 2, 3)]
 
 
 @st.composite

@@ -454,3 +454,45 @@ def test_a_transaction_that_fails_leaves_nothing(client):
     results = transaction.commit()
     assert all(isinstance(result, Exception) for result in results)
     assert client.exists("/brokers/a") is None
+
+
+class ReadsUnderWay:
+    """Counts the reads of a client that have begun and whose answers are not taken."""
+
+    def __init__(self, client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = self.most = 0
+        for name in ("get_async", "get_children_async"):
+            monkeypatch.setattr(client, name, self._counted(getattr(client, name)))
+
+    def _counted(self, read: Callable[..., Any]) -> Callable[..., Any]:
+        def begin(path: str, **options: Any) -> "ReadsUnderWay.Answer":
+            self.now += 1
+            self.most = max(self.most, self.now)
+            return self.Answer(self, read(path, **options))
+
+        return begin
+
+    class Answer:
+        def __init__(self, reads: "ReadsUnderWay", answer: Any) -> None:
+            self._reads = reads
+            self._answer = answer
+
+        def get(self, *how: Any) -> Any:
+            self._reads.now -= 1
+            return self._answer.get(*how)
+
+
+def test_a_limited_number_of_reads_is_under_way_at_a_time(client, monkeypatch):
+    monkeypatch.setattr(topic_records, "_READS_AT_ONCE", 4)
+    version = elected(client)
+    state = ClusterState()
+    topic = a_topic("orders", *[a_partition([1])] * 30)
+    commit(client, Plan(created=[topic]), state, version)
+
+    reads = ReadsUnderWay(client, monkeypatch)
+    loaded = topic_records.load_cluster(client, version)
+    commit(client, Plan(deleted=["orders"]), state, version)
+
+    assert reads.most == 4
+    assert topics_of(loaded.state) == {"orders": (topic.topic_id, {}, topic.partitions)}
+    assert client.get_children(paths.TOPICS) == []

@@ -1,0 +1,41 @@
+"""When the objects of partitions are left out of collections."""
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from cluster.runtime.collector import PARTITIONS_PER_FREEZE, Growth
+
+
+@pytest.fixture(autouse=True)
+def thawed() -> Iterator[None]:
+    yield
+    gc.unfreeze()
+
+
+def test_they_are_left_out_once_for_so_many() -> None:
+    calls: list[int] = []
+    growth = Growth(lambda: calls.append(1))
+    for _ in range(3 * PARTITIONS_PER_FREEZE - 1):
+        growth.add(1)
+    assert len(calls) == 2
+    growth.add(1)
+    assert len(calls) == 3
+
+
+def test_many_at_once_are_left_out_at_once_and_nothing_is_not() -> None:
+    calls: list[int] = []
+    growth = Growth(lambda: calls.append(1))
+    growth.add(0)
+    growth.add(PARTITIONS_PER_FREEZE - 1)
+    assert calls == []
+    growth.add(10 * PARTITIONS_PER_FREEZE)
+    assert len(calls) == 1
+
+
+def test_a_full_collection_does_not_look_at_what_was_left_out() -> None:
+    made = [[number] for number in range(20_000)]
+    Growth().add(PARTITIONS_PER_FREEZE)
+    looked_at = {id(each) for each in gc.get_objects()}
+    assert not looked_at.intersection(map(id, made))
