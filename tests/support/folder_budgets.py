@@ -16,7 +16,7 @@ BUDGETS: Final = {
     "tests/tidy": 10,
     "tests/simulation": 100,
     "tests/fuzz": 30,
-    "tests/integration": 500,
+    "tests/integration": 650,
     "tests/compat": 400,
 }
 """Seconds on two cores that do nothing else. All of them, and the checks, are under 15 minutes."""
