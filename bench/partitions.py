@@ -1,6 +1,6 @@
 """What many partitions cost, and how long a bystander waits while they come and go.
 
-Needs the environment that `bin/cluster` makes on first use:
+Needs the environment that `bin/test` makes on first use:
     PYTHONPATH=. .venv/bin/python bench/partitions.py [--counts 1000,2000] [--brokers 1,3]
 
 For each count of partitions: create (CreatePartitions), an idle while, one Metadata answer, a
@@ -26,28 +26,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import psutil
+from kio.index import load_response_schema
 
-from cluster.client.exchange import decode_response, encode_request
 from cluster.protocol.api import ApiKey
-from cluster.protocol.messages import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatePartitionsRequest,
-    CreatePartitionsTopic,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    ListOffsetsPartition,
-    ListOffsetsRequest,
-    ListOffsetsTopic,
-    MetadataRequest,
-    MetadataRequestTopic,
-)
 from cluster.records.builder import NewRecord, build_batch
+from tests.support.kafka_wire import WireClient, frame_of, request
 
 ROOT = Path(__file__).resolve().parent.parent
 TOPIC = "many"
@@ -252,20 +239,24 @@ class BenchCluster:
     def broker_processes(self) -> list[psutil.Process]:
         return [psutil.Process(pid) for pid in self.pids().values() if pid is not None]
 
-    def call(self, broker: int, key: ApiKey, request: Any, timeout_s: float = DEADLINE_S) -> Any:
-        with socket.create_connection(self.addresses[broker], timeout_s) as connection:
-            connection.sendall(encode_request(key, VERSIONS[key], 7, "bench", request))
+    def call(self, broker: int, key: ApiKey, **fields: Any) -> Any:
+        """The answer to a request with these fields (see `kafka_wire.request`)."""
+        version = VERSIONS[key]
+        with socket.create_connection(self.addresses[broker], DEADLINE_S) as connection:
+            connection.sendall(frame_of(request(key, version, **fields), 7))
             (size,) = struct.unpack(">i", read_whole(connection, 4))
             frame = read_whole(connection, size)
-        return decode_response(key, VERSIONS[key], 7, frame)
+        return WireClient.parse(frame, load_response_schema(key, version), 7)
 
     def metadata(self, broker: int) -> Any:
-        asked = MetadataRequest(
-            topics=(MetadataRequestTopic(name=TOPIC, topic_id=None),),
+        return self.call(
+            broker,
+            ApiKey.METADATA,
+            topics=[{"name": TOPIC}],
             allow_auto_topic_creation=False,
+            include_cluster_authorized_operations=False,
             include_topic_authorized_operations=False,
         )
-        return self.call(broker, ApiKey.METADATA, asked)
 
     def partition_count(self, broker: int) -> int:
         return len(self.metadata(broker).topics[0].partitions)
@@ -279,43 +270,32 @@ class BenchCluster:
         return found
 
     def create_topic(self, name: str, assignment: list[list[int]]) -> None:
-        topic = CreatableTopic(
-            name=name,
-            num_partitions=-1,
-            replication_factor=-1,
-            assignments=tuple(
-                CreatableReplicaAssignment(partition_index=number, broker_ids=tuple(replicas))
+        topic = {
+            "name": name,
+            "num_partitions": -1,
+            "replication_factor": -1,
+            "assignments": [
+                {"partition_index": number, "broker_ids": tuple(replicas)}
                 for number, replicas in enumerate(assignment)
-            ),
-            configs=(),
-        )
+            ],
+            "configs": [],
+        }
         self.on_controller(
-            ApiKey.CREATE_TOPICS,
-            lambda: CreateTopicsRequest(
-                topics=(topic,), timeout=timedelta(seconds=60), validate_only=False
-            ),
+            ApiKey.CREATE_TOPICS, topics=[topic], timeout=60_000, validate_only=False
         )
 
     def create_partitions(self, count: int) -> None:
-        topic = CreatePartitionsTopic(name=TOPIC, count=count, assignments=None)
+        topic = {"name": TOPIC, "count": count, "assignments": None}
         self.on_controller(
-            ApiKey.CREATE_PARTITIONS,
-            lambda: CreatePartitionsRequest(
-                topics=(topic,), timeout=timedelta(seconds=120), validate_only=False
-            ),
+            ApiKey.CREATE_PARTITIONS, topics=[topic], timeout=120_000, validate_only=False
         )
 
     def delete_topic(self, name: str) -> None:
-        self.on_controller(
-            ApiKey.DELETE_TOPICS,
-            lambda: DeleteTopicsRequest(
-                topic_names=(name,), topics=(), timeout=timedelta(seconds=120)
-            ),
-        )
+        self.on_controller(ApiKey.DELETE_TOPICS, topic_names=[name], timeout=120_000)
 
-    def on_controller(self, key: ApiKey, make: Callable[[], Any]) -> None:
+    def on_controller(self, key: ApiKey, **fields: Any) -> None:
         def attempt() -> bool:
-            answer = self.call(self.controller(), key, make())
+            answer = self.call(self.controller(), key, **fields)
             results = getattr(answer, "results", None) or getattr(answer, "topics", None)
             results = results or answer.responses
             codes = {int(result.error_code) for result in results}
@@ -344,23 +324,17 @@ class BenchCluster:
     def serves(self, broker: int, numbers: list[int], served: set[int]) -> bool:
         numbers = [number for number in numbers if number not in served]
         for start in range(0, len(numbers), 100):
-            request = ListOffsetsRequest(
+            partitions = [
+                {"partition_index": number, "current_leader_epoch": -1, "timestamp": -1}
+                for number in numbers[start : start + 100]
+            ]
+            answer = self.call(
+                broker,
+                ApiKey.LIST_OFFSETS,
                 replica_id=-1,
                 isolation_level=0,
-                timeout=timedelta(seconds=30),
-                topics=(
-                    ListOffsetsTopic(
-                        name=TOPIC,
-                        partitions=tuple(
-                            ListOffsetsPartition(
-                                partition_index=number, current_leader_epoch=-1, timestamp=-1
-                            )
-                            for number in numbers[start : start + 100]
-                        ),
-                    ),
-                ),
+                topics=[{"name": TOPIC, "partitions": partitions}],
             )
-            answer = self.call(broker, ApiKey.LIST_OFFSETS, request)
             for partition in answer.topics[0].partitions:
                 if int(partition.error_code) == 0:
                     served.add(partition.partition_index)
