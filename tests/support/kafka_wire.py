@@ -78,8 +78,12 @@ class WireClient:
         timeout_s: float = TIMEOUT_S,
         receive_buffer: int | None = None,
         client_id: str = "wire",
+        source_host: str | None = None,
     ) -> None:
         self._socket = socket.socket()
+        if source_host is not None:
+            with contextlib.suppress(OSError):  # macOS has no loopback address but 127.0.0.1
+                self._socket.bind((source_host, 0))
         if receive_buffer is not None:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
         self._socket.settimeout(timeout_s)
