@@ -1,4 +1,4 @@
-"""ZeroMQ sockets on the readiness loop: a ROUTER that serves, DEALERs that ask (design section 5).
+"""ZeroMQ sockets on the readiness loop: a ROUTER that serves, DEALERs that ask.
 
 The only import of zmq. A ZeroMQ descriptor is edge-triggered and its edges also come from sends,
 so after every send and every wake-up the socket is drained until it has nothing more to say.

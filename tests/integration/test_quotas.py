@@ -1,4 +1,4 @@
-"""Quotas on a live cluster: who ignores the throttle time is held back all the same (QTA2-QTA6).
+"""Quotas on a live cluster: who ignores the throttle time is held back all the same.
 
 Every test has client ids of its own, so the limits of one do not touch another.
 """

@@ -5,7 +5,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 
 class FileRegion(Protocol):
-    """Bytes of a file to send: from the mapping when small, by sendfile when large (NET4)."""
+    """Bytes of a file to send: from the mapping when small, by sendfile when large."""
 
     @property
     def position(self) -> int:

@@ -1,7 +1,7 @@
 """Requests that wait: operations keyed by what can complete them, with a deadline. No I/O.
 
 Used by every API that waits (produce with acks=all, fetch, create and delete topics). The
-operation decides; the purgatory only knows whom to ask when something changed (NET3).
+operation decides; the purgatory only knows whom to ask when something changed.
 """
 
 from collections.abc import Callable, Hashable, Iterable

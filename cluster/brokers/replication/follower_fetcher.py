@@ -1,7 +1,7 @@
 """The follower's side: what to ask one leader next, and what to do with its answer. No sockets.
 
 One request per leader is in flight. Its answer is appended, and the next request is at the same
-time the acknowledgement of what was appended (REP1). Only news that the leader must not wait for,
+time the acknowledgement of what was appended. Only news that the leader must not wait for,
 such as another partition to follow, is told by a request that takes the place of the parked one.
 """
 

@@ -1,4 +1,4 @@
-"""Reads replicated bytes straight from the leader's page cache into our mapping (REP5).
+"""Reads replicated bytes straight from the leader's page cache into our mapping.
 
 Only for brokers of one machine. The leader may delete or truncate a file at any time, so it is read
 with preadv, which then comes back short, and never mapped.

@@ -1,4 +1,4 @@
-"""The eight levels of precedence, and who shares a budget with whom (QTA3)."""
+"""The eight levels of precedence, and who shares a budget with whom."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""Window arithmetic to the millisecond, against a plain re-statement of its rules (QTA5, QTA7)."""
+"""Window arithmetic to the millisecond, against a plain re-statement of its rules."""
 
 import bisect
 import itertools
@@ -174,7 +174,7 @@ def ten_second_shares(sent: list[tuple[int, float]], limit: float, from_ms: int)
 def test_any_ten_seconds_of_a_client_that_wants_more_are_within_five_percent(
     silent_ms, pauses_ms, limit, is_fetch
 ):
-    """Requests of 64 KiB; a fetch over the limit is put off, a produce request counts (QTA7)."""
+    """Requests of 64 KiB; a fetch over the limit is put off, a produce request counts."""
     rate, now_ms, size = SampledRate(ELAPSED, 0), silent_ms, 65_536
     sent: list[tuple[int, float]] = []
     for pause_ms in itertools.cycle(pauses_ms):
