@@ -73,6 +73,8 @@ from cluster.runtime.slices import Slices
 log = logging.getLogger(__name__)
 
 _SHUTDOWN_TIMEOUT_MS: Final = 3_000
+_SHARE_OF_DIRECTORIES: Final = 0.2
+"""Of a processor: making and removing directories is what nobody waits for."""
 
 
 class Background(Protocol):
@@ -101,8 +103,8 @@ class BrokerPorts:
     control_link: ControlLink
     sockets: PeerSockets
     directories: list[LogDirectory]
-    background: Callable[[str], Background]
-    """A new thread of that name."""
+    background: Callable[[str, float], Background]
+    """A new thread of that name, which takes at most that share of a processor."""
     counters: BrokerCounters | None
     """None where nothing is counted."""
     clients: ClientConnections
@@ -120,10 +122,10 @@ class BrokerCore:
         self.id = BrokerId(settings[keys.BROKER_ID])
         loop, clock = ports.loop, ports.clock
         self.slices = Slices(clock.monotonic_us, loop.next_turn)
-        self._maker = ports.background("log-maker")
-        self._remover = ports.background("log-remover")
-        self._flush_thread = ports.background("log-flusher")
-        self._checkpoint_thread = ports.background("checkpoints")
+        self._maker = ports.background("log-maker", _SHARE_OF_DIRECTORIES)
+        self._remover = ports.background("log-remover", _SHARE_OF_DIRECTORIES)
+        self._flush_thread = ports.background("log-flusher", 1.0)
+        self._checkpoint_thread = ports.background("checkpoints", 1.0)
         self.table = PartitionTable(
             ports.directories,
             self.id,

@@ -2,7 +2,33 @@
 
 import queue
 import threading
+import time
 from collections.abc import Callable
+from typing import Final
+
+_REST_AFTER_S: Final = 0.002
+"""Rests are for so much work at least: a shorter one costs more than it gives."""
+
+
+class Pace:
+    """How long to rest so that work takes no more than its share of a processor. Pure.
+
+    Kernels share processors fairly among threads, so work in the background that nobody waits for
+    would take as much as the thread that serves clients.
+    """
+
+    def __init__(self, share: float) -> None:
+        """A share of 1 never rests."""
+        self._rest_per_work = 1 / share - 1
+        self._worked_s = 0.0
+
+    def rest_s(self, worked_s: float) -> float:
+        """Seconds to rest now, after this many more of a processor's time."""
+        self._worked_s += worked_s
+        if self._worked_s < _REST_AFTER_S:
+            return 0.0
+        rest_s, self._worked_s = self._worked_s * self._rest_per_work, 0.0
+        return rest_s
 
 
 class Once:
@@ -33,9 +59,12 @@ class Once:
 class BackgroundThread:
     """Runs calls one after the other. Lifecycle: any number of `do`, then `close`."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, share: float = 1.0) -> None:
+        """It takes at most this share of a processor, until it is closed."""
         self._calls: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._is_dropping = False
+        self._pace = Pace(share)
+        self._is_closing = threading.Event()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
@@ -46,10 +75,16 @@ class BackgroundThread:
     def close(self, *, drop: bool = False) -> None:
         """Finish everything, or with `drop` only what is under way, and end the thread."""
         self._is_dropping = drop
+        self._is_closing.set()
         self._calls.put(None)
         self._thread.join()
 
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
-            if not self._is_dropping:
-                call()
+            if self._is_dropping:
+                continue
+            began_s = time.thread_time()
+            call()
+            rest_s = self._pace.rest_s(time.thread_time() - began_s)
+            if rest_s:
+                self._is_closing.wait(rest_s)

@@ -7,9 +7,9 @@ them are full would take as many times the bound.
 from collections.abc import Callable
 from typing import Final, Protocol
 
-BUDGET_NS: Final = 3_000_000
+BUDGET_NS: Final = 1_500_000
 """What all sockets together take of one turn, in nanoseconds."""
-SHARE_NS: Final = 1_000_000
+SHARE_NS: Final = 500_000
 """What one of several that wait takes before the next has its share."""
 
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final
 
-BUDGET_US: Final = 2_000
+BUDGET_US: Final = 1_000
 """What all jobs together take of one turn, in microseconds."""
 
 

@@ -138,7 +138,10 @@ def _signal_name(number: int) -> str:
 
 
 def _become_child(log_file: Path, parent_pid: int) -> None:
-    os.setsid()  # Ctrl-C in the terminal is the supervisor's to answer, in order
+    # Ctrl-C in the terminal is the supervisor's to answer, in order. Not a session of its own:
+    # Linux shares a processor among sessions (sched_autogroup), and a process whose threads it has
+    # spread over the processors then waited up to 0.45 s for its turn.
+    os.setpgid(0, 0)
     signal.set_wakeup_fd(-1)
     for number in _RESET_SIGNALS:
         signal.signal(number, signal.SIG_DFL)

@@ -10,7 +10,6 @@ import base64
 import hashlib
 import json
 import os
-import select
 import shutil
 import subprocess
 import tempfile
@@ -27,7 +26,7 @@ from tests.support.broker_probes import fetched
 from tests.support.kafka_wire import WireClient
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, leader
-from tests.support.waiting import wait_until
+from tests.support.waiting import is_readable, wait_until
 
 _CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "milena"
 _BUILD_DEADLINE_S: Final = 300.0
@@ -153,8 +152,7 @@ class RunningProgram:
         """The next line of JSON; None when it has ended. Raises ProgramFailed for an error."""
         while b"\n" not in self._unread:
             left_s = max(0.0, deadline - time.monotonic())
-            readable, _, _ = select.select([self._stdout], [], [], left_s)
-            assert readable, f"it says nothing more\n{self.complaint()}"
+            assert is_readable(self._stdout, left_s), f"it says nothing more\n{self.complaint()}"
             chunk = os.read(self._stdout.fileno(), 1 << 20)
             if not chunk:
                 return None

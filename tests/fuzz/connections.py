@@ -1,11 +1,11 @@
 """TCP connections that send whatever they are given, a frame at a time."""
 
 import contextlib
-import select
 import socket
 from random import Random
 
 from tests.support.running_cluster import Address
+from tests.support.waiting import is_readable
 
 _PATIENCE_S = 0.005
 """For an answer: a frame that announces more than it holds gets none."""
@@ -45,7 +45,7 @@ class Connections:
 
     def _settled(self, connection: socket.socket) -> socket.socket | None:
         """The connection after its answer, None where the server has closed it."""
-        select.select([connection], [], [], _PATIENCE_S)
+        is_readable(connection, _PATIENCE_S)
         try:
             while connection.recv(1 << 16):
                 self.answered_count += 1

@@ -227,7 +227,9 @@ def test_random_bytes(cluster: Cluster, bystander: WireClient) -> None:
         bystander.call(metadata_request())
     assert_no_tracebacks(cluster)
     log = cluster.log_text(f"broker-{LEADER}")
-    assert max(log.count(f" {name}:") for name in names) == 1
+    # Two connections one after the other may have been given the same port.
+    assert any(f" {name}:" in log for name in names)
+    assert all(log.count(f" {name}:") <= names.count(name) for name in names)
 
 
 def test_damaged_requests(cluster: Cluster, topic: str, bystander: WireClient) -> None:

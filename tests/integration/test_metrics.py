@@ -6,7 +6,6 @@ import json
 import os
 import pty
 import re
-import select
 import signal
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from cluster.records.builder import NewRecord, build_batch
 from tests.support.kafka_wire import WireClient, fetch_request, frame_of, produce_request
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, leader
-from tests.support.waiting import wait_until
+from tests.support.waiting import DEADLINE_S, is_readable, wait_until
 
 METRICS = "__cluster_metrics"
 ROOT = Path(__file__).parents[2]
@@ -261,7 +260,7 @@ def test_a_live_table_on_a_terminal_ends_with_q(watched):
         seen = io.BytesIO()
         try:
             while b"q: quit" not in seen.getvalue():
-                assert select.select([parent], [], [], 60)[0], seen.getvalue()
+                assert is_readable(parent, DEADLINE_S), seen.getvalue()
                 seen.write(os.read(parent, 65_536))
             os.write(parent, b"q")
             wait_until(lambda: drain(parent) or process.poll() is not None, "its end")
@@ -276,7 +275,7 @@ def test_a_live_table_on_a_terminal_ends_with_q(watched):
 def drain(terminal):
     """Let the process write its last words."""
     try:
-        if select.select([terminal], [], [], 0)[0]:
+        if is_readable(terminal, 0):
             os.read(terminal, 65_536)
     except OSError:
         return True

@@ -6,7 +6,7 @@ from collections.abc import Callable
 class InlineBackground:
     """Runs each call when it is handed over."""
 
-    def __init__(self, _name: str) -> None:
+    def __init__(self, _name: str, _share: float) -> None:
         """As a thread of that name."""
 
     def do(self, call: Callable[[], None]) -> None:

@@ -1,8 +1,11 @@
 """Waiting for a condition with a deadline: the only place of the cluster tests that sleeps."""
 
+import select
 import time
 from collections.abc import Callable
 from typing import TypeVar
+
+from cluster.runtime.loop import HasFileno
 
 T = TypeVar("T")
 
@@ -18,3 +21,13 @@ def wait_until(condition: Callable[[], T | None], what: str, deadline_s: float =
         assert time.monotonic() < deadline, f"waited {deadline_s:g} s for {what}"
         time.sleep(_POLL_S)
     return answer
+
+
+def is_readable(source: HasFileno | int, patience_s: float) -> bool:
+    """Whether something can be read within so many seconds, or the end of the stream is there.
+
+    With `poll`: `select` takes no descriptor above 1023, and a test process may have more.
+    """
+    poll = select.poll()
+    poll.register(source, select.POLLIN)
+    return bool(poll.poll(patience_s * 1000))

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 _ANSWER_GRACE_MS: Final = 2_000
 """An answer this much later than the leader may park the request counts as lost."""
-_PARTITIONS_PER_REQUEST: Final = 200
+_PARTITIONS_PER_REQUEST: Final = 100
 """What is left is told by the next request: neither side is to be busy for long with one."""
 
 

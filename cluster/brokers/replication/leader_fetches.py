@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 _WATERMARKS_PERIOD_MS: Final = 500
 """As often as a Kafka follower hears of a high watermark without records: its fetch wait."""
-_PARTITIONS_PER_ANSWER: Final = 200
+_PARTITIONS_PER_ANSWER: Final = 100
 """What is left goes first in the next answer: neither side is to be busy for long with one."""
 _SESSIONS_MAX: Final = 4096
 """Followers are brokers: far fewer than this; a leak shows here and not in memory."""

@@ -69,6 +69,8 @@ class PartitionTable:
         self._partitions: dict[TopicPartition, Partition] = {}
         self.find: Callable[[tuple[str, int]], Partition | None] = self._partitions.get  # type: ignore[assignment]  # the pair is equal to its named tuple
         """The replica here, or None. A plain attribute: every request looks its partitions up."""
+        self._of_topic: dict[str, dict[TopicPartition, Partition]] = {}
+        """The same replicas by topic; a topic without any has no entry."""
         self._directory_of: dict[TopicPartition, LogDirectory] = {}
         self._counts = dict.fromkeys(range(len(directories)), 0)
         """Replicas by the slot of their directory."""
@@ -93,13 +95,15 @@ class PartitionTable:
                     recovery_point=recovery_points.get(partition_id, Offset(0)),
                     log_start_offset=log_starts.get(partition_id, Offset(0)),
                 )
-                self._partitions[partition_id] = Partition(
-                    partition_id,
-                    _topic_id_of(path),
-                    partition_log,
-                    high_watermarks.get(partition_id, Offset(0)),
-                    self._local_id,
-                    min_insync_replicas,
+                self._add(
+                    Partition(
+                        partition_id,
+                        _topic_id_of(path),
+                        partition_log,
+                        high_watermarks.get(partition_id, Offset(0)),
+                        self._local_id,
+                        min_insync_replicas,
+                    )
                 )
                 self._directory_of[partition_id] = directory
                 self._counts[slot] += 1
@@ -146,7 +150,7 @@ class PartitionTable:
                 self._local_id,
                 min_insync_replicas,
             )
-            self._partitions[partition_id] = partition
+            self._add(partition)
             self._directory_of[partition_id] = directory
             self._counts[slot] += 1
         elif partition.log.options is not options:
@@ -175,6 +179,10 @@ class PartitionTable:
         """
         partition = self._partitions.pop(partition_id, None)
         if partition is not None:
+            of_topic = self._of_topic[partition_id.topic]
+            del of_topic[partition_id]
+            if not of_topic:
+                del self._of_topic[partition_id.topic]
             directory = self._directory_of.pop(partition_id)
             self._counts[self._directories.index(directory)] -= 1
             partition.resign()
@@ -212,10 +220,11 @@ class PartitionTable:
 
     def of_topics(self, names: Iterable[str]) -> list[Partition]:
         """The replicas of these topics."""
-        wanted = set(names)
-        if not wanted:
-            return []
-        return [p for p in self._partitions.values() if p.id.topic in wanted]
+        return [p for name in names for p in self._of_topic.get(name, {}).values()]
+
+    def _add(self, partition: Partition) -> None:
+        self._partitions[partition.id] = partition
+        self._of_topic.setdefault(partition.id.topic, {})[partition.id] = partition
 
 
 def _topic_id_of(directory: Path) -> uuid.UUID:

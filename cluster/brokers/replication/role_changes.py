@@ -7,10 +7,12 @@ says of a partition is never undone by an older one.
 """
 
 import logging
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Final, Protocol
 
+from cluster.brokers.replication.leader_replica import LeaderReplica
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.model.cluster import BrokerRegistration, TopicState
@@ -81,11 +83,12 @@ class RoleChanges:
         `on_done` is called when every replica here stands as the state says, in this turn where
         they are few; never where the session ends before.
         """
-        removed = self._table.of_topics(gone)
-        for partition in removed:
+        removed: deque[tuple[TopicPartition, LeaderReplica | None]] = deque()
+        for partition in self._table.of_topics(gone):
+            removed.append((partition.id, partition.leader))
             # At once: a record for a new topic of the name must not get into the old one's log.
             partition.resign()
-        steps: list[Iterable[str | None]] = [map(self._settle, [one.id for one in removed])]
+        steps: list[Iterable[str | None]] = [self._settle_removed(removed)]
         steps += map(self._settle_topic, topics)
         if is_full:
             steps.append(self._settle_strays())
@@ -123,6 +126,14 @@ class RoleChanges:
     def _settle_topic(self, topic: TopicState) -> Iterator[str | None]:
         for number in topic.partitions:
             yield self._settle(TopicPartition(topic.name, number))
+
+    def _settle_removed(
+        self, removed: deque[tuple[TopicPartition, LeaderReplica | None]]
+    ) -> Iterator[str | None]:
+        while removed:
+            # What led is let go of here: thousands at once take as long as all else in that turn.
+            partition_id, _ = removed.popleft()
+            yield self._settle(partition_id)
 
     def _settle_strays(self) -> Iterator[str | None]:
         """Replicas of topics that are gone, or that are no longer ours."""

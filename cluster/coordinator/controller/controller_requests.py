@@ -33,8 +33,8 @@ _NOT_CONTROLLER: Final = Outcome(
     ErrorCode.not_controller, "This is not the correct controller for this cluster."
 )
 
-_ISR_CHANGES_MAX: Final = 200
-"""In one operation: a few milliseconds of the loop, and one transaction in the registry."""
+_ISR_CHANGES_MAX: Final = 50
+"""In one operation: a millisecond or two of the loop, and one transaction in the registry."""
 AUTO_CREATE_TIMEOUT_MS: Final = 10_000
 """Within this time every broker should know a topic that was created since a client missed it."""
 

@@ -1,10 +1,15 @@
 """Work on another thread, and work that two threads may come to first."""
 
 import threading
+import time
+from functools import partial
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from cluster.runtime.background_thread import BackgroundThread, Once
+from cluster.runtime.background_thread import BackgroundThread, Once, Pace
+from tests.support.waiting import wait_until
 
 DEADLINE_S = 60.0
 
@@ -34,6 +39,36 @@ def test_what_has_not_begun_can_be_dropped() -> None:
     threading.Timer(0.05, go_on.set).start()
     thread.close(drop=True)
     assert ran == [1]
+
+
+def test_a_thread_of_a_small_share_does_all_that_is_left_at_once_when_it_is_closed() -> None:
+    thread = BackgroundThread("test", share=1e-6)
+    ran: list[int] = []
+
+    def work(number: int) -> None:
+        end_s = time.thread_time() + 0.003
+        while time.thread_time() < end_s:
+            pass
+        ran.append(number)
+
+    for number in range(3):
+        thread.do(partial(work, number))
+    wait_until(lambda: ran, "the first call")
+    thread.close()  # its rest after the first call would be most of an hour
+    assert ran == [0, 1, 2]
+
+
+@given(
+    st.sampled_from([0.1, 0.2, 0.5, 1.0]),
+    st.lists(st.floats(0, 0.05, allow_subnormal=False), max_size=50),
+)
+def test_work_takes_its_share_of_the_time_and_one_rest_more_at_the_most(
+    share: float, worked_s: list[float]
+) -> None:
+    pace = Pace(share)
+    rested_s = sum(pace.rest_s(part) for part in worked_s)
+    due_s = sum(worked_s) * (1 / share - 1)
+    assert due_s - 0.002 * (1 / share - 1) - 1e-9 <= rested_s <= due_s + 1e-9
 
 
 def test_work_is_done_once_and_whoever_comes_second_waits_for_it() -> None:

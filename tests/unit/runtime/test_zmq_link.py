@@ -1,6 +1,5 @@
 """A router and its dealers on one loop, over real ZeroMQ sockets."""
 
-import select
 import socket
 from collections.abc import Callable, Iterator
 
@@ -12,6 +11,7 @@ from cluster.runtime.clock import SystemClock
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.zmq_link import Dealer, Router, ZmqContext
 from tests.support.turning import DEADLINE_S, turn_until
+from tests.support.waiting import is_readable
 
 
 class Link:
@@ -82,8 +82,7 @@ def test_a_message_that_a_failed_send_has_noticed_is_still_delivered(link):
     turn_until(link.loop, lambda: link.requests, "the first message")
     link.loop.run_once(max_wait_ms=0)
     dealer.send([b"second"])
-    readable, _, _ = select.select([router._descriptor], [], [], DEADLINE_S)
-    assert readable
+    assert is_readable(router._descriptor, DEADLINE_S)
     # The send sees what has come in, so the descriptor will not tell of it any more.
     assert router.send(b"nobody", [b"x"]) is False
     turn_until(link.loop, lambda: len(link.requests) == 2, "the second message")

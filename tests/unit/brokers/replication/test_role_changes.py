@@ -47,7 +47,7 @@ def led(stage: HandlerStage) -> int:
 
 
 def turn_until_answered(stage: HandlerStage, replies: list[Any]) -> None:
-    for _ in range(MANY):
+    for _ in range(3 * MANY):  # a turn has time for a step at least, of one of three updates
         if replies:
             return
         stage.turn()

@@ -795,8 +795,8 @@ def test_isr_proposals_that_come_while_the_registry_writes_are_one_operation(
     assert again == [PartitionAltered(ErrorCode.invalid_update_version)]
     sent = [asked.request for asked in controller.link.asked]
     sizes = [sum(len(t.partitions) for t in u.topics) for u in sent]
-    # To two brokers: the first alone, as many as an operation takes, and the rest.
-    assert sorted(sizes) == [1, 1, 99, 99, 200, 200]
+    # To two brokers: the first alone, then as many as an operation takes, and the rest.
+    assert sorted(sizes) == [1, 1, 49, 49] + 10 * [50]
 
 
 def test_isr_proposals_that_wait_are_refused_when_the_controller_resigns(

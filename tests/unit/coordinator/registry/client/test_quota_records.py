@@ -29,7 +29,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryProce
 
 
 @pytest.fixture
-def client(registry: RegistryProcess) -> Any:
+def client(registry: RegistryProcess) -> Iterator[Any]:
     owner = registry.client()
     owner.add_auth("digest", "other:secret")  # a test may have protected something
     for name in owner.get_children("/"):
@@ -37,7 +37,8 @@ def client(registry: RegistryProcess) -> Any:
             owner.delete(f"/{name}", recursive=True)
     client = registry.client()
     prepare_paths(client)
-    return client
+    yield client
+    registry.close_clients()
 
 
 def now_ms(client: Any) -> int:

@@ -32,11 +32,12 @@ def real_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Registry
 
 
 @pytest.fixture(params=["fake", "real"])
-def new_client(request: pytest.FixtureRequest) -> Callable[[], Any]:
+def new_client(request: pytest.FixtureRequest) -> Iterator[Callable[[], Any]]:
     """Makes clients of one registry that is empty at first."""
     if request.param == "fake":
         tree = FakeTree()
-        return lambda: FakeClient(tree)
+        yield lambda: FakeClient(tree)
+        return
     registry: RegistryProcess = request.getfixturevalue("real_registry")
     admin = registry.client()
     for name in admin.get_children("/"):
@@ -46,7 +47,8 @@ def new_client(request: pytest.FixtureRequest) -> Callable[[], Any]:
     def make() -> Any:
         return registry.client()
 
-    return make
+    yield make
+    registry.close_clients()
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 import errno
 import logging
-import select
 import socket
 import struct
 from collections.abc import Iterator
@@ -28,7 +27,7 @@ from cluster.coordinator.registry.wire.jute import (
 from cluster.model.errors import StorageFailed
 from cluster.runtime.receive_ledger import PATIENCE_MS
 from tests.support.fake_clock import FakeClock
-from tests.support.waiting import wait_until
+from tests.support.waiting import is_readable, wait_until
 
 TICK_MS = 2_000
 CONNECT = encode_int(0) + encode_long(0) + encode_int(4_000) + encode_long(0)
@@ -120,7 +119,7 @@ class Stage:
         def is_over() -> bool:
             while len(received) < size:
                 self.serve()
-                if not select.select([client], [], [], 0.05)[0]:
+                if not is_readable(client, 0.05):
                     return False
                 try:
                     chunk = client.recv(size - len(received))
