@@ -26,8 +26,9 @@ sys.path.insert(0, str(ROOT))
 from bench.broker import produce_frame  # noqa: E402 - after the path is set
 from cluster.brokers.handlers import HANDLERS  # noqa: E402
 from cluster.brokers.metrics.counters import BrokerCounters  # noqa: E402
-from cluster.brokers.network.socket_server import Listener, NetworkOptions, SocketServer  # noqa: E402
+from cluster.brokers.network.socket_server import NetworkOptions, SocketServer  # noqa: E402
 from cluster.metrics.mmap_stats import MmapStats  # noqa: E402
+from cluster.runtime.acceptor import Listener  # noqa: E402
 from cluster.runtime.clock import SystemClock  # noqa: E402
 from cluster.runtime.compiled import build_name  # noqa: E402
 from tests.support.cluster_states import a_partition, a_topic  # noqa: E402

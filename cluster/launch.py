@@ -20,7 +20,7 @@ from cluster.config.settings import (
     placed,
 )
 from cluster.coordinator.registry.server.options import RegistryOptions
-from cluster.coordinator.registry.server.socket_server import run_registry
+from cluster.coordinator.registry.server.registry_process import run_registry
 from cluster.model.errors import UserError
 from cluster.supervisor.daemon import run_in_background
 from cluster.supervisor.lock_file import hold_lock

@@ -14,13 +14,14 @@ from cluster.brokers.core import BrokerCore, BrokerPorts
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.metrics.counters import open_counters
-from cluster.brokers.network.socket_server import Listener, SocketServer
+from cluster.brokers.network.socket_server import SocketServer
 from cluster.config import broker as keys
 from cluster.config.settings import Settings
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.registry.client.kazoo_session import KazooSession
 from cluster.model.ids import BrokerId
 from cluster.runtime import collector
+from cluster.runtime.acceptor import Listener
 from cluster.runtime.background_thread import BackgroundThread
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.limits import raise_descriptor_limit

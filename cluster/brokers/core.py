@@ -175,6 +175,7 @@ class BrokerCore:
             self.events,
             self.isr_changes,
             self.replication,
+            ports.clock.wall_ms,
         )
         self.changes = RoleChanges(
             self.roles, self.table, self.metadata, self.slices, lambda: loop.now_ms
@@ -306,7 +307,7 @@ class BrokerCore:
         )
         loop.call_every(
             min(1_000, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]),
-            lambda: flusher.on_tick(clock.wall_ms()),
+            lambda: flusher.on_tick(clock.monotonic_ms()),
         )
         if ports.counters is not None:
             self._start_metrics(ports.counters)

@@ -10,6 +10,7 @@ from typing import Final
 from cluster.brokers.log.flushing import FlushTarget
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import TopicPartition
 from cluster.runtime.slices import Slices
@@ -39,13 +40,13 @@ class LogFlusher:
         self._post_back = post_back
         self._under_way: set[TopicPartition] = set()
 
-    def on_tick(self, now_ms: int) -> None:
-        """Look for logs whose sync is due, in slices. `now_ms` is wall time, as for appends."""
+    def on_tick(self, now_ms: MonotonicMs) -> None:
+        """Look for logs whose sync is due, in slices."""
         if not self._is_looking:
             self._is_looking = True
             self._slices.start(self._look(now_ms), _STEPS_AT_ONCE)
 
-    def _look(self, now_ms: int) -> Iterator[None]:
+    def _look(self, now_ms: MonotonicMs) -> Iterator[None]:
         for count, partition in enumerate(self._table, 1):
             if partition.id not in self._under_way and partition.log.needs_flush(now_ms):
                 self._begin(partition)
@@ -68,13 +69,9 @@ class LogFlusher:
             target.sync()
         except StorageFailed as failure:
             log.error("%s: %s", partition.id, failure)  # noqa: TRY400 - one line for a person
-            self._post_back(lambda: self._on_failed(partition))
+            self._post_back(lambda: self._under_way.discard(partition.id))
         else:
             self._post_back(lambda: self._on_synced(partition, target))
-
-    def _on_failed(self, partition: Partition) -> None:
-        self._under_way.discard(partition.id)
-        partition.log.on_flush_failed()
 
     def _on_synced(self, partition: Partition, target: FlushTarget) -> None:
         self._under_way.discard(partition.id)

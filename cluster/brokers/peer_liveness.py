@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from cluster.model.clocks import MonotonicMs
 from cluster.model.cluster import BrokerRegistration, PartitionState
 from cluster.model.ids import BrokerEpoch, BrokerId, TopicPartition
 from cluster.protocol.peer.control import ClusterUpdate
@@ -94,7 +95,9 @@ class PeerLiveness:
                 self._send_ping(peer)
         return tickets
 
-    def must_wait(self, leaders: Collection[BrokerId], tickets: Tickets, now_ms: int) -> bool:
+    def must_wait(
+        self, leaders: Collection[BrokerId], tickets: Tickets, now_ms: MonotonicMs
+    ) -> bool:
         """Whether one of these leaders has neither answered nor been given up.
 
         Also while an election is due, since a leader among them has ended a moment ago.
@@ -110,7 +113,7 @@ class PeerLiveness:
                 return True
         return False
 
-    def is_lost(self, broker: BrokerId, now_ms: int) -> bool:
+    def is_lost(self, broker: BrokerId, now_ms: MonotonicMs) -> bool:
         """Whether that broker's process has ended, though the controller has not said so yet."""
         peer = self._peers.get(broker)
         return (
@@ -119,7 +122,7 @@ class PeerLiveness:
             and now_ms - peer.lost_at_ms < self._expiry_ms
         )
 
-    def departed_for(self, connection: str, now_ms: int) -> list[BrokerRegistration]:
+    def departed_for(self, connection: str, now_ms: MonotonicMs) -> list[BrokerRegistration]:
         """Brokers that have just left the cluster, once for each connection that asks for leaders.
 
         librdkafka (2.10 and later) ends its handle of a broker that Metadata does not list; what
@@ -140,7 +143,7 @@ class PeerLiveness:
                 self._last_shown_ms[broker][connection] = now_ms
         return shown
 
-    def next_answer_ms(self, connection: str, now_ms: int) -> int:
+    def next_answer_ms(self, connection: str, now_ms: MonotonicMs) -> int:
         """The earliest time of the next answer about leaders on that connection."""
         return max(
             (
@@ -151,7 +154,7 @@ class PeerLiveness:
             default=now_ms,
         )
 
-    def is_calm(self, now_ms: int) -> bool:
+    def is_calm(self, now_ms: MonotonicMs) -> bool:
         """Nobody is suspected and nobody has just left: an answer now holds until an update."""
         return not self._lately_departed(now_ms) and not any(
             self.is_lost(broker, now_ms) for broker in self._peers
@@ -160,7 +163,7 @@ class PeerLiveness:
     # -- what happens ----------------------------------------------------------------------------
 
     def on_connection(
-        self, broker: BrokerId, epoch: BrokerEpoch, stands: bool, now_ms: int
+        self, broker: BrokerId, epoch: BrokerEpoch, stands: bool, now_ms: MonotonicMs
     ) -> None:
         """Our connection to a peer in that life of it has broken, or stands again."""
         peer = self._peers.get(broker)
@@ -187,7 +190,7 @@ class PeerLiveness:
         self,
         update: ClusterUpdate,
         known: Callable[[TopicPartition], PartitionState | None],
-        now_ms: int,
+        now_ms: MonotonicMs,
     ) -> None:
         """What the controller says; `known` gives a partition's state as it was before."""
         live = {broker.id: broker for broker in update.brokers if broker.id != self._local_id}
@@ -207,7 +210,7 @@ class PeerLiveness:
                 _trust(peer)
         self._on_change()
 
-    def _depart(self, registration: BrokerRegistration, now_ms: int) -> None:
+    def _depart(self, registration: BrokerRegistration, now_ms: MonotonicMs) -> None:
         self._departed[registration.id] = _Departed(registration, now_ms)
         self._last_shown_ms[registration.id] = {
             connection: at_ms
@@ -215,7 +218,7 @@ class PeerLiveness:
             if now_ms - at_ms < HANDLE_KEPT_MS
         }
 
-    def _lately_departed(self, now_ms: int) -> dict[BrokerId, _Departed]:
+    def _lately_departed(self, now_ms: MonotonicMs) -> dict[BrokerId, _Departed]:
         if self._departed:
             self._departed = {
                 broker: one

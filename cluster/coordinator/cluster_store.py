@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, NewType, Protocol, TypeVar
 
+from cluster.model.clocks import WallMs
 from cluster.model.cluster import BrokerRegistration, ClusterState
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicPartition
 from cluster.model.plan import Plan
@@ -63,7 +64,7 @@ class ClusterStore(Protocol):
         """The cluster's id, made by the first broker ever. Raises UserError when it is none."""
         ...
 
-    def register_broker(self, registration: BrokerRegistration, wall_ms: int) -> BrokerEpoch:
+    def register_broker(self, registration: BrokerRegistration, wall_ms: WallMs) -> BrokerEpoch:
         """Announce a broker while the session lives; its epoch, larger than any before.
 
         Raises UserError when its id is taken by a live broker.
@@ -74,7 +75,7 @@ class ClusterStore(Protocol):
         """Every registered broker; `on_change` is called when one comes or goes."""
         ...
 
-    def campaign(self, broker: BrokerId, wall_ms: int) -> Election:
+    def campaign(self, broker: BrokerId, wall_ms: WallMs) -> Election:
         """Try to become the controller; who is, and the new epoch if it is this broker."""
         ...
 
@@ -108,7 +109,7 @@ class ClusterStore(Protocol):
         ...
 
     def alter_quota(
-        self, entity: QuotaEntity, changes: Mapping[str, str | None], wall_ms: int
+        self, entity: QuotaEntity, changes: Mapping[str, str | None], wall_ms: WallMs
     ) -> None:
         """Merge changes by Kafka's quota keys (None removes one) and tell every broker."""
         ...

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 import psutil
 
+from cluster.model.clocks import WallMs
 from cluster.runtime.clock import Clock
 from cluster.runtime.interrupts import deferred_interrupt
 
@@ -25,7 +26,7 @@ class Measurement(NamedTuple):
     value: dict[str, Any]
 
 
-def measure_machine(now_ms: int) -> Iterator[Measurement]:
+def measure_machine(wall_ms: WallMs) -> Iterator[Measurement]:
     """What psutil can say now; processes that end meanwhile are left out."""
     memory, disk, network = (
         psutil.virtual_memory(),
@@ -42,14 +43,14 @@ def measure_machine(now_ms: int) -> Iterator[Measurement]:
         "network_received_bytes": network.bytes_recv if network else None,
         "network_sent_bytes": network.bytes_sent if network else None,
     }
-    yield Measurement("system", {"ts": now_ms, "kind": "system", **system})
+    yield Measurement("system", {"ts": wall_ms, "kind": "system", **system})
     for process in psutil.process_iter(_ATTRIBUTES):
         found = process.info
         memory_info = found["memory_info"]
         yield Measurement(
             found["name"] or str(found["pid"]),
             {
-                "ts": now_ms,
+                "ts": wall_ms,
                 "kind": "process",
                 "pid": found["pid"],
                 "name": found["name"],
@@ -92,7 +93,7 @@ def feed_topic(
             }
         )
     end_ms = clock.monotonic_ms() + int(seconds * 1_000)
-    due_ms = clock.monotonic_ms()
+    due_ms: int = clock.monotonic_ms()
     while due_ms < end_ms:
         for key, value in encoded(measure_machine(clock.wall_ms())):
             producer.produce(topic, value=value, key=key, on_delivery=on_delivery)

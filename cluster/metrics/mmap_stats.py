@@ -27,6 +27,7 @@ from cluster.metrics.stats_layout import (
     MetricKind,
     QuotaRow,
 )
+from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import StorageFailed, ensure
 
 _ZEROS: Final = bytes(1 << 16)
@@ -121,7 +122,7 @@ class MmapStats:
             self._step(SEQUENCE_AT)
         return slot
 
-    def write_time(self, wall_ms: int, now_ms: int) -> None:
+    def write_time(self, wall_ms: WallMs, now_ms: MonotonicMs) -> None:
         """The writer is alive at this time (wall and monotonic)."""
         TWO_TIMES.pack_into(self._memory, WRITTEN_AT, wall_ms, now_ms)
 

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from cluster.model.clocks import MonotonicMs
 from cluster.model.quotas import RULES, QuotaKind
 
 MAGIC: Final = b"MILSTAT1"
@@ -168,7 +169,7 @@ class QuotaRow:
             return math.inf if self.rate > 0 else 0.0
         return self.rate / self.limit
 
-    def muted_left_ms(self, now_ms: int) -> int:
+    def muted_left_ms(self, now_ms: MonotonicMs) -> int:
         """For how much longer this client's channels are not read."""
         return max(0, self.muted_until_ms - now_ms)
 

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
+from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, RecordError, RecordsRefused, Refused
 from cluster.model.ids import TopicPartition
 from cluster.records.batch import (
@@ -50,7 +51,7 @@ class BatchLimits(NamedTuple):
     """The partition, where it is compacted: then every record must have a key."""
 
 
-def validate_produced(records: memoryview, limits: BatchLimits, now_ms: int) -> BatchHeader:
+def validate_produced(records: memoryview, limits: BatchLimits, wall_ms: WallMs) -> BatchHeader:
     """Check the one batch of a produce request and return its header.
 
     Timestamps are bounded by the batch's own: its maximum must not lie too far ahead, its base, the
@@ -98,11 +99,11 @@ def validate_produced(records: memoryview, limits: BatchLimits, now_ms: int) -> 
                 f"{_TIMESTAMPS_REFUSED}: LogAppendTime is the broker's to set",
             )
         oldest_ms = header.base_timestamp
-        is_out_of_range = header.max_timestamp - now_ms > limits.timestamp_after_max_ms or (
-            oldest_ms != NO_TIMESTAMP and now_ms - oldest_ms > limits.timestamp_before_max_ms
+        is_out_of_range = header.max_timestamp - wall_ms > limits.timestamp_after_max_ms or (
+            oldest_ms != NO_TIMESTAMP and wall_ms - oldest_ms > limits.timestamp_before_max_ms
         )
     if is_out_of_range or limits.keyed is not None:
-        _check_records(header, records, limits, now_ms)
+        _check_records(header, records, limits, wall_ms)
         if is_out_of_range:  # the header says so, although no record does
             raise Refused(ErrorCode.invalid_timestamp, _TIMESTAMPS_REFUSED)
     return header
@@ -121,12 +122,12 @@ def _not_plain(header: BatchHeader) -> Refused:
 
 
 def _check_records(
-    header: BatchHeader, records: memoryview, limits: BatchLimits, now_ms: int
+    header: BatchHeader, records: memoryview, limits: BatchLimits, wall_ms: WallMs
 ) -> None:
     """Raise RecordsRefused if any record must be; the batch is refused with all of them."""
     max_bytes = MAX_DECOMPRESSED_BYTES if limits.keyed is not None else _NAMED_BELOW_BYTES
     try:
-        found = list(_record_errors(record_heads(header, records, max_bytes), limits, now_ms))
+        found = list(_record_errors(record_heads(header, records, max_bytes), limits, wall_ms))
     except Refused:
         if limits.keyed is not None:
             raise
@@ -149,11 +150,11 @@ def _check_records(
 
 
 def _record_errors(
-    heads: Iterator[RecordHead], limits: BatchLimits, now_ms: int
+    heads: Iterator[RecordHead], limits: BatchLimits, wall_ms: WallMs
 ) -> Iterator[tuple[ErrorCode, RecordError]]:
     """The first thing that is wrong with each record that must be refused."""
-    earliest_ms = now_ms - limits.timestamp_before_max_ms
-    latest_ms = min(now_ms + limits.timestamp_after_max_ms, _MAX_INT64)
+    earliest_ms = wall_ms - limits.timestamp_before_max_ms
+    latest_ms = min(wall_ms + limits.timestamp_after_max_ms, _MAX_INT64)
     keyless = f"Compacted topic cannot accept message without key in topic partition {limits.keyed}"
     for index, (timestamp_ms, offset, has_key) in enumerate(heads):
         if limits.keyed is not None and not has_key:

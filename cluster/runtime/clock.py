@@ -3,11 +3,13 @@
 import time
 from typing import Protocol
 
+from cluster.model.clocks import MonotonicMs, WallMs
+
 
 class Clock(Protocol):
     """Two clocks that never mix: durations and deadlines, and record timestamps."""
 
-    def monotonic_ms(self) -> int:
+    def monotonic_ms(self) -> MonotonicMs:
         """Milliseconds of a clock that never jumps; for durations and deadlines."""
         ...
 
@@ -19,7 +21,7 @@ class Clock(Protocol):
         """The same in nanoseconds, without a call of a Python function: for each request."""
         ...
 
-    def wall_ms(self) -> int:
+    def wall_ms(self) -> WallMs:
         """Milliseconds since 1970-01-01 UTC; for record timestamps and display."""
         ...
 
@@ -34,14 +36,14 @@ class SystemClock:
     monotonic_ns = staticmethod(time.monotonic_ns)
     wall_ns = staticmethod(time.time_ns)
 
-    def monotonic_ms(self) -> int:
+    def monotonic_ms(self) -> MonotonicMs:
         """CLOCK_MONOTONIC in milliseconds."""
-        return time.monotonic_ns() // 1_000_000
+        return MonotonicMs(time.monotonic_ns() // 1_000_000)
 
     def monotonic_us(self) -> int:
         """CLOCK_MONOTONIC in microseconds."""
         return time.monotonic_ns() // 1_000
 
-    def wall_ms(self) -> int:
+    def wall_ms(self) -> WallMs:
         """CLOCK_REALTIME in milliseconds."""
-        return time.time_ns() // 1_000_000
+        return WallMs(time.time_ns() // 1_000_000)

@@ -91,6 +91,11 @@ class EventLoop:
         """Forget a descriptor, also in this turn; to be called before it is closed."""
         self._unwatched.add(self._selector.unregister(source).fd)
 
+    @property
+    def watched_count(self) -> int:
+        """How many descriptors are watched for others."""
+        return len(self._selector.get_map()) - 1
+
     def call_at(self, deadline_ms: int, callback: Callable[[], None]) -> Timer:
         """Run `callback` in the first turn at or after the monotonic deadline."""
         timer = Timer(deadline_ms, callback, self)

@@ -10,6 +10,8 @@ up for ever.
 from collections.abc import Callable, Hashable
 from typing import Final, Generic, TypeVar
 
+from cluster.model.clocks import MonotonicMs
+
 PATIENCE_MS: Final = 10_000
 """How long a message may take to arrive while others wait; its own waiting is not counted."""
 
@@ -22,12 +24,12 @@ T = TypeVar("T", bound=Hashable)
 class _Claim:
     __slots__ = ("began_ms", "granted_ms", "held_bytes", "waits_since_ms", "wanted_bytes")
 
-    def __init__(self, now_ms: int) -> None:
+    def __init__(self, now_ms: MonotonicMs) -> None:
         self.held_bytes = 0
         self.wanted_bytes = 0
         self.began_ms = now_ms
         self.granted_ms = now_ms
-        self.waits_since_ms: int | None = None
+        self.waits_since_ms: MonotonicMs | None = None
 
 
 class ReceiveLedger(Generic[T]):
@@ -45,7 +47,7 @@ class ReceiveLedger(Generic[T]):
         self.waiting_count = 0
         self._peak_bytes = 0
 
-    def claim(self, receiver: T, size_bytes: int, now_ms: int) -> bool:
+    def claim(self, receiver: T, size_bytes: int, now_ms: MonotonicMs) -> bool:
         """Have `receiver` hold `size_bytes` in all from now on; False: it is to wait for `admit`.
 
         Who waits keeps its place and what it holds already.
@@ -62,7 +64,7 @@ class ReceiveLedger(Generic[T]):
         self._grant(claim, size_bytes, now_ms)
         return True
 
-    def hold(self, receiver: T, size_bytes: int, now_ms: int) -> bool:
+    def hold(self, receiver: T, size_bytes: int, now_ms: MonotonicMs) -> bool:
         """Have it hold `size_bytes` in all, which are in memory already; False: they are too many,
         however old it is, and are to be dropped.
         """
@@ -80,7 +82,7 @@ class ReceiveLedger(Generic[T]):
             self.held_bytes -= claim.held_bytes
             self.waiting_count -= claim.waits_since_ms is not None
 
-    def admit(self, now_ms: int) -> list[T]:
+    def admit(self, now_ms: MonotonicMs) -> list[T]:
         """Who waited and now holds what it asked for; in the order in which they began."""
         admitted: list[T] = []
         if self.waiting_count:
@@ -97,7 +99,7 @@ class ReceiveLedger(Generic[T]):
         peak_bytes, self._peak_bytes = self._peak_bytes, self.held_bytes
         return peak_bytes
 
-    def overdue(self, now_ms: int, received_ms: Callable[[T], int]) -> list[T]:
+    def overdue(self, now_ms: MonotonicMs, received_ms: Callable[[T], int]) -> list[T]:
         """Who is to be cut off because others wait: it is silent, or takes too long.
 
         `received_ms(receiver)`: when something of it has come last.
@@ -121,13 +123,13 @@ class ReceiveLedger(Generic[T]):
             or next(iter(self._claims)) == receiver
         )
 
-    def _grant(self, claim: _Claim, size_bytes: int, now_ms: int) -> None:
+    def _grant(self, claim: _Claim, size_bytes: int, now_ms: MonotonicMs) -> None:
         self.held_bytes += size_bytes - claim.held_bytes
         claim.held_bytes = size_bytes
         claim.granted_ms = now_ms
         if self.held_bytes > self._peak_bytes:
             self._peak_bytes = self.held_bytes
         if claim.waits_since_ms is not None:
-            claim.began_ms += now_ms - claim.waits_since_ms
+            claim.began_ms = MonotonicMs(claim.began_ms + now_ms - claim.waits_since_ms)
             claim.waits_since_ms = None
             self.waiting_count -= 1

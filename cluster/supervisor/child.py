@@ -10,6 +10,7 @@ import signal
 from dataclasses import dataclass
 from typing import Final
 
+from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import UserError
 
 
@@ -111,14 +112,14 @@ class Child:
         """Whether there is a process."""
         return self.state in ALIVE
 
-    def on_start_ordered(self, now_ms: int) -> list[Effect]:
+    def on_start_ordered(self, now_ms: MonotonicMs) -> list[Effect]:
         """Start it, unless it runs already."""
         if self.is_alive:
             return []
         self._early_deaths = 0
         return self._start(now_ms)
 
-    def on_ready(self, now_ms: int) -> list[Effect]:
+    def on_ready(self, now_ms: MonotonicMs) -> list[Effect]:
         """The process says that it serves."""
         if self.state is not ChildState.STARTING:
             return []
@@ -129,7 +130,7 @@ class Child:
         self._deadline_ms = None
         return [Report("is running again")] if again else []
 
-    def on_exited(self, how: str, now_ms: int) -> list[Effect]:
+    def on_exited(self, how: str, now_ms: MonotonicMs) -> list[Effect]:
         """The process is gone; `how` says it in words (`was killed by SIGKILL`)."""
         if self.state is ChildState.STOPPING:
             return self._stopped(now_ms)
@@ -139,7 +140,7 @@ class Child:
             return [CloseSession(), Report(f"could not start: it {how}")]
         return [CloseSession(), *self._back_off(how, now_ms)]
 
-    def on_wake(self, now_ms: int) -> list[Effect]:
+    def on_wake(self, now_ms: MonotonicMs) -> list[Effect]:
         """A deadline that was asked for has come, or one that no longer matters."""
         if self._deadline_ms is None or now_ms < self._deadline_ms:
             return []
@@ -163,7 +164,7 @@ class Child:
             case _:
                 return []
 
-    def on_stop_ordered(self, now_ms: int) -> list[Effect]:
+    def on_stop_ordered(self, now_ms: MonotonicMs) -> list[Effect]:
         """Stop it cleanly and leave it stopped."""
         if not self.is_alive:
             self.state = ChildState.STOPPED
@@ -171,7 +172,7 @@ class Child:
             return []
         return self._stop(_Then.STOPPED, now_ms)
 
-    def on_restart_ordered(self, now_ms: int) -> list[Effect]:
+    def on_restart_ordered(self, now_ms: MonotonicMs) -> list[Effect]:
         """Stop it cleanly, also when it is paused, and start it at once; start it if it is down."""
         if not self.is_alive:
             self.restart_count += 1
@@ -179,7 +180,7 @@ class Child:
         self.restart_count += 1
         return self._stop(_Then.START, now_ms)
 
-    def on_kill_ordered(self, number: int, *, stay_down: bool, now_ms: int) -> list[Effect]:
+    def on_kill_ordered(self, number: int, *, stay_down: bool, now_ms: MonotonicMs) -> list[Effect]:
         """Send a signal at a person's wish. Raises UserError when there is no process.
 
         Such a death starts with the first back-off and is not held against the child.
@@ -207,14 +208,14 @@ class Child:
         self._killed_by_order = True
         return [*wake_up, Signal(number)]
 
-    def _start(self, now_ms: int) -> list[Effect]:
+    def _start(self, now_ms: MonotonicMs) -> list[Effect]:
         self.state = ChildState.STARTING
         self._ready_at_ms = None
         self._killed_by_order = False
         self._deadline_ms = now_ms + self._policy.start_timeout_ms
         return [Fork(), WakeAt(self._deadline_ms)]
 
-    def _stop(self, then: _Then, now_ms: int) -> list[Effect]:
+    def _stop(self, then: _Then, now_ms: MonotonicMs) -> list[Effect]:
         wake_up = self._wake_up()
         self.state = ChildState.STOPPING
         self._then = then
@@ -228,7 +229,7 @@ class Child:
         self.state = ChildState.RUNNING
         return [Signal(signal.SIGCONT)]
 
-    def _stopped(self, now_ms: int) -> list[Effect]:
+    def _stopped(self, now_ms: MonotonicMs) -> list[Effect]:
         self._deadline_ms = None
         match self._then:
             case _Then.START:
@@ -239,7 +240,7 @@ class Child:
                 self.state = ChildState.STOPPED
         return [CloseSession()]
 
-    def _back_off(self, how: str, now_ms: int) -> list[Effect]:
+    def _back_off(self, how: str, now_ms: MonotonicMs) -> list[Effect]:
         lived_ms = 0 if self._ready_at_ms is None else now_ms - self._ready_at_ms
         if lived_ms >= self._policy.stable_after_ms:
             self._early_deaths = 0

@@ -5,6 +5,7 @@ import signal
 from collections.abc import Callable
 from typing import Final
 
+from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import UserError
 from cluster.runtime import logs
 from cluster.runtime.clock import SystemClock
@@ -78,7 +79,7 @@ def supervise(
         },
     )
     try:
-        return supervisor.run(began_ms, foreground=on_up is None)
+        return supervisor.run(MonotonicMs(began_ms), foreground=on_up is None)
     finally:
         signals.close()
         control.close()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import UserError
 from cluster.runtime.clock import Clock
 from cluster.runtime.installation import shown
@@ -76,7 +77,7 @@ class Supervisor:
 
     # ------------------------------------------------------------------ life
 
-    def run(self, began_ms: int, *, foreground: bool) -> int:
+    def run(self, began_ms: MonotonicMs, *, foreground: bool) -> int:
         """Start everything and stay until it has stopped. Returns the exit status.
 
         `began_ms`: when the person pressed return, on the monotonic clock. Raises UserError.

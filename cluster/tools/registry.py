@@ -25,6 +25,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.paths import join
 from kazoo.protocol.states import KazooState, ZnodeStat
 
+from cluster.model.clocks import WallMs
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
 from cluster.tools.arguments import UsageError, add_command, running_state
@@ -283,7 +284,7 @@ def print_stat(stat: ZnodeStat) -> None:
     )
 
 
-def _date(wall_ms: int) -> str:
+def _date(wall_ms: WallMs) -> str:
     """In this machine's time zone, as Java's Date shows itself."""
     return datetime.fromtimestamp(wall_ms / 1000).astimezone().strftime("%a %b %d %H:%M:%S %Z %Y")
 

@@ -18,7 +18,7 @@ from collections import deque
 from pathlib import Path
 
 from cluster.coordinator.registry.server.options import RegistryOptions
-from cluster.coordinator.registry.server.socket_server import run_registry
+from cluster.coordinator.registry.server.registry_process import run_registry
 from tests.compat.zookeeper_wire import (
     CREATE,
     DELETE,

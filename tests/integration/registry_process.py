@@ -15,7 +15,7 @@ _SCRIPT = """
 import logging, sys
 from pathlib import Path
 from cluster.coordinator.registry.server.options import RegistryOptions
-from cluster.coordinator.registry.server.socket_server import run_registry
+from cluster.coordinator.registry.server.registry_process import run_registry
 
 logging.basicConfig(level=logging.WARNING, format="%(message)s")
 directory, port, tick_time_ms, snapshot_every, max_connections, min_free_bytes = sys.argv[1:]

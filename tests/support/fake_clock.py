@@ -1,5 +1,7 @@
 """A clock that a test sets."""
 
+from cluster.model.clocks import MonotonicMs, WallMs
+
 
 class FakeClock:
     """Both clocks stand still until `pass_time`."""
@@ -8,8 +10,8 @@ class FakeClock:
         self.now_ms = now_ms
         self._wall_offset_ms = wall_ms - now_ms
 
-    def monotonic_ms(self) -> int:
-        return self.now_ms
+    def monotonic_ms(self) -> MonotonicMs:
+        return MonotonicMs(self.now_ms)
 
     def monotonic_us(self) -> int:
         return self.now_ms * 1_000
@@ -17,8 +19,8 @@ class FakeClock:
     def monotonic_ns(self) -> int:
         return self.now_ms * 1_000_000
 
-    def wall_ms(self) -> int:
-        return self.now_ms + self._wall_offset_ms
+    def wall_ms(self) -> WallMs:
+        return WallMs(self.now_ms + self._wall_offset_ms)
 
     def wall_ns(self) -> int:
         return self.wall_ms() * 1_000_000

@@ -3,11 +3,12 @@
 from collections.abc import Iterable
 from typing import Any
 
+from cluster.model.clocks import WallMs
 from cluster.protocol.api import ApiKey
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from tests.support.kafka_wire import request
 
-WALL_MS = 1_700_000_000_000
+WALL_MS = WallMs(1_700_000_000_000)
 
 
 def a_batch(

@@ -1,25 +1,36 @@
 """Usage recorded by the names of a client, as tests tell it."""
 
 from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.model.clocks import MonotonicMs
 from cluster.model.quotas import QuotaKind
 
 
 def record(
-    quotas: ClientQuotas, kind: QuotaKind, user: str, client_id: str, value: float, now_ms: int
+    quotas: ClientQuotas,
+    kind: QuotaKind,
+    user: str,
+    client_id: str,
+    value: float,
+    now_ms: MonotonicMs,
 ) -> int:
     """Record on the client's account; the delay in ms."""
     return quotas.account(kind, user, client_id, now_ms).record(value, now_ms)
 
 
 def on_throttled(
-    quotas: ClientQuotas, kind: QuotaKind, user: str, client_id: str, delay_ms: int, now_ms: int
+    quotas: ClientQuotas,
+    kind: QuotaKind,
+    user: str,
+    client_id: str,
+    delay_ms: int,
+    now_ms: MonotonicMs,
 ) -> None:
     """A channel of the client is muted."""
     quotas.account(kind, user, client_id, now_ms).on_throttled(delay_ms, now_ms)
 
 
 def delay_ms(
-    quotas: ClientQuotas, kind: QuotaKind, user: str, client_id: str, now_ms: int
+    quotas: ClientQuotas, kind: QuotaKind, user: str, client_id: str, now_ms: MonotonicMs
 ) -> int | None:
     """What a request that uses nothing would be told; None for a client that was not seen."""
     standing = quotas.standing(kind, user, client_id, now_ms)

@@ -6,6 +6,7 @@ name), given the three records below, producer id 4711, epoch 3, base sequence 1
 
 import pytest
 
+from cluster.model.clocks import WallMs
 from cluster.records.batch import BatchHeader, Compression
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.produced import BatchLimits, validate_produced
@@ -58,7 +59,7 @@ def vector(codec: Compression) -> bytes:
 @pytest.mark.parametrize("codec", list(Compression))
 def test_reads_a_clients_batch(codec: Compression) -> None:
     batch = vector(codec)
-    header = validate_produced(memoryview(batch), BatchLimits(1000), 1_700_000_000_000)
+    header = validate_produced(memoryview(batch), BatchLimits(1000), WallMs(1_700_000_000_000))
     assert header == BatchHeader(
         base_offset=0,
         batch_length=len(batch) - 12,

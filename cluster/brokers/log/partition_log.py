@@ -27,6 +27,7 @@ from cluster.brokers.log.recovery import (
 from cluster.brokers.log.replicated import check_replicated
 from cluster.brokers.log.segment import Segment
 from cluster.brokers.log.segment_list import SegmentList
+from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.records.batch import (
@@ -69,7 +70,7 @@ class PartitionLog:
         options: LogOptions,
         recovered: RecoveredLog,
         recovery_point: Offset,
-        now_ms: int,
+        wall_ms: WallMs,
     ) -> None:
         """For `open`."""
         self.directory = directory
@@ -81,8 +82,9 @@ class PartitionLog:
         self.recovery_point = Offset(
             max(recovered.log_start_offset, min(recovery_point, recovered.log_end_offset))
         )
-        self._now_ms = now_ms
-        self._dirty_since_ms = -1
+        self._wall_ms = wall_ms
+        self._synced_at_ms: MonotonicMs | None = None
+        """When somebody last looked whether a sync is due, and all was synced or about to be."""
         self._cuts = 0
         self._lowest_cut = self.log_end_offset
         self._standing = recovered.standing
@@ -96,7 +98,7 @@ class PartitionLog:
         directory: Path,
         partition: TopicPartition,
         options: LogOptions,
-        now_ms: int,
+        wall_ms: WallMs,
         *,
         clean_shutdown: bool,
         recovery_point: Offset,
@@ -107,8 +109,8 @@ class PartitionLog:
         Raises StorageFailed.
         """
         stop = LastStop(clean_shutdown, recovery_point, log_start_offset)
-        recovered = recover(directory, options, stop, now_ms)
-        return cls(directory, partition, options, recovered, recovery_point, now_ms)
+        recovered = recover(directory, options, stop, wall_ms)
+        return cls(directory, partition, options, recovered, recovery_point, wall_ms)
 
     @classmethod
     def create(
@@ -116,7 +118,7 @@ class PartitionLog:
         directory: Path,
         partition: TopicPartition,
         options: LogOptions,
-        now_ms: int,
+        wall_ms: WallMs,
         make_files: Callable[[], None],
     ) -> "PartitionLog":
         """A new log, in memory until its first record: no file, no descriptor.
@@ -124,8 +126,8 @@ class PartitionLog:
         `make_files` has `make_first_files` done when it returns, by whomever; it is called before
         the first record is written. It may raise StorageFailed.
         """
-        recovered = empty_log(directory, options, now_ms)
-        log = cls(directory, partition, options, recovered, Offset(0), now_ms)
+        recovered = empty_log(directory, options, wall_ms)
+        log = cls(directory, partition, options, recovered, Offset(0), wall_ms)
         log._make_files = make_files
         return log
 
@@ -160,7 +162,7 @@ class PartitionLog:
     # Append
 
     def append_as_leader(
-        self, records: memoryview, leader_epoch: LeaderEpoch, now_ms: int
+        self, records: memoryview, leader_epoch: LeaderEpoch, wall_ms: WallMs
     ) -> Appended:
         """Append the one batch of a produce request, copied once; gives it offsets and epoch.
 
@@ -168,10 +170,10 @@ class PartitionLog:
         a batch larger than a segment) and StorageFailed; then nothing is appended.
         """
         size = produced_bytes = len(records)
-        header = validate_produced(records, self._limits, now_ms)
+        header = validate_produced(records, self._limits, wall_ms)
         if self._codec is not None and header.attributes & CODEC_MASK != self._codec:
             records = memoryview(recompress(header, records, self._codec))
-            header = validate_produced(records, self._limits, now_ms)
+            header = validate_produced(records, self._limits, wall_ms)
             size = len(records)
         has_producer = header.producer_id >= 0
         if has_producer and (repeated := self.producers.check(header)) is not None:
@@ -191,11 +193,11 @@ class PartitionLog:
             )
         base_offset = self.log_end_offset
         last_offset = Offset(base_offset + header.last_offset_delta)
-        append_time_ms = now_ms if self._limits.is_log_append_time else NO_TIMESTAMP
+        append_time_ms = wall_ms if self._limits.is_log_append_time else NO_TIMESTAMP
         timestamp_ms = header.max_timestamp if append_time_ms < 0 else append_time_ms
         active = self._files.active
-        if active.must_roll(size, last_offset, timestamp_ms, now_ms):
-            active = self._roll(base_offset, now_ms)
+        if active.must_roll(size, last_offset, timestamp_ms, wall_ms):
+            active = self._roll(base_offset, wall_ms)
         if leader_epoch != self.epochs.written:
             self._have_files()
             self.epochs.begin(leader_epoch, base_offset)  # may fail, so before the batch is there
@@ -208,9 +210,8 @@ class PartitionLog:
         if has_producer:
             self.producers.record(header, base_offset, timestamp_ms)
         self.log_end_offset = Offset(last_offset + 1)
-        self._now_ms = now_ms
-        if self._dirty_since_ms < 0:
-            self._became_dirty(now_ms)
+        self._wall_ms = wall_ms
+        self._standing = Standing.CHANGED
         start_offset = self.log_start_offset
         appended = (base_offset, last_offset, append_time_ms, start_offset, produced_bytes, False)
         return _new(Appended, appended)
@@ -222,11 +223,13 @@ class PartitionLog:
         """
         self._have_files()
         active = self._files.active
-        if active.must_roll(size_bytes, self.log_end_offset, active.max_timestamp_ms, self._now_ms):
-            active = self._roll(self.log_end_offset, self._now_ms)
+        if active.must_roll(
+            size_bytes, self.log_end_offset, active.max_timestamp_ms, self._wall_ms
+        ):
+            active = self._roll(self.log_end_offset, self._wall_ms)
         return active.file.reserve(size_bytes)
 
-    def commit_reserved(self, size_bytes: int, now_ms: int) -> None:
+    def commit_reserved(self, size_bytes: int, wall_ms: WallMs) -> None:
         """Append the whole batches that now fill the first `size_bytes` of the reserved space.
 
         All or nothing. Raises Refused(corrupt_message) for damaged batches or offsets that do not
@@ -244,7 +247,7 @@ class PartitionLog:
             if headers and not active.can_hold(headers[-1].last_offset):
                 copied = bytes(written)
                 active.file.erase(position, position + size_bytes)
-                active = self._roll(Offset(headers[0].base_offset), now_ms)
+                active = self._roll(Offset(headers[0].base_offset), wall_ms)
                 position = 0
                 active.file.append(memoryview(copied))
             else:
@@ -254,15 +257,14 @@ class PartitionLog:
             position += header.size_bytes
         if headers:
             self.log_end_offset = Offset(headers[-1].last_offset + 1)
-            self._now_ms = now_ms
-            if self._dirty_since_ms < 0:
-                self._became_dirty(now_ms)
+            self._wall_ms = wall_ms
+            self._standing = Standing.CHANGED
 
-    def append_as_follower(self, records: memoryview, now_ms: int) -> None:
+    def append_as_follower(self, records: memoryview, wall_ms: WallMs) -> None:
         """Append whole batches as the leader sent them. Raises as `commit_reserved`."""
         with self.reserve(len(records)) as space:
             space[:] = records
-        self.commit_reserved(len(records), now_ms)
+        self.commit_reserved(len(records), wall_ms)
 
     def _begin_replicated_epochs(self, headers: list[BatchHeader]) -> None:
         epochs = self.epochs
@@ -288,13 +290,9 @@ class PartitionLog:
             self._make_files()
             self._make_files = None
 
-    def _became_dirty(self, now_ms: int) -> None:
-        self._dirty_since_ms = now_ms
-        self._standing = Standing.CHANGED
-
-    def _roll(self, base_offset: Offset, now_ms: int) -> Segment:
-        self.producers.expire(now_ms)
-        return self._files.roll(base_offset, self.producers.entries, now_ms)
+    def _roll(self, base_offset: Offset, wall_ms: WallMs) -> Segment:
+        self.producers.expire(wall_ms)
+        return self._files.roll(base_offset, self.producers.entries, wall_ms)
 
     # Read
 
@@ -367,7 +365,7 @@ class PartitionLog:
             self._files.segments,
             end,
             self._options,
-            self._now_ms,
+            self._wall_ms,
             snapshot_offsets(self.directory),
         )
         _log.info("%s truncated to offset %d", self.partition, end)
@@ -375,7 +373,7 @@ class PartitionLog:
     def truncate_fully_and_start_at(self, offset: Offset) -> None:
         """Empty the log; the next record gets this offset. Raises StorageFailed."""
         self._have_files()
-        self._files.restart(offset, self._now_ms)
+        self._files.restart(offset, self._wall_ms)
         self._was_cut_at(offset)
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self.epochs.clear()
@@ -407,14 +405,23 @@ class PartitionLog:
 
     # Durability
 
-    def needs_flush(self, now_ms: int) -> bool:
-        """True when `flush.messages` or `flush.ms` is due, or a closed segment is not on disk."""
+    def needs_flush(self, now_ms: MonotonicMs) -> bool:
+        """True when `flush.messages` or `flush.ms` is due, or a closed segment is not on disk.
+
+        To be asked regularly, by somebody who then syncs: as in Kafka, `flush.ms` begins when
+        the log was last synced or without anything to sync, so no record waits for longer.
+        """
         unflushed = self.log_end_offset - self.recovery_point
-        return unflushed > 0 and (
+        if unflushed <= 0 or self._synced_at_ms is None:
+            self._synced_at_ms = now_ms
+        is_due = unflushed > 0 and (
             unflushed >= self._options.flush_messages
-            or 0 <= self._dirty_since_ms <= now_ms - self._options.flush_ms
+            or now_ms - self._synced_at_ms >= self._options.flush_ms
             or self.recovery_point < self._files.active.base_offset
         )
+        if is_due:
+            self._synced_at_ms = now_ms
+        return is_due
 
     def flush_target(self) -> FlushTarget:
         """What to sync so that everything appended so far survives the machine's crash.
@@ -431,7 +438,6 @@ class PartitionLog:
         ]
         for segment in segments:
             segment.file.fileno()  # opened here, not on the syncing thread
-        self._dirty_since_ms = -1
         return FlushTarget(
             self.log_end_offset,
             tuple(segment.file for segment in segments),
@@ -446,11 +452,6 @@ class PartitionLog:
         """
         end = target.offset if target.cuts == self._cuts else min(target.offset, self._lowest_cut)
         self.recovery_point = max(self.recovery_point, end)
-
-    def on_flush_failed(self) -> None:
-        """A sync was not finished: what it was for is still due after `flush.ms`."""
-        if self._dirty_since_ms < 0:
-            self._dirty_since_ms = self._now_ms
 
     def flush(self) -> None:
         """Sync everything appended so far, waiting for it. Raises StorageFailed."""

@@ -8,6 +8,7 @@ from collections import deque
 from struct import Struct
 from typing import Final, NamedTuple
 
+from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import NO_PRODUCER_EPOCH, NO_SEQUENCE
 from cluster.records.batch import (
@@ -163,13 +164,13 @@ class ProducerState:
         offsets = [e.transaction_offset for e in self.entries.values() if e.transaction_offset >= 0]
         return min(offsets) if offsets else None
 
-    def expire(self, now_ms: int) -> int:
+    def expire(self, wall_ms: WallMs) -> int:
         """Forget idle producers (`producer.id.expiration.ms`); returns how many."""
         idle = [
             producer_id
             for producer_id, entry in self.entries.items()
             if entry.transaction_offset < 0
-            and now_ms - entry.last_timestamp_ms >= self.expiration_ms
+            and wall_ms - entry.last_timestamp_ms >= self.expiration_ms
         ]
         for producer_id in idle:
             del self.entries[producer_id]

@@ -35,6 +35,7 @@ from cluster.brokers.log.segment import (
     create_segment_file,
     segment_path,
 )
+from cluster.model.clocks import WallMs
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset
 from cluster.records.batch import HEADER_BYTES, MAGIC_V2, BatchHeader, read_header
@@ -83,17 +84,17 @@ class LastStop:
     log_start_offset: Offset
 
 
-def recover(directory: Path, options: LogOptions, stop: LastStop, now_ms: int) -> RecoveredLog:
+def recover(directory: Path, options: LogOptions, stop: LastStop, wall_ms: WallMs) -> RecoveredLog:
     """Load every segment of a directory, which is created when absent. Raises StorageFailed."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with os.scandir(directory) as entries:  # once: thousands of directories may be to open
             names = [entry.name for entry in entries]
-        segments = _find_segments(directory, names, options, now_ms)
+        segments = _find_segments(directory, names, options, wall_ms)
     except OSError as error:
         raise StorageFailed(f"cannot open log {directory}: {error.strerror}") from error
     if not segments:
-        segments = [new_segment(directory, stop.log_start_offset, options, now_ms)]
+        segments = [new_segment(directory, stop.log_start_offset, options, wall_ms)]
     _complete_empty(directory, segments[-1], names)
     epochs, epochs_are_whole = _load_epochs(directory)
     first_scanned = 0
@@ -109,13 +110,13 @@ def recover(directory: Path, options: LogOptions, stop: LastStop, now_ms: int) -
         )
         for segment in segments:
             segment.remove_files()
-        segments = [new_segment(directory, log_start, options, now_ms)]
+        segments = [new_segment(directory, log_start, options, wall_ms)]
         log_end = log_start
         are_trusted = False
     epochs.forget_from(log_end)  # the next append writes the file
     epochs.truncate_from_start(log_start)
     producers = load_producers(
-        directory, segments, log_end, options, now_ms, offsets_of_snapshots(names)
+        directory, segments, log_end, options, wall_ms, offsets_of_snapshots(names)
     )
     standing = Standing.AS_CLOSED if are_trusted else Standing.CHANGED
     return RecoveredLog(tuple(segments), log_start, log_end, epochs, producers, standing)
@@ -129,10 +130,10 @@ def _complete_empty(directory: Path, segment: Segment, names: list[str]) -> None
                 create_segment_file(directory, segment.base_offset, suffix)
 
 
-def empty_log(directory: Path, options: LogOptions, now_ms: int) -> RecoveredLog:
+def empty_log(directory: Path, options: LogOptions, wall_ms: WallMs) -> RecoveredLog:
     """What a new log starts from, before it has a file."""
     return RecoveredLog(
-        (Segment(directory, 0, options, now_ms, is_new=True),),
+        (Segment(directory, 0, options, wall_ms, is_new=True),),
         Offset(0),
         Offset(0),
         LeaderEpochs(directory),
@@ -141,14 +142,14 @@ def empty_log(directory: Path, options: LogOptions, now_ms: int) -> RecoveredLog
     )
 
 
-def new_segment(directory: Path, base_offset: int, options: LogOptions, now_ms: int) -> Segment:
+def new_segment(directory: Path, base_offset: int, options: LogOptions, wall_ms: WallMs) -> Segment:
     """An empty active segment with its file. Raises StorageFailed."""
     create_segment_file(directory, base_offset)
-    return Segment(directory, base_offset, options, now_ms)
+    return Segment(directory, base_offset, options, wall_ms)
 
 
 def _find_segments(
-    directory: Path, names: list[str], options: LogOptions, now_ms: int
+    directory: Path, names: list[str], options: LogOptions, wall_ms: WallMs
 ) -> list[Segment]:
     offsets = []
     for name in names:
@@ -158,7 +159,7 @@ def _find_segments(
             (directory / name).unlink()
         elif suffix == LOG_SUFFIX and stem.isdigit():
             offsets.append(int(stem))
-    return [Segment(directory, offset, options, now_ms) for offset in sorted(offsets)]
+    return [Segment(directory, offset, options, wall_ms) for offset in sorted(offsets)]
 
 
 def _load_epochs(directory: Path) -> tuple[LeaderEpochs, bool]:
@@ -312,7 +313,7 @@ def load_producers(
     segments: list[Segment] | tuple[Segment, ...],
     log_end_offset: int,
     options: LogOptions,
-    now_ms: int,
+    wall_ms: WallMs,
     snapshots: list[int],
 ) -> ProducerState:
     """Producer state at the log end: the newest good of these snapshots, then the batches after it.
@@ -337,5 +338,5 @@ def load_producers(
             for position, header in segment.headers_from(start):
                 if header.producer_id >= 0:
                     producers.replay(header, segment.file.view(position, header.size_bytes))
-    producers.expire(now_ms)
+    producers.expire(wall_ms)
     return producers

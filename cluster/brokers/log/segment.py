@@ -15,6 +15,7 @@ from cluster.brokers.log.mmap_segment import MmapSegment
 from cluster.brokers.log.offset_index import ActiveOffsetIndex, ClosedOffsetIndex, OffsetIndex
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.time_index import TimeIndex
+from cluster.model.clocks import WallMs
 from cluster.model.errors import StorageFailed
 from cluster.records.batch import (
     LENGTH_OVERHEAD_BYTES,
@@ -119,7 +120,7 @@ class Segment:
         """False when an offset is too far from the base for the index's int32."""
         return last_offset - self.base_offset <= MAX_INT32
 
-    def must_roll(self, size: int, last_offset: int, timestamp_ms: int, now_ms: int) -> bool:
+    def must_roll(self, size: int, last_offset: int, timestamp_ms: int, wall_ms: WallMs) -> bool:
         """True when a batch of this size, last offset and timestamp starts a new segment."""
         if last_offset - self.base_offset > MAX_INT32:
             return True
@@ -132,7 +133,7 @@ class Segment:
             first_ms = self._first_timestamp_ms = read_header(self.file.mapping()).max_timestamp
         # Its age in the records' time; in the broker's when they have none.
         has_times = first_ms >= 0 and timestamp_ms >= 0
-        age_ms = timestamp_ms - first_ms if has_times else now_ms - self.created_ms
+        age_ms = timestamp_ms - first_ms if has_times else wall_ms - self.created_ms
         return (
             held + size > options.segment_bytes
             or age_ms > options.segment_ms

@@ -13,6 +13,7 @@ from cluster.brokers.log.producer_snapshots import (
 from cluster.brokers.log.producer_state import ProducerEntry
 from cluster.brokers.log.recovery import new_segment
 from cluster.brokers.log.segment import Segment
+from cluster.model.clocks import WallMs
 from cluster.model.ids import Offset
 
 
@@ -38,12 +39,12 @@ class SegmentList:
         return self._closed_bytes + self.active.file.size_bytes
 
     def roll(
-        self, base_offset: Offset, producers: Mapping[int, ProducerEntry], now_ms: int
+        self, base_offset: Offset, producers: Mapping[int, ProducerEntry], wall_ms: WallMs
     ) -> Segment:
         """Close the active segment and begin one at an offset. Raises StorageFailed."""
         self.active.close_for_writing()
         write_snapshot(self.directory, base_offset, producers)
-        segment = new_segment(self.directory, base_offset, self.active.options, now_ms)
+        segment = new_segment(self.directory, base_offset, self.active.options, wall_ms)
         self._set((*self.segments, segment))
         return segment
 
@@ -66,13 +67,13 @@ class SegmentList:
         self._set(kept)
         return end
 
-    def restart(self, offset: Offset, now_ms: int) -> None:
+    def restart(self, offset: Offset, wall_ms: WallMs) -> None:
         """Delete everything and begin anew at an offset. Raises StorageFailed."""
         options = self.active.options
         for segment in reversed(self.segments):
             segment.remove_files()
         self._remove_snapshots_before(None)
-        self._set((new_segment(self.directory, offset, options, now_ms),))
+        self._set((new_segment(self.directory, offset, options, wall_ms),))
 
     def drop_before(self, offset: Offset) -> int:
         """Delete the closed segments whose records are all before an offset; returns how many.

@@ -17,6 +17,7 @@ from cluster.metrics.histogram import BUCKETS, bound_us
 from cluster.metrics.kafka_names import BROKER_METRICS, handling_time_of, requests_of
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import MetricKind
+from cluster.model.clocks import WallMs
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerId
 from cluster.protocol.api import ApiKey
@@ -153,7 +154,7 @@ class BrokerCounters:
 
 
 def open_counters(
-    is_enabled: bool, run_dir: Path, broker: BrokerId, wall_ms: int, apis: Iterable[ApiKey]
+    is_enabled: bool, run_dir: Path, broker: BrokerId, wall_ms: WallMs, apis: Iterable[ApiKey]
 ) -> BrokerCounters | None:
     """Counters in `broker-<id>.stats` of the run directory; None when nothing is to be counted.
 

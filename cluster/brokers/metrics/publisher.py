@@ -17,6 +17,7 @@ from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.metrics.kafka_names import BROKER_METRICS
+from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.ids import BrokerId
 from cluster.runtime.slices import Slices
 
@@ -64,7 +65,7 @@ class MetricPublisher:
         watched: Watched,
         topic: MetricTopic | None,
         interval_ms: int,
-        now_ms: int,
+        now_ms: MonotonicMs,
         slices: Slices,
     ) -> None:
         """`topic` None: no records are written. The first interval begins now."""
@@ -80,7 +81,7 @@ class MetricPublisher:
         self._published_counts: dict[str, int] = {}
         self._count_changes()
 
-    def on_tick(self, now_ms: int, wall_ms: int) -> None:
+    def on_tick(self, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
         """Write the stats file; when an interval is over, its records too."""
         self._counters.store()
         self._write_standings(now_ms, wall_ms)
@@ -91,14 +92,14 @@ class MetricPublisher:
             self._published_ms = now_ms
             self._slices.start(self._interval(now_ms, elapsed_ms, wall_ms), _STEPS_AT_ONCE)
 
-    def _interval(self, now_ms: int, elapsed_ms: int, wall_ms: int) -> Iterator[None]:
+    def _interval(self, now_ms: MonotonicMs, elapsed_ms: int, wall_ms: WallMs) -> Iterator[None]:
         yield from self._look_at_broker()
         self._publish(elapsed_ms, wall_ms)
         self._standings.forget_idle(now_ms)
 
     # -- quotas ----------------------------------------------------------------------------------
 
-    def _write_standings(self, now_ms: int, wall_ms: int) -> None:
+    def _write_standings(self, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
         quotas = self._watched.quotas
         self._standings.take_quotas(quotas.quotas())
         drained = set()
@@ -145,7 +146,7 @@ class MetricPublisher:
 
     # -- records ---------------------------------------------------------------------------------
 
-    def _publish(self, elapsed_ms: int, wall_ms: int) -> None:
+    def _publish(self, elapsed_ms: int, wall_ms: WallMs) -> None:
         intervals = self._standings.take_intervals()
         values = self._values(elapsed_ms)
         if self._topic is None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Final
 
+from cluster.model.clocks import WallMs
 from cluster.model.quota_usage import QuotaUsage
 
 VERSION: Final = 1
@@ -16,7 +17,7 @@ _USAGE_FIELDS: Final = tuple(field.name for field in fields(QuotaUsage))
 _encode = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode
 
 
-def quota_record(broker: int, wall_ms: int, interval_ms: int, usage: QuotaUsage) -> bytes:
+def quota_record(broker: int, wall_ms: WallMs, interval_ms: int, usage: QuotaUsage) -> bytes:
     """A record of kind `quota`; `wall_ms` is the end of the interval."""
     head = {
         "v": VERSION,
@@ -33,7 +34,7 @@ def quota_record(broker: int, wall_ms: int, interval_ms: int, usage: QuotaUsage)
 
 
 def broker_record(
-    broker: int, wall_ms: int, interval_ms: int, values: Mapping[str, float]
+    broker: int, wall_ms: WallMs, interval_ms: int, values: Mapping[str, float]
 ) -> bytes:
     """A record of kind `broker`: rates are per second, gauges as they stand."""
     return _encode(

@@ -11,6 +11,7 @@ from typing import Final
 from cluster.brokers.quotas.standing import QuotaStanding
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import NO_LIMITS, QuotaRow
+from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.quota_usage import QuotaUsage
 from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
 
@@ -59,7 +60,7 @@ class QuotaStandings:
                 client.is_settled = False
 
     def on_usage(
-        self, usage: QuotaUsage, standing: QuotaStanding, now_ms: int, wall_ms: int
+        self, usage: QuotaUsage, standing: QuotaStanding, now_ms: MonotonicMs, wall_ms: WallMs
     ) -> None:
         """What a client used since the last time, and where it stands."""
         key = (usage.quota, usage.user, usage.client_id)
@@ -78,7 +79,9 @@ class QuotaStandings:
             client.active_ms = now_ms
         self._write(key, client, standing, now_ms, wall_ms)
 
-    def on_standing(self, key: Key, standing: QuotaStanding, now_ms: int, wall_ms: int) -> None:
+    def on_standing(
+        self, key: Key, standing: QuotaStanding, now_ms: MonotonicMs, wall_ms: WallMs
+    ) -> None:
         """Where a client stands that has used nothing since the last time."""
         client = self._clients.get(key)
         if client is not None:
@@ -99,14 +102,19 @@ class QuotaStandings:
         intervals, self._intervals = self._intervals, {}
         return list(intervals.values())
 
-    def forget_idle(self, now_ms: int) -> None:
+    def forget_idle(self, now_ms: MonotonicMs) -> None:
         """Free the rows of clients that have been silent for long."""
         idle = [k for k, c in self._clients.items() if c.active_ms < now_ms - _IDLE_MS]
         for key in idle:
             self._forget(key)
 
     def _write(
-        self, key: Key, client: _Client, standing: QuotaStanding, now_ms: int, wall_ms: int
+        self,
+        key: Key,
+        client: _Client,
+        standing: QuotaStanding,
+        now_ms: MonotonicMs,
+        wall_ms: WallMs,
     ) -> None:
         mute_left_ms = standing.mute_left_ms
         client.is_settled = standing.rate <= 0 and mute_left_ms == 0

@@ -16,8 +16,6 @@ The channel reads, and hands over frames, only while no reason is set (KIP-219, 
 """
 
 import contextlib
-import os
-import socket
 import struct
 from collections import deque
 from collections.abc import Callable
@@ -27,13 +25,12 @@ from cluster.brokers.network.connection import FileRegion, MuteReason, Outgoing
 from cluster.model.errors import PeerError, StorageFailed
 from cluster.model.quotas import ANONYMOUS
 from cluster.runtime.loop import READABLE, WRITABLE, EventLoop
+from cluster.runtime.transport import BUFFERS_PER_SEND, Buffer, Transport
 
 _SIZE: Final = struct.Struct(">i")
 _BYTES_TYPES: Final = (bytes, bytearray, memoryview)
 _SENDFILE_ABOVE_BYTES: Final = 64 * 1024
 """Below this, copying from the mapping into the socket beats a second system call."""
-_BUFFERS_PER_SEND: Final = 512
-"""IOV_MAX is 1024 on Linux and macOS."""
 BUFFERS_AHEAD_MAX: Final = 512
 """Pipelined requests are handed over while fewer buffers than this wait to be written."""
 _AHEAD_MAX_BYTES: Final = 64 * 1024
@@ -113,7 +110,7 @@ class Channel:
         "_owner",
         "_partial",
         "_partial_size",
-        "_socket",
+        "_transport",
         "holds_request",
         "is_open",
         "last_active_ms",
@@ -126,9 +123,9 @@ class Channel:
     )
 
     def __init__(
-        self, connection: socket.socket, peer: str, listener_name: str, owner: ChannelOwner
+        self, transport: Transport, peer: str, listener_name: str, owner: ChannelOwner
     ) -> None:
-        self._socket = connection
+        self._transport = transport
         self._owner = owner
         self.peer = peer
         self.listener_name = listener_name
@@ -155,7 +152,7 @@ class Channel:
         """The backlog is the beginning of one frame."""
         self._has_unsent = False
         self._interest = READABLE
-        owner.loop.watch(connection, READABLE, self._on_ready)
+        owner.loop.watch(transport, READABLE, self._on_ready)
 
     # -- receive bytes, next request -----------------------------------------------------------
 
@@ -194,7 +191,7 @@ class Channel:
         if kept:
             scratch[:kept] = self._backlog
         try:
-            received = self._socket.recv_into(scratch[kept:])
+            received = self._transport.receive_into(scratch[kept:])
         except (BlockingIOError, InterruptedError):
             return
         if received == 0:
@@ -214,7 +211,8 @@ class Channel:
                 return
             self._partial = partial = grown
         try:
-            received = self._socket.recv_into(memoryview(partial)[self._fill : self._partial_size])
+            room = memoryview(partial)[self._fill : self._partial_size]
+            received = self._transport.receive_into(room)
         except (BlockingIOError, InterruptedError):
             return
         if received == 0:
@@ -382,10 +380,10 @@ class Channel:
             self._owner.on_unsent(self, unsent_bytes)
 
     def _send_buffers(self, out: "deque[Outgoing]") -> bool:
-        buffers: list[bytes | bytearray | memoryview] = []
+        buffers: list[Buffer] = []
         size_bytes = 0
         for item in out:
-            if len(buffers) == _BUFFERS_PER_SEND:
+            if len(buffers) == BUFFERS_PER_SEND:
                 break
             if isinstance(item, _BYTES_TYPES):
                 buffer = item
@@ -395,9 +393,8 @@ class Channel:
                 buffer = item.view()
             size_bytes += len(buffer)
             buffers.append(buffer)
-        more = socket.MSG_MORE if len(buffers) < len(out) and hasattr(socket, "MSG_MORE") else 0
         try:
-            sent = self._socket.sendmsg(buffers, (), more)
+            sent = self._transport.send_buffers(buffers, more=len(buffers) < len(out))
         except (BlockingIOError, InterruptedError):
             return False
         if sent == size_bytes:
@@ -415,9 +412,7 @@ class Channel:
 
     def _send_file(self, out: "deque[Outgoing]", region: FileRegion) -> bool:
         try:
-            sent = os.sendfile(
-                self._socket.fileno(), region.fileno(), region.position, region.size_bytes
-            )
+            sent = self._transport.send_file(region, region.position, region.size_bytes)
         except (BlockingIOError, InterruptedError):
             return False
         if sent == 0:
@@ -442,11 +437,11 @@ class Channel:
         if interest != self._interest:
             loop = self._owner.loop
             if interest == 0:
-                loop.unwatch(self._socket)
+                loop.unwatch(self._transport)
             elif self._interest == 0:
-                loop.watch(self._socket, interest, self._on_ready)
+                loop.watch(self._transport, interest, self._on_ready)
             else:
-                loop.rewatch(self._socket, interest, self._on_ready)
+                loop.rewatch(self._transport, interest, self._on_ready)
             self._interest = interest
 
     def close(self, reason: str | None) -> None:
@@ -454,10 +449,10 @@ class Channel:
         if not self.is_open:
             return
         if self._interest > 0:
-            self._owner.loop.unwatch(self._socket)
+            self._owner.loop.unwatch(self._transport)
         self._interest = 0
         self.is_open = False
-        self._socket.close()
+        self._transport.close()
         self._out.clear()
         self._owner.backlog_bytes -= len(self._backlog)
         self._backlog = b""

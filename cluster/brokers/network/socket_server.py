@@ -1,4 +1,4 @@
-"""Acceptor and owner of the channels: listening sockets, connection limits, idle connections.
+"""Owner of the channels: connection limits, memory of all of them, idle connections.
 
 Limits are Kafka's: `max.connections` holds new connections back in the listen queue,
 `max.connections.per.ip` closes them, `connections.max.idle.ms` closes silent ones,
@@ -7,21 +7,26 @@ is muted, the oldest always goes on. A quarter of it bounds answers that nobody 
 """
 
 import logging
-import socket
 import sys
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Final
 
 from cluster.brokers.network.buffer_pool import BufferPool, capacity_for
 from cluster.brokers.network.channel import BACKLOG_MAX_BYTES, Channel
 from cluster.brokers.network.connection import MuteReason
-from cluster.model.errors import PeerError, UserError
+from cluster.model.errors import PeerError
+from cluster.runtime.acceptor import (
+    Accepted,
+    AcceptOptions,
+    Acceptor,
+    Listener,
+    ListeningSocket,
+    listen,
+)
 from cluster.runtime.heap_trim import HeapTrim
 from cluster.runtime.logs import of_peer
-from cluster.runtime.loop import READABLE, EventLoop
+from cluster.runtime.loop import EventLoop
 from cluster.runtime.receive_ledger import ReceiveLedger
 from cluster.runtime.unsent_ledger import UnsentLedger
 
@@ -31,20 +36,8 @@ _SCRATCH_BYTES: Final = 256 * 1024
 """The shared receive buffer: what one channel may process in one turn, which keeps turns fair."""
 _SCARCE_SCRATCH_BYTES: Final = 2 * BACKLOG_MAX_BYTES
 """The part of it that is used while channels hold much that they received and cannot hand over."""
-_ACCEPTS_PER_TURN: Final = 64
-_ACCEPT_RETRY_MS: Final = 1_000
-"""When the process is out of descriptors: they may be files, so no connection need ever close."""
 _OVERDUE_CHECK_MS: Final = 1_000
 _TRIM_CHECK_MS: Final = 5_000
-
-
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """One address to listen on; port 0 asks the system for a free one."""
-
-    name: str
-    host: str
-    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +65,7 @@ class SocketServer:
         self,
         loop: EventLoop,
         options: NetworkOptions,
+        listen: Callable[[Listener, AcceptOptions], ListeningSocket] = listen,
     ) -> None:
         self.loop = loop
         self.max_frame_bytes = options.max_frame_bytes
@@ -79,10 +73,8 @@ class SocketServer:
         self.on_frame: Callable[[Channel, memoryview], None] = _refuse
         """Takes each request."""
         self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
-        self._listening: dict[str, socket.socket] = {}
-        self._accepting = False
+        self._acceptor = Acceptor(loop, _accept_options(options), listen)
         self._channels: dict[Channel, str] = {}
-        self._per_ip: Counter[str] = Counter()
         self.failed_count = 0
         """Connections that were closed because of what came, or did not come, through them."""
         self._buffers = BufferPool()
@@ -102,52 +94,16 @@ class SocketServer:
 
     def bind(self, listener: Listener) -> int:
         """Listen, without accepting yet; the port. Raises UserError when the address is taken."""
-        family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
-        listening = socket.socket(family, socket.SOCK_STREAM)
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if self._options.receive_buffer_bytes > 0:
-            listening.setsockopt(
-                socket.SOL_SOCKET, socket.SO_RCVBUF, self._options.receive_buffer_bytes
-            )
-        try:
-            listening.bind((listener.host, listener.port))
-        except OSError as error:
-            listening.close()
-            raise UserError(
-                f"cannot listen on {listener.host}:{listener.port} for {listener.name}:"
-                f" {error.strerror}"
-            ) from error
-        listening.listen(self._options.listen_backlog)
-        listening.setblocking(False)
-        self._listening[listener.name] = listening
-        port: int = listening.getsockname()[1]
-        return port
+        return self._acceptor.bind(listener)
 
     def serve(self, on_frame: Callable[[Channel, memoryview], None]) -> None:
         """Begin to accept connections, and hand their requests over."""
         self.on_frame = on_frame
-        self.start_accepting()
-
-    def start_accepting(self) -> None:
-        """Serve what is in the listen queues, and from now on; nothing once closed."""
-        if not self._accepting and self._listening:
-            self._accepting = True
-            for name, listening in self._listening.items():
-                self.loop.watch(listening, READABLE, partial(self._accept, name))
-
-    def stop_accepting(self) -> None:
-        """Leave new connections in the listen queue."""
-        if self._accepting:
-            self._accepting = False
-            for listening in self._listening.values():
-                self.loop.unwatch(listening)
+        self._acceptor.start(self._admit)
 
     def close(self) -> None:
         """Close every connection and listening socket."""
-        self.stop_accepting()
-        for listening in self._listening.values():
-            listening.close()
-        self._listening.clear()  # a channel that closes must not start the accepting again
+        self._acceptor.close()
         for channel in list(self._channels):
             channel.close(None)
 
@@ -188,17 +144,11 @@ class SocketServer:
         self._unsent.forget(channel)
         self._receiving.release(channel)
         self._admit_later()
-        address = self._channels.pop(channel)
-        self._per_ip[address] -= 1
-        if self._per_ip[address] <= 0:
-            del self._per_ip[address]
+        host = self._channels.pop(channel)
+        self._acceptor.release(host)
         if reason is not None:
             self.failed_count += 1
-            log.warning(
-                "closed connection from %s: %s", channel.peer, reason, extra=of_peer(address)
-            )
-        if not self._is_full():
-            self.start_accepting()
+            log.warning("closed connection from %s: %s", channel.peer, reason, extra=of_peer(host))
 
     def take_buffer(
         self, channel: Channel, size_bytes: int, arrived_bytes: int
@@ -286,54 +236,12 @@ class SocketServer:
                 " (queued.max.request.bytes)"
             )
 
-    # -- accepting -------------------------------------------------------------------------------
+    # -- connections -----------------------------------------------------------------------------
 
-    def _is_full(self) -> bool:
-        return len(self._channels) >= self._options.max_connections
-
-    def _accept(self, listener_name: str, _events: int) -> None:
-        for _ in range(_ACCEPTS_PER_TURN):
-            if self._is_full():
-                log.warning(
-                    "holding new connections back: %d are open (max.connections)",
-                    len(self._channels),
-                )
-                self.stop_accepting()
-                return
-            try:
-                connection, address = self._listening[listener_name].accept()
-            except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return
-            except OSError as error:
-                # Out of descriptors: serve those we have, and try again.
-                log.warning("cannot accept a connection: %s", error.strerror)
-                self.stop_accepting()
-                self.loop.call_after(_ACCEPT_RETRY_MS, self.start_accepting)
-                return
-            self._admit(connection, address[0], address[1], listener_name)
-
-    def _admit(self, connection: socket.socket, host: str, port: int, listener_name: str) -> None:
-        if self._per_ip[host] >= self._options.max_connections_per_ip:
-            log.warning(
-                "refused connection from %s:%d: %d are open from that address"
-                " (max.connections.per.ip)",
-                host,
-                port,
-                self._per_ip[host],
-                extra=of_peer(host),
-            )
-            connection.close()
-            return
-        connection.setblocking(False)
-        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-        if self._options.send_buffer_bytes > 0:
-            connection.setsockopt(
-                socket.SOL_SOCKET, socket.SO_SNDBUF, self._options.send_buffer_bytes
-            )
-        self._per_ip[host] += 1
-        channel = Channel(connection, f"{host}:{port}", listener_name, self)
-        self._channels[channel] = host
+    def _admit(self, accepted: Accepted) -> None:
+        peer = f"{accepted.host}:{accepted.port}"
+        channel = Channel(accepted.transport, peer, accepted.listener_name, self)
+        self._channels[channel] = accepted.host
 
     def _close_idle(self) -> None:
         idle_since_ms = self.loop.now_ms - self._options.max_idle_ms
@@ -342,6 +250,18 @@ class SocketServer:
             if not channel.mute_reasons:
                 log.info("closing idle connection from %s", channel.peer, extra=of_peer(host))
                 channel.close(None)
+
+
+def _accept_options(options: NetworkOptions) -> AcceptOptions:
+    return AcceptOptions(
+        max_connections=options.max_connections,
+        max_connections_setting="max.connections",
+        max_per_host=options.max_connections_per_ip,
+        max_per_host_setting="max.connections.per.ip",
+        backlog=options.listen_backlog,
+        send_buffer_bytes=max(0, options.send_buffer_bytes),
+        receive_buffer_bytes=max(0, options.receive_buffer_bytes),
+    )
 
 
 def _refuse(_channel: Channel, _frame: memoryview) -> None:

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from cluster.brokers.quotas.quota_table import Resolved
 from cluster.brokers.quotas.sampled_rate import SampledRate
+from cluster.model.clocks import MonotonicMs
 from cluster.model.quota_usage import QuotaUsage
 from cluster.model.quotas import QuotaKind
 
@@ -50,7 +51,7 @@ class Account:
         client_id: str,
         active: "dict[Account, None]",
         delay_ms_max: int | None,
-        now_ms: int,
+        now_ms: MonotonicMs,
     ) -> None:
         """`active` collects the accounts that have something to tell; `apply` comes next."""
         self.kind, self.user, self.client_id = kind, user, client_id
@@ -79,7 +80,7 @@ class Account:
 
     # -- usage -------------------------------------------------------------------------------------
 
-    def record(self, value: float, now_ms: int) -> int:
+    def record(self, value: float, now_ms: MonotonicMs) -> int:
         """Count bytes, or percent of one thread x seconds; the delay in ms, 0 for none."""
         if not self.requests:
             self.active[self] = None
@@ -97,12 +98,12 @@ class Account:
             budget.record(value, now_ms)
         return 0 if self.limit is None else self.delay_ms(now_ms)
 
-    def take_back(self, value: float, now_ms: int) -> None:
+    def take_back(self, value: float, now_ms: MonotonicMs) -> None:
         """Of what was recorded at the same time: the answer goes out without the bytes."""
         self.usage -= value
         self.budget.record(-value, now_ms)
 
-    def delay_ms(self, now_ms: int) -> int:
+    def delay_ms(self, now_ms: MonotonicMs) -> int:
         """What a request that uses nothing would be told now."""
         if self.limit is None:
             return 0
@@ -113,21 +114,21 @@ class Account:
 
     # -- muting ------------------------------------------------------------------------------------
 
-    def on_throttled(self, delay_ms: int, now_ms: int) -> None:
+    def on_throttled(self, delay_ms: int, now_ms: MonotonicMs) -> None:
         """A channel of this client was told to wait, and is muted from now for `delay_ms`."""
         self.active[self] = None
         self.count_muted(now_ms)
         self.throttled += 1
         self.throttle_ms += delay_ms
         self.throttle_ms_max = max(self.throttle_ms_max, delay_ms)
-        self.muted_until_ms = max(self.muted_until_ms, now_ms + delay_ms)
+        self.muted_until_ms = MonotonicMs(max(self.muted_until_ms, now_ms + delay_ms))
 
-    def on_limits_eased(self, until_ms: int, now_ms: int) -> None:
+    def on_limits_eased(self, until_ms: MonotonicMs, now_ms: MonotonicMs) -> None:
         """The mute of this client was shortened, since its limit has changed."""
         self.count_muted(now_ms)
         self.muted_until_ms = until_ms
 
-    def count_muted(self, now_ms: int) -> None:
+    def count_muted(self, now_ms: MonotonicMs) -> None:
         """Add what has passed of the time that its channels are muted."""
         end_ms = min(now_ms, self.muted_until_ms)
         if end_ms > self.counted_until_ms:
@@ -136,7 +137,7 @@ class Account:
 
     # -- telling -----------------------------------------------------------------------------------
 
-    def drain_interval(self, now_ms: int) -> QuotaUsage:
+    def drain_interval(self, now_ms: MonotonicMs) -> QuotaUsage:
         """What was used since the last drain; the next interval begins."""
         self.count_muted(now_ms)
         usage = QuotaUsage(

@@ -6,6 +6,7 @@ from typing import Final
 
 from cluster.brokers.quotas.account import Account, Delay
 from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.model.clocks import MonotonicMs
 from cluster.model.quotas import QuotaKind
 
 _PERCENT_SECONDS_PER_US: Final = 1e-4
@@ -28,7 +29,7 @@ class ClientAccounts:
         self._produce: Account | None = None
         self._fetch: Account | None = None
 
-    def on_request(self, handling_us: int, _size_bytes: int, now_ms: int) -> Delay | None:
+    def on_request(self, handling_us: int, _size_bytes: int, now_ms: MonotonicMs) -> Delay | None:
         """A request kept the broker's thread so long; None for no delay."""
         account = self._request
         if account is None or account.is_closed:
@@ -36,7 +37,7 @@ class ClientAccounts:
         delay_ms = account.record(handling_us * _PERCENT_SECONDS_PER_US, now_ms)
         return Delay(delay_ms, account) if delay_ms else None
 
-    def on_produced(self, handling_us: int, size_bytes: int, now_ms: int) -> Delay | None:
+    def on_produced(self, handling_us: int, size_bytes: int, now_ms: MonotonicMs) -> Delay | None:
         """A produce request of that size was handled."""
         request, produce = self._request, self._produce
         if request is None or request.is_closed:
@@ -49,7 +50,7 @@ class ClientAccounts:
             return Delay(by_bytes_ms, produce)
         return Delay(by_time_ms, request) if by_time_ms else None
 
-    def on_fetched(self, handling_us: int, size_bytes: int, now_ms: int) -> Delay | None:
+    def on_fetched(self, handling_us: int, size_bytes: int, now_ms: MonotonicMs) -> Delay | None:
         """A fetch could be answered with so many bytes; with a delay they must not be sent."""
         request, fetch = self._request, self._fetch
         if request is None or request.is_closed:
@@ -65,16 +66,16 @@ class ClientAccounts:
             return Delay(by_bytes_ms, fetch)
         return Delay(by_time_ms, request)
 
-    def fetch_bytes_max(self, now_ms: int) -> float:
+    def fetch_bytes_max(self, now_ms: MonotonicMs) -> float:
         """The most that one fetch should take: a much larger one would never be admitted."""
         fetch = self._fetch
         if fetch is None or fetch.is_closed:
             fetch = self._fetch = self._open(QuotaKind.FETCH, now_ms)
         return math.inf if fetch.limit is None else fetch.limit * self._quotas.fetch_seconds
 
-    def _open(self, kind: QuotaKind, now_ms: int) -> Account:
+    def _open(self, kind: QuotaKind, now_ms: MonotonicMs) -> Account:
         return self._quotas.account(kind, self._user, self._client_id, now_ms)
 
 
-Charge = Callable[[ClientAccounts, int, int, int], Delay | None]
+Charge = Callable[[ClientAccounts, int, int, MonotonicMs], Delay | None]
 """From a client's accounts, microseconds, bytes and now (ms) to the delay: one of the above."""

@@ -11,6 +11,7 @@ from cluster.brokers.quotas.account import Account
 from cluster.brokers.quotas.quota_table import QuotaTable, Resolved
 from cluster.brokers.quotas.sampled_rate import SampledRate, WindowOptions
 from cluster.brokers.quotas.standing import QuotaStanding
+from cluster.model.clocks import MonotonicMs
 from cluster.model.quota_usage import QuotaUsage
 from cluster.model.quotas import Limits, QuotaEntity, QuotaKind
 
@@ -50,13 +51,13 @@ class ClientQuotas:
 
     # -- limits ------------------------------------------------------------------------------------
 
-    def replace_quotas(self, quotas: Mapping[QuotaEntity, Limits], now_ms: int) -> None:
+    def replace_quotas(self, quotas: Mapping[QuotaEntity, Limits], now_ms: MonotonicMs) -> None:
         """Take these limits in place of all others; they count from the next request on."""
         self._table.replace(quotas)
         self._resolve_again(now_ms)
 
     def set_quota(
-        self, entity: QuotaEntity, kind: QuotaKind, limit: float | None, now_ms: int
+        self, entity: QuotaEntity, kind: QuotaKind, limit: float | None, now_ms: MonotonicMs
     ) -> None:
         """Set one limit, or with None remove it."""
         self._table.set(entity, kind, limit)
@@ -71,16 +72,16 @@ class ClientQuotas:
         account = self._accounts.get((kind, user, client_id))
         return self._table.resolve(kind, user, client_id) if account is None else account.resolved
 
-    def _resolve_again(self, now_ms: int) -> None:
+    def _resolve_again(self, now_ms: MonotonicMs) -> None:
         for account in self._accounts.values():
             self._apply(account, now_ms)
         self._drop_unused_budgets()
 
-    def _apply(self, account: Account, now_ms: int) -> None:
+    def _apply(self, account: Account, now_ms: MonotonicMs) -> None:
         resolved = self._table.resolve(account.kind, account.user, account.client_id)
         account.apply(resolved, self._budget(account.kind, resolved, now_ms))
 
-    def _budget(self, kind: QuotaKind, resolved: Resolved, now_ms: int) -> SampledRate:
+    def _budget(self, kind: QuotaKind, resolved: Resolved, now_ms: MonotonicMs) -> SampledRate:
         key = (kind, resolved.user_tag, resolved.client_tag)
         budget = self._budgets.get(key)
         if budget is None:
@@ -89,7 +90,7 @@ class ClientQuotas:
 
     # -- accounts ----------------------------------------------------------------------------------
 
-    def account(self, kind: QuotaKind, user: str, client_id: str, now_ms: int) -> Account:
+    def account(self, kind: QuotaKind, user: str, client_id: str, now_ms: MonotonicMs) -> Account:
         """Where to record what this client uses; made if it is new or was forgotten."""
         key = (kind, user, client_id)
         account = self._accounts.get(key)
@@ -121,7 +122,7 @@ class ClientQuotas:
         for key in self._budgets.keys() - used:
             del self._budgets[key]
 
-    def expire(self, now_ms: int) -> None:
+    def expire(self, now_ms: MonotonicMs) -> None:
         """Forget clients that have been silent for an hour; cheap to call often."""
         if now_ms < self._expire_from_ms:
             return
@@ -136,7 +137,7 @@ class ClientQuotas:
 
     # -- telling -----------------------------------------------------------------------------------
 
-    def drain_interval(self, now_ms: int) -> list[tuple[QuotaUsage, QuotaStanding]]:
+    def drain_interval(self, now_ms: MonotonicMs) -> list[tuple[QuotaUsage, QuotaStanding]]:
         """What every client that was active or is muted did since the last drain, and where it
         stands now.
         """
@@ -151,13 +152,13 @@ class ClientQuotas:
         return drained
 
     def standing(
-        self, kind: QuotaKind, user: str, client_id: str, now_ms: int
+        self, kind: QuotaKind, user: str, client_id: str, now_ms: MonotonicMs
     ) -> QuotaStanding | None:
         """Where a client stands now; None if it has used nothing of this kind lately."""
         account = self._accounts.get((kind, user, client_id))
         return None if account is None else self._standing(account, now_ms)
 
-    def _standing(self, account: Account, now_ms: int) -> QuotaStanding:
+    def _standing(self, account: Account, now_ms: MonotonicMs) -> QuotaStanding:
         return QuotaStanding(
             rule=account.resolved.rule,
             limit=account.limit,

@@ -11,6 +11,7 @@ from typing import Final
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.coordinator.cluster_store import Quotas, StoreSession
+from cluster.model.clocks import WallMs
 from cluster.model.quotas import QuotaEntity
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
@@ -107,7 +108,7 @@ class QuotaChanges:
         self,
         entity: QuotaEntity,
         changes: Mapping[str, str | None],
-        wall_ms: int,
+        wall_ms: WallMs,
         outcomes: dict[QuotaEntity, Exception | None],
         count: int,
         on_done: Callable[[dict[QuotaEntity, Exception | None]], None],

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
+from cluster.model.clocks import MonotonicMs
 from cluster.model.quota_delay import delay_of
 
 _NEVER: Final = 1 << 62
@@ -48,10 +49,10 @@ class Sample:
 
     __slots__ = ("has_begun", "last_ms", "start_ms", "value")
 
-    def __init__(self, now_ms: int, *, has_begun: bool) -> None:
+    def __init__(self, now_ms: MonotonicMs, *, has_begun: bool) -> None:
         self.reset(now_ms, has_begun=has_begun)
 
-    def reset(self, now_ms: int, *, has_begun: bool) -> None:
+    def reset(self, now_ms: MonotonicMs, *, has_begun: bool) -> None:
         self.has_begun = has_begun
         self.start_ms = now_ms
         self.last_ms = now_ms
@@ -79,7 +80,7 @@ class SampledRate:
         "window_ms",
     )
 
-    def __init__(self, options: WindowOptions, now_ms: int) -> None:
+    def __init__(self, options: WindowOptions, now_ms: MonotonicMs) -> None:
         self._options = options
         self._empty_has_begun = options.credit is WindowCredit.KAFKA
         self._samples = [Sample(now_ms, has_begun=self._empty_has_begun)]
@@ -90,7 +91,7 @@ class SampledRate:
         self.last_ms = now_ms
         self._summarise()
 
-    def record(self, value: float, now_ms: int) -> None:
+    def record(self, value: float, now_ms: MonotonicMs) -> None:
         """Count a value (negative to take one back) now; `now_ms` never goes back."""
         sample = self.current
         if not sample.has_begun:
@@ -103,7 +104,7 @@ class SampledRate:
         self.last_ms = now_ms
         self.total += value
 
-    def _advance(self, now_ms: int) -> Sample:
+    def _advance(self, now_ms: MonotonicMs) -> Sample:
         samples = self._samples
         # One more than the windows: the oldest may still overlap the measured time.
         self._current = (self._current + 1) % (self._options.window_count + 1)
@@ -123,14 +124,14 @@ class SampledRate:
         last_ms = min((sample.last_ms for sample in begun), default=_NEVER)
         self._obsolete_from_ms = last_ms + expiry_ms
 
-    def _purge(self, now_ms: int) -> None:
+    def _purge(self, now_ms: MonotonicMs) -> None:
         expiry_ms = self._options.window_count * self._options.window_ms
         for sample in self._samples:
             if now_ms - sample.last_ms >= expiry_ms:
                 sample.reset(now_ms, has_begun=self._empty_has_begun)
         self._summarise()
 
-    def measured_ms(self, now_ms: int) -> int:
+    def measured_ms(self, now_ms: MonotonicMs) -> int:
         """By how many milliseconds `total` is to be divided now; at least 1."""
         if now_ms >= self._obsolete_from_ms:
             self._purge(now_ms)
@@ -143,12 +144,12 @@ class SampledRate:
             elapsed_ms += missing * window_ms
         return max(1, elapsed_ms)
 
-    def rate(self, now_ms: int) -> float:
+    def rate(self, now_ms: MonotonicMs) -> float:
         """Units per second."""
         measured_ms = self.measured_ms(now_ms)  # first: it drops what is obsolete from `total`
         return self.total * 1_000 / measured_ms
 
-    def delay_ms(self, limit: float, now_ms: int) -> int:
+    def delay_ms(self, limit: float, now_ms: MonotonicMs) -> int:
         """How long to wait for the rate to come down to the limit: 0 unless it is above.
 
         Rounded half up as Kafka does.

@@ -10,12 +10,13 @@ from typing import NamedTuple, Protocol
 from cluster.brokers.network.connection import Connection, MuteReason, Outgoing
 from cluster.brokers.network.purgatory import Cancellable
 from cluster.brokers.quotas.account import Account, Delay
+from cluster.model.clocks import MonotonicMs
 
 
 class Timers(Protocol):
     """What is used of the event loop."""
 
-    now_ms: int
+    now_ms: MonotonicMs
 
     def call_at(self, deadline_ms: int, callback: Callable[[], None]) -> Cancellable:
         """Run `callback` at the monotonic deadline."""
@@ -63,7 +64,7 @@ class QuotaThrottle:
             until_ms = now_ms if account.is_closed else now_ms + account.delay_ms(now_ms)
             if until_ms < mute.until_ms:
                 mute.timer.cancel()
-                account.on_limits_eased(until_ms, now_ms)
+                account.on_limits_eased(MonotonicMs(until_ms), now_ms)
                 self._hold(channel, account, until_ms)
 
     def _hold(self, channel: Connection, account: Account, until_ms: int) -> None:

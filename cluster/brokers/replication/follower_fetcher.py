@@ -13,6 +13,7 @@ from random import Random
 from typing import Final, Protocol
 
 from cluster.brokers.replication.partition import Partition
+from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
 from cluster.protocol.peer.replication import (
@@ -119,7 +120,7 @@ class FollowerFetcher:
             self._delayed.pop(partition_id, None)
             self._forgotten[partition_id] = None
 
-    def on_tick(self, now_ms: int) -> None:
+    def on_tick(self, now_ms: MonotonicMs) -> None:
         """Ask if nothing is in flight; give up on an answer that is long overdue."""
         for partition_id, until_ms in list(self._delayed.items()):
             if until_ms <= now_ms:
@@ -134,7 +135,7 @@ class FollowerFetcher:
         if now_ms >= self._resume_at_ms:
             self.ask(now_ms)
 
-    def ask(self, now_ms: int) -> None:
+    def ask(self, now_ms: MonotonicMs) -> None:
         """Send the next request, unless there is nothing to follow or to add to one in flight."""
         if not self._partitions or (self._asked_at_ms is not None and not self._has_news):
             return
@@ -174,7 +175,7 @@ class FollowerFetcher:
             self._sequence = -1
             self._resume_at_ms = now_ms + self._options.retry_ms
 
-    def on_answer(self, answer: FetchAnswer, now_ms: int, wall_ms: int) -> None:
+    def on_answer(self, answer: FetchAnswer, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
         """Append what came, and ask for more."""
         if answer.session != self._session or answer.sequence > self._sequence:
             return  # the answer to a request we have given up
@@ -190,11 +191,11 @@ class FollowerFetcher:
             self._on_partition(fetched, now_ms, wall_ms)
         self.ask(now_ms)
 
-    def on_malformed_answer(self, now_ms: int) -> None:
+    def on_malformed_answer(self, now_ms: MonotonicMs) -> None:
         """Nothing of it counts; what it was about is asked for in a new session, after a pause."""
         self._begin_again_later(now_ms)
 
-    def _begin_again_later(self, now_ms: int) -> None:
+    def _begin_again_later(self, now_ms: MonotonicMs) -> None:
         self._asked_at_ms = None
         self._sequence = -1
         self._resume_at_ms = now_ms + self._options.retry_ms
@@ -214,7 +215,9 @@ class FollowerFetcher:
             partition.log.latest_epoch,
         )
 
-    def _on_partition(self, fetched: FetchedPartition, now_ms: int, wall_ms: int) -> None:
+    def _on_partition(
+        self, fetched: FetchedPartition, now_ms: MonotonicMs, wall_ms: WallMs
+    ) -> None:
         partition_id = TopicPartition(fetched.topic, fetched.partition)
         partition = self._partitions.get(partition_id)
         if partition is None or fetched.leader_epoch != partition.leader_epoch:
@@ -240,7 +243,7 @@ class FollowerFetcher:
         if partition.learn_high_watermark(Offset(fetched.high_watermark)):
             self._on_high_watermark(partition)
 
-    def _append(self, partition: Partition, fetched: FetchedPartition, wall_ms: int) -> None:
+    def _append(self, partition: Partition, fetched: FetchedPartition, wall_ms: WallMs) -> None:
         records = fetched.records
         if isinstance(records, FileSource):
             if not self._reader.holds(records) or not self._reader.read_into(

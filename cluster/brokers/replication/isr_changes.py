@@ -8,6 +8,7 @@ from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.model.clocks import MonotonicMs
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import TopicPartition
@@ -36,7 +37,7 @@ class IsrChanges:
         table: PartitionTable,
         events: PartitionEvents,
         controller: AsksForIsr,
-        now_ms: Callable[[], int],
+        now_ms: Callable[[], MonotonicMs],
         on_changed: Callable[[int], None],
     ) -> None:
         """`on_changed` is told by how many members an ISR has grown for us (negative: shrunk)."""

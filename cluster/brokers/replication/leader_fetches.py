@@ -14,6 +14,7 @@ from typing import Final, Protocol
 
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
+from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
 from cluster.protocol.peer.replication import (
@@ -96,7 +97,7 @@ class LeaderFetches:
         self._sessions: dict[BrokerId, _Session] = {}
         self._watchers: dict[TopicPartition, set[BrokerId]] = {}
 
-    def on_fetch(self, identity: bytes, fetch: FollowerFetch, now_ms: int) -> None:
+    def on_fetch(self, identity: bytes, fetch: FollowerFetch, now_ms: MonotonicMs) -> None:
         """A follower's request: take its positions over, answer now or park it.
 
         It takes the place of a parked one, which then gets no answer of its own.
@@ -151,7 +152,7 @@ class LeaderFetches:
         """We lead it no more, or anew: its followers learn that at once."""
         self.on_appended(partition)
 
-    def on_tick(self, now_ms: int) -> None:
+    def on_tick(self, now_ms: MonotonicMs) -> None:
         """Answer the requests that have waited long enough; tell high watermarks now and then."""
         for session in list(self._sessions.values()):
             if session.behind and session.tell_watermarks_at_ms <= now_ms:
@@ -183,7 +184,9 @@ class LeaderFetches:
         known.sequence = fetch.sequence
         return known
 
-    def _take_position(self, session: _Session, position: FetchPosition, now_ms: int) -> None:
+    def _take_position(
+        self, session: _Session, position: FetchPosition, now_ms: MonotonicMs
+    ) -> None:
         partition_id = TopicPartition(position.topic, position.partition)
         before = session.positions.get(partition_id)
         session.positions[partition_id] = position

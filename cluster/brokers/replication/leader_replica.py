@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from cluster.model.clocks import MonotonicMs
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset, PartitionEpoch
 
 _PROPOSE_AGAIN_MS: Final = 500
@@ -52,7 +53,7 @@ class LeaderReplica:
         partition_epoch: PartitionEpoch,
         log_end_offset: Offset,
         high_watermark: Offset,
-        now_ms: int,
+        now_ms: MonotonicMs,
     ) -> None:
         self.leader_epoch = leader_epoch
         self.epoch_start_offset = log_end_offset
@@ -82,7 +83,7 @@ class LeaderReplica:
         """The ISR that the controller is being asked for."""
         return None if self._in_flight is None else self._in_flight.isr
 
-    def on_appended(self, log_end_offset: Offset, now_ms: int) -> bool:
+    def on_appended(self, log_end_offset: Offset, now_ms: MonotonicMs) -> bool:
         """The log has grown; whether the high watermark moved (at once, if alone in the ISR)."""
         before = self._log_end_offset
         self._log_end_offset = log_end_offset
@@ -96,7 +97,7 @@ class LeaderReplica:
         return self._raise_high_watermark()
 
     def on_follower_fetch(
-        self, follower: BrokerId, fetch_offset: Offset, now_ms: int
+        self, follower: BrokerId, fetch_offset: Offset, now_ms: MonotonicMs
     ) -> tuple[bool, IsrProposal | None]:
         """A follower has everything below `fetch_offset`.
 
@@ -120,7 +121,7 @@ class LeaderReplica:
         """The followers that are not in the ISR."""
         return self._followers.keys() - self.isr
 
-    def on_tick(self, now_ms: int, lag_time_max_ms: int) -> IsrProposal | None:
+    def on_tick(self, now_ms: MonotonicMs, lag_time_max_ms: int) -> IsrProposal | None:
         """The ISR without followers that have trailed longer than `replica.lag.time.max.ms`.
 
         Also the present one, where an earlier proposal was not answered: then one of both is taken.
@@ -147,7 +148,7 @@ class LeaderReplica:
         self._unsettled.clear()
         return self._raise_high_watermark()
 
-    def on_proposal_refused(self, proposal: IsrProposal, now_ms: int) -> bool:
+    def on_proposal_refused(self, proposal: IsrProposal, now_ms: MonotonicMs) -> bool:
         """It is not in force and will not be; whether the high watermark moved."""
         if proposal != self._in_flight:
             return False
@@ -161,7 +162,7 @@ class LeaderReplica:
             self._in_flight = None
             self._unsettled.update(proposal.isr)
 
-    def _is_lagging(self, broker: BrokerId, now_ms: int, lag_time_max_ms: int) -> bool:
+    def _is_lagging(self, broker: BrokerId, now_ms: MonotonicMs, lag_time_max_ms: int) -> bool:
         progress = self._followers.get(broker)
         return progress is None or (
             progress.log_end_offset != self._log_end_offset
@@ -169,7 +170,7 @@ class LeaderReplica:
         )
 
     def _propose_expansion(
-        self, follower: BrokerId, fetch_offset: Offset, now_ms: int
+        self, follower: BrokerId, fetch_offset: Offset, now_ms: MonotonicMs
     ) -> IsrProposal | None:
         if (
             follower in self.isr

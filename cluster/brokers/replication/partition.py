@@ -6,6 +6,7 @@ from typing import Final
 from cluster.brokers.log.log_reads import LogSlice
 from cluster.brokers.log.partition_log import Appended, PartitionLog
 from cluster.brokers.replication.leader_replica import IsrProposal, LeaderReplica
+from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import NO_BROKER, NO_EPOCH, BrokerId, LeaderEpoch, Offset, TopicPartition
@@ -46,7 +47,7 @@ class Partition:
 
     # -- role --------------------------------------------------------------------------------
 
-    def become(self, state: PartitionState, now_ms: int) -> bool:
+    def become(self, state: PartitionState, now_ms: MonotonicMs) -> bool:
         """Take the role that the controller's state gives this broker; whether the role changed.
 
         A state with an older leader epoch is stale and changes nothing. The same epoch may carry a
@@ -106,7 +107,9 @@ class Partition:
             )
         return self.leader
 
-    def append(self, records: memoryview, acks: int, wall_ms: int, now_ms: int) -> Appended:
+    def append(
+        self, records: memoryview, acks: int, wall_ms: WallMs, now_ms: MonotonicMs
+    ) -> Appended:
         """Append one produced batch. Raises Refused or StorageFailed; nothing is written then."""
         leader = self.leader
         if leader is None:
@@ -143,7 +146,7 @@ class Partition:
         )
 
     def on_follower_fetch(
-        self, follower: BrokerId, offset: Offset, now_ms: int
+        self, follower: BrokerId, offset: Offset, now_ms: MonotonicMs
     ) -> tuple[bool, IsrProposal | None]:
         """A follower wants `offset` next; see `LeaderReplica.on_follower_fetch`."""
         if self.leader is None:

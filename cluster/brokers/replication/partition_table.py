@@ -17,6 +17,7 @@ from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.replication.partition import Partition
+from cluster.model.clocks import WallMs
 from cluster.model.ids import BrokerId, Offset, TopicPartition, decode_uuid, encode_uuid
 
 log = logging.getLogger(__name__)
@@ -76,7 +77,7 @@ class PartitionTable:
         """Replicas by the slot of their directory."""
         self._latest_options: tuple[Mapping[str, str], tuple[LogOptions, int]] | None = None
 
-    def load(self, now_ms: int) -> None:
+    def load(self, wall_ms: WallMs) -> None:
         """Open the logs that are on disk; recovery happens here. Raises StorageFailed."""
         for slot, directory in enumerate(self._directories):
             for leftover in directory.leftovers:
@@ -90,7 +91,7 @@ class PartitionTable:
                     path,
                     partition_id,
                     options,
-                    now_ms,
+                    wall_ms,
                     clean_shutdown=directory.was_clean_shutdown,
                     recovery_point=recovery_points.get(partition_id, Offset(0)),
                     log_start_offset=log_starts.get(partition_id, Offset(0)),
@@ -121,7 +122,7 @@ class PartitionTable:
         partition_id: TopicPartition,
         topic_id: uuid.UUID,
         configs: Mapping[str, str],
-        now_ms: int,
+        wall_ms: WallMs,
     ) -> Partition:
         """The replica, created in the log directory with the fewest if it is not here yet.
 
@@ -141,7 +142,7 @@ class PartitionTable:
             make = self._work.create(
                 path, partial(directory.create_partition, partition_id, encode_uuid(topic_id))
             )
-            partition_log = PartitionLog.create(path, partition_id, options, now_ms, make)
+            partition_log = PartitionLog.create(path, partition_id, options, wall_ms, make)
             partition = Partition(
                 partition_id,
                 topic_id,

@@ -1,7 +1,7 @@
 """Gives a replica its role as the controller decides, and looks after the followers of led ones."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
 from cluster.brokers.replication.isr_changes import IsrChanges
@@ -9,6 +9,7 @@ from cluster.brokers.replication.leader_fetches import LeaderFetches
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.cluster import BrokerRegistration, PartitionState, TopicState
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
@@ -47,13 +48,16 @@ class ReplicaRoles:
         events: PartitionEvents,
         isr_changes: IsrChanges,
         link: Followers,
+        wall_ms: Callable[[], WallMs],
     ) -> None:
+        """`wall_ms`: when a replica is made."""
         self._local_id = local_id
         self._table = table
         self._lag_time_max_ms = lag_time_max_ms
         self._events = events
         self._isr_changes = isr_changes
         self._link = link
+        self._wall_ms = wall_ms
         self._followed: dict[TopicPartition, str] = {}
         """Replication endpoint of the leader, by partition that we follow or are to follow."""
 
@@ -64,7 +68,7 @@ class ReplicaRoles:
         partition_id: TopicPartition,
         topic: TopicState | None,
         brokers: Mapping[BrokerId, BrokerRegistration],
-        now_ms: int,
+        now_ms: MonotonicMs,
     ) -> str | None:
         """Bring the replica into line with what its topic is now (None: deleted).
 
@@ -97,7 +101,7 @@ class ReplicaRoles:
             partition.resign()
             self._events.on_role_changed(partition.id)
 
-    def check_followers(self, partition: Partition, now_ms: int) -> None:
+    def check_followers(self, partition: Partition, now_ms: MonotonicMs) -> None:
         """Find those of a led partition that trail for too long, and that may be in sync again."""
         leader = partition.leader
         if leader is None:
@@ -117,11 +121,11 @@ class ReplicaRoles:
         topic: TopicState,
         state: PartitionState,
         brokers: Mapping[BrokerId, BrokerRegistration],
-        now_ms: int,
+        now_ms: MonotonicMs,
     ) -> str | None:
         try:
             partition = self._table.find_or_create(
-                partition_id, topic.topic_id, topic.configs, now_ms
+                partition_id, topic.topic_id, topic.configs, self._wall_ms()
             )
             high_watermark = partition.high_watermark
             changed = partition.become(state, now_ms)

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from cluster.brokers.replication.leader_replica import LeaderReplica
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
+from cluster.model.clocks import MonotonicMs
 from cluster.model.cluster import BrokerRegistration, TopicState
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.runtime.collector import Growth
@@ -56,7 +57,7 @@ class RoleChanges:
         table: PartitionTable,
         cluster: ClusterView,
         slices: Slices,
-        now_ms: Callable[[], int],
+        now_ms: Callable[[], MonotonicMs],
     ) -> None:
         self._roles = roles
         self._table = table

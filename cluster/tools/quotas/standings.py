@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from cluster.metrics.stats_layout import QUOTAS, QuotaRow
 from cluster.metrics.stats_reader import Stats, read_stats
+from cluster.model.clocks import MonotonicMs
 from cluster.supervisor.control_socket import NotRunning
 from cluster.supervisor.plan import DataDir
 
@@ -134,8 +135,8 @@ def _state(stats: Stats, age_ms: int) -> str:
     return SILENT if age_ms > _SILENT_AFTER_MS else ALIVE
 
 
-def _now_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
+def _now_ms() -> MonotonicMs:
+    return MonotonicMs(time.monotonic_ns() // 1_000_000)
 
 
 def _is_running(pid: int) -> bool:

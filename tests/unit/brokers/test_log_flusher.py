@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from cluster.brokers.log_flusher import LogFlusher
+from cluster.model.clocks import MonotonicMs
 from cluster.runtime.background_thread import BackgroundThread
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_requests import WALL_MS, a_batch
@@ -16,6 +17,8 @@ from tests.support.turning import DEADLINE_S
 
 ALONE = a_partition([BROKER])
 EVERY_MESSAGE = {"flush.messages": "1"}
+
+BEGIN = MonotonicMs(1_000)
 
 
 class Flushing:
@@ -28,7 +31,7 @@ class Flushing:
         self.flusher = LogFlusher(stage.table, stage.slices, self.thread.do, self._posted.put)
 
     def append(self, partition: int = 0) -> None:
-        self.stage.partition("t", partition).append(memoryview(a_batch()), 1, WALL_MS, 0)
+        self.stage.partition("t", partition).append(memoryview(a_batch()), 1, WALL_MS, BEGIN)
 
     def take_result(self) -> None:
         """What the thread has to say next, on the broker's thread."""
@@ -51,20 +54,20 @@ def test_what_is_due_is_synced(flushing: Flushing) -> None:
     flushing.append(0)
     flushing.append(0)
 
-    flushing.flusher.on_tick(WALL_MS)
+    flushing.flusher.on_tick(BEGIN)
     flushing.take_result()
 
     assert flushing.stage.partition("t", 0).log.recovery_point == 2
     assert flushing.stage.partition("t", 1).log.recovery_point == 0
-    flushing.flusher.on_tick(WALL_MS)
+    flushing.flusher.on_tick(BEGIN)
     assert not flushing.has_result()
 
 
 def test_one_sync_of_a_partition_at_a_time(flushing: Flushing) -> None:
     flushing.append()
-    flushing.flusher.on_tick(WALL_MS)
+    flushing.flusher.on_tick(BEGIN)
     flushing.append()
-    flushing.flusher.on_tick(WALL_MS)
+    flushing.flusher.on_tick(BEGIN)
 
     flushing.take_result()
     assert flushing.stage.partition("t").log.recovery_point == 1
@@ -75,7 +78,7 @@ def test_one_sync_of_a_partition_at_a_time(flushing: Flushing) -> None:
 def test_a_close_finishes_what_is_under_way(flushing: Flushing) -> None:
     flushing.append(0)
     flushing.append(1)
-    flushing.flusher.on_tick(WALL_MS)
+    flushing.flusher.on_tick(BEGIN)
 
     flushing.thread.close()
     flushing.take_result()
@@ -86,13 +89,13 @@ def test_a_close_finishes_what_is_under_way(flushing: Flushing) -> None:
 
 def test_a_partition_that_is_deleted_meanwhile(flushing: Flushing) -> None:
     flushing.append()
-    flushing.flusher.on_tick(WALL_MS)
+    flushing.flusher.on_tick(BEGIN)
     flushing.stage.update(deleted=("t",))
     flushing.take_result()
 
     flushing.stage.update(a_topic("t", ALONE, configs=EVERY_MESSAGE))
     flushing.append()
-    flushing.flusher.on_tick(WALL_MS)
+    flushing.flusher.on_tick(BEGIN)
     flushing.take_result()
 
     assert flushing.stage.partition("t").log.recovery_point == 1
@@ -126,13 +129,15 @@ def test_a_sync_that_failed_is_due_again(tmp_path: Path) -> None:
         log.epochs.path.unlink()
         log.epochs.path.symlink_to(log.epochs.path.name)  # so that it cannot be opened
 
-        flushing.flusher.on_tick(WALL_MS + 50)
+        flushing.flusher.on_tick(BEGIN)
+        assert not flushing.has_result()
+        flushing.flusher.on_tick(MonotonicMs(BEGIN + 50))
         flushing.take_result()
         assert log.recovery_point == 0
 
         log.epochs.path.unlink()
         log.epochs.path.write_bytes(epochs)
-        flushing.flusher.on_tick(WALL_MS + 100)
+        flushing.flusher.on_tick(MonotonicMs(BEGIN + 100))
         flushing.take_result()
         assert log.recovery_point == 1
         flushing.thread.close()
@@ -145,7 +150,7 @@ def test_a_disk_that_fails_costs_its_partition_only(tmp_path: Path, lost: str) -
         before.update(topic)
         for number in (0, 1):
             for _ in range(5):
-                before.partition("t", number).append(memoryview(a_batch()), 1, WALL_MS, 0)
+                before.partition("t", number).append(memoryview(a_batch()), 1, WALL_MS, BEGIN)
         # Recovery points stay at 0: every segment is due for a sync after the next start.
         before.table.write_checkpoints()
         for partition in before.table:
@@ -161,9 +166,9 @@ def test_a_disk_that_fails_costs_its_partition_only(tmp_path: Path, lost: str) -
         else:
             shutil.rmtree(log.directory)
 
-        flushing.flusher.on_tick(WALL_MS)
+        flushing.flusher.on_tick(BEGIN)
         flushing.take_result()
-        flushing.flusher.on_tick(WALL_MS)
+        flushing.flusher.on_tick(BEGIN)
         flushing.thread.close()
 
         assert log.recovery_point == 0

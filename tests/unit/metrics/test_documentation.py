@@ -5,6 +5,7 @@ from pathlib import Path
 
 from cluster.brokers.metrics.records import broker_record, quota_record
 from cluster.metrics.kafka_names import BROKER_METRICS
+from cluster.model.clocks import WallMs
 from cluster.model.quota_usage import QuotaUsage
 from cluster.model.quotas import RULES, QuotaKind
 
@@ -18,8 +19,8 @@ def test_every_metric_has_its_row():
 
 def test_every_field_is_described():
     records = (
-        quota_record(0, 0, 0, QuotaUsage(quota=QuotaKind.FETCH, user="u", client_id="c")),
-        broker_record(0, 0, 0, {}),
+        quota_record(0, WallMs(0), 0, QuotaUsage(quota=QuotaKind.FETCH, user="u", client_id="c")),
+        broker_record(0, WallMs(0), 0, {}),
     )
     fields = {field for record in records for field in json.loads(record)}
     assert [name for name in (*fields, *RULES) if f"`{name}`" not in TEXT] == []

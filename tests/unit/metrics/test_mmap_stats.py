@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import COUNTER_64, ROW_BYTES, MetricKind, QuotaRow
 from cluster.metrics.stats_reader import read_memory, read_stats
+from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import InvariantViolated, StorageFailed
 from tests.support.waiting import wait_until
 
@@ -49,7 +50,7 @@ def test_names_and_values_come_back(tmp_path):
     stats.counts[counter] += 1
     stats.counts[gauge] = -3
     stats.reals[real] = 0.25
-    stats.write_time(99, 88)
+    stats.write_time(WallMs(99), MonotonicMs(88))
     read = read_stats(tmp_path / "s")
     assert read.values == {"c": 42, "g": -3, "r": 0.25}
     assert (read.process, read.started_wall_ms) == ("broker-7", 1234)

@@ -23,6 +23,7 @@ from cluster.metrics.stats_layout import (
     read_header,
     unpack_row,
 )
+from cluster.model.clocks import MonotonicMs
 from cluster.model.quotas import RULES
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -108,5 +109,5 @@ def test_utilisation(limit, rate, expected):
 
 def test_the_mute_left_is_counted_from_the_deadline():
     row = QuotaRow(quota="fetch", user="u", client_id="c", muted_until_ms=1_500)
-    assert row.muted_left_ms(1_200) == 300
-    assert row.muted_left_ms(1_501) == 0
+    assert row.muted_left_ms(MonotonicMs(1_200)) == 300
+    assert row.muted_left_ms(MonotonicMs(1_501)) == 0

@@ -2,6 +2,7 @@
 
 import pytest
 
+from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, Refused
 from cluster.records.batch import (
     LOG_APPEND_TIME_BIT,
@@ -18,7 +19,7 @@ from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.produced import BatchLimits, validate_produced
 from cluster.records.reader import read_records
 
-NOW = 1_000_000
+NOW = WallMs(1_000_000)
 LIMITS = BatchLimits(max_message_bytes=1000)
 
 
@@ -33,7 +34,7 @@ def changed(batch: bytearray, **fields: int) -> memoryview:
     return result
 
 
-def refusal(batch: memoryview, limits: BatchLimits = LIMITS, now_ms: int = NOW) -> ErrorCode:
+def refusal(batch: memoryview, limits: BatchLimits = LIMITS, now_ms: WallMs = NOW) -> ErrorCode:
     with pytest.raises(Refused) as raised:
         validate_produced(batch, limits, now_ms)
     return raised.value.code

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, Refused
 from cluster.records.batch import (
     Compression,
@@ -87,7 +88,7 @@ def test_we_read_what_a_client_builds(
     codec: Compression, records: list[NewRecord], producer: ProducerIdentity
 ) -> None:
     theirs = client_batch(records, codec, producer)
-    header = validate_produced(memoryview(theirs), LIMITS, now_ms=2**45)
+    header = validate_produced(memoryview(theirs), LIMITS, wall_ms=WallMs(2**45))
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == producer
     assert header.record_count == len(records)
     assert header.last_offset == len(records) - 1
@@ -103,7 +104,7 @@ def test_recompressing_changes_the_codec_alone(
     before = build_batch(records, codec=codec, producer=producer)
     header = read_header(before)
     after = recompress(header, memoryview(before), target)
-    changed = validate_produced(memoryview(after), LIMITS, now_ms=2**45)
+    changed = validate_produced(memoryview(after), LIMITS, wall_ms=WallMs(2**45))
     assert changed.compression is target
     assert (
         changed._replace(
@@ -151,7 +152,7 @@ def test_cut_batches_are_refused(
     cut = data.draw(st.integers(0, len(batch) - 1))
     read_everything(bytes(batch[:cut]))
     with pytest.raises(Refused) as raised:
-        validate_produced(memoryview(batch)[:cut], LIMITS, now_ms=2**45)
+        validate_produced(memoryview(batch)[:cut], LIMITS, wall_ms=WallMs(2**45))
     assert raised.value.code is ErrorCode.corrupt_message
 
 
@@ -159,4 +160,4 @@ def test_cut_batches_are_refused(
 def test_garbage_is_refused(garbage: bytes) -> None:
     read_everything(garbage)
     with pytest.raises(Refused):
-        validate_produced(memoryview(garbage), LIMITS, now_ms=0)
+        validate_produced(memoryview(garbage), LIMITS, wall_ms=WallMs(0))

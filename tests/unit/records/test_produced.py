@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, RecordsRefused, Refused
 from cluster.model.ids import TopicPartition
 from cluster.records.batch import LOG_APPEND_TIME_BIT, Compression, read_header, stamp_checksum
@@ -11,7 +12,7 @@ from cluster.records.builder import NewRecord, build_batch
 from cluster.records.produced import RECORD_ERRORS_MAX, BatchLimits, validate_produced
 from cluster.records.reader import read_records, record_heads
 
-NOW = 1_700_000_000_000
+NOW = WallMs(1_700_000_000_000)
 KEYED = BatchLimits(1 << 20, keyed=TopicPartition("orders", 3))
 KEYLESS = "Compacted topic cannot accept message without key in topic partition orders-3"
 HOUR = 3_600_000

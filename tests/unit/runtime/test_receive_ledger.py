@@ -3,6 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
+from cluster.model.clocks import MonotonicMs
 from cluster.runtime.receive_ledger import PATIENCE_MS, SILENCE_MS, ReceiveLedger
 
 LIMIT = 100
@@ -15,7 +16,7 @@ class Receivers(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.ledger = ReceiveLedger[int](LIMIT)
-        self.now_ms = 0
+        self.now_ms = MonotonicMs(0)
         self.last = 0
         self.held: dict[int, int] = {}
         self.waiting: dict[int, int] = {}
@@ -43,7 +44,7 @@ class Receivers(RuleBasedStateMachine):
 
     @rule(ms=st.integers(1, PATIENCE_MS))
     def time_passes(self, ms: int) -> None:
-        self.now_ms += ms
+        self.now_ms = MonotonicMs(self.now_ms + ms)
         overdue = self.ledger.overdue(self.now_ms, lambda _: 0)
         assert not overdue or self.waiting
         assert not set(overdue) & set(self.waiting)
@@ -73,46 +74,46 @@ TestReceivers = Receivers.TestCase
 def test_in_the_end_everybody_is_served_although_all_are_silent() -> None:
     ledger = ReceiveLedger[int](LIMIT)
     for receiver in range(20):
-        ledger.claim(receiver, LARGEST, 0)
+        ledger.claim(receiver, LARGEST, MonotonicMs(0))
     served: set[int] = set()
     now_ms = 0
     while len(served) < 20:
         now_ms += SILENCE_MS + 1
-        silent = ledger.overdue(now_ms, lambda _: 0)
+        silent = ledger.overdue(MonotonicMs(now_ms), lambda _: 0)
         if not silent:
             assert ledger.waiting_count == 0
             break
         served |= set(silent)
         for receiver in silent:
             ledger.release(receiver)
-        ledger.admit(now_ms)
+        ledger.admit(MonotonicMs(now_ms))
     assert now_ms <= 20 * (SILENCE_MS + 1)
 
 
 def test_who_goes_on_receiving_has_more_time_than_who_is_silent() -> None:
     ledger = ReceiveLedger[int](LIMIT)
-    assert ledger.claim(1, 50, 0)
-    assert ledger.claim(2, 50, 0)
-    assert not ledger.claim(3, 50, 1)
+    assert ledger.claim(1, 50, MonotonicMs(0))
+    assert ledger.claim(2, 50, MonotonicMs(0))
+    assert not ledger.claim(3, 50, MonotonicMs(1))
     received_ms = {1: 0, 2: SILENCE_MS}
-    assert ledger.overdue(SILENCE_MS, received_ms.__getitem__) == []
-    assert ledger.overdue(SILENCE_MS + 1, received_ms.__getitem__) == [1]
-    assert ledger.overdue(PATIENCE_MS, lambda _: PATIENCE_MS) == []
-    assert ledger.overdue(PATIENCE_MS + 1, lambda _: PATIENCE_MS) == [1, 2]
+    assert ledger.overdue(MonotonicMs(SILENCE_MS), received_ms.__getitem__) == []
+    assert ledger.overdue(MonotonicMs(SILENCE_MS + 1), received_ms.__getitem__) == [1]
+    assert ledger.overdue(MonotonicMs(PATIENCE_MS), lambda _: PATIENCE_MS) == []
+    assert ledger.overdue(MonotonicMs(PATIENCE_MS + 1), lambda _: PATIENCE_MS) == [1, 2]
 
 
 def test_without_a_limit_nobody_waits() -> None:
     ledger = ReceiveLedger[int](None)
-    assert all(ledger.claim(receiver, 1 << 40, 0) for receiver in range(10))
+    assert all(ledger.claim(receiver, 1 << 40, MonotonicMs(0)) for receiver in range(10))
 
 
 def test_its_own_waiting_is_not_counted_against_a_receiver() -> None:
     ledger = ReceiveLedger[int](LIMIT)
-    assert ledger.claim(1, LIMIT, 0)
-    assert not ledger.claim(2, 10, 0)
-    assert not ledger.claim(3, 10, 0)
+    assert ledger.claim(1, LIMIT, MonotonicMs(0))
+    assert not ledger.claim(2, 10, MonotonicMs(0))
+    assert not ledger.claim(3, 10, MonotonicMs(0))
     ledger.release(1)
-    assert ledger.admit(PATIENCE_MS * 5) == [2, 3]
-    assert not ledger.claim(4, LIMIT, PATIENCE_MS * 5)
-    assert ledger.overdue(PATIENCE_MS * 6, lambda _: PATIENCE_MS * 6) == []
-    assert ledger.overdue(PATIENCE_MS * 6 + 1, lambda _: PATIENCE_MS * 6) == [2, 3]
+    assert ledger.admit(MonotonicMs(PATIENCE_MS * 5)) == [2, 3]
+    assert not ledger.claim(4, LIMIT, MonotonicMs(PATIENCE_MS * 5))
+    assert ledger.overdue(MonotonicMs(PATIENCE_MS * 6), lambda _: PATIENCE_MS * 6) == []
+    assert ledger.overdue(MonotonicMs(PATIENCE_MS * 6 + 1), lambda _: PATIENCE_MS * 6) == [2, 3]

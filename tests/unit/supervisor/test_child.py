@@ -4,6 +4,7 @@ import signal
 
 import pytest
 
+from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import UserError
 from cluster.supervisor.child import (
     Child,
@@ -26,7 +27,7 @@ POLICY = RestartPolicy(
 )
 
 
-def a_running_child(now_ms: int = 0) -> Child:
+def a_running_child(now_ms: MonotonicMs = MonotonicMs(0)) -> Child:
     child = Child(POLICY)
     child.on_start_ordered(now_ms)
     child.on_ready(now_ms)
@@ -35,17 +36,17 @@ def a_running_child(now_ms: int = 0) -> Child:
 
 def test_a_child_is_forked_once_and_runs_when_it_says_so():
     child = Child(POLICY)
-    assert child.on_start_ordered(5) == [Fork(), WakeAt(30_005)]
-    assert child.on_start_ordered(6) == []
+    assert child.on_start_ordered(MonotonicMs(5)) == [Fork(), WakeAt(30_005)]
+    assert child.on_start_ordered(MonotonicMs(6)) == []
     assert child.state is ChildState.STARTING
-    assert child.on_ready(10) == []
+    assert child.on_ready(MonotonicMs(10)) == []
     assert child.state is ChildState.RUNNING
 
 
 def test_a_child_that_was_never_ready_is_not_tried_again():
     child = Child(POLICY)
-    child.on_start_ordered(0)
-    assert child.on_exited("ended with exit status 1", 10) == [
+    child.on_start_ordered(MonotonicMs(0))
+    assert child.on_exited("ended with exit status 1", MonotonicMs(10)) == [
         CloseSession(),
         Report("could not start: it ended with exit status 1"),
     ]
@@ -54,16 +55,16 @@ def test_a_child_that_was_never_ready_is_not_tried_again():
 
 def test_a_dead_child_is_started_again_after_a_pause():
     child = a_running_child()
-    assert child.on_exited("was killed by SIGKILL", 100) == [
+    assert child.on_exited("was killed by SIGKILL", MonotonicMs(100)) == [
         CloseSession(),
         Report("was killed by SIGKILL; starting it again in 1 s"),
         WakeAt(1_100),
     ]
     assert child.state is ChildState.BACKING_OFF
-    assert child.on_wake(1_099) == []
-    assert child.on_wake(1_100) == [Fork(), WakeAt(31_100)]
+    assert child.on_wake(MonotonicMs(1_099)) == []
+    assert child.on_wake(MonotonicMs(1_100)) == [Fork(), WakeAt(31_100)]
     assert child.restart_count == 1
-    assert child.on_ready(1_200) == [Report("is running again")]
+    assert child.on_ready(MonotonicMs(1_200)) == [Report("is running again")]
 
 
 def test_the_pause_doubles_up_to_its_limit_and_then_the_child_is_given_up():
@@ -71,44 +72,44 @@ def test_the_pause_doubles_up_to_its_limit_and_then_the_child_is_given_up():
     now_ms = 0
     pauses_ms = []
     for _ in range(POLICY.early_deaths_max):
-        effects = child.on_exited("died", now_ms)
+        effects = child.on_exited("died", MonotonicMs(now_ms))
         (wake,) = [effect for effect in effects if isinstance(effect, WakeAt)]
         pauses_ms.append(wake.deadline_ms - now_ms)
         now_ms = wake.deadline_ms
-        child.on_wake(now_ms)
-        child.on_ready(now_ms)
+        child.on_wake(MonotonicMs(now_ms))
+        child.on_ready(MonotonicMs(now_ms))
     assert pauses_ms == [1_000, 2_000, 4_000, 4_000]
-    close, report = child.on_exited("died", now_ms)
+    close, report = child.on_exited("died", MonotonicMs(now_ms))
     assert close == CloseSession()
     assert isinstance(report, Report)
     assert "given up after 5 early deaths" in report.text
     assert child.state is ChildState.FAILED
-    assert child.on_restart_ordered(now_ms)[0] == Fork()
+    assert child.on_restart_ordered(MonotonicMs(now_ms))[0] == Fork()
 
 
 def test_a_child_that_ran_long_enough_starts_with_the_first_pause_again():
     child = a_running_child()
-    child.on_exited("died", 0)
-    child.on_wake(1_000)
-    child.on_ready(1_000)
-    assert child.on_exited("died", 61_000)[-1] == WakeAt(62_000)
+    child.on_exited("died", MonotonicMs(0))
+    child.on_wake(MonotonicMs(1_000))
+    child.on_ready(MonotonicMs(1_000))
+    assert child.on_exited("died", MonotonicMs(61_000))[-1] == WakeAt(62_000)
 
 
 def test_a_child_killed_by_order_does_not_use_up_its_lives():
     child = a_running_child()
-    for now_ms in range(0, 200_000, 2_000):
+    for now_ms in map(MonotonicMs, range(0, 200_000, 2_000)):
         assert child.on_kill_ordered(signal.SIGKILL, stay_down=False, now_ms=now_ms) == [
             Signal(signal.SIGKILL)
         ]
         assert child.on_exited("was killed by SIGKILL", now_ms)[-1] == WakeAt(now_ms + 1_000)
-        child.on_wake(now_ms + 1_000)
-        child.on_ready(now_ms + 1_000)
+        child.on_wake(MonotonicMs(now_ms + 1_000))
+        child.on_ready(MonotonicMs(now_ms + 1_000))
 
 
 def test_a_child_that_is_not_ready_in_time_is_killed():
     child = Child(POLICY)
-    child.on_start_ordered(0)
-    assert child.on_wake(30_000) == [
+    child.on_start_ordered(MonotonicMs(0))
+    assert child.on_wake(MonotonicMs(30_000)) == [
         Report("was not ready within 30 s: killing it"),
         Signal(signal.SIGKILL),
     ]
@@ -116,50 +117,50 @@ def test_a_child_that_is_not_ready_in_time_is_killed():
 
 def test_stopping_is_a_term_signal_then_patience_then_a_kill():
     child = a_running_child()
-    assert child.on_stop_ordered(100) == [Signal(signal.SIGTERM), WakeAt(10_100)]
-    assert child.on_wake(10_099) == []
-    assert child.on_wake(10_100) == [
+    assert child.on_stop_ordered(MonotonicMs(100)) == [Signal(signal.SIGTERM), WakeAt(10_100)]
+    assert child.on_wake(MonotonicMs(10_099)) == []
+    assert child.on_wake(MonotonicMs(10_100)) == [
         Report("did not stop within 10 s: killing it"),
         Signal(signal.SIGKILL),
     ]
-    assert child.on_exited("was killed by SIGKILL", 10_200) == [CloseSession()]
+    assert child.on_exited("was killed by SIGKILL", MonotonicMs(10_200)) == [CloseSession()]
     assert child.state is ChildState.STOPPED
 
 
 def test_a_stopped_child_ignores_the_deadlines_of_its_past():
     child = a_running_child()
-    child.on_exited("died", 0)
-    assert child.on_stop_ordered(10) == []
-    assert child.on_wake(1_000) == []
+    child.on_exited("died", MonotonicMs(0))
+    assert child.on_stop_ordered(MonotonicMs(10)) == []
+    assert child.on_wake(MonotonicMs(1_000)) == []
     assert child.state is ChildState.STOPPED
 
 
 def test_a_child_told_to_stay_down_waits_for_a_restart():
     child = a_running_child()
-    assert child.on_kill_ordered(signal.SIGKILL, stay_down=True, now_ms=0) == [
+    assert child.on_kill_ordered(signal.SIGKILL, stay_down=True, now_ms=MonotonicMs(0)) == [
         Signal(signal.SIGKILL),
         WakeAt(10_000),
     ]
-    assert child.on_exited("was killed by SIGKILL", 5) == [CloseSession()]
+    assert child.on_exited("was killed by SIGKILL", MonotonicMs(5)) == [CloseSession()]
     assert child.state is ChildState.HELD
-    assert child.on_wake(10_000) == []
-    assert child.on_restart_ordered(20_000) == [Fork(), WakeAt(50_000)]
+    assert child.on_wake(MonotonicMs(10_000)) == []
+    assert child.on_restart_ordered(MonotonicMs(20_000)) == [Fork(), WakeAt(50_000)]
 
 
 def test_a_child_between_two_lives_can_be_held_down_but_not_signalled():
     child = a_running_child()
-    child.on_exited("died", 0)
+    child.on_exited("died", MonotonicMs(0))
     with pytest.raises(UserError, match="is backing off"):
-        child.on_kill_ordered(signal.SIGKILL, stay_down=False, now_ms=0)
-    assert child.on_kill_ordered(signal.SIGKILL, stay_down=True, now_ms=0) == []
-    assert child.on_wake(1_000) == []
+        child.on_kill_ordered(signal.SIGKILL, stay_down=False, now_ms=MonotonicMs(0))
+    assert child.on_kill_ordered(signal.SIGKILL, stay_down=True, now_ms=MonotonicMs(0)) == []
+    assert child.on_wake(MonotonicMs(1_000)) == []
     assert child.state is ChildState.HELD
 
 
 def test_a_restart_is_a_stop_and_a_start_without_a_pause():
     child = a_running_child()
-    assert child.on_restart_ordered(0) == [Signal(signal.SIGTERM), WakeAt(10_000)]
-    assert child.on_exited("ended with exit status 0", 50) == [
+    assert child.on_restart_ordered(MonotonicMs(0)) == [Signal(signal.SIGTERM), WakeAt(10_000)]
+    assert child.on_exited("ended with exit status 0", MonotonicMs(50)) == [
         CloseSession(),
         Fork(),
         WakeAt(30_050),
@@ -169,15 +170,18 @@ def test_a_restart_is_a_stop_and_a_start_without_a_pause():
 
 def test_a_paused_child_is_woken_before_it_is_told_to_stop():
     child = a_running_child()
-    child.on_kill_ordered(signal.SIGSTOP, stay_down=False, now_ms=0)
+    child.on_kill_ordered(signal.SIGSTOP, stay_down=False, now_ms=MonotonicMs(0))
     assert child.state is ChildState.PAUSED
-    assert child.on_restart_ordered(5)[:2] == [Signal(signal.SIGCONT), Signal(signal.SIGTERM)]
+    assert child.on_restart_ordered(MonotonicMs(5))[:2] == [
+        Signal(signal.SIGCONT),
+        Signal(signal.SIGTERM),
+    ]
 
 
 def test_a_paused_child_runs_on_after_a_continue():
     child = a_running_child()
-    child.on_kill_ordered(signal.SIGSTOP, stay_down=False, now_ms=0)
-    assert child.on_kill_ordered(signal.SIGCONT, stay_down=False, now_ms=1) == [
+    child.on_kill_ordered(signal.SIGSTOP, stay_down=False, now_ms=MonotonicMs(0))
+    assert child.on_kill_ordered(signal.SIGCONT, stay_down=False, now_ms=MonotonicMs(1)) == [
         Signal(signal.SIGCONT)
     ]
     assert child.state is ChildState.RUNNING

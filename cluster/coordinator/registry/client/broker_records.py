@@ -17,6 +17,7 @@ from cluster.coordinator.registry.documents import paths, znodes
 from cluster.coordinator.registry.documents.znodes import (
     ProducerIdBlock,
 )
+from cluster.model.clocks import WallMs
 from cluster.model.cluster import (
     BrokerRegistration,
 )
@@ -57,7 +58,7 @@ def cluster_id(client: KazooClient) -> str:
 
 
 def register_broker(
-    client: KazooClient, registration: BrokerRegistration, wall_ms: int
+    client: KazooClient, registration: BrokerRegistration, wall_ms: WallMs
 ) -> BrokerEpoch:
     """Announce this broker; its epoch. Raises UserError when its id is taken by a live broker."""
     path = paths.broker(registration.id)
@@ -98,7 +99,7 @@ def live_brokers(client: KazooClient, watch: Watch | None = None) -> list[Broker
     return found
 
 
-def campaign(client: KazooClient, broker: BrokerId, wall_ms: int) -> Election:
+def campaign(client: KazooClient, broker: BrokerId, wall_ms: WallMs) -> Election:
     """Try to become the controller: claim `/controller` and raise the epoch in one transaction.
 
     A claim of our own session that we do not act on any more is given up first.

@@ -13,6 +13,7 @@ from cluster.coordinator.cluster_store import (
     StoreVersion,
 )
 from cluster.coordinator.registry.client import broker_records, quota_records, topic_records
+from cluster.model.clocks import WallMs
 from cluster.model.cluster import BrokerRegistration, ClusterState
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
 from cluster.model.plan import Plan
@@ -40,7 +41,7 @@ class KazooStore:
         """See `broker_records.cluster_id`."""
         return broker_records.cluster_id(self.client)
 
-    def register_broker(self, registration: BrokerRegistration, wall_ms: int) -> BrokerEpoch:
+    def register_broker(self, registration: BrokerRegistration, wall_ms: WallMs) -> BrokerEpoch:
         """See `broker_records.register_broker`."""
         return broker_records.register_broker(self.client, registration, wall_ms)
 
@@ -49,7 +50,7 @@ class KazooStore:
         watch = None if on_change is None else self.make_watch(on_change)
         return broker_records.live_brokers(self.client, watch)
 
-    def campaign(self, broker: BrokerId, wall_ms: int) -> Election:
+    def campaign(self, broker: BrokerId, wall_ms: WallMs) -> Election:
         """See `broker_records.campaign`."""
         return broker_records.campaign(self.client, broker, wall_ms)
 
@@ -81,7 +82,7 @@ class KazooStore:
         return quota_records.load_quotas(self.client, watch)
 
     def alter_quota(
-        self, entity: QuotaEntity, changes: Mapping[str, str | None], wall_ms: int
+        self, entity: QuotaEntity, changes: Mapping[str, str | None], wall_ms: WallMs
     ) -> None:
         """See `quota_records.alter_quota`."""
         quota_records.alter_quota(self.client, entity, changes, wall_ms)

@@ -20,6 +20,7 @@ from kazoo.protocol.states import WatchedEvent
 
 from cluster.coordinator.cluster_store import Quotas
 from cluster.coordinator.registry.documents import paths, znodes
+from cluster.model.clocks import WallMs
 from cluster.model.quotas import DEFAULT, Name, QuotaEntity, limits_of
 
 log = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ def load_quotas(client: KazooClient, watch: Watch | None = None) -> Quotas:
 
 
 def alter_quota(
-    client: KazooClient, entity: QuotaEntity, changes: Mapping[str, str | None], wall_ms: int
+    client: KazooClient, entity: QuotaEntity, changes: Mapping[str, str | None], wall_ms: WallMs
 ) -> None:
     """Merge the changes (None removes a key) into one entity's config and announce it."""
     path = _path(entity)
@@ -86,7 +87,7 @@ def alter_quota(
     announce(client, path.removeprefix(f"{paths.CONFIG}/"), wall_ms)
 
 
-def announce(client: KazooClient, entity_path: str, wall_ms: int) -> None:
+def announce(client: KazooClient, entity_path: str, wall_ms: WallMs) -> None:
     """Tell every broker that a config has changed; remove announcements that are old."""
     client.create(
         paths.CONFIG_CHANGE_PREFIX, znodes.encode_config_change(entity_path), sequence=True

@@ -26,6 +26,7 @@ from cluster.coordinator.registry.server.snapshot import decode_snapshot, encode
 from cluster.coordinator.registry.server.state import RegistryState
 from cluster.coordinator.registry.server.transactions import decode_transaction
 from cluster.coordinator.registry.wire.jute import MalformedRecord
+from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import StorageFailed
 
 _logger = logging.getLogger(__name__)
@@ -49,7 +50,7 @@ class JournalFiles:
 
     @classmethod
     def open(
-        cls, directory: Path, tick_time_ms: int, now_ms: int, *, fsync: bool
+        cls, directory: Path, tick_time_ms: int, now_ms: MonotonicMs, *, fsync: bool
     ) -> tuple[Self, RegistryState]:
         """Lock the directory, making it if need be, and recover the state.
 
@@ -188,7 +189,7 @@ def _take_lock(directory: Path) -> int:
     return lock
 
 
-def _recover(directory: Path, tick_time_ms: int, now_ms: int) -> tuple[int, RegistryState]:
+def _recover(directory: Path, tick_time_ms: int, now_ms: MonotonicMs) -> tuple[int, RegistryState]:
     """The newest journal file, open to append, and the state that the files hold."""
     for leftover in directory.glob("*.tmp"):
         leftover.unlink()
@@ -202,7 +203,9 @@ def _recover(directory: Path, tick_time_ms: int, now_ms: int) -> tuple[int, Regi
     return _open_journal(newest or _journal_path(directory, state.last_zxid + 1)), state
 
 
-def _load_snapshot(directory: Path, tick_time_ms: int, now_ms: int) -> tuple[RegistryState, int]:
+def _load_snapshot(
+    directory: Path, tick_time_ms: int, now_ms: MonotonicMs
+) -> tuple[RegistryState, int]:
     """The state of the newest whole snapshot, and the zxid that the newest of all stands for."""
     snapshots = _numbered(directory, "snapshot")
     newest_zxid = snapshots[-1][0] if snapshots else 0
@@ -214,7 +217,7 @@ def _load_snapshot(directory: Path, tick_time_ms: int, now_ms: int) -> tuple[Reg
     return RegistryState(tick_time_ms), newest_zxid
 
 
-def _replay(directory: Path, state: RegistryState, now_ms: int) -> Path | None:
+def _replay(directory: Path, state: RegistryState, now_ms: MonotonicMs) -> Path | None:
     """Apply what the journal has beyond the state, cut off a torn tail; the newest journal file."""
     journals = _numbered(directory, "journal")
     for index, (_, path) in enumerate(journals):

@@ -5,6 +5,7 @@ import struct
 from typing import Final
 
 from cluster.coordinator.registry.server.acl import Acl
+from cluster.model.clocks import WallMs
 
 _STAT: Final = struct.Struct(">qqqqiiiqiiq")
 _OWNER: Final = struct.Struct(">q")
@@ -59,7 +60,7 @@ class Node:
     )
 
     def __init__(
-        self, data: bytes | None, acl: Acl, ephemeral_owner: int, zxid: int, wall_ms: int
+        self, data: bytes | None, acl: Acl, ephemeral_owner: int, zxid: int, wall_ms: WallMs
     ) -> None:
         self.data = data
         self.acl = acl

@@ -63,6 +63,7 @@ from cluster.coordinator.registry.wire.codes import (
     RegistryError,
 )
 from cluster.coordinator.registry.wire.jute import MalformedRecord, RecordReader
+from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import PeerError
 
 CONTAINER_CHECK_INTERVAL_MS: Final = 60_000
@@ -73,8 +74,8 @@ NO_PASSWORD: Final = bytes(PASSWORD_BYTES)
 class Moment(NamedTuple):
     """Now, on both clocks."""
 
-    monotonic_ms: int
-    wall_ms: int
+    monotonic_ms: MonotonicMs
+    wall_ms: WallMs
 
 
 class Outbox:

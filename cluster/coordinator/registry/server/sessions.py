@@ -7,6 +7,8 @@ dictionary lookup each and expiry looks at whole buckets (ZooKeeper's ExpiryQueu
 import hmac
 from collections.abc import Iterator
 
+from cluster.model.clocks import MonotonicMs, WallMs
+
 ConnectionId = int
 
 
@@ -64,7 +66,7 @@ class SessionTable:
         """The timeout to grant: what the client wishes, between 2 and 20 ticks."""
         return min(max(wished_ms, self.smallest_timeout_ms), self.largest_timeout_ms)
 
-    def choose_id(self, wall_ms: int) -> int:
+    def choose_id(self, wall_ms: WallMs) -> int:
         """An id no session has had: server 1 in the top byte, then the time, and always rising.
 
         The top byte 0xFF is kept free, because it marks TTL nodes in ephemeralOwner.
@@ -72,7 +74,9 @@ class SessionTable:
         by_time = 1 << 56 | (wall_ms << 16) & 0x00FF_FFFF_FFFF_FFFF
         return max(by_time, self.highest_session_id + 1)
 
-    def open(self, session_id: int, timeout_ms: int, password: bytes, now_ms: int) -> Session:
+    def open(
+        self, session_id: int, timeout_ms: int, password: bytes, now_ms: MonotonicMs
+    ) -> Session:
         """Add a session that has just been heard of."""
         session = Session(session_id, timeout_ms, password)
         self._sessions[session_id] = session
@@ -92,7 +96,7 @@ class SessionTable:
         password: bytes,
         timeout_ms: int,
         connection_id: ConnectionId,
-        now_ms: int,
+        now_ms: MonotonicMs,
     ) -> tuple[Session, ConnectionId | None] | None:
         """Put a session on a connection: the session, and the connection that it leaves, if any.
 
@@ -113,20 +117,20 @@ class SessionTable:
         if session is not None and session.connection_id == connection_id:
             session.connection_id = None
 
-    def touch(self, session: Session, now_ms: int) -> None:
+    def touch(self, session: Session, now_ms: MonotonicMs) -> None:
         """Its client was heard of now."""
         if self._bucket_for(session, now_ms) != session.bucket_ms:
             self._leave_bucket(session)
             self._enter_bucket(session, now_ms)
 
-    def touch_all(self, now_ms: int) -> None:
+    def touch_all(self, now_ms: MonotonicMs) -> None:
         """Give every session its full time again: after a restart, or when this process stood still
         and could not have heard anybody.
         """
         for session in self._sessions.values():
             self.touch(session, now_ms)
 
-    def expired(self, now_ms: int) -> list[Session]:
+    def expired(self, now_ms: MonotonicMs) -> list[Session]:
         """Sessions whose time is over; they stay in the table until they are closed."""
         due = sorted(bucket_ms for bucket_ms in self._buckets if bucket_ms <= now_ms)
         return [
@@ -135,10 +139,10 @@ class SessionTable:
             for session_id in self._buckets[bucket_ms]
         ]
 
-    def _bucket_for(self, session: Session, now_ms: int) -> int:
+    def _bucket_for(self, session: Session, now_ms: MonotonicMs) -> int:
         return ((now_ms + session.timeout_ms) // self._tick_time_ms + 1) * self._tick_time_ms
 
-    def _enter_bucket(self, session: Session, now_ms: int) -> None:
+    def _enter_bucket(self, session: Session, now_ms: MonotonicMs) -> None:
         session.bucket_ms = self._bucket_for(session, now_ms)
         self._buckets.setdefault(session.bucket_ms, {})[session.session_id] = None
 

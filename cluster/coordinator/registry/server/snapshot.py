@@ -25,6 +25,7 @@ from cluster.coordinator.registry.wire.jute import (
     encode_long,
     encode_string,
 )
+from cluster.model.clocks import MonotonicMs, WallMs
 
 _HEADER: Final = struct.Struct(">4siqqi")
 _NUMBERS: Final = struct.Struct(">qqqqqqqii")
@@ -60,7 +61,7 @@ def encode_snapshot(state: RegistryState) -> Iterator[bytes]:
     yield bytes(chunk) + _CHECKSUM.pack(checksum)
 
 
-def decode_snapshot(snapshot: bytes, tick_time_ms: int, now_ms: int) -> RegistryState:
+def decode_snapshot(snapshot: bytes, tick_time_ms: int, now_ms: MonotonicMs) -> RegistryState:
     """The state of a snapshot; its sessions begin their time at `now_ms` (monotonic).
 
     Raises MalformedRecord when the checksum or anything else is wrong.
@@ -115,10 +116,10 @@ def _read_node(reader: RecordReader) -> tuple[str, Node]:
         reader.read_long(),
     )
     created_ms, modified_ms, owner = reader.read_long(), reader.read_long(), reader.read_long()
-    node = Node(data, acl, owner, created_zxid, created_ms)
+    node = Node(data, acl, owner, created_zxid, WallMs(created_ms))
     node.modified_zxid = modified_zxid
     node.children_zxid = children_zxid
-    node.modified_ms = modified_ms
+    node.modified_ms = WallMs(modified_ms)
     node.created_children = reader.read_long()
     node.version = reader.read_int()
     node.acl_version = reader.read_int()

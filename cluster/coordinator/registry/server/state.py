@@ -11,6 +11,7 @@ from cluster.coordinator.registry.server.transactions import (
     Transaction,
 )
 from cluster.coordinator.registry.server.tree import ZnodeTree
+from cluster.model.clocks import MonotonicMs
 
 
 class RegistryState:
@@ -24,7 +25,7 @@ class RegistryState:
         self.sessions = SessionTable(tick_time_ms)
         self.last_zxid = 0
 
-    def apply(self, transaction: Transaction, now_ms: int) -> None:
+    def apply(self, transaction: Transaction, now_ms: MonotonicMs) -> None:
         """Make all changes of the next transaction; `now_ms` is monotonic, for new sessions."""
         for change in transaction.changes:
             match change:

@@ -18,6 +18,7 @@ from cluster.coordinator.registry.wire.jute import (
     encode_long,
     encode_string,
 )
+from cluster.model.clocks import WallMs
 
 
 class NodeCreated(NamedTuple):
@@ -75,7 +76,7 @@ class Transaction(NamedTuple):
     """One step of the total order: all its changes happened, at one zxid."""
 
     zxid: int
-    wall_ms: int
+    wall_ms: WallMs
     changes: tuple[Change, ...]
 
 
@@ -102,7 +103,7 @@ def decode_transaction(payload: bytes) -> Transaction:
     """The transaction of a journal payload. Raises MalformedRecord."""
     reader = RecordReader(payload)
     transaction = Transaction(
-        reader.read_long(), reader.read_long(), reader.read_vector(_read_change)
+        reader.read_long(), WallMs(reader.read_long()), reader.read_vector(_read_change)
     )
     if reader.remaining_bytes:
         raise MalformedRecord(f"{reader.remaining_bytes} bytes after the transaction")

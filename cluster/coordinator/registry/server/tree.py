@@ -23,6 +23,7 @@ from cluster.coordinator.registry.server.transactions import (
 )
 from cluster.coordinator.registry.server.znode_path import split_path
 from cluster.coordinator.registry.wire.codes import OperationRefused, RegistryError
+from cluster.model.clocks import WallMs
 from cluster.model.errors import ensure
 
 Undo = Callable[[], None]
@@ -46,7 +47,7 @@ class ZnodeTree:
         self.data_bytes = 0
         self.ephemeral_count = 0
         for path in PERMANENT_PATHS:
-            self._nodes[path] = Node(b"", OPEN_ACL, 0, 0, 0)
+            self._nodes[path] = Node(b"", OPEN_ACL, 0, 0, WallMs(0))
             if path != "/":
                 self._link(path)
         config = self._nodes["/zookeeper/config"]
@@ -91,7 +92,7 @@ class ZnodeTree:
         ]
         return len(sizes), sum(sizes)
 
-    def removable(self, wall_ms: int) -> list[str]:
+    def removable(self, wall_ms: WallMs) -> list[str]:
         """Containers that had children and have none, and TTL nodes that outlived their time."""
         paths = []
         for path in self._containers:
@@ -109,7 +110,7 @@ class ZnodeTree:
         """Data and paths, as ZooKeeper counts; looks at every path."""
         return self.data_bytes + sum(map(len, self._nodes))
 
-    def apply(self, change: TreeChange, zxid: int, wall_ms: int) -> Undo:
+    def apply(self, change: TreeChange, zxid: int, wall_ms: WallMs) -> Undo:
         """Make a change that is known to be possible; what is returned takes it back, if it is
         called before any other change or after all later ones were taken back.
         """
@@ -137,7 +138,7 @@ class ZnodeTree:
             self._link(path)
         self._index(path, node.ephemeral_owner)
 
-    def _create(self, change: NodeCreated, zxid: int, wall_ms: int) -> Undo:
+    def _create(self, change: NodeCreated, zxid: int, wall_ms: WallMs) -> Undo:
         path, data, acl, owner = change
         parent = self._nodes[split_path(path)[0]]
         ensure(path not in self._nodes, f"{path} is created twice")
@@ -172,7 +173,7 @@ class ZnodeTree:
 
         return undo
 
-    def _set_data(self, node: Node, data: bytes | None, zxid: int, wall_ms: int) -> Undo:
+    def _set_data(self, node: Node, data: bytes | None, zxid: int, wall_ms: WallMs) -> Undo:
         before = (node.data, node.version, node.modified_zxid, node.modified_ms)
         growth = len(data or b"") - len(node.data or b"")
         self.data_bytes += growth

@@ -17,6 +17,7 @@ from cluster.coordinator.registry.server.transactions import (
 from cluster.coordinator.registry.server.tree import Undo, ZnodeTree
 from cluster.coordinator.registry.wire.codes import Operation, OperationRefused, RegistryError
 from cluster.coordinator.registry.wire.jute import encode_string
+from cluster.model.clocks import WallMs
 
 
 def execute(
@@ -25,7 +26,7 @@ def execute(
     request: WriteRequest,
     caller: Caller,
     zxid: int,
-    wall_ms: int,
+    wall_ms: WallMs,
 ) -> tuple[TreeChange | None, bytes]:
     """Make one write: the change, None for a check, and the record that answers it.
 
@@ -38,7 +39,7 @@ def execute(
 
 
 def execute_all(
-    tree: ZnodeTree, steps: Sequence[Step], caller: Caller, zxid: int, wall_ms: int
+    tree: ZnodeTree, steps: Sequence[Step], caller: Caller, zxid: int, wall_ms: WallMs
 ) -> tuple[list[TreeChange], list[StepResult]]:
     """Make all the writes of a multi, each seeing those before it, or none of them.
 

@@ -33,7 +33,7 @@ class FrameReader:
         self._max_record_bytes = max_record_bytes
         self.word: bytes | None = None
 
-    def receive(self, received: bytes) -> None:
+    def receive(self, received: bytes | memoryview) -> None:
         """Take what arrived."""
         buffer = self.pending
         del buffer[: self._position]

@@ -5,11 +5,12 @@ from pathlib import Path
 
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.partition_log import Appended, PartitionLog
+from cluster.model.clocks import WallMs
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.reader import Record, read_records
 
-NOW_MS = 1_700_000_000_000
+NOW_MS = WallMs(1_700_000_000_000)
 PARTITION = TopicPartition("orders", 0)
 SMALL = LogOptions(segment_bytes=2000, index_interval_bytes=100, preallocate_step_bytes=8192)
 EPOCH_0 = LeaderEpoch(0)
@@ -23,14 +24,14 @@ def open_log(
     clean: bool = True,
     recovery_point: int = 0,
     log_start_offset: int = 0,
-    now_ms: int = NOW_MS,
+    wall_ms: WallMs = NOW_MS,
 ) -> PartitionLog:
     """A log under `directory`, opened or created."""
     return PartitionLog.open(
         directory / str(PARTITION),
         PARTITION,
         options,
-        now_ms,
+        wall_ms,
         clean_shutdown=clean,
         recovery_point=Offset(recovery_point),
         log_start_offset=Offset(log_start_offset),
@@ -55,9 +56,11 @@ def a_batch(
     )
 
 
-def append(log: PartitionLog, batch: memoryview, epoch: int = 0, now_ms: int = NOW_MS) -> Appended:
+def append(
+    log: PartitionLog, batch: memoryview, epoch: int = 0, wall_ms: WallMs = NOW_MS
+) -> Appended:
     """Append as the leader of an epoch."""
-    return log.append_as_leader(batch, LeaderEpoch(epoch), now_ms)
+    return log.append_as_leader(batch, LeaderEpoch(epoch), wall_ms)
 
 
 def read_all(log: PartitionLog, max_bytes: int = 1 << 20) -> list[Record]:

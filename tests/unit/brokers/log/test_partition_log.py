@@ -8,6 +8,7 @@ import pytest
 
 from cluster.brokers.log.log_reads import TimestampOffset
 from cluster.brokers.log.options import LOG_APPEND_TIME, NO_LIMIT, LogOptions
+from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset
 from cluster.records.batch import Compression, read_header
@@ -110,7 +111,7 @@ def test_a_batch_larger_than_a_segment_is_refused(tmp_path: Path) -> None:
 
 def test_log_append_time(tmp_path: Path) -> None:
     log = open_log(tmp_path, replace(SMALL, message_timestamp_type=LOG_APPEND_TIME))
-    appended = append(log, a_batch(2, timestamp_ms=5), now_ms=NOW_MS + 3)
+    appended = append(log, a_batch(2, timestamp_ms=5), wall_ms=WallMs(NOW_MS + 3))
     assert appended.log_append_time_ms == NOW_MS + 3
     assert [record.timestamp_ms for record in read_all(log)] == [NOW_MS + 3] * 2
     found = log.offset_for_timestamp(NOW_MS, upper_offset=log.log_end_offset)
@@ -316,7 +317,8 @@ def test_a_gap_too_wide_for_the_index_rolls(tmp_path: Path) -> None:
     append(log, a_batch())
     far = 2**33
     log.append_as_follower(
-        memoryview(build_batch([NewRecord(b"far")], base_offset=far, leader_epoch=0)), NOW_MS
+        memoryview(build_batch([NewRecord(b"far")], base_offset=far, leader_epoch=0)),
+        NOW_MS,
     )
     assert [segment.base_offset for segment in log.segments] == [0, far]
     assert [record.offset for record in read_all(log)] == [0, far]
@@ -430,18 +432,20 @@ def test_a_snapshot_that_cannot_be_removed_is_a_failed_disk(tmp_path: Path) -> N
 
 # Durability
 
+BEGIN = MonotonicMs(1_000)
+
 
 def test_flush_moves_the_recovery_point(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for _ in range(60):
         append(log, a_batch(1))
-    assert log.needs_flush(NOW_MS), "a rolled segment is not on disk yet"
+    assert log.needs_flush(BEGIN), "a rolled segment is not on disk yet"
     target = log.flush_target()
     append(log, a_batch(1))
     target.sync()
     log.on_flushed(target)
     assert log.recovery_point == 60
-    assert not log.needs_flush(NOW_MS)
+    assert not log.needs_flush(BEGIN)
     log.flush()
     assert log.recovery_point == 61
 
@@ -458,11 +462,11 @@ def test_flush_moves_the_recovery_point(tmp_path: Path) -> None:
 )
 def test_flush_policy(tmp_path: Path, options: LogOptions, waited_ms: int, expected: bool) -> None:
     log = open_log(tmp_path, options)
-    assert not log.needs_flush(NOW_MS + waited_ms)
+    assert not log.needs_flush(BEGIN)
     append(log, a_batch(3))
-    assert log.needs_flush(NOW_MS + waited_ms) is expected
+    assert log.needs_flush(MonotonicMs(BEGIN + waited_ms)) is expected
     log.flush()
-    assert not log.needs_flush(NOW_MS + waited_ms)
+    assert not log.needs_flush(MonotonicMs(BEGIN + waited_ms))
 
 
 def test_a_flush_of_truncated_records_does_not_count(tmp_path: Path) -> None:

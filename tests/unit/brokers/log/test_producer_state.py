@@ -14,6 +14,7 @@ from cluster.brokers.log.producer_snapshots import (
     write_snapshot,
 )
 from cluster.brokers.log.producer_state import ProducerState
+from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import Offset
 from cluster.records.batch import BatchHeader, read_header
@@ -122,8 +123,8 @@ def test_idle_producers_expire_unless_in_a_transaction() -> None:
     partition = Partition()
     partition.write(header(0, producer_id=1))
     partition.write(header(0, producer_id=2, in_txn=True))
-    assert partition.state.expire(NOW_MS + 999) == 0
-    assert partition.state.expire(NOW_MS + 1000) == 1
+    assert partition.state.expire(WallMs(NOW_MS + 999)) == 0
+    assert partition.state.expire(WallMs(NOW_MS + 1000)) == 1
     assert partition.state.entries.keys() == {2}
 
 
@@ -242,4 +243,4 @@ def test_expired_producers_are_not_loaded(tmp_path: Path) -> None:
     write(log, 0)
     log.close(flush=True)
     later = NOW_MS + SMALL.producer_id_expiration_ms
-    assert open_log(tmp_path, now_ms=later).producers.entries == {}
+    assert open_log(tmp_path, wall_ms=WallMs(later)).producers.entries == {}

@@ -6,6 +6,7 @@ import pytest
 
 from cluster.brokers.internal_topics import AppendOutcome
 from cluster.brokers.metrics.topic import MetricTopic
+from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import ErrorCode
 from cluster.model.topics import METRICS_TOPIC
 from cluster.protocol.peer.control import Acknowledged, ProduceMetrics, Refusal
@@ -16,7 +17,7 @@ class World:
     """Everything around the topic of broker 4, of five; time stands still unless moved."""
 
     def __init__(self):
-        self.now_ms = 0
+        self.now_ms = MonotonicMs(0)
         self.loop = self
         self.brokers = {b: SimpleNamespace(control_endpoint=f"at-{b}") for b in range(5)}
         self.topics = {}

@@ -6,14 +6,15 @@ import socket
 import struct
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any
 
 import pytest
 
-from cluster.brokers.network import socket_server
 from cluster.brokers.network.channel import Channel
 from cluster.brokers.network.connection import MuteReason
-from cluster.brokers.network.socket_server import Listener, NetworkOptions, SocketServer
+from cluster.brokers.network.socket_server import NetworkOptions, SocketServer
 from cluster.model.errors import PeerError, UserError
+from cluster.runtime.acceptor import RETRY_MS, AcceptOptions, Listener, ListeningSocket, listen
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.receive_ledger import PATIENCE_MS
 from tests.support.fake_clock import FakeClock
@@ -30,7 +31,11 @@ def framed(payload: bytes) -> bytes:
 class Stage:
     """An echo server and its clients, on one thread."""
 
-    def __init__(self, **limits: int) -> None:
+    def __init__(
+        self,
+        listen: Callable[[Listener, AcceptOptions], ListeningSocket] = listen,
+        **limits: int,
+    ) -> None:
         self.clock = FakeClock()
         self.loop = EventLoop(self.clock)
         options = {
@@ -46,7 +51,7 @@ class Stage:
         self.frames: list[tuple[Channel, bytes]] = []
         self.answer: bytes | None = None
         self.parked_bytes = 0
-        self.server = SocketServer(self.loop, NetworkOptions(**options | limits))
+        self.server = SocketServer(self.loop, NetworkOptions(**options | limits), listen)
         self.port = self.server.bind(Listener("PLAINTEXT", "127.0.0.1", 0))
         self.clients: list[socket.socket] = []
 
@@ -105,8 +110,8 @@ class Stage:
 def start() -> Iterator[Callable[..., Stage]]:
     stages: list[Stage] = []
 
-    def make(*, accepting: bool = True, **limits: int) -> Stage:
-        stage = Stage(**limits)
+    def make(*, accepting: bool = True, **options: Any) -> Stage:
+        stage = Stage(**options)
         stages.append(stage)
         if accepting:
             stage.server.serve(stage.take_frame)
@@ -386,25 +391,40 @@ def test_a_port_that_is_taken_is_a_person_s_mistake(start):
         stage.server.bind(Listener("SECOND", "127.0.0.1", stage.port))
 
 
-def test_out_of_descriptors_the_server_tries_again_even_if_nobody_leaves(start, monkeypatch):
-    stage = start()
-    real = stage.server._listening["PLAINTEXT"]
+class ListeningOutOfDescriptors:
+    """Listens, and accepts nothing while it is out of descriptors."""
 
-    class OutOfDescriptors:
-        def accept(self) -> tuple[socket.socket, object]:
+    def __init__(self, listening: ListeningSocket) -> None:
+        self._listening = listening
+        self.is_out_of_descriptors = True
+        self.accept_count = 0
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        self.accept_count += 1
+        if self.is_out_of_descriptors:
             raise OSError(errno.EMFILE, "Too many open files")
+        return self._listening.accept()
 
-        def fileno(self) -> int:
-            return real.fileno()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._listening, name)
 
-        def close(self) -> None:
-            real.close()
 
-    stage.server._listening["PLAINTEXT"] = OutOfDescriptors()  # type: ignore[assignment]
+def test_out_of_descriptors_the_server_tries_again_even_if_nobody_leaves(start):
+    made: list[ListeningOutOfDescriptors] = []
+
+    def listen_without_descriptors(*arguments: Any) -> Any:
+        made.append(ListeningOutOfDescriptors(listen(*arguments)))
+        return made[-1]
+
+    stage = start(listen=listen_without_descriptors)
+    (listening,) = made
     stage.connect()
-    stage.until(lambda: not stage.server._accepting, "the failure")
-    stage.server._listening["PLAINTEXT"] = real
-    stage.clock.pass_time(socket_server._ACCEPT_RETRY_MS)
+    stage.until(lambda: listening.accept_count, "the failure")
+    for _ in range(10):
+        stage.loop.run_once(max_wait_ms=0)
+    assert listening.accept_count == 1
+    listening.is_out_of_descriptors = False
+    stage.clock.pass_time(RETRY_MS)
     stage.until(lambda: stage.server.connection_count == 1, "the connection")
 
 
@@ -415,10 +435,9 @@ def test_a_closed_server_watches_nothing_and_frees_its_port(start):
     stage.loop.run_once(max_wait_ms=0)
     stage.server.close()
     assert stage.is_closed(client)
-    watched = {key.fd for key in stage.loop._selector.get_map().values()}
-    assert watched == {stage.loop._wake_reader}
-    stage.server.start_accepting()
     stage.loop.run_once(max_wait_ms=0)
+    assert stage.server.connection_count == 0
+    assert stage.loop.watched_count == 0
     waiting.close()
     with socket.create_server(("127.0.0.1", stage.port)):
         pass

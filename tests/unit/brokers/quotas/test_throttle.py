@@ -7,6 +7,7 @@ from cluster.brokers.quotas.account import Delay
 from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.quotas.throttle import QuotaThrottle
+from cluster.model.clocks import MonotonicMs
 from cluster.model.quotas import QuotaEntity, QuotaKind
 
 PRODUCE, FETCH, REQUEST = QuotaKind.PRODUCE, QuotaKind.FETCH, QuotaKind.REQUEST
@@ -23,7 +24,7 @@ class Timer:
 
 class Timers:
     def __init__(self) -> None:
-        self.now_ms = 0
+        self.now_ms = MonotonicMs(0)
         self.timers: list[Timer] = []
 
     def call_at(self, deadline_ms: int, callback: Callable[[], None]) -> Timer:

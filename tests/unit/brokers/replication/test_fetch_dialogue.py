@@ -17,6 +17,7 @@ from cluster.brokers.replication.leader_fetches import LeaderFetches
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.segment_files import SegmentFiles
+from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.cluster import PartitionState
 from cluster.model.ids import (
     BrokerId,
@@ -40,13 +41,13 @@ def a_partition(directory: Path, number: int, owner: BrokerId, now_ms: int = 0) 
         directory / str(owner) / str(partition_id),
         partition_id,
         OPTIONS,
-        now_ms,
+        WallMs(now_ms),
         clean_shutdown=True,
         recovery_point=Offset(0),
         log_start_offset=Offset(0),
     )
     partition = Partition(partition_id, uuid.UUID(int=number + 1), log, Offset(0), owner, 1)
-    partition.become(state_in(LeaderEpoch(0)), now_ms)
+    partition.become(state_in(LeaderEpoch(0)), MonotonicMs(now_ms))
     return partition
 
 
@@ -60,7 +61,7 @@ class Dialogue:
 
     def __init__(self, directory: Path, *, by_file: bool) -> None:
         self.directory = directory
-        self.now_ms = 0
+        self.now_ms = MonotonicMs(0)
         self.is_leader_cut_off = False
         self.leading: dict[TopicPartition, Partition] = {}
         self.following: dict[TopicPartition, Partition] = {}
@@ -112,7 +113,7 @@ class Dialogue:
 
     def append(self, number: int, value: bytes = b"value") -> None:
         partition = self.leading[TopicPartition("orders", number)]
-        partition.append(memoryview(build_batch([NewRecord(value)])), -1, 0, self.now_ms)
+        partition.append(memoryview(build_batch([NewRecord(value)])), -1, WallMs(0), self.now_ms)
         self.leader_side.on_appended(partition.id)
 
     def leader_begins_epoch(self, number: int) -> None:
@@ -134,11 +135,11 @@ class Dialogue:
 
     def follower_receives(self) -> None:
         if self.to_follower:
-            self.fetcher.on_answer(self.to_follower.popleft(), self.now_ms, self.now_ms)
+            self.fetcher.on_answer(self.to_follower.popleft(), self.now_ms, WallMs(self.now_ms))
             assert not self.fetcher._delayed  # nothing that comes is refused
 
     def pass_time(self, duration_ms: int) -> None:
-        self.now_ms += duration_ms
+        self.now_ms = MonotonicMs(self.now_ms + duration_ms)
         self.leader_side.on_tick(self.now_ms)
         self.fetcher.on_tick(self.now_ms)
 
@@ -359,7 +360,7 @@ def test_late_answer_to_a_session_that_was_given_up_is_nothing(tmp_path: Path) -
     talk.run_until_quiet()
     assert in_step(talk)
     before = contents(talk.following[TopicPartition("orders", 0)])
-    talk.fetcher.on_answer(late, talk.now_ms, talk.now_ms)
+    talk.fetcher.on_answer(late, talk.now_ms, WallMs(talk.now_ms))
     assert contents(talk.following[TopicPartition("orders", 0)]) == before
     talk.close()
 
@@ -410,7 +411,7 @@ def test_high_watermark_is_told_also_after_an_answer_that_was_an_error(tmp_path:
     # The leader loses its session before it has told, and has its role back at once.
     leading.resign()
     talk.leader_side.on_role_changed(partition_id)
-    talk.fetcher.on_answer(talk.to_follower.popleft(), talk.now_ms, talk.now_ms)
+    talk.fetcher.on_answer(talk.to_follower.popleft(), talk.now_ms, WallMs(talk.now_ms))
     assert talk.fetcher._delayed
     leading.become(state_in(LeaderEpoch(0)), talk.now_ms)
     talk.leader_side.on_role_changed(partition_id)

@@ -15,6 +15,7 @@ from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.replication.follower_fetcher import FetchOptions, FollowerFetcher
 from cluster.brokers.replication.leader_fetches import LeaderFetches
 from cluster.brokers.replication.segment_files import SegmentFiles
+from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode, PeerError
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.protocol.peer.codec import decode, encode
@@ -70,7 +71,7 @@ class Leader:
         self.side.on_fetch(b"peer", FollowerFetch(**(members | changes)), self.now_ms)
 
     def pass_time(self, duration_ms: int) -> None:
-        self.now_ms += duration_ms
+        self.now_ms = MonotonicMs(self.now_ms + duration_ms)
         self.side.on_tick(self.now_ms)
 
     def __enter__(self) -> "Leader":
@@ -202,9 +203,9 @@ class Follower:
         )
         self.partition = self.stage.partition("t")
         records = build_batch([NewRecord(b"v")] * 3, leader_epoch=0)
-        self.log.append_as_follower(memoryview(records), 0)
+        self.log.append_as_follower(memoryview(records), WallMs(0))
         self.fetcher.follow(self.partition)
-        self.now_ms = 0
+        self.now_ms = MonotonicMs(0)
         self.fetcher.ask(self.now_ms)
 
     @property
@@ -220,10 +221,10 @@ class Follower:
         except PeerError:
             self.fetcher.on_malformed_answer(self.now_ms)
             return
-        self.fetcher.on_answer(received, self.now_ms, 0)
+        self.fetcher.on_answer(received, self.now_ms, WallMs(0))
 
     def pass_time(self, duration_ms: int) -> None:
-        self.now_ms += duration_ms
+        self.now_ms = MonotonicMs(self.now_ms + duration_ms)
         self.fetcher.on_tick(self.now_ms)
 
     def __enter__(self) -> "Follower":

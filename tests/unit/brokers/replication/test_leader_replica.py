@@ -5,14 +5,19 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from cluster.brokers.replication.leader_replica import IsrProposal, LeaderReplica
+from cluster.model.clocks import MonotonicMs
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset, PartitionEpoch
 
 ONE, TWO, THREE, FOUR = map(BrokerId, (1, 2, 3, 4))
 LAG_MS = 1_000
+BEGIN = MonotonicMs(0)
 
 
 def a_leader(
-    isr: tuple[int, ...] = (1, 2, 3), end: int = 0, high_watermark: int = 0, now_ms: int = 0
+    isr: tuple[int, ...] = (1, 2, 3),
+    end: int = 0,
+    high_watermark: int = 0,
+    now_ms: MonotonicMs = BEGIN,
 ) -> LeaderReplica:
     """Broker 1 leads for 1, 2 and 3 in leader epoch 4 and partition epoch 7."""
     return LeaderReplica(
@@ -27,11 +32,13 @@ def a_leader(
     )
 
 
-def fetch(leader: LeaderReplica, follower: int, offset: int, now_ms: int = 0) -> IsrProposal | None:
+def fetch(
+    leader: LeaderReplica, follower: int, offset: int, now_ms: MonotonicMs = BEGIN
+) -> IsrProposal | None:
     return leader.on_follower_fetch(BrokerId(follower), Offset(offset), now_ms)[1]
 
 
-def append(leader: LeaderReplica, end: int, now_ms: int = 0) -> bool:
+def append(leader: LeaderReplica, end: int, now_ms: MonotonicMs = BEGIN) -> bool:
     return leader.on_appended(Offset(end), now_ms)
 
 
@@ -39,7 +46,7 @@ def committed(leader: LeaderReplica, *isr: int, epoch: int) -> bool:
     return leader.on_isr_committed(map(BrokerId, isr), PartitionEpoch(epoch))
 
 
-def tick(leader: LeaderReplica, now_ms: int) -> IsrProposal | None:
+def tick(leader: LeaderReplica, now_ms: MonotonicMs) -> IsrProposal | None:
     return leader.on_tick(now_ms, LAG_MS)
 
 
@@ -51,7 +58,7 @@ def test_it_waits_for_every_member_of_the_isr():
     assert append(leader, 10) is False
     fetch(leader, 2, 10)
     assert leader.high_watermark == 0  # nothing is known of broker 3
-    moved, _ = leader.on_follower_fetch(THREE, Offset(4), 0)
+    moved, _ = leader.on_follower_fetch(THREE, Offset(4), MonotonicMs(0))
     assert moved
     assert leader.high_watermark == 4
     fetch(leader, 3, 10)
@@ -85,8 +92,8 @@ def test_a_new_leader_begins_with_what_it_knew_and_not_beyond_its_log():
 def test_strangers_and_offsets_beyond_the_log_change_nothing():
     leader = a_leader(isr=(1, 2))
     append(leader, 10)
-    assert leader.on_follower_fetch(FOUR, Offset(10), 0) == (False, None)
-    assert leader.on_follower_fetch(TWO, Offset(11), 0) == (False, None)
+    assert leader.on_follower_fetch(FOUR, Offset(10), MonotonicMs(0)) == (False, None)
+    assert leader.on_follower_fetch(TWO, Offset(11), MonotonicMs(0)) == (False, None)
     assert leader.high_watermark == 0
 
 
@@ -117,7 +124,7 @@ def test_a_refused_newcomer_counts_no_more():
     proposal = fetch(leader, 3, 10)
     append(leader, 20)
     fetch(leader, 2, 20)
-    assert leader.on_proposal_refused(proposal, 0) is True
+    assert leader.on_proposal_refused(proposal, MonotonicMs(0)) is True
     assert leader.high_watermark == 20
 
 
@@ -130,12 +137,12 @@ def test_a_newcomer_whose_proposal_was_not_answered_goes_on_counting():
     append(leader, 20)
     fetch(leader, 2, 20)
     assert leader.high_watermark == 10  # broker 3 may be in sync for all we know
-    again = tick(leader, 1)
+    again = tick(leader, MonotonicMs(1))
     assert again.isr == (1, 2)
     assert again.partition_epoch == 7
     assert committed(leader, 1, 2, epoch=8) is True
     assert leader.high_watermark == 20
-    assert tick(leader, 2) is None
+    assert tick(leader, MonotonicMs(2)) is None
 
 
 def test_news_that_are_not_new_do_not_end_a_proposal():
@@ -178,10 +185,10 @@ def test_a_follower_below_the_start_of_the_epoch_is_not_proposed():
 
 def test_after_a_refusal_there_is_a_pause():
     leader = a_leader(isr=(1,), end=10)
-    proposal = fetch(leader, 2, 10, now_ms=100)
-    leader.on_proposal_refused(proposal, 100)
-    assert fetch(leader, 2, 10, now_ms=599) is None
-    assert fetch(leader, 2, 10, now_ms=600) is not None
+    proposal = fetch(leader, 2, 10, now_ms=MonotonicMs(100))
+    leader.on_proposal_refused(proposal, MonotonicMs(100))
+    assert fetch(leader, 2, 10, now_ms=MonotonicMs(599)) is None
+    assert fetch(leader, 2, 10, now_ms=MonotonicMs(600)) is not None
 
 
 def test_an_answer_to_an_earlier_proposal_is_nothing_to_a_later_one():
@@ -190,7 +197,7 @@ def test_an_answer_to_an_earlier_proposal_is_nothing_to_a_later_one():
     committed(leader, 1, 2, epoch=8)  # told by an update, before the answer
     second = fetch(leader, 3, 10)
     leader.on_proposal_lost(first)
-    assert leader.on_proposal_refused(first, 0) is False
+    assert leader.on_proposal_refused(first, MonotonicMs(0)) is False
     assert leader.pending_isr == second.isr
 
 
@@ -199,29 +206,31 @@ def test_an_answer_to_an_earlier_proposal_is_nothing_to_a_later_one():
 
 def test_a_follower_that_trails_too_long_leaves():
     leader = a_leader()
-    fetch(leader, 2, 0, now_ms=0)
-    fetch(leader, 3, 0, now_ms=0)
-    append(leader, 10, now_ms=100)
-    fetch(leader, 2, 10, now_ms=100)
-    assert tick(leader, 100 + LAG_MS) is None
-    assert tick(leader, 101 + LAG_MS) == IsrProposal((ONE, TWO), LeaderEpoch(4), PartitionEpoch(7))
-    assert tick(leader, 102 + LAG_MS) is None  # it is being asked for
+    fetch(leader, 2, 0, now_ms=MonotonicMs(0))
+    fetch(leader, 3, 0, now_ms=MonotonicMs(0))
+    append(leader, 10, now_ms=MonotonicMs(100))
+    fetch(leader, 2, 10, now_ms=MonotonicMs(100))
+    assert tick(leader, MonotonicMs(100 + LAG_MS)) is None
+    assert tick(leader, MonotonicMs(101 + LAG_MS)) == IsrProposal(
+        (ONE, TWO), LeaderEpoch(4), PartitionEpoch(7)
+    )
+    assert tick(leader, MonotonicMs(102 + LAG_MS)) is None  # it is being asked for
 
 
 def test_a_follower_that_never_fetched_gets_the_same_time():
-    leader = a_leader(end=10, now_ms=50)
-    fetch(leader, 2, 10, now_ms=60)
-    assert tick(leader, 50 + LAG_MS) is None
-    assert tick(leader, 51 + LAG_MS).isr == (1, 2)
+    leader = a_leader(end=10, now_ms=MonotonicMs(50))
+    fetch(leader, 2, 10, now_ms=MonotonicMs(60))
+    assert tick(leader, MonotonicMs(50 + LAG_MS)) is None
+    assert tick(leader, MonotonicMs(51 + LAG_MS)).isr == (1, 2)
 
 
 def test_a_level_follower_stays_however_long_nothing_is_written():
     leader = a_leader()
     fetch(leader, 2, 0)
     fetch(leader, 3, 0)
-    assert tick(leader, 10**9) is None
-    append(leader, 1, now_ms=10**9)
-    assert tick(leader, 10**9 + LAG_MS) is None
+    assert tick(leader, MonotonicMs(10**9)) is None
+    append(leader, 1, now_ms=MonotonicMs(10**9))
+    assert tick(leader, MonotonicMs(10**9 + LAG_MS)) is None
 
 
 def test_a_follower_that_keeps_up_under_constant_load_stays():
@@ -231,10 +240,10 @@ def test_a_follower_that_keeps_up_under_constant_load_stays():
     fetch(leader, 2, 0)
     for step in range(1, 100):
         now_ms = step * LAG_MS // 4
-        append(leader, end + 10, now_ms)
-        fetch(leader, 2, end, now_ms)
+        append(leader, end + 10, MonotonicMs(now_ms))
+        fetch(leader, 2, end, MonotonicMs(now_ms))
         end += 10
-        assert tick(leader, now_ms) is None
+        assert tick(leader, MonotonicMs(now_ms)) is None
 
 
 def test_a_follower_that_fetches_but_falls_behind_leaves():
@@ -242,14 +251,14 @@ def test_a_follower_that_fetches_but_falls_behind_leaves():
     fetch(leader, 2, 0)
     for step in range(1, 10):
         now_ms = step * LAG_MS // 4
-        append(leader, step * 100, now_ms)
-        fetch(leader, 2, step, now_ms)
-    assert tick(leader, 9 * LAG_MS // 4).isr == (1,)
+        append(leader, step * 100, MonotonicMs(now_ms))
+        fetch(leader, 2, step, MonotonicMs(now_ms))
+    assert tick(leader, MonotonicMs(9 * LAG_MS // 4)).isr == (1,)
 
 
 def test_the_leader_itself_always_stays():
     leader = a_leader(end=10)
-    assert tick(leader, 10**6).isr == (1,)
+    assert tick(leader, MonotonicMs(10**6)).isr == (1,)
 
 
 class AnyFate(RuleBasedStateMachine):
@@ -258,7 +267,7 @@ class AnyFate(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.leader = a_leader()
-        self.now_ms = 0
+        self.now_ms = MonotonicMs(0)
         self.end = 0
         self.true_end = {TWO: 0, THREE: 0}
         self.true_isr: tuple[BrokerId, ...] = (ONE, TWO, THREE)
@@ -284,7 +293,7 @@ class AnyFate(RuleBasedStateMachine):
 
     @rule(duration_ms=st.sampled_from([10, 400, 1_100]))
     def pass_time(self, duration_ms):
-        self.now_ms += duration_ms
+        self.now_ms = MonotonicMs(self.now_ms + duration_ms)
         self._propose(tick(self.leader, self.now_ms))
 
     @precondition(lambda self: self.on_the_way)
@@ -338,7 +347,7 @@ class AnyFate(RuleBasedStateMachine):
             self.leader.on_proposal_lost(proposal)
         self.on_the_way.clear()
         for _ in range(4):
-            self.now_ms += 600
+            self.now_ms = MonotonicMs(self.now_ms + 600)
             for follower in (TWO, THREE):
                 self.true_end[follower] = self.end
                 self._propose(fetch(self.leader, follower, self.end, self.now_ms))

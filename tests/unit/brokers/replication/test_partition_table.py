@@ -11,6 +11,7 @@ from cluster.brokers.log.checkpoints import PARTITION_METADATA
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.config.settings import broker_settings
+from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerId, Offset, TopicPartition
 from tests.support.cluster_states import a_partition
@@ -37,7 +38,7 @@ class Disk:
             BROKER,
             lambda overrides: options.log_options(self.settings, overrides),
         )
-        table.load(WALL_MS)
+        table.load(WallMs(WALL_MS))
         return table
 
     def crash(self) -> None:
@@ -53,10 +54,10 @@ def disk(tmp_path: Path) -> Iterator[Disk]:
 
 
 def create(table: PartitionTable, partition: TopicPartition = T0, records: int = 0) -> None:
-    made = table.find_or_create(partition, TOPIC_ID, {}, WALL_MS)
-    made.become(a_partition([BROKER]), 0)
+    made = table.find_or_create(partition, TOPIC_ID, {}, WallMs(WALL_MS))
+    made.become(a_partition([BROKER]), MonotonicMs(0))
     for _ in range(records):
-        made.append(memoryview(a_batch()), 1, WALL_MS, 0)
+        made.append(memoryview(a_batch()), 1, WallMs(WALL_MS), MonotonicMs(0))
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
@@ -76,7 +77,7 @@ def test_replicas_are_found_again(disk: Disk, is_clean: bool) -> None:
     assert again is not None
     assert (again.topic_id, again.log.log_end_offset, again.high_watermark) == (TOPIC_ID, 3, 3)
     assert again.leader is None
-    assert found.find_or_create(T0, TOPIC_ID, {}, WALL_MS) is again
+    assert found.find_or_create(T0, TOPIC_ID, {}, WallMs(WALL_MS)) is again
 
 
 def test_a_high_watermark_beyond_the_log_is_cut(disk: Disk) -> None:
@@ -143,7 +144,7 @@ def test_a_replica_of_another_topic_of_the_name_is_told_apart_and_replaced(disk:
     assert table.is_of_earlier_topic(found, uuid.UUID(int=8))
     table.delete(T0)
 
-    made = table.find_or_create(T0, uuid.UUID(int=8), {}, WALL_MS)
+    made = table.find_or_create(T0, uuid.UUID(int=8), {}, WallMs(WALL_MS))
 
     assert (made.topic_id, made.log.log_end_offset) == (uuid.UUID(int=8), 0)
 
@@ -162,7 +163,7 @@ def test_a_replica_that_does_not_say_its_topic_id_keeps_its_records(
     else:
         metadata.write_bytes(content)
 
-    made = disk.open().find_or_create(T0, TOPIC_ID, {}, WALL_MS)
+    made = disk.open().find_or_create(T0, TOPIC_ID, {}, WallMs(WALL_MS))
     assert (made.topic_id, made.log.log_end_offset) == (TOPIC_ID, 3)
 
     again = disk.open().find(T0)
@@ -174,15 +175,15 @@ def test_a_disk_that_cannot_take_a_replica_refuses_its_records_until_it_can(disk
     table = disk.open()
     in_the_way = disk.paths[0] / "t-0"
     in_the_way.write_bytes(b"in the way")
-    made = table.find_or_create(T0, TOPIC_ID, {}, WALL_MS)
-    made.become(a_partition([BROKER]), 0)
+    made = table.find_or_create(T0, TOPIC_ID, {}, WallMs(WALL_MS))
+    made.become(a_partition([BROKER]), MonotonicMs(0))
 
     with pytest.raises(StorageFailed, match="t-0"):
-        made.append(memoryview(a_batch()), 1, WALL_MS, 0)
+        made.append(memoryview(a_batch()), 1, WallMs(WALL_MS), MonotonicMs(0))
     assert made.log.log_end_offset == 0
 
     in_the_way.unlink()
-    made.append(memoryview(a_batch()), 1, WALL_MS, 0)
+    made.append(memoryview(a_batch()), 1, WallMs(WALL_MS), MonotonicMs(0))
     assert sorted(path.name for path in in_the_way.iterdir()) == [
         "00000000000000000000.index",
         "00000000000000000000.log",

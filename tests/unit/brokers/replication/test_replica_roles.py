@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from cluster.brokers.replication.leader_replica import IsrProposal
+from cluster.model.clocks import WallMs
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicPartition
@@ -263,7 +264,7 @@ def test_a_disk_that_fails_costs_its_partition_only(
         ("role", "u"),
     ]
     with pytest.raises(StorageFailed, match="t-0"):
-        stage.partition("t").log.append_as_follower(memoryview(a_batch()), 0)
+        stage.partition("t").log.append_as_follower(memoryview(a_batch()), WallMs(0))
 
 
 def test_files_that_cannot_be_removed_do_not_keep_a_replica(stage: HandlerStage) -> None:

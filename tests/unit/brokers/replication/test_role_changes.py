@@ -143,6 +143,18 @@ def test_records_for_a_new_topic_never_get_into_the_old_ones_log(stage: HandlerS
     assert stage.partition("many", MANY - 1).log.log_end_offset == 0
 
 
+def test_the_segment_of_a_new_replica_is_as_old_as_the_replica_and_not_rolled_at_once(
+    stage: HandlerStage,
+) -> None:
+    """Records without timestamps: then a segment's age counts from when it was made."""
+    stage.update(a_topic("new", a_partition([BROKER])))
+    client = stage.connect()
+    for _ in range(3):
+        client.call(produce_to(("new", 0, a_batch(timestamp_ms=-1)), acks=1))
+
+    assert len(stage.partition("new").log.segments) == 1
+
+
 def test_a_lost_session_ends_what_is_under_way(stage: HandlerStage) -> None:
     replies = stage.send_update(many())
     stage.changes.on_session_lost()

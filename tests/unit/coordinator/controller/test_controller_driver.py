@@ -14,6 +14,7 @@ from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.registry.client.broker_records import campaign, prepare_paths
 from cluster.coordinator.registry.client.kazoo_store import KazooStore
 from cluster.coordinator.registry.documents import paths
+from cluster.model.clocks import WallMs
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerEpoch, BrokerId, PartitionEpoch, TopicPartition
@@ -35,7 +36,7 @@ from tests.support.fake_control_link import FakeControlLink
 from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
 
 ORDERS_0 = TopicPartition("orders", 0)
-WALL_MS = 1_700_000_000_000
+WALL_MS = WallMs(1_700_000_000_000)
 
 
 class Member:

@@ -13,6 +13,7 @@ from cluster.coordinator.registry.client.quota_records import (
     load_quotas,
 )
 from cluster.coordinator.registry.documents import paths
+from cluster.model.clocks import WallMs
 from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
 from tests.integration.registry_process import RegistryProcess
 from tests.support.waiting import wait_until
@@ -55,9 +56,9 @@ def test_what_is_written_is_read(client):
         QuotaEntity(DEFAULT, DEFAULT),
     ]
     for entity in entities:
-        alter_quota(client, entity, RATE, now_ms(client))
+        alter_quota(client, entity, RATE, WallMs(now_ms(client)))
     assert load_quotas(client) == dict.fromkeys(entities, LIMIT)
-    alter_quota(client, ALICE, {"producer_byte_rate": None}, now_ms(client))
+    alter_quota(client, ALICE, {"producer_byte_rate": None}, WallMs(now_ms(client)))
     assert ALICE not in load_quotas(client)
 
 
@@ -65,7 +66,7 @@ def test_a_change_keeps_what_is_not_ours_and_is_announced(client):
     client.create("/config/users/alice", b'{"version":1,"config":{"SCRAM-SHA-256":"x"}}')
     told: list[Any] = []
     load_quotas(client, told.append)
-    alter_quota(client, ALICE, RATE, now_ms(client))
+    alter_quota(client, ALICE, RATE, WallMs(now_ms(client)))
     wait_until(lambda: told, "the announcement")
     assert b'"SCRAM-SHA-256":"x"' in client.get("/config/users/alice")[0]
     (name,) = client.get_children(paths.CONFIG_CHANGES)
@@ -75,13 +76,13 @@ def test_a_change_keeps_what_is_not_ours_and_is_announced(client):
 
 def test_old_announcements_are_removed_by_the_next(client):
     for number in range(3):
-        alter_quota(client, ALICE, {"producer_byte_rate": str(number + 1)}, now_ms(client))
-    alter_quota(client, ALICE, RATE, now_ms(client) + CHANGE_EXPIRY_MS + 60_000)
+        alter_quota(client, ALICE, {"producer_byte_rate": str(number + 1)}, WallMs(now_ms(client)))
+    alter_quota(client, ALICE, RATE, WallMs(now_ms(client) + CHANGE_EXPIRY_MS + 60_000))
     assert client.get_children(paths.CONFIG_CHANGES) == []
 
 
 def test_what_cannot_be_read_is_no_quota_and_harms_no_other(client):
-    alter_quota(client, ALICE, RATE, now_ms(client))
+    alter_quota(client, ALICE, RATE, WallMs(now_ms(client)))
     secret = [make_digest_acl("other", "secret", all=True)]
     for name, document in {
         "protected": b'{"version":1,"config":{"producer_byte_rate":"5"}}',

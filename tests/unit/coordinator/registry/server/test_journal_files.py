@@ -26,6 +26,7 @@ from cluster.coordinator.registry.server.transactions import (
     decode_transaction,
     encode_transaction,
 )
+from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import StorageFailed
 
 TICK_MS = 2_000
@@ -35,11 +36,11 @@ class Registry:
     """A state and its files, fed with transactions."""
 
     def __init__(self, directory: Path) -> None:
-        self.files, self.state = JournalFiles.open(directory, TICK_MS, 0, fsync=True)
+        self.files, self.state = JournalFiles.open(directory, TICK_MS, MonotonicMs(0), fsync=True)
 
     def commit(self, *changes: Change) -> None:
-        transaction = Transaction(self.state.last_zxid + 1, 1_000, changes)
-        self.state.apply(transaction, 0)
+        transaction = Transaction(self.state.last_zxid + 1, WallMs(1_000), changes)
+        self.state.apply(transaction, MonotonicMs(0))
         self.files.append([encode_transaction(transaction)])
 
 
@@ -78,7 +79,7 @@ EVERY_CHANGE: tuple[Change, ...] = (
 
 
 def test_every_kind_of_change_survives_its_bytes() -> None:
-    transaction = Transaction(3, 1_000, EVERY_CHANGE)
+    transaction = Transaction(3, WallMs(1_000), EVERY_CHANGE)
     assert decode_transaction(encode_transaction(transaction)) == transaction
 
 
@@ -188,7 +189,7 @@ def test_damage_that_loses_acknowledged_writes_is_refused(tmp_path: Path) -> Non
 
 
 def test_missing_transactions_are_refused(tmp_path: Path) -> None:
-    third = encode_transaction(Transaction(3, 0, (create("/c"),)))
+    third = encode_transaction(Transaction(3, WallMs(0), (create("/c"),)))
     (tmp_path / f"journal.{1:016x}").write_bytes(FILE_HEADER + encode_entry(third))
     with pytest.raises(StorageFailed, match="missing"):
         Registry(tmp_path)

@@ -20,6 +20,7 @@ from cluster.coordinator.registry.wire.jute import (
     encode_string,
     encode_strings,
 )
+from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import PeerError
 
 TICK_MS = 2_000
@@ -32,14 +33,14 @@ class Registry:
 
     def __init__(self, state: RegistryState | None = None) -> None:
         self.core = RegistryServer(state or RegistryState(TICK_MS), TICK_MS, lambda: PASSWORD)
-        self.now_ms = 0
+        self.now_ms = MonotonicMs(0)
         self.journal: list[bytes] = []
         self.frames: dict[int, list[bytes]] = {}
         self.closed: list[int] = []
 
     @property
     def moment(self) -> Moment:
-        return Moment(self.now_ms, 1_700_000_000_000 + self.now_ms)
+        return Moment(self.now_ms, WallMs(1_700_000_000_000 + self.now_ms))
 
     def perform(self) -> None:
         outbox = self.core.take_outbox()
@@ -50,7 +51,7 @@ class Registry:
         self.closed += outbox.closings
 
     def tick(self, now_ms: int) -> None:
-        self.now_ms = now_ms
+        self.now_ms = MonotonicMs(now_ms)
         self.core.on_tick(self.moment)
         self.perform()
 
@@ -542,7 +543,7 @@ def test_the_journal_gives_the_same_state(registry: Registry, clients: Iterator[
     leaving.ask(Operation.CLOSE_SESSION, b"")
     replayed = RegistryState(TICK_MS)
     for payload in registry.journal:
-        replayed.apply(decode_transaction(payload), 0)
+        replayed.apply(decode_transaction(payload), MonotonicMs(0))
     living = registry.core.state
     assert replayed.last_zxid == living.last_zxid
     assert [one.session_id for one in replayed.sessions] == [

@@ -5,12 +5,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from cluster.coordinator.registry.server.sessions import SessionTable
+from cluster.model.clocks import MonotonicMs, WallMs
 
 TICK_MS = 2_000
 PASSWORD = b"p" * 16
 
 
-def expired_ids(table: SessionTable, now_ms: int) -> list[int]:
+def expired_ids(table: SessionTable, now_ms: MonotonicMs) -> list[int]:
     return [session.session_id for session in table.expired(now_ms)]
 
 
@@ -23,54 +24,54 @@ def test_timeouts_are_granted_between_2_and_20_ticks() -> None:
 
 @given(timeout_ms=st.integers(4_000, 40_000), heard_ms=st.integers(0, 10**12))
 def test_a_session_expires_within_one_tick_after_its_timeout_never_before(
-    timeout_ms: int, heard_ms: int
+    timeout_ms: int, heard_ms: MonotonicMs
 ) -> None:
     table = SessionTable(TICK_MS)
     table.open(1, timeout_ms, PASSWORD, heard_ms)
-    assert expired_ids(table, heard_ms + timeout_ms) == []
-    assert expired_ids(table, heard_ms + timeout_ms + TICK_MS) == [1]
+    assert expired_ids(table, MonotonicMs(heard_ms + timeout_ms)) == []
+    assert expired_ids(table, MonotonicMs(heard_ms + timeout_ms + TICK_MS)) == [1]
 
 
 def test_a_heartbeat_gives_the_full_time_again() -> None:
     table = SessionTable(TICK_MS)
-    session = table.open(1, 4_000, PASSWORD, 0)
-    table.touch(session, 3_999)
-    assert expired_ids(table, 7_999) == []
-    assert expired_ids(table, 8_000) == [1]
+    session = table.open(1, 4_000, PASSWORD, MonotonicMs(0))
+    table.touch(session, MonotonicMs(3_999))
+    assert expired_ids(table, MonotonicMs(7_999)) == []
+    assert expired_ids(table, MonotonicMs(8_000)) == [1]
     table.close(1)
-    assert expired_ids(table, 99_999) == []
+    assert expired_ids(table, MonotonicMs(99_999)) == []
     assert len(table) == 0
 
 
 def test_all_sessions_get_their_full_time_after_a_pause() -> None:
     table = SessionTable(TICK_MS)
-    table.open(1, 4_000, PASSWORD, 0)
-    table.open(2, 8_000, PASSWORD, 0)
-    table.touch_all(60_000)
-    assert expired_ids(table, 63_999) == []
-    assert expired_ids(table, 66_000) == [1]
+    table.open(1, 4_000, PASSWORD, MonotonicMs(0))
+    table.open(2, 8_000, PASSWORD, MonotonicMs(0))
+    table.touch_all(MonotonicMs(60_000))
+    assert expired_ids(table, MonotonicMs(63_999)) == []
+    assert expired_ids(table, MonotonicMs(66_000)) == [1]
 
 
 def test_attaching_needs_the_password_and_moves_the_session() -> None:
     table = SessionTable(TICK_MS)
-    session = table.open(1, 4_000, PASSWORD, 0)
-    assert table.attach(1, b"q" * 16, 4_000, 7, 100) is None
-    assert table.attach(2, PASSWORD, 4_000, 7, 100) is None
-    assert table.attach(1, PASSWORD, 4_000, 7, 100) == (session, None)
-    assert table.attach(1, PASSWORD, 6_000, 8, 200) == (session, 7)
+    session = table.open(1, 4_000, PASSWORD, MonotonicMs(0))
+    assert table.attach(1, b"q" * 16, 4_000, 7, MonotonicMs(100)) is None
+    assert table.attach(2, PASSWORD, 4_000, 7, MonotonicMs(100)) is None
+    assert table.attach(1, PASSWORD, 4_000, 7, MonotonicMs(100)) == (session, None)
+    assert table.attach(1, PASSWORD, 6_000, 8, MonotonicMs(200)) == (session, 7)
     table.detach(1, 7)
     assert session.connection_id == 8, "the connection that it left cannot take it away"
     table.detach(1, 8)
     assert session.connection_id is None
-    assert expired_ids(table, 6_200) == []
+    assert expired_ids(table, MonotonicMs(6_200)) == []
 
 
 def test_ids_always_rise_and_keep_the_top_byte_of_ttl_nodes_free() -> None:
     table = SessionTable(TICK_MS)
     ids = []
     for wall_ms in (1_700_000_000_000, 1_700_000_000_000, 1_600_000_000_000, 2**47):
-        session_id = table.choose_id(wall_ms)
-        table.open(session_id, 4_000, PASSWORD, 0)
+        session_id = table.choose_id(WallMs(wall_ms))
+        table.open(session_id, 4_000, PASSWORD, MonotonicMs(0))
         ids.append(session_id)
     assert ids == sorted(set(ids))
     assert {session_id >> 56 for session_id in ids} == {1}
@@ -79,7 +80,7 @@ def test_ids_always_rise_and_keep_the_top_byte_of_ttl_nodes_free() -> None:
 class ModelSession:
     """What a session is, said as plainly as possible."""
 
-    def __init__(self, timeout_ms: int, heard_ms: int) -> None:
+    def __init__(self, timeout_ms: int, heard_ms: MonotonicMs) -> None:
         self.timeout_ms = timeout_ms
         self.heard_ms = heard_ms
         self.connection_id: int | None = None
@@ -93,14 +94,14 @@ class SessionsAgainstModel(RuleBasedStateMachine):
         self.table = SessionTable(TICK_MS)
         self.model: dict[int, ModelSession] = {}
         self.ever: list[int] = []
-        self.now_ms = 1_000_000
+        self.now_ms = MonotonicMs(1_000_000)
 
     def _any_id(self, pick: int) -> int:
         return self.ever[pick % len(self.ever)] if self.ever else 404
 
     @rule(wished_ms=st.integers(0, 60_000))
     def a_client_comes(self, wished_ms: int) -> None:
-        session_id = self.table.choose_id(self.now_ms)
+        session_id = self.table.choose_id(WallMs(self.now_ms))
         assert session_id not in self.ever
         timeout_ms = self.table.negotiate_timeout(wished_ms)
         self.table.open(session_id, timeout_ms, PASSWORD, self.now_ms)
@@ -146,7 +147,7 @@ class SessionsAgainstModel(RuleBasedStateMachine):
 
     @rule(passed_ms=st.integers(1, 15_000))
     def time_passes(self, passed_ms: int) -> None:
-        self.now_ms += passed_ms
+        self.now_ms = MonotonicMs(self.now_ms + passed_ms)
         for session_id in expired_ids(self.table, self.now_ms):
             gone = self.model.pop(session_id)
             assert self.now_ms > gone.heard_ms + gone.timeout_ms

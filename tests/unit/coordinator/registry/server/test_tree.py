@@ -31,6 +31,7 @@ from cluster.coordinator.registry.wire.codes import (
     OperationRefused,
     RegistryError,
 )
+from cluster.model.clocks import WallMs
 
 SESSION = 0x100_0000_0000_0001
 CALLER = Caller(SESSION, ())
@@ -63,7 +64,9 @@ def create_request(
     return CreateRequest(path, data, OPEN_ACL, flag, ttl_ms)
 
 
-def write(tree: ZnodeTree, request: WriteRequest, zxid: int = 1, wall_ms: int = 1_000) -> Any:
+def write(
+    tree: ZnodeTree, request: WriteRequest, zxid: int = 1, wall_ms: WallMs = WallMs(1_000)
+) -> Any:
     change, _ = execute(tree, Operation.CREATE2, request, CALLER, zxid, wall_ms)
     return change
 
@@ -84,18 +87,18 @@ def test_a_new_tree_looks_like_zookeepers() -> None:
 
 def test_create_fills_the_stat_and_touches_the_parent() -> None:
     tree = ZnodeTree()
-    write(tree, create_request("/a", b"abc"), zxid=5, wall_ms=1_000)
+    write(tree, create_request("/a", b"abc"), zxid=5, wall_ms=WallMs(1_000))
     assert stat(tree, "/a") == Stat(5, 5, 1_000, 1_000, 0, 0, 0, 0, 3, 0, 5)
-    write(tree, create_request("/a/b"), zxid=6, wall_ms=2_000)
+    write(tree, create_request("/a/b"), zxid=6, wall_ms=WallMs(2_000))
     assert stat(tree, "/a") == Stat(5, 5, 1_000, 1_000, 0, 1, 0, 0, 3, 1, 6)
-    write(tree, DeleteRequest("/a/b", -1), zxid=7, wall_ms=3_000)
+    write(tree, DeleteRequest("/a/b", -1), zxid=7, wall_ms=WallMs(3_000))
     assert stat(tree, "/a") == Stat(5, 5, 1_000, 1_000, 0, 2, 0, 0, 3, 0, 7)
 
 
 def test_set_data_raises_the_version_and_not_the_ctime() -> None:
     tree = ZnodeTree()
-    write(tree, create_request("/a", b"abc"), zxid=5, wall_ms=1_000)
-    write(tree, SetDataRequest("/a", b"abcd", 0), zxid=6, wall_ms=2_000)
+    write(tree, create_request("/a", b"abc"), zxid=5, wall_ms=WallMs(1_000))
+    write(tree, SetDataRequest("/a", b"abcd", 0), zxid=6, wall_ms=WallMs(2_000))
     assert stat(tree, "/a") == Stat(5, 6, 1_000, 2_000, 1, 0, 0, 0, 4, 0, 5)
     assert refusal(tree, SetDataRequest("/a", b"", 0)) is RegistryError.BAD_VERSION
     assert refusal(tree, SetDataRequest("/b", b"", 0)) is RegistryError.NO_NODE
@@ -144,11 +147,11 @@ def test_containers_go_when_their_last_child_went_but_not_before_their_first() -
     write(tree, create_request("/c", flag=CreateFlag.CONTAINER))
     assert tree.get("/c").ephemeral_owner == CONTAINER_OWNER
     assert stat(tree, "/c").ephemeral_owner == 0, "shown as ZooKeeper does"
-    assert tree.removable(0) == []
+    assert tree.removable(WallMs(0)) == []
     write(tree, create_request("/c/child"))
     assert refusal(tree, DeleteContainerRequest("/c")) is RegistryError.NOT_EMPTY
     write(tree, DeleteRequest("/c/child", -1))
-    assert tree.removable(0) == ["/c"]
+    assert tree.removable(WallMs(0)) == ["/c"]
     write(tree, DeleteContainerRequest("/c"))
     assert tree.find("/c") is None
 
@@ -156,13 +159,13 @@ def test_containers_go_when_their_last_child_went_but_not_before_their_first() -
 def test_ttl_nodes_go_when_unchanged_and_childless_for_their_time() -> None:
     tree = ZnodeTree()
     flag = CreateFlag.PERSISTENT_WITH_TTL
-    write(tree, create_request("/t", flag=flag, ttl_ms=500), wall_ms=1_000)
-    assert tree.removable(1_500) == []
-    assert tree.removable(1_501) == ["/t"]
-    write(tree, SetDataRequest("/t", b"x", -1), wall_ms=1_400)
-    assert tree.removable(1_501) == []
+    write(tree, create_request("/t", flag=flag, ttl_ms=500), wall_ms=WallMs(1_000))
+    assert tree.removable(WallMs(1_500)) == []
+    assert tree.removable(WallMs(1_501)) == ["/t"]
+    write(tree, SetDataRequest("/t", b"x", -1), wall_ms=WallMs(1_400))
+    assert tree.removable(WallMs(1_501)) == []
     write(tree, create_request("/t/child"))
-    assert tree.removable(9_999) == []
+    assert tree.removable(WallMs(9_999)) == []
     for ttl_ms in (None, 0, -1, MAX_TTL_MS + 1):
         code = refusal(tree, create_request("/u", flag=flag, ttl_ms=ttl_ms))
         assert code is RegistryError.BAD_ARGUMENTS
@@ -252,7 +255,7 @@ def test_a_failing_multi_leaves_nothing_and_tells_every_step_apart() -> None:
         Step(Operation.CHECK, CheckVersionRequest("/a", 0)),
         Step(Operation.DELETE, DeleteRequest("/b", -1)),
     ]
-    changes, results = execute_all(tree, steps, CALLER, 9, 9_000)
+    changes, results = execute_all(tree, steps, CALLER, 9, WallMs(9_000))
     assert changes == []
     assert [result.error for result in results] == [
         RegistryError.OK,
@@ -276,7 +279,7 @@ def test_the_steps_of_a_multi_see_those_before_them() -> None:
         Step(Operation.CREATE_CONTAINER, create_request("/a/c", flag=CreateFlag.CONTAINER)),
         Step(Operation.CHECK, CheckVersionRequest("/a", 1)),
     ]
-    changes, results = execute_all(tree, steps, CALLER, 9, 9_000)
+    changes, results = execute_all(tree, steps, CALLER, 9, WallMs(9_000))
     assert len(changes) == 3
     assert [result.operation for result in results] == [
         Operation.CREATE,
@@ -354,7 +357,7 @@ class TreeAgainstModel(RuleBasedStateMachine):
             Step(Operation.DELETE, DeleteRequest(third, -1)),
             Step(Operation.CHECK, CheckVersionRequest("/never", -1)),
         ]
-        changes, _ = execute_all(self.tree, steps, CALLER, self.zxid + 1, 0)
+        changes, _ = execute_all(self.tree, steps, CALLER, self.zxid + 1, WallMs(0))
         assert changes == []
         assert fingerprint(self.tree) == before
 
@@ -384,6 +387,6 @@ TestTreeAgainstModel = TreeAgainstModel.TestCase
 def test_undo_of_one_change_is_exact() -> None:
     tree = ZnodeTree()
     before = fingerprint(tree)
-    tree.apply(NodeCreated("/a", b"1", OPEN_ACL, SESSION), 1, 1)()
+    tree.apply(NodeCreated("/a", b"1", OPEN_ACL, SESSION), 1, WallMs(1))()
     assert fingerprint(tree) == before
     assert tree.ephemeral_count == 0

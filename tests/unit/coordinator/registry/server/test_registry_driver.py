@@ -1,4 +1,4 @@
-"""The registry's loop, round by round: real sockets and files, and a clock in the test's hand."""
+"""The registry, turn by turn of its loop: real sockets and files, and a clock that tests set."""
 
 import errno
 import logging
@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
-from cluster.coordinator.registry.server import socket_server
+from cluster.coordinator.registry.server.connections import GREETING_TIMEOUT_MS, RECEIVE_BYTES
 from cluster.coordinator.registry.server.journal_files import JournalFiles
 from cluster.coordinator.registry.server.options import RegistryOptions
-from cluster.coordinator.registry.server.socket_connection import RECEIVE_BYTES
-from cluster.coordinator.registry.server.socket_server import SocketServer
+from cluster.coordinator.registry.server.registry_driver import RegistryDriver
+from cluster.coordinator.registry.server.registry_process import accept_options
 from cluster.coordinator.registry.wire.codes import Operation
 from cluster.coordinator.registry.wire.jute import (
     encode_bool,
@@ -24,7 +24,10 @@ from cluster.coordinator.registry.wire.jute import (
     encode_long,
     encode_string,
 )
+from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import StorageFailed
+from cluster.runtime.acceptor import OUT_OF_MEANS, RETRY_MS, Acceptor, Listener
+from cluster.runtime.loop import EventLoop
 from cluster.runtime.receive_ledger import PATIENCE_MS
 from tests.support.fake_clock import FakeClock
 from tests.support.waiting import is_readable, wait_until
@@ -50,11 +53,12 @@ def get(path: str) -> bytes:
     return frame(header + encode_string(path) + encode_bool(False))
 
 
-class Listener:
+class FlakyListener:
     """A listening socket whose accept may fail."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
+        self._socket.setblocking(False)
         self.failures: list[int] = []
         self.accept_count = 0
 
@@ -73,23 +77,22 @@ class Stage:
 
     def __init__(self, directory: Path, **options: Any) -> None:
         self.clock = FakeClock()
-        self.listener = Listener()
+        self.loop = EventLoop(self.clock)
+        self.listener = FlakyListener()
         self.options = RegistryOptions(directory, tick_time_ms=TICK_MS, **options)
-        self.files, state = JournalFiles.open(directory, TICK_MS, 0, fsync=False)
-        self.server = SocketServer(
-            self.options,
-            self.listener,  # type: ignore[arg-type]  # stands in for a socket
-            self.files,
-            state,
-            self.clock,
+        self.files, state = JournalFiles.open(directory, TICK_MS, MonotonicMs(0), fsync=False)
+        acceptor = Acceptor(self.loop, accept_options(self.options), lambda *_: self.listener)
+        port = acceptor.bind(Listener("test", "127.0.0.1", 0))
+        self.driver = RegistryDriver(
+            self.options, self.loop, acceptor, port, self.files, state, self.clock
         )
+        self.driver.start()
         self.clients: list[socket.socket] = []
 
     def serve(self, count: int = 1) -> None:
-        """Rounds that do not wait for anything."""
+        """Turns of the loop that do not wait for anything."""
         for _ in range(count):
-            self.server._patience_seconds = lambda: 0.0  # type: ignore[method-assign]
-            self.server.serve_round()
+            self.loop.run_once(max_wait_ms=0)
 
     def client(self, *, is_greeted: bool = True, receive_bytes: int | None = None) -> socket.socket:
         client = socket.socket()
@@ -141,7 +144,8 @@ class Stage:
     def close(self) -> None:
         for client in self.clients:
             client.close()
-        self.server.close()
+        self.driver.close(is_orderly=True)
+        self.loop.close()
 
 
 @pytest.fixture
@@ -151,8 +155,8 @@ def stage(tmp_path: Path) -> Iterator[Stage]:
     stage.close()
 
 
-@pytest.mark.parametrize("number", sorted(socket_server._OUT_OF_MEANS))
-def test_when_nothing_can_be_accepted_it_is_tried_again_at_the_next_tick(
+@pytest.mark.parametrize("number", sorted(OUT_OF_MEANS))
+def test_when_nothing_can_be_accepted_it_is_tried_again_a_second_later(
     stage: Stage, number: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     stage.serve()
@@ -162,16 +166,16 @@ def test_when_nothing_can_be_accepted_it_is_tried_again_at_the_next_tick(
         stage.serve(3)
     assert stage.listener.accept_count == 1
     assert "cannot accept" in caplog.text
-    stage.clock.pass_time(TICK_MS)
+    stage.clock.pass_time(RETRY_MS)
     stage.serve(2)
-    assert len(stage.server._connections) == 1
+    assert len(stage.driver.connections) == 1
     client.close()
 
 
 def test_a_client_that_is_gone_before_it_is_accepted_is_passed_over(stage: Stage) -> None:
     stage.listener.failures = [errno.ECONNABORTED, errno.EPROTO]
     stage.client()
-    assert len(stage.server._connections) == 1
+    assert len(stage.driver.connections) == 1
 
 
 def test_the_last_replies_have_their_time_however_old_the_connection(stage: Stage) -> None:
@@ -196,15 +200,15 @@ def test_who_does_not_take_the_last_replies_is_dropped_in_the_end(stage: Stage) 
     client = stage.client(receive_bytes=4_096)
     stage.send(client, create("/node", bytes(100_000)))
     assert stage.error_of_reply(client) == 0
-    while stage.server.unsent_bytes == 0:
+    while stage.driver.connections.unsent_bytes == 0:
         client.send(get("/node"))
         stage.serve(2)
     client.send(frame(encode_int(2) + encode_int(-11)))
     stage.serve(30)
-    assert len(stage.server._connections) == 1
-    stage.clock.pass_time(socket_server.GREETING_TIMEOUT_MS + TICK_MS)
+    assert len(stage.driver.connections) == 1
+    stage.clock.pass_time(GREETING_TIMEOUT_MS + TICK_MS)
     stage.serve(2)
-    assert stage.server._connections == {}
+    assert len(stage.driver.connections) == 0
 
 
 def test_a_multi_read_beyond_all_bounds_closes_its_connection(stage: Stage) -> None:
@@ -284,7 +288,7 @@ def test_half_records_are_bounded_over_all_connections_and_the_others_are_served
     for client in [stage.client() for _ in range(10)]:
         client.send(half_a_record(largest, 500_000))
     stage.serve(100)
-    assert limit // 2 < stage.server.receiving_bytes <= limit + largest + RECEIVE_BYTES
+    assert limit // 2 < stage.driver.connections.receiving_bytes <= limit + largest + RECEIVE_BYTES
     bystander = stage.client()
     bystander.send(create("/small", b"x"))
     assert stage.error_of_reply(bystander) == 0
@@ -304,7 +308,7 @@ def test_every_half_record_gets_its_turn(tmp_path: Path) -> None:
         stage.send(client, content[position:])
         errors.append(stage.error_of_reply(client))
     assert errors == [0, -110, -110, -110, -110]  # all but the first: it exists
-    assert stage.server.receiving_bytes == 0
+    assert stage.driver.connections.receiving_bytes == 0
     stage.close()
 
 
@@ -318,7 +322,7 @@ def test_half_a_record_that_stays_half_is_closed_when_others_wait(
     content = create("/large", bytes(900_000))
     position = honest.send(content[:400_000])
     stage.serve(30)
-    assert stage.server.connection_count == 2
+    assert len(stage.driver.connections) == 2
     stage.clock.pass_time(PATIENCE_MS + TICK_MS)
     stage.serve(5)
     assert stage.receive(silent, 1) == b""
@@ -332,7 +336,7 @@ def test_a_record_that_was_executed_leaves_no_memory_behind(stage: Stage) -> Non
     client = stage.client()
     stage.send(client, create("/large", bytes(1_000_000)))
     assert stage.error_of_reply(client) == 0
-    assert stage.server.receiving_bytes == 0
+    assert stage.driver.connections.receiving_bytes == 0
 
 
 def test_who_takes_no_replies_is_cut_off_the_longest_silent_first(
@@ -347,8 +351,8 @@ def test_who_takes_no_replies_is_cut_off_the_longest_silent_first(
     for client in silent:
         client.send(get("/large") * 20)
         stage.serve(30)
-        assert stage.server.unsent_bytes <= limit
-    assert stage.server.connection_count < 7
+        assert stage.driver.connections.unsent_bytes <= limit
+    assert len(stage.driver.connections) < 7
     assert "it takes no replies" in caplog.text
     stage.send(reader, get("/large"))
     assert stage.error_of_reply(reader) == 0
@@ -361,4 +365,4 @@ def test_replies_that_nobody_takes_stop_the_reading_of_requests(stage: Stage) ->
     assert stage.error_of_reply(client) == 0
     client.send(get("/large") * 100)
     stage.serve(200)
-    assert stage.server.unsent_bytes < 3_000_000
+    assert stage.driver.connections.unsent_bytes < 3_000_000

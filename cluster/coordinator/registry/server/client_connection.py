@@ -1,17 +1,15 @@
-"""One accepted socket: what was received and not yet read, what is to be sent and not yet taken."""
-
-import socket
+"""One client's connection: what was received and not yet read, what was not yet taken. No loop."""
 
 from cluster.coordinator.registry.wire.framing import FrameReader
+from cluster.model.clocks import MonotonicMs
+from cluster.runtime.acceptor import Accepted
 
-RECEIVE_BYTES = 64 * 1024
 
-
-class SocketConnection:
-    """A client's socket and its buffers.
+class ClientConnection:
+    """A client's transport and its buffers.
 
     Invariant: `unsent` is what the kernel did not take; once `is_closing`, nothing more is read and
-    the socket is closed as soon as `unsent` is empty.
+    the transport is closed as soon as `unsent` is empty.
     """
 
     __slots__ = (
@@ -24,26 +22,19 @@ class SocketConnection:
         "is_reading_paused",
         "is_waiting_for_memory",
         "last_read_ms",
-        "peer",
-        "socket",
+        "port",
+        "transport",
         "unsent",
         "watched_events",
     )
 
     def __init__(
-        self,
-        accepted: socket.socket,
-        connection_id: int,
-        address: tuple[str, int],
-        max_record_bytes: int,
-        now_ms: int,
+        self, accepted: Accepted, connection_id: int, max_record_bytes: int, now_ms: MonotonicMs
     ) -> None:
-        accepted.setblocking(False)
-        accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket = accepted
+        self.transport = accepted.transport
         self.connection_id = connection_id
-        self.host = address[0]
-        self.peer = f"{address[0]}:{address[1]}"
+        self.host = accepted.host
+        self.port = accepted.port
         self.frames = FrameReader(max_record_bytes)
         self.unsent = bytearray()
         self.awaited_since_ms = now_ms
@@ -54,24 +45,30 @@ class SocketConnection:
         self.is_reading_paused = False
         self.is_waiting_for_memory = False
         self.watched_events = 0
-        """What the selector waits for; 0 while the socket is not registered there."""
+        """What the loop waits for; 0 while the transport is not watched."""
 
-    def receive(self) -> bytes | None:
-        """What has arrived, b"" if nothing has; None when the peer is gone."""
+    @property
+    def peer(self) -> str:
+        """Address and port, for the log."""
+        return f"{self.host}:{self.port}"
+
+    def receive(self, scratch: memoryview) -> memoryview | None:
+        """What has arrived, in `scratch`, empty if nothing has; None when the peer is gone."""
         try:
-            return self.socket.recv(RECEIVE_BYTES) or None
-        except BlockingIOError:
-            return b""
+            size_bytes = self.transport.receive_into(scratch)
+        except (BlockingIOError, InterruptedError):
+            return scratch[:0]
         except OSError:
             return None
+        return scratch[:size_bytes] if size_bytes else None
 
     def send(self, content: bytes) -> bool:
         """Send what the kernel takes, keep the rest in `unsent`; False: the peer is gone."""
         self.unsent += content
         try:
             while self.unsent:
-                del self.unsent[: self.socket.send(self.unsent)]
-        except BlockingIOError:
+                del self.unsent[: self.transport.send_buffers([self.unsent])]
+        except (BlockingIOError, InterruptedError):
             pass
         except OSError:
             return False

@@ -1,0 +1,197 @@
+"""All connections of the registry: what they hold in memory, and what the loop waits for.
+
+Knows bytes and sockets; what is in a record, or in a reply, is the driver's business.
+"""
+
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Final
+
+from cluster.coordinator.registry.server.client_connection import ClientConnection
+from cluster.coordinator.registry.server.options import RegistryOptions
+from cluster.runtime.acceptor import Accepted
+from cluster.runtime.heap_trim import HeapTrim
+from cluster.runtime.logs import of_peer
+from cluster.runtime.loop import READABLE, WRITABLE, EventLoop
+from cluster.runtime.receive_ledger import ReceiveLedger
+from cluster.runtime.unsent_ledger import UnsentLedger
+
+_logger = logging.getLogger(__name__)
+
+RECEIVE_BYTES: Final = 64 << 10
+"""What is received of one connection in a turn."""
+PAUSE_READING_BYTES: Final = 256 << 10
+"""A client with so much unsent is not read until it has taken its replies."""
+UNCLAIMED_BYTES: Final = 16 << 10
+"""Half a record of less is not counted: every connection may hold as much."""
+MAX_UNSENT_BYTES: Final = 64 << 20
+"""A client that does not take its replies and notifications is cut off."""
+GREETING_TIMEOUT_MS: Final = 10_000
+"""A connection without a session is closed after this long; so is one that does not take its last
+replies."""
+
+
+class Connections:
+    """Owned by the loop's thread.
+
+    Invariant: a connection is in here until its transport is closed, and `on_gone` is called with
+    its id and host then.
+    """
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        options: RegistryOptions,
+        on_ready: Callable[[ClientConnection, int], None],
+        on_gone: Callable[[ClientConnection], None],
+    ) -> None:
+        """`on_ready` is called with the events of a connection; it may be gone afterwards."""
+        self._loop = loop
+        self._max_record_bytes = options.jute_max_buffer_bytes
+        self._on_ready = on_ready
+        self._on_gone = on_gone
+        self._scratch = memoryview(bytearray(RECEIVE_BYTES))
+        self._receiving = ReceiveLedger[int](options.receiving_max_bytes)
+        self._unsent = UnsentLedger[int](options.unsent_max_bytes)
+        self._heap_trim = HeapTrim()
+        self._by_id: dict[int, ClientConnection] = {}
+        self._next_id = 1
+
+    @property
+    def receiving_bytes(self) -> int:
+        """What is held, and may come next, of records that have not arrived whole."""
+        return self._receiving.held_bytes
+
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes of replies and notifications that their clients have not taken."""
+        return self._unsent.held_bytes
+
+    def __len__(self) -> int:
+        """How many are open."""
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[ClientConnection]:
+        """All that are open now."""
+        return iter(list(self._by_id.values()))
+
+    def get(self, connection_id: int) -> ClientConnection | None:
+        """None where it is closed."""
+        return self._by_id.get(connection_id)
+
+    def adopt(self, accepted: Accepted) -> ClientConnection:
+        """Begin to read a new connection."""
+        connection = ClientConnection(
+            accepted, self._next_id, self._max_record_bytes, self._loop.now_ms
+        )
+        self._next_id += 1
+        self._by_id[connection.connection_id] = connection
+        self._watch(connection)
+        return connection
+
+    def receive(self, connection: ClientConnection) -> bool:
+        """Take what has come; False when the connection is gone after it."""
+        received = connection.receive(self._scratch)
+        if received is None:
+            self.drop(connection)
+            return False
+        connection.last_read_ms = self._loop.now_ms
+        connection.frames.receive(received)
+        return True
+
+    def send(self, connection: ClientConnection, content: bytes) -> bool:
+        """Send, or keep until the client takes it; False when the connection is gone after it."""
+        offered_bytes = len(connection.unsent) + len(content)
+        if not connection.send(content) or (connection.is_closing and not connection.unsent):
+            self.drop(connection)
+            return False
+        unsent_bytes = len(connection.unsent)
+        if unsent_bytes > MAX_UNSENT_BYTES:
+            self._cut_off(connection, "it takes no replies")
+            return False
+        if unsent_bytes or connection.watched_events & WRITABLE:
+            has_taken = unsent_bytes < offered_bytes
+            self._unsent.note(connection.connection_id, unsent_bytes, has_taken=has_taken)
+            self._watch(connection)
+            while self._unsent.is_full:
+                silent = self._by_id[self._unsent.longest_silent()]
+                self._cut_off(silent, "it takes no replies, and too many bytes wait for such")
+        return connection.connection_id in self._by_id
+
+    def close_after_sending(self, connection: ClientConnection, content: bytes = b"") -> None:
+        """Read no more of it, and close it once it has taken everything."""
+        self._receiving.release(connection.connection_id)
+        connection.is_closing = True
+        connection.awaited_since_ms = self._loop.now_ms
+        self.send(connection, content)
+
+    def drop(self, connection: ClientConnection) -> None:
+        """Close it now."""
+        del self._by_id[connection.connection_id]
+        self._receiving.release(connection.connection_id)
+        self._unsent.forget(connection.connection_id)
+        if connection.watched_events:
+            self._loop.unwatch(connection.transport)
+            connection.watched_events = 0
+        connection.transport.close()
+        self._on_gone(connection)
+
+    def claim_memory(self, connection: ClientConnection) -> None:
+        """Read on only if there is room for what the rest of its record may be."""
+        pending_bytes = len(connection.frames.pending)
+        if pending_bytes <= UNCLAIMED_BYTES:
+            self._receiving.release(connection.connection_id)
+        elif not self._receiving.claim(
+            connection.connection_id, pending_bytes + RECEIVE_BYTES, self._loop.now_ms
+        ):
+            connection.is_waiting_for_memory = True
+            self._watch(connection)
+
+    def admit(self) -> None:
+        """Read those again for whose records there is room by now."""
+        for connection_id in self._receiving.admit(self._loop.now_ms):
+            connection = self._by_id[connection_id]
+            connection.is_waiting_for_memory = False
+            self._watch(connection)
+
+    def tick(self) -> None:
+        """Close those that let others wait too long, and give memory back to the system."""
+        now_ms = self._loop.now_ms
+        for connection in self:
+            is_overdue = now_ms - connection.awaited_since_ms > GREETING_TIMEOUT_MS
+            if is_overdue and (connection.is_closing or not connection.is_greeted):
+                self.drop(connection)
+        by_id = self._by_id
+        for connection_id in self._receiving.overdue(now_ms, lambda each: by_id[each].last_read_ms):
+            reason = "its request does not arrive, and others wait for the memory"
+            self._cut_off(by_id[connection_id], reason)
+        peak_bytes = self._receiving.take_peak() + self._unsent.take_peak()
+        self._heap_trim.look(peak_bytes, self._receiving.held_bytes + self._unsent.held_bytes)
+
+    def close(self) -> None:
+        """Close all of them."""
+        for connection in self:
+            self.drop(connection)
+
+    def _cut_off(self, connection: ClientConnection, reason: str) -> None:
+        _logger.warning("closing %s: %s", connection.peer, reason, extra=of_peer(connection.host))
+        self.drop(connection)
+
+    def _watch(self, connection: ClientConnection) -> None:
+        """Wait for what the connection needs next: writable while anything is unsent; readable
+        unless it is closing, owes us too much reading or waits for memory.
+        """
+        unsent_bytes = len(connection.unsent)
+        connection.is_reading_paused = connection.is_closing or unsent_bytes > PAUSE_READING_BYTES
+        events = WRITABLE if unsent_bytes else 0
+        if not connection.is_reading_paused and not connection.is_waiting_for_memory:
+            events |= READABLE
+        if events == connection.watched_events:
+            return
+        if events == 0:
+            self._loop.unwatch(connection.transport)
+        else:
+            change = self._loop.rewatch if connection.watched_events else self._loop.watch
+            change(connection.transport, events, partial(self._on_ready, connection))
+        connection.watched_events = events

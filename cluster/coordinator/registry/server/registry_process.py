@@ -1,0 +1,49 @@
+"""The registry as a process of its own: address, files, loop and signals put together."""
+
+import signal
+from collections.abc import Callable
+
+from cluster.coordinator.registry.server.journal_files import JournalFiles
+from cluster.coordinator.registry.server.options import RegistryOptions
+from cluster.coordinator.registry.server.registry_driver import LISTEN_BACKLOG, RegistryDriver
+from cluster.runtime.acceptor import AcceptOptions, Acceptor, Listener
+from cluster.runtime.clock import SystemClock
+from cluster.runtime.loop import EventLoop
+
+
+def run_registry(options: RegistryOptions, on_ready: Callable[[int], None]) -> None:
+    """Serve until SIGTERM or SIGINT; `on_ready(port)` is called once, when clients can connect.
+
+    To be called on the main thread of a process of its own. Raises UserError when the address
+    cannot be listened on, StorageFailed when the data directory cannot be used or stops working.
+    """
+    clock = SystemClock()
+    loop = EventLoop(clock)
+    acceptor = Acceptor(loop, accept_options(options))
+    port = acceptor.bind(Listener("the registry", options.host, options.port))
+    files, state = JournalFiles.open(
+        options.data_dir, options.tick_time_ms, clock.monotonic_ms(), fsync=options.fsync
+    )
+    driver = RegistryDriver(options, loop, acceptor, port, files, state, clock)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda _number, _frame: loop.stop())
+    driver.start()
+    on_ready(port)
+    is_orderly = False
+    try:
+        loop.run()
+        is_orderly = True
+    finally:
+        driver.close(is_orderly=is_orderly)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, signal.SIG_DFL)
+        loop.close()
+
+
+def accept_options(options: RegistryOptions) -> AcceptOptions:
+    """How the registry accepts connections."""
+    return AcceptOptions(
+        max_per_host=options.max_client_connections or None,
+        max_per_host_setting="maxClientCnxns",
+        backlog=LISTEN_BACKLOG,
+    )

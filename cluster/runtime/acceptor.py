@@ -1,0 +1,224 @@
+"""Accepts TCP connections on a loop within limits: the one way into brokers and the registry."""
+
+import errno
+import logging
+import socket
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final, NamedTuple, Protocol
+
+from cluster.model.errors import UserError
+from cluster.runtime.logs import of_peer
+from cluster.runtime.loop import READABLE, EventLoop
+from cluster.runtime.transport import PlainTransport, Transport
+
+log = logging.getLogger(__name__)
+
+RETRY_MS: Final = 1_000
+"""When the process is out of descriptors: they may be files, so no connection need ever close."""
+OUT_OF_MEANS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""Accepting again at once would fail again. Other errors are of a client that is gone already."""
+_ACCEPTS_PER_TURN: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One address to listen on; port 0 asks the system for a free one."""
+
+    name: str
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AcceptOptions:
+    """Limits, None for none, with the names of their settings for the log; bytes of socket
+    buffers, 0 for the system's choice.
+    """
+
+    max_connections: int | None = None
+    max_connections_setting: str = ""
+    max_per_host: int | None = None
+    max_per_host_setting: str = ""
+    backlog: int
+    send_buffer_bytes: int = 0
+    receive_buffer_bytes: int = 0
+
+
+class Accepted(NamedTuple):
+    """A new connection: how its bytes travel, whose it is, and where it came in."""
+
+    transport: Transport
+    host: str
+    port: int
+    listener_name: str
+
+
+class ListeningSocket(Protocol):
+    """What is needed of a socket that listens."""
+
+    def fileno(self) -> int:
+        """The descriptor that the loop watches."""
+        ...
+
+    def accept(self) -> tuple[socket.socket, Any]:
+        """The next connection and its address. Raises OSError."""
+        ...
+
+    def getsockname(self) -> Any:
+        """Its address: host, port and more."""
+        ...
+
+    def close(self) -> None:
+        """Let go of the address."""
+        ...
+
+
+def listen(listener: Listener, options: AcceptOptions) -> ListeningSocket:
+    """A non-blocking socket that listens there. Raises OSError."""
+    family = socket.AF_INET6 if ":" in listener.host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if options.receive_buffer_bytes:
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes)
+        listening.bind((listener.host, listener.port))
+        listening.listen(options.backlog)
+        listening.setblocking(False)
+    except OSError:
+        listening.close()
+        raise
+    return listening
+
+
+class Acceptor:
+    """Listening sockets and how many connections came through them.
+
+    Lifecycle: `bind` each listener, `start`, then `release` for every connection that was closed,
+    `close`. Owned by the loop's thread.
+    """
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        options: AcceptOptions,
+        listen: Callable[[Listener, AcceptOptions], ListeningSocket] = listen,
+    ) -> None:
+        self._loop = loop
+        self._options = options
+        self._listen = listen
+        self._listening: dict[str, ListeningSocket] = {}
+        self._on_accepted: Callable[[Accepted], None] | None = None
+        self._is_accepting = False
+        self._per_host: Counter[str] = Counter()
+        self._open_count = 0
+
+    def bind(self, listener: Listener) -> int:
+        """Listen, without accepting yet; the port. Raises UserError when the address is taken."""
+        try:
+            listening = self._listen(listener, self._options)
+        except OSError as error:
+            raise UserError(
+                f"cannot listen on {listener.host}:{listener.port} for {listener.name}:"
+                f" {error.strerror}"
+            ) from error
+        self._listening[listener.name] = listening
+        port: int = listening.getsockname()[1]
+        return port
+
+    def start(self, on_accepted: Callable[[Accepted], None]) -> None:
+        """Hand over what is in the listen queues, and what comes from now on."""
+        self._on_accepted = on_accepted
+        self.resume()
+
+    def resume(self) -> None:
+        """Accept after `pause`; nothing once closed."""
+        if self._is_accepting or self._on_accepted is None:
+            return
+        self._is_accepting = True
+        for name, listening in self._listening.items():
+            self._loop.watch(listening, READABLE, partial(self._accept, name))
+
+    def pause(self) -> None:
+        """Leave new connections in the listen queue."""
+        if self._is_accepting:
+            self._is_accepting = False
+            for listening in self._listening.values():
+                self._loop.unwatch(listening)
+
+    def release(self, host: str) -> None:
+        """A connection from that host is closed: there is room for another one."""
+        self._open_count -= 1
+        self._per_host[host] -= 1
+        if self._per_host[host] <= 0:
+            del self._per_host[host]
+        if not self._is_full():
+            self.resume()
+
+    def close(self) -> None:
+        """Close the listening sockets; connections are their owners'."""
+        self.pause()
+        self._on_accepted = None  # a connection that is closed must not start the accepting again
+        for listening in self._listening.values():
+            listening.close()
+        self._listening.clear()
+
+    def _is_full(self) -> bool:
+        limit = self._options.max_connections
+        return limit is not None and self._open_count >= limit
+
+    def _accept(self, listener_name: str, _events: int) -> None:
+        for _ in range(_ACCEPTS_PER_TURN):
+            if self._is_full():
+                log.warning(
+                    "holding new connections back: %d are open (%s)",
+                    self._open_count,
+                    self._options.max_connections_setting,
+                )
+                self.pause()
+                return
+            try:
+                connection, address = self._listening[listener_name].accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno not in OUT_OF_MEANS:
+                    continue
+                # Serve those that are here, and try again.
+                log.warning("cannot accept connections for now: %s", error.strerror)
+                self.pause()
+                self._loop.call_after(RETRY_MS, self.resume)
+                return
+            self._admit(connection, address[0], address[1], listener_name)
+
+    def _admit(self, connection: socket.socket, host: str, port: int, listener_name: str) -> None:
+        options = self._options
+        limit = options.max_per_host
+        if limit is not None and self._per_host[host] >= limit:
+            log.warning(
+                "refused connection from %s:%d: %d are open from that address (%s)",
+                host,
+                port,
+                self._per_host[host],
+                options.max_per_host_setting,
+                extra=of_peer(host),
+            )
+            connection.close()
+            return
+        try:
+            connection.setblocking(False)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if options.send_buffer_bytes:
+                connection.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes
+                )
+        except OSError:  # macOS refuses options of a socket whose client is gone already
+            connection.close()
+            return
+        self._open_count += 1
+        self._per_host[host] += 1
+        assert self._on_accepted is not None
+        self._on_accepted(Accepted(PlainTransport(connection), host, port, listener_name))

@@ -1,0 +1,75 @@
+"""How the bytes of one connection travel: what lies between its owner and a socket.
+
+All calls return at once, or raise BlockingIOError where nothing can be done until the loop says
+that the descriptor is ready again. A connection that is lost raises another OSError.
+"""
+
+import os
+import socket
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol, TypeAlias
+
+from cluster.runtime.loop import HasFileno
+
+Buffer: TypeAlias = "bytes | bytearray | memoryview"
+
+BUFFERS_PER_SEND: Final = 512
+"""IOV_MAX is 1024 on Linux and macOS."""
+_MORE: Final = getattr(socket, "MSG_MORE", 0)
+
+
+class Transport(Protocol):
+    """One accepted connection. Lifecycle: open when it is made, until `close`."""
+
+    @property
+    def receive_into(self) -> Callable[[memoryview], int]:
+        """Fill the beginning of a buffer with what has come; its size, 0 at the end of the stream.
+
+        An attribute, since it is called for every request.
+        """
+        ...
+
+    def fileno(self) -> int:
+        """The descriptor that the loop watches."""
+        ...
+
+    def send_buffers(self, buffers: Sequence[Buffer], *, more: bool = False) -> int:
+        """Send the beginning of at most `BUFFERS_PER_SEND` buffers; how many bytes were taken.
+
+        `more`: something else follows at once, and may leave together with them.
+        """
+        ...
+
+    def send_file(self, source: HasFileno, position: int, size_bytes: int) -> int:
+        """Send the beginning of a region of a file; how many bytes, 0 where the file ends there."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it; what was not sent is lost."""
+        ...
+
+
+class PlainTransport:
+    """A non-blocking TCP socket as it is."""
+
+    __slots__ = ("_socket", "receive_into")
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+        self.receive_into: Callable[[memoryview], int] = connection.recv_into
+
+    def fileno(self) -> int:
+        """See `Transport`."""
+        return self._socket.fileno()
+
+    def send_buffers(self, buffers: Sequence[Buffer], *, more: bool = False) -> int:
+        """See `Transport`."""
+        return self._socket.sendmsg(buffers, (), _MORE if more else 0)
+
+    def send_file(self, source: HasFileno, position: int, size_bytes: int) -> int:
+        """See `Transport`."""
+        return os.sendfile(self._socket.fileno(), source.fileno(), position, size_bytes)
+
+    def close(self) -> None:
+        """See `Transport`."""
+        self._socket.close()
