@@ -48,6 +48,9 @@ def main() -> None:
         with running_cluster(data_dir) as (state, seconds):
             rows.append(("three brokers ready, environment exists", f"{seconds:.2f} s"))
             rows.append(("memory of all processes together, idle (PSS)", f"{pss_mb(state):.0f} MB"))
+            rows.append(
+                ("CPU of all processes together, idle", f"{idle_cpu(state):.1f} % of a core")
+            )
             for factor, acks in ((1, "1"), (3, "1"), (3, "all")):
                 rows += throughput(state, factor, acks, options.records)
             rows.append(("memory after the load (PSS)", f"{pss_mb(state):.0f} MB"))
@@ -105,6 +108,20 @@ def cluster_processes(state: dict[str, Any]) -> list[psutil.Process]:
 def pss_mb(state: dict[str, Any]) -> float:
     """Proportional set size of all processes: shared pages are counted once."""
     return float(sum(p.memory_full_info().pss for p in cluster_processes(state))) / 1e6
+
+
+def idle_cpu(state: dict[str, Any], seconds: float = 20.0) -> float:
+    """Per cent of a core, by the kernel's own count of the time that each thread ran."""
+    time.sleep(5.0)  # what has just started has something to do
+    began = {process: run_ns(process) for process in cluster_processes(state)}
+    time.sleep(seconds)
+    return sum(run_ns(process) - before for process, before in began.items()) / seconds / 1e7
+
+
+def run_ns(process: psutil.Process) -> int:
+    """How long all threads of a process have run."""
+    threads = Path(f"/proc/{process.pid}/task").glob("*/schedstat")
+    return sum(int(thread.read_text().split()[0]) for thread in threads)
 
 
 def create_topic(state: dict[str, Any], name: str, factor: int) -> tuple[str, int, int]:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable
 from random import Random
+from typing import Final
 
 from cluster.brokers.replication.follower_fetcher import (
     FetchOptions,
@@ -21,7 +22,7 @@ from cluster.runtime.peer_sockets import DealerSocket, PeerSockets
 
 log = logging.getLogger(__name__)
 
-_TICK_MS = 50
+_TICK_MS: Final = 100
 
 
 class ReplicationLink:
