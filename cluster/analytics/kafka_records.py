@@ -54,7 +54,7 @@ def topic_ranges(connection: Mapping[str, str], topic: str) -> tuple[OffsetRange
 
     Raises KafkaException.
     """
-    with _consumer(connection) as consumer:
+    with open_consumer(connection) as consumer:
         found = consumer.list_topics(timeout=_ANSWER_TIMEOUT_S).topics.get(topic)
         if found is None or found.error is not None:
             return ()
@@ -72,7 +72,7 @@ def read_range(
     Raises RecordsLost for these with `fail_on_data_loss`, ReadFailed after STALL_S without
     progress, and KafkaException.
     """
-    with _consumer(connection) as consumer:
+    with open_consumer(connection) as consumer:
         position = wanted.start
         while position < wanted.end:
             try:
@@ -146,7 +146,7 @@ def _watermarks(consumer: Consumer, topic: str, partition: int) -> tuple[int, in
 
 
 @contextmanager
-def _consumer(connection: Mapping[str, str]) -> Iterator[Consumer]:
+def open_consumer(connection: Mapping[str, str]) -> Iterator[Consumer]:
     with deferred_interrupt():
         consumer = Consumer(
             {

@@ -9,7 +9,6 @@ from typing import Any
 
 from cluster.loadtest.worker_orders import LineBuffer, Order, line, read_order
 
-_STDIN, _STDOUT = 0, 1
 _READ_BYTES = 65_536
 
 
@@ -20,7 +19,12 @@ class ParentGone(Exception):
 class ParentPipe:
     """The two pipes; reading never waits, except for the first line."""
 
-    def __init__(self) -> None:
+    def __init__(self, commands: int = 0, messages: int = 1) -> None:
+        """The descriptors to read from and to write to."""
+        self._commands = commands
+        self._messages = messages
+        self._poll = select.poll()
+        self._poll.register(commands, select.POLLIN)
         self._lines = LineBuffer()
         self._backlog: list[dict[str, Any]] = []
         """Commands that came along with `go`."""
@@ -29,7 +33,7 @@ class ParentPipe:
         """What to do: waits for the first line. Raises ParentGone."""
         text = bytearray()
         while not text.endswith(b"\n"):  # byte by byte: commands may follow at once
-            byte = os.read(_STDIN, 1)
+            byte = os.read(self._commands, 1)
             if not byte:
                 raise ParentGone
             text += byte
@@ -40,10 +44,9 @@ class ParentPipe:
         if self._backlog:
             commands, self._backlog = self._backlog, []
             return commands
-        readable, _, _ = select.select([_STDIN], [], [], timeout_s)
-        if not readable:
+        if not self._poll.poll(timeout_s * 1000):
             return []
-        received = os.read(_STDIN, _READ_BYTES)
+        received = os.read(self._commands, _READ_BYTES)
         if not received:
             raise ParentGone
         return self._lines.feed(received)
@@ -53,7 +56,7 @@ class ParentPipe:
         message = memoryview(line({"kind": kind, **document}))
         try:
             while message:
-                message = message[os.write(_STDOUT, message) :]
+                message = message[os.write(self._messages, message) :]
         except BrokenPipeError:
             raise ParentGone from None
 

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 READABLE: Final = selectors.EVENT_READ
 WRITABLE: Final = selectors.EVENT_WRITE
 
-_COMPACT_TIMERS_ABOVE: Final = 4096
+COMPACT_TIMERS_ABOVE: Final = 4096
 """Cancelled timers stay in the heap until they are most of it; below this many nobody cares."""
 
 
@@ -95,6 +95,16 @@ class EventLoop:
     def watched_count(self) -> int:
         """How many descriptors are watched for others."""
         return len(self._selector.get_map()) - 1
+
+    @property
+    def timer_count(self) -> int:
+        """How many timers are kept, with cancelled ones that are not forgotten yet."""
+        return len(self._timers)
+
+    @property
+    def has_calls(self) -> bool:
+        """Whether the next turn has calls to make, whatever is ready by then."""
+        return bool(self._posted or self._deferred)
 
     def call_at(self, deadline_ms: int, callback: Callable[[], None]) -> Timer:
         """Run `callback` in the first turn at or after the monotonic deadline."""
@@ -173,7 +183,7 @@ class EventLoop:
     def timer_cancelled(self) -> None:
         """A timer reports its cancellation, so that the heap is compacted before it grows stale."""
         self._cancelled_count += 1
-        if self._cancelled_count > _COMPACT_TIMERS_ABOVE and self._cancelled_count * 2 > len(
+        if self._cancelled_count > COMPACT_TIMERS_ABOVE and self._cancelled_count * 2 > len(
             self._timers
         ):
             self._timers = [entry for entry in self._timers if entry[2].callback is not None]
@@ -181,7 +191,7 @@ class EventLoop:
             self._cancelled_count = 0
 
     def _wait_seconds(self, max_wait_ms: int | None) -> float | None:
-        if self._posted or self._deferred:
+        if self.has_calls:
             return 0.0
         wait_ms = max_wait_ms
         if self._timers:

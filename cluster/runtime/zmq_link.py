@@ -18,7 +18,7 @@ from cluster.runtime.receipt import Receipt
 
 log = logging.getLogger(__name__)
 
-_HIGH_WATER_MESSAGES: Final = 10_000
+HIGH_WATER_MESSAGES: Final = 10_000
 """Bound of each socket's queues; a peer that far behind is treated as gone."""
 _REQUEST_BYTES_MAX: Final = 64 << 20
 """Room is made for a frame when it is announced: a stranger's announcement closes its connection.
@@ -44,8 +44,8 @@ class ZmqContext:
         """A socket that does not keep the process alive and whose queues are bounded."""
         socket = self._context.socket(kind)
         socket.setsockopt(zmq.LINGER, 0)
-        socket.setsockopt(zmq.SNDHWM, _HIGH_WATER_MESSAGES)
-        socket.setsockopt(zmq.RCVHWM, _HIGH_WATER_MESSAGES)
+        socket.setsockopt(zmq.SNDHWM, HIGH_WATER_MESSAGES)
+        socket.setsockopt(zmq.RCVHWM, HIGH_WATER_MESSAGES)
         return socket
 
     def router(
@@ -72,8 +72,16 @@ class ZmqContext:
 class _LoopSocket:
     """Shared by both ends: drains the socket into a callback on the loop's thread."""
 
-    def __init__(self, loop: EventLoop, receipt: Receipt, socket: "zmq.Socket[bytes]") -> None:
+    def __init__(
+        self,
+        loop: EventLoop,
+        receipt: Receipt,
+        socket: "zmq.Socket[bytes]",
+        deliver: Callable[[list[bytes]], None],
+    ) -> None:
+        """`deliver` is called with the frames of each message."""
         self._loop = loop
+        self._deliver = deliver
         self._receipt = receipt
         self._socket = socket
         self._drain_is_deferred = False
@@ -82,8 +90,9 @@ class _LoopSocket:
         loop.watch(self._descriptor, READABLE, self._on_ready)
         self._drain_later()
 
-    def _deliver(self, frames: list[bytes]) -> None:
-        raise NotImplementedError
+    def fileno(self) -> int:
+        """Readable when something has happened to the socket (ZMQ_FD)."""
+        return self._descriptor
 
     def _send(self, frames: Sequence[Any]) -> bool:
         if not self.is_open:
@@ -154,11 +163,9 @@ class Router(_LoopSocket):
         port = int(bound.rpartition(":")[2])
         self.endpoint = f"tcp://{host}:{port}"
         """Where peers connect."""
-        self._on_message = on_message
-        super().__init__(loop, context.receipt(loop), socket)
-
-    def _deliver(self, frames: list[bytes]) -> None:
-        self._on_message(frames[0], frames[1:])
+        super().__init__(
+            loop, context.receipt(loop), socket, lambda frames: on_message(frames[0], frames[1:])
+        )
 
     def send(self, identity: bytes, frames: Sequence[Any]) -> bool:
         """Send to one peer; False when that peer is gone or too far behind."""
@@ -180,7 +187,6 @@ class Dealer(_LoopSocket):
         socket.setsockopt(zmq.RECONNECT_IVL, 100)
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, 2000)
         self.endpoint = endpoint
-        self._on_message = on_message
         self._monitor: _ConnectionMonitor | None = None
         try:
             socket.connect(endpoint)
@@ -190,10 +196,7 @@ class Dealer(_LoopSocket):
             self.is_open = False
             socket.close()
             return
-        super().__init__(loop, context.receipt(loop), socket)
-
-    def _deliver(self, frames: list[bytes]) -> None:
-        self._on_message(frames)
+        super().__init__(loop, context.receipt(loop), socket, on_message)
 
     def send(self, frames: Sequence[Any]) -> bool:
         """Send or queue; False when the queue is full, or the endpoint is none."""
@@ -228,9 +231,9 @@ class _ConnectionMonitor(_LoopSocket):
         self._watched = watched
         self._on_change = on_change
         events = zmq.EVENT_HANDSHAKE_SUCCEEDED | zmq.EVENT_DISCONNECTED
-        super().__init__(loop, receipt, watched.get_monitor_socket(events))
+        super().__init__(loop, receipt, watched.get_monitor_socket(events), self._on_event)
 
-    def _deliver(self, frames: list[bytes]) -> None:
+    def _on_event(self, frames: list[bytes]) -> None:
         event = parse_monitor_message(frames)["event"]
         self._on_change(event == zmq.EVENT_HANDSHAKE_SUCCEEDED)
 

@@ -33,9 +33,14 @@ class ConsoleStream:
         if self._is_closed:
             return
         encoded = text.encode("utf-8", "backslashreplace")
-        if len(self._kept) + len(encoded) <= _KEPT_MAX_BYTES:
+        if self.kept_bytes + len(encoded) <= _KEPT_MAX_BYTES:
             self._kept += encoded
         self._drain()
+
+    @property
+    def kept_bytes(self) -> int:
+        """What the reader has not taken yet."""
+        return len(self._kept)
 
     def when_drained(self, callback: Callable[[], None]) -> None:
         """Call once everything is written, or nobody reads it any more: perhaps at once."""

@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         "fetch.wait.max.ms": _FETCH_WAIT_MAX_MS,
     }
     client = connect(Consumer, args, "console-consumer", settings)
-    assignment = _assignment(client, args)
+    assignment = assignment_of(client, args)
     consumer = ConsoleConsumer(client, printer, sys.stdout.buffer, is_terminal=sys.stdout.isatty())
     try:
         client.assign(assignment)
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _assignment(client: "Consumer", args: argparse.Namespace) -> "list[TopicPartition]":
+def assignment_of(client: "Consumer", args: argparse.Namespace) -> "list[TopicPartition]":
     """What to read, and from where. Raises UserError for what there is not."""
     from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, TopicPartition
 

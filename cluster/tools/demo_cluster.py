@@ -44,7 +44,7 @@ def start_cluster(files: DataDir, port: int | None) -> dict[str, Any]:
     Raises UserError with the reason why it cannot.
     """
     with deferred_interrupt():  # a start can be undone only when it is over
-        done = _start(files, *_ports(port))
+        done = _start(files, *wanted_ports(port))
         if done.returncode != 0 and "already in use" in done.stderr:  # taken since we looked
             done = _start(files, port or 0, 0)
     if done.returncode != 0:
@@ -86,7 +86,7 @@ def remove_cluster(files: DataDir) -> None:
         shutil.rmtree(files.path, ignore_errors=True)
 
 
-def _ports(port: int | None) -> tuple[int, int]:
+def wanted_ports(port: int | None) -> tuple[int, int]:
     first = DEFAULT_PORT if port is None else port
     return (
         first if port is not None or _are_free(first, BROKERS) else 0,

@@ -25,7 +25,7 @@ REQUEST_TIMEOUT_S: Final = 30.0
 """A controller that dies is replaced within its session timeout: half of this by default."""
 
 _DEFAULT_PORT: Final = 9092
-_POLL_S: Final = 0.1
+POLL_S: Final = 0.1
 
 
 class KafkaClient(Protocol):
@@ -87,7 +87,7 @@ def connect(
         "bootstrap.servers": servers,
         "client.id": client_id,
         "log_level": 0,  # librdkafka's own log lines; what matters comes back as errors
-        "error_cb": _on_error,
+        "error_cb": warn_of_error,
         **(settings or {}),
         **dict(args.command_properties),
     }
@@ -130,11 +130,11 @@ def settled(client: "AdminClient", ask: Callable[[], Mapping[Any, Future[Answer]
             moved = refusal.args[0].code() == KafkaError.NOT_CONTROLLER
             if not moved or time.monotonic() > deadline:
                 raise
-        time.sleep(_POLL_S)
+        time.sleep(POLL_S)
         client.list_topics(timeout=REQUEST_TIMEOUT_S)  # tells the client who it is now
 
 
-def _on_error(error: "KafkaError") -> None:
+def warn_of_error(error: "KafkaError") -> None:
     """Called while a client is polled. One broker that is away concerns nobody."""
     from confluent_kafka import KafkaError
 

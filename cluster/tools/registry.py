@@ -33,7 +33,7 @@ from cluster.tools.arguments import UsageError, add_command, running_state
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
 
-_CONNECT_TIMEOUT_S: Final = 5.0
+CONNECT_TIMEOUT_S: Final = 5.0
 _SESSION_TIMEOUT_S: Final = 10.0
 _REFUSALS: Final[dict[type[KazooException], str]] = {
     NoNodeError: "Node does not exist: {path}",
@@ -123,7 +123,7 @@ def _connected(server: str, auth: str | None) -> Iterator[KazooClient]:
         auth_data=[(scheme, credentials)] if auth else None,
     )
     try:
-        client.start(timeout=_CONNECT_TIMEOUT_S)
+        client.start(timeout=CONNECT_TIMEOUT_S)
     except KazooTimeoutError:
         raise UserError(f"no registry answers at {server}") from None
     except AuthFailedError:

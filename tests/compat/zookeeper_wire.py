@@ -296,6 +296,10 @@ class WireClient:
         (size,) = struct.unpack(">i", self._receive_exactly(4))
         return self._receive_exactly(size)
 
+    def fileno(self) -> int:
+        """Readable when something has come."""
+        return self._socket.fileno()
+
     def drop(self) -> None:
         """Close the socket without a goodbye."""
         self._socket.close()

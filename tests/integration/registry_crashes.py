@@ -134,7 +134,7 @@ def write_until_killed(writers: list[Writer], pid: int, dice: random.Random) -> 
     highest_zxid = 0
     kill_at = time.monotonic() + dice.random() * MAX_DELAY_SECONDS
     is_killed = False
-    alive = {writer.client._socket: writer for writer in writers}
+    alive = {writer.client: writer for writer in writers}
     while alive:
         for writer in () if is_killed else alive.values():
             while len(writer.pending) < PIPELINE:

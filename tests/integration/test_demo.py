@@ -128,7 +128,7 @@ def test_a_port_that_is_taken_after_the_look_is_replaced(tmp_path, monkeypatch):
     files = own_directory(tmp_path / "demo")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        monkeypatch.setattr(demo_cluster, "_ports", lambda _port: (0, port))
+        monkeypatch.setattr(demo_cluster, "wanted_ports", lambda _port: (0, port))
         try:
             assert start_cluster(files, None)["registry"] != f"127.0.0.1:{port}"
         finally:

@@ -31,10 +31,10 @@ def registry(tmp_path: Path) -> Iterator[RegistryProcess]:
 
 def go_silent(client: KazooClient) -> None:
     """End a client without a goodbye, as kill -9 of its process would."""
-    client._stopped.set()
+    client._stopped.set()  # noqa: SLF001 - kazoo itself cannot vanish
     with contextlib.suppress(OSError):
-        client._connection._socket.shutdown(socket.SHUT_RDWR)
-    assert client._connection.connection_stopped.wait(DEADLINE_SECONDS)
+        client._connection._socket.shutdown(socket.SHUT_RDWR)  # noqa: SLF001
+    assert client._connection.connection_stopped.wait(DEADLINE_SECONDS)  # noqa: SLF001
     client.handler.stop()
 
 

@@ -82,7 +82,7 @@ def test_an_identity_opens_what_is_closed(registry: RegistryProcess, shell: Shel
 def test_without_a_registry_it_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cluster.tools.registry._CONNECT_TIMEOUT_S", 0.2)
+    monkeypatch.setattr("cluster.tools.registry.CONNECT_TIMEOUT_S", 0.2)
     assert main(["registry", "--server", "127.0.0.1:1", "ls", "/"]) == 1
     assert capsys.readouterr().err == "error: no registry answers at 127.0.0.1:1\n"
     assert main(["registry", "--data-dir", str(tmp_path), "ls", "/"]) == 1

@@ -188,8 +188,8 @@ class SimulatedCluster:
     @property
     def controller(self) -> SimulatedBroker | None:
         """Whoever is up and believes to be the controller, in the highest epoch."""
-        active = [b for b in self.brokers.values() if b.is_up and b.driver._controller is not None]
-        return max(active, key=lambda b: b.driver._controller.epoch, default=None)  # type: ignore[union-attr]
+        active = [b for b in self.brokers.values() if b.is_up and b.driver.controller is not None]
+        return max(active, key=lambda b: b.driver.controller.epoch, default=None)  # type: ignore[union-attr]
 
     def create_topic(self, name: str, partition_count: int, replication_factor: int) -> bool:
         """Ask the controller, and wait for its answer; whether it says that it has."""

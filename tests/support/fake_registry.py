@@ -97,8 +97,8 @@ class FakeTree:
         parent.created_count += 1
         self._zxid += 1
         self.nodes[path] = _Node(document, self._zxid, self._zxid, owner)
-        self._fire(self.data_watches, path, EventType.CREATED)
-        self._fire(self.child_watches, parent_path, EventType.CHILD)
+        self.fire(self.data_watches, path, EventType.CREATED)
+        self.fire(self.child_watches, parent_path, EventType.CHILD)
         return path
 
     def set(self, path: str, document: bytes, version: int) -> _Node:
@@ -109,7 +109,7 @@ class FakeTree:
         node.document = document
         node.mzxid = self._zxid
         node.version += 1
-        self._fire(self.data_watches, path, EventType.CHANGED)
+        self.fire(self.data_watches, path, EventType.CHANGED)
         return node
 
     def delete(self, path: str, version: int = -1) -> None:
@@ -120,14 +120,14 @@ class FakeTree:
             raise NotEmptyError
         self._zxid += 1
         del self.nodes[path]
-        self._fire(self.data_watches, path, EventType.DELETED)
-        self._fire(self.child_watches, path.rpartition("/")[0], EventType.CHILD)
+        self.fire(self.data_watches, path, EventType.DELETED)
+        self.fire(self.child_watches, path.rpartition("/")[0], EventType.CHILD)
 
     def check(self, path: str, version: int) -> None:
         if version not in (-1, self.get(path).version):
             raise BadVersionError
 
-    def _fire(self, watches: dict[str, list[tuple[int, Watch]]], path: str, kind: str) -> None:
+    def fire(self, watches: dict[str, list[tuple[int, Watch]]], path: str, kind: str) -> None:
         for _, watch in watches.pop(path, []):
             watch(WatchedEvent(kind, KeeperState.CONNECTED, path))
 
@@ -154,14 +154,14 @@ class FakeClient:
         self.is_expired = False
 
     def exists(self, path: str, watch: Watch | None = None) -> Stat | None:
-        self._check_session()
+        self.check_session()
         if watch is not None:
             self.tree.data_watches.setdefault(path, []).append((self.client_id[0], watch))
         node = self.tree.nodes.get(path)
         return None if node is None else node.stat()
 
     def get(self, path: str, watch: Watch | None = None) -> tuple[bytes, Stat]:
-        self._check_session()
+        self.check_session()
         node = self.tree.get(path)
         if watch is not None:
             self.tree.data_watches.setdefault(path, []).append((self.client_id[0], watch))
@@ -171,7 +171,7 @@ class FakeClient:
         return _Answer(lambda: self.get(path))
 
     def get_children(self, path: str, watch: Watch | None = None) -> list[str]:
-        self._check_session()
+        self.check_session()
         names = self.tree.children(path)
         if watch is not None:
             self.tree.child_watches.setdefault(path, []).append((self.client_id[0], watch))
@@ -181,7 +181,7 @@ class FakeClient:
         return _Answer(lambda: self.get_children(path))
 
     def ensure_path(self, path: str) -> None:
-        self._check_session()
+        self.check_session()
         for position, letter in enumerate(path + "/"):
             if letter == "/" and position and path[:position] not in self.tree.nodes:
                 self.tree.create(path[:position], b"", 0)
@@ -195,18 +195,18 @@ class FakeClient:
         makepath: bool = False,
         include_data: bool = False,
     ) -> Any:
-        self._check_session()
+        self.check_session()
         if makepath:
             self.ensure_path(path.rpartition("/")[0])
         self.tree.create(path, value, self.client_id[0] if ephemeral else 0)
         return (path, self.tree.get(path).stat()) if include_data else path
 
     def set(self, path: str, value: bytes, version: int = -1) -> Stat:
-        self._check_session()
+        self.check_session()
         return self.tree.set(path, value, version).stat()
 
     def delete(self, path: str, version: int = -1) -> None:
-        self._check_session()
+        self.check_session()
         self.tree.delete(path, version)
 
     def transaction(self) -> "FakeTransaction":
@@ -224,7 +224,7 @@ class FakeClient:
         self.client_id = (self.tree.begin_session(), b"")
         self.is_expired = False
 
-    def _check_session(self) -> None:
+    def check_session(self) -> None:
         if self.is_expired:
             raise SessionExpiredError
 
@@ -252,11 +252,11 @@ class FakeTransaction:
         self._steps.append(lambda: self._client.tree.delete(path, version))
 
     def commit(self) -> list[Any]:
-        self._client._check_session()
+        self._client.check_session()
         tree = self._client.tree
         saved = {path: _copy(node) for path, node in tree.nodes.items()}
         fired: list[Callable[[], None]] = []
-        tree._fire = lambda *event: fired.append(lambda: FakeTree._fire(tree, *event))  # type: ignore[method-assign]
+        tree.fire = lambda *event: fired.append(lambda: FakeTree.fire(tree, *event))  # type: ignore[method-assign]
         results: list[Any] = []
         try:
             for step in self._steps:
@@ -269,7 +269,7 @@ class FakeTransaction:
                     fired.clear()
                     break
         finally:
-            del tree._fire
+            del tree.fire
         for fire in fired:
             fire()
         return results

@@ -9,7 +9,7 @@ from typing import Final
 
 _SMALLEST_BYTES: Final = 64 * 1024
 _LARGEST_BYTES: Final = 4 * 1024 * 1024
-_KEPT_PER_SIZE: Final = 4
+KEPT_PER_SIZE: Final = 4
 """At most 4 x (64 KiB + 128 KiB + ... + 4 MiB), 32 MiB, and only after such requests came."""
 _GROWTH: Final = 4
 _ZEROS: Final = bytes(1024 * 1024)
@@ -56,5 +56,5 @@ class BufferPool:
         size_bytes = len(buffer)
         if _SMALLEST_BYTES <= size_bytes <= _LARGEST_BYTES and size_bytes.bit_count() == 1:
             free = self._free.setdefault(size_bytes, [])
-            if len(free) < _KEPT_PER_SIZE:
+            if len(free) < KEPT_PER_SIZE:
                 free.append(buffer)

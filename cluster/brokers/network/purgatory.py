@@ -31,14 +31,14 @@ class Cancellable(Protocol):
 class Parked:
     """One operation's place in the purgatory; `drop` forgets it (its connection has closed)."""
 
-    __slots__ = ("_keys", "_operation", "_purgatory", "_timer", "done")
+    __slots__ = ("_operation", "_purgatory", "_timer", "done", "keys")
 
     def __init__(
         self, purgatory: "Purgatory", operation: Operation, keys: tuple[Hashable, ...]
     ) -> None:
         self._purgatory = purgatory
         self._operation = operation
-        self._keys = keys
+        self.keys = keys
         self._timer: Cancellable | None = None
         self.done = False
 
@@ -60,7 +60,7 @@ class Parked:
         self.done = True
         if self._timer is not None:
             self._timer.cancel()
-        self._purgatory.forget(self, self._keys)
+        self._purgatory.forget(self, self.keys)
 
     def _on_deadline(self) -> None:
         if not self.done:
@@ -89,7 +89,7 @@ class Purgatory:
         The caller has tried to complete it before; parking does not try again.
         """
         parked = Parked(self, operation, tuple(keys))
-        for key in parked._keys:
+        for key in parked.keys:
             self._watchers.setdefault(key, {})[parked] = None
         parked.start_timer(self._call_at, deadline_ms)
         return parked

@@ -73,9 +73,9 @@ class SampledRate:
         "_obsolete_from_ms",
         "_oldest_ms",
         "_options",
-        "_samples",
         "current",
         "last_ms",
+        "samples",
         "total",
         "window_ms",
     )
@@ -83,9 +83,9 @@ class SampledRate:
     def __init__(self, options: WindowOptions, now_ms: MonotonicMs) -> None:
         self._options = options
         self._empty_has_begun = options.credit is WindowCredit.KAFKA
-        self._samples = [Sample(now_ms, has_begun=self._empty_has_begun)]
+        self.samples = [Sample(now_ms, has_begun=self._empty_has_begun)]
         self._current = 0
-        self.current = self._samples[0]
+        self.current = self.samples[0]
         """The sample that takes what is recorded now, if it has begun and is not a window old."""
         self.window_ms = options.window_ms
         self.last_ms = now_ms
@@ -105,7 +105,7 @@ class SampledRate:
         self.total += value
 
     def _advance(self, now_ms: MonotonicMs) -> Sample:
-        samples = self._samples
+        samples = self.samples
         # One more than the windows: the oldest may still overlap the measured time.
         self._current = (self._current + 1) % (self._options.window_count + 1)
         if self._current == len(samples):
@@ -117,7 +117,7 @@ class SampledRate:
         return self.current
 
     def _summarise(self) -> None:
-        begun = [sample for sample in self._samples if sample.has_begun]
+        begun = [sample for sample in self.samples if sample.has_begun]
         expiry_ms = self._options.window_count * self._options.window_ms
         self.total: float = math.fsum(sample.value for sample in begun)
         self._oldest_ms = min((sample.start_ms for sample in begun), default=_NEVER)
@@ -126,7 +126,7 @@ class SampledRate:
 
     def _purge(self, now_ms: MonotonicMs) -> None:
         expiry_ms = self._options.window_count * self._options.window_ms
-        for sample in self._samples:
+        for sample in self.samples:
             if now_ms - sample.last_ms >= expiry_ms:
                 sample.reset(now_ms, has_begun=self._empty_has_begun)
         self._summarise()

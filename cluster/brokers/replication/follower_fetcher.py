@@ -81,7 +81,7 @@ class FollowerFetcher:
         self._on_high_watermark = on_high_watermark
         self._partitions: dict[TopicPartition, Partition] = {}
         self._changed: dict[TopicPartition, None] = {}
-        self._delayed: dict[TopicPartition, int] = {}
+        self.delayed: dict[TopicPartition, int] = {}
         self._forgotten: dict[TopicPartition, None] = {}
         self._by_bytes: set[TopicPartition] = set()
         self._session = 0
@@ -111,20 +111,20 @@ class FollowerFetcher:
         self._partitions[partition.id] = partition
         self._changed[partition.id] = None
         self._has_news = True
-        self._delayed.pop(partition.id, None)
+        self.delayed.pop(partition.id, None)
 
     def unfollow(self, partition_id: TopicPartition) -> None:
         """Stop; an answer on its way is ignored."""
         if self._partitions.pop(partition_id, None) is not None:
             self._changed.pop(partition_id, None)
-            self._delayed.pop(partition_id, None)
+            self.delayed.pop(partition_id, None)
             self._forgotten[partition_id] = None
 
     def on_tick(self, now_ms: MonotonicMs) -> None:
         """Ask if nothing is in flight; give up on an answer that is long overdue."""
-        for partition_id, until_ms in list(self._delayed.items()):
+        for partition_id, until_ms in list(self.delayed.items()):
             if until_ms <= now_ms:
-                del self._delayed[partition_id]
+                del self.delayed[partition_id]
                 self._changed[partition_id] = None
                 self._has_news = True
         overdue_ms = self._options.max_wait_ms + _ANSWER_GRACE_MS
@@ -203,7 +203,7 @@ class FollowerFetcher:
     def _begin_session(self) -> None:
         self._session = self._random.randrange(1, 2**31)
         self._sequence = 0
-        self._changed = dict.fromkeys(p for p in self._partitions if p not in self._delayed)
+        self._changed = dict.fromkeys(p for p in self._partitions if p not in self.delayed)
         self._forgotten.clear()
 
     def _position(self, partition: Partition) -> FetchPosition:
@@ -232,11 +232,11 @@ class FollowerFetcher:
             else:
                 self._append(partition, fetched, wall_ms)
         except Refused as refused:
-            self._delayed[partition_id] = now_ms + self._options.retry_ms
+            self.delayed[partition_id] = now_ms + self._options.retry_ms
             log.info("%s: leader %d answered %s", partition_id, self.leader, refused)
             return
         except StorageFailed as failure:
-            self._delayed[partition_id] = now_ms + 10 * self._options.retry_ms
+            self.delayed[partition_id] = now_ms + 10 * self._options.retry_ms
             log.error("%s: cannot replicate: %s", partition_id, failure)  # noqa: TRY400 - one line
             return
         self._changed[partition_id] = None

@@ -86,6 +86,11 @@ class ControllerDriver:
         )
 
     @property
+    def controller(self) -> Controller | None:
+        """What plans are made from, equal to the registry; None unless this is the controller."""
+        return self._controller
+
+    @property
     def is_active(self) -> bool:
         """Whether this broker is the controller and has loaded the cluster's state."""
         return self._controller is not None

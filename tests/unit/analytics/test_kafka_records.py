@@ -140,7 +140,7 @@ class SparseLog:
 )
 def test_offsets_without_records_end_a_range_all_the_same(monkeypatch, present, start, end):
     log = SparseLog(present, end=10)
-    monkeypatch.setattr(kafka_records, "_consumer", lambda _connection: nullcontext(log))
+    monkeypatch.setattr(kafka_records, "open_consumer", lambda _connection: nullcontext(log))
     monkeypatch.setattr(kafka_records, "BLOCK_RECORDS", 2)
     blocks = list(
         read_range({}, TOPIC, OffsetRange(PARTITION, start, end), fail_on_data_loss=False)

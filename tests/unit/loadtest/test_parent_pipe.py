@@ -2,18 +2,15 @@
 
 import os
 
-from cluster.loadtest import parent_pipe
 from cluster.loadtest.parent_pipe import ParentPipe
 from cluster.loadtest.worker_orders import line
 
 
-def test_a_stop_that_comes_with_go_is_kept(monkeypatch):
+def test_a_stop_that_comes_with_go_is_kept():
     commands, commander = os.pipe()
     told, teller = os.pipe()
-    monkeypatch.setattr(parent_pipe, "_STDIN", commands)
-    monkeypatch.setattr(parent_pipe, "_STDOUT", teller)
     os.write(commander, line({"command": "go", "start_us": 7}) + line({"command": "stop"}))
-    pipe = ParentPipe()
+    pipe = ParentPipe(commands, teller)
     assert pipe.await_go() == 7
     assert pipe.commands() == [{"command": "stop"}]
     assert pipe.commands() == []

@@ -73,7 +73,7 @@ def test_what_is_kept_for_a_reader_that_never_comes_is_bounded(loop):
     stream = ConsoleStream(writer, loop)
     for _ in range(100):
         stream.write("x" * 65_536)
-    assert len(stream._kept) <= 256 * 1024
+    assert stream.kept_bytes <= 256 * 1024
     stream.close()
     os.close(reader)
     os.close(writer)

@@ -105,7 +105,7 @@ def assigned(partitions: list[int], error: KafkaError | None = None, **options: 
         }
     )
     topic = SimpleNamespace(partitions=dict.fromkeys(partitions), error=error)
-    taken = consume._assignment(FakeConsumer(topics={"orders": topic}), args)
+    taken = consume.assignment_of(FakeConsumer(topics={"orders": topic}), args)
     return [(one.partition, one.offset) for one in taken]
 
 

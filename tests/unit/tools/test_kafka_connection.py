@@ -115,7 +115,7 @@ def answer(code: int | None) -> dict[str, Future[str]]:
 
 
 def test_a_request_follows_the_controller(monkeypatch):
-    monkeypatch.setattr(kafka_connection, "_POLL_S", 0)
+    monkeypatch.setattr(kafka_connection, "POLL_S", 0)
     answers = iter([answer(KafkaError.NOT_CONTROLLER), answer(None)])
     client = FakeClient({})
     assert settled(client, lambda: next(answers)) == "done"
@@ -130,13 +130,13 @@ def test_other_refusals_are_final():
 
 def test_patience_with_a_controller_that_never_settles_ends(monkeypatch):
     monkeypatch.setattr(kafka_connection, "REQUEST_TIMEOUT_S", 0)
-    monkeypatch.setattr(kafka_connection, "_POLL_S", 0)
+    monkeypatch.setattr(kafka_connection, "POLL_S", 0)
     with pytest.raises(KafkaException):
         settled(FakeClient({}), lambda: answer(KafkaError.NOT_CONTROLLER))
 
 
 def test_a_person_hears_when_no_broker_is_left(capsys):
-    kafka_connection._on_error(KafkaError(KafkaError._TRANSPORT))
+    kafka_connection.warn_of_error(KafkaError(KafkaError._TRANSPORT))
     assert capsys.readouterr().err == ""
-    kafka_connection._on_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
+    kafka_connection.warn_of_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
     assert capsys.readouterr().err == "warning: no broker answers; still trying\n"

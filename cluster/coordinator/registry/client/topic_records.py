@@ -49,9 +49,9 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_WRITES_PER_TRANSACTION = 500
+WRITES_PER_TRANSACTION = 500
 """Keeps a transaction far below jute.maxbuffer (1 MiB)."""
-_READS_AT_ONCE = 500
+READS_AT_ONCE = 500
 """Enough to hide the way to the registry. Each is some twenty objects while it is under way: every
 thread would wait while the garbage collector looks at those of ten thousand."""
 
@@ -148,7 +148,7 @@ def commit(
     Large plans take several transactions; each leaves a state that a new controller can go on from.
     """
     writes = _writes(client, plan, state, controller_epoch)
-    while batch := list(islice(writes, _WRITES_PER_TRANSACTION)):
+    while batch := list(islice(writes, WRITES_PER_TRANSACTION)):
         _commit_batch(client, batch, epoch_version)
 
 
@@ -281,7 +281,7 @@ def _reads(
 ) -> Iterator[tuple[T, IAsyncResult]]:
     """Each item with its read, which has begun; a limited number are under way at a time."""
     rest = iter(items)
-    while some := list(islice(rest, _READS_AT_ONCE)):
+    while some := list(islice(rest, READS_AT_ONCE)):
         answers = deque(map(read, some))
         for item in some:
             yield item, answers.popleft()

@@ -68,4 +68,4 @@ def test_the_pool_is_bounded():
         pool.give_back(buffer)
     taken = [pool.take(64 * KIB) for _ in range(20)]
     kept = sum(any(one is buffer for buffer in buffers) for one in taken)
-    assert kept == buffer_pool._KEPT_PER_SIZE
+    assert kept == buffer_pool.KEPT_PER_SIZE

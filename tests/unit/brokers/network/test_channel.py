@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from cluster.brokers.network import channel as channel_module
 from cluster.brokers.network.channel import BUFFERS_AHEAD_MAX, Channel
 from cluster.brokers.network.connection import FileRegion, MuteReason, Outgoing
 from cluster.model.errors import PeerError, StorageFailed
@@ -425,9 +424,10 @@ def test_a_rest_of_a_region_may_be_small_enough_for_the_mapping(server, tmp_path
     path = tmp_path / "segment"
     content = os.urandom(200_000)
     path.write_bytes(content)
-    rest = channel_module._RestOfRegion(Region(path, 0, 200_000), 150_000)
-    assert bytes(rest.view()) == content[150_000:]
-    assert (rest.position, rest.size_bytes) == (150_000, 50_000)
+    server.transport.file_bytes_at_once = 150_000
+    server.process = lambda channel, frame: channel.respond([Region(path, 0, 200_000), b"tail"])
+    server.client.sendall(framed(b"x"))
+    assert server.drain() == content + b"tail"
 
 
 def test_a_file_region_leaves_in_thousands_of_parts(server, tmp_path):

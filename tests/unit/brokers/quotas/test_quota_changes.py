@@ -54,7 +54,7 @@ class Stage:
         return limit
 
     def settle(self) -> None:
-        while self.loop._posted or self.session.pending:
+        while self.loop.has_calls or self.session.pending:
             self.session.work()
             self.loop.run_once(max_wait_ms=0)
 

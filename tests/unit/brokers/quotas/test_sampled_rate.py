@@ -270,7 +270,7 @@ def test_it_is_the_same_as_the_plain_rules(options, steps):
         plain.record(value, now_ms)
         if is_measured:
             assert math.isclose(fast.rate(now_ms), plain.rate(now_ms), abs_tol=1e-9)
-    assert len(fast._samples) <= options.window_count + 1
+    assert len(fast.samples) <= options.window_count + 1
 
 
 @pytest.mark.parametrize("options", [KAFKA, ELAPSED])

@@ -68,7 +68,7 @@ class Dialogue:
         self.to_leader: deque[FollowerFetch] = deque()
         self.to_follower: deque[FetchAnswer] = deque()
         self.files = SegmentFiles()
-        self.leader_side = LeaderFetches(self, "here", 1000, self._send_answer)
+        self.restart_leader()
         self.by_file = by_file
         self.restart_follower()
 
@@ -84,6 +84,10 @@ class Dialogue:
         pass
 
     # what happens
+
+    def restart_leader(self) -> None:
+        """It knows nothing of who fetches from it."""
+        self.leader_side = LeaderFetches(self, "here", 1000, self._send_answer)
 
     def restart_follower(self) -> None:
         """It begins with nothing but its files."""
@@ -136,7 +140,7 @@ class Dialogue:
     def follower_receives(self) -> None:
         if self.to_follower:
             self.fetcher.on_answer(self.to_follower.popleft(), self.now_ms, WallMs(self.now_ms))
-            assert not self.fetcher._delayed  # nothing that comes is refused
+            assert not self.fetcher.delayed  # nothing that comes is refused
 
     def pass_time(self, duration_ms: int) -> None:
         self.now_ms = MonotonicMs(self.now_ms + duration_ms)
@@ -388,8 +392,7 @@ def test_fetch_of_a_session_that_the_leader_does_not_know_begins_another(tmp_pat
     talk.lead(0)
     talk.follow(0)
     talk.run_until_quiet()
-    talk.leader_side._sessions.clear()  # the leader restarted on the same port
-    talk.leader_side._watchers.clear()
+    talk.restart_leader()
     talk.append(0)
     talk.pass_time(MAX_WAIT_MS + 2_001)
     talk.run_until_quiet()
@@ -412,7 +415,7 @@ def test_high_watermark_is_told_also_after_an_answer_that_was_an_error(tmp_path:
     leading.resign()
     talk.leader_side.on_role_changed(partition_id)
     talk.fetcher.on_answer(talk.to_follower.popleft(), talk.now_ms, WallMs(talk.now_ms))
-    assert talk.fetcher._delayed
+    assert talk.fetcher.delayed
     leading.become(state_in(LeaderEpoch(0)), talk.now_ms)
     talk.leader_side.on_role_changed(partition_id)
     for _ in range(3):

@@ -1,11 +1,12 @@
 """The driver with a fake registry and a fake link: office, operations, messages, trouble."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from random import Random
 from typing import Any
 
 import pytest
-from kazoo.exceptions import ConnectionLoss
+from kazoo.exceptions import ConnectionLoss, NoNodeError
 
 from cluster.coordinator.controller import broker_updates, elections
 from cluster.coordinator.controller.controller_driver import ControllerDriver
@@ -65,7 +66,7 @@ class Member:
 
     @property
     def controller_epoch(self) -> int | None:
-        controller = self.driver._controller
+        controller = self.driver.controller
         return None if controller is None else controller.epoch
 
 
@@ -86,7 +87,7 @@ class Stage:
 
     def settle(self) -> None:
         """Until the registry has nothing to do and the loop nothing to hand over."""
-        while self.loop._posted or any(member.session.pending for member in self.members):
+        while self.loop.has_calls or any(member.session.pending for member in self.members):
             for member in self.members:
                 member.session.work()
             self.loop.run_once(max_wait_ms=0)
@@ -148,8 +149,8 @@ def updates(member: Member) -> dict[str, ClusterUpdate]:
 
 def epoch_of(member: Member, broker: int) -> BrokerEpoch:
     """Of its registration, as the controller knows it."""
-    assert member.driver._controller is not None
-    return member.driver._controller.state.brokers[BrokerId(broker)].epoch
+    assert member.driver.controller is not None
+    return member.driver.controller.state.brokers[BrokerId(broker)].epoch
 
 
 def propose(
@@ -162,7 +163,7 @@ def propose(
     """`life` is added to the leader's broker epoch."""
     replies: list[PartitionAltered] = []
     where = TopicPartition("orders", partition)
-    state = member.driver._controller.state.partition(where)  # type: ignore[union-attr]
+    state = member.driver.controller.state.partition(where)  # type: ignore[union-attr]
     assert state is not None
     member.requests.on_isr_proposed(
         AlterPartition(
@@ -216,7 +217,7 @@ def test_when_the_controller_s_session_ends_another_takes_office(stage):
     first.session.client.expire()
     stage.settle()
     assert second.controller_epoch == 2
-    state = second.driver._controller.state
+    state = second.driver.controller.state
     assert state.partition(ORDERS_0).leader == 2
     assert state.partition(ORDERS_0).isr == (2,)
 
@@ -231,9 +232,11 @@ def test_a_controller_whose_node_is_deleted_is_elected_anew(stage, controller):
 def test_campaigns_that_cross_each_other_end_in_one_office(stage, controller):
     """Two watches fire, or a retry is due while another campaign is under way."""
     for _ in range(3):
-        controller.driver._on_controller_changed(controller.driver._campaign_number)
+        with suppress(NoNodeError):
+            controller.session.client.delete(paths.CONTROLLER)
         controller.driver.campaign()
-        controller.driver._on_controller_changed(controller.driver._campaign_number)
+        stage.loop.run_once(max_wait_ms=0)
+        controller.session.work(1)
     stage.settle()
     assert controller.driver.is_active
     epoch = controller.controller_epoch
@@ -327,7 +330,7 @@ def test_a_broker_that_goes_loses_its_leaderships(stage, controller):
     create(controller)
     stage.settle()
     controller.link.answer_all(Acknowledged(ErrorCode.none))
-    before = controller.driver._controller.state.partition(ORDERS_0)
+    before = controller.driver.controller.state.partition(ORDERS_0)
     gone = next(m for m in stage.members if m.id == 2)
     gone.session.client.expire()
     stage.settle()
@@ -382,7 +385,7 @@ def test_what_is_asked_while_leaders_are_elected_is_done_after_it(stage, control
     outcomes = create(controller, "late", factor=1)
     assert not controller.session.pending
     stage.settle()
-    assert controller.driver._controller.state.topics["late"].partitions[0].isr == (1,)
+    assert controller.driver.controller.state.topics["late"].partitions[0].isr == (1,)
     controller.link.answer_all(Acknowledged(ErrorCode.none))
     assert outcomes.codes == [{"late": "none"}]
 
@@ -406,12 +409,19 @@ def test_brokers_that_change_while_the_state_is_loaded_are_noticed(stage):
     member.session.work(1)  # loaded, with one broker; the result is on its way
     stage.member(2)
     stage.settle()
-    assert set(member.driver._controller.state.brokers) == {1, 2}
+    assert set(member.driver.controller.state.brokers) == {1, 2}
 
 
-def test_watches_of_an_earlier_term_do_not_add_up(stage, controller):
+def test_watches_of_an_earlier_term_do_not_add_up(stage, controller, monkeypatch):
+    def lose_the_connection(*_arguments: Any) -> None:
+        raise ConnectionLoss
+
     for _ in range(5):
-        controller.driver._on_lost_registry(ConnectionLoss(), controller.driver._term)
+        with monkeypatch.context() as patched:
+            patched.setattr(KazooStore, "commit", lose_the_connection)
+            create(controller)
+            stage.settle()
+        assert not controller.driver.is_active
         stage.pass_time(500)
     assert controller.driver.is_active
     controller.link.take()
@@ -452,7 +462,7 @@ def test_what_changes_nothing_is_answered_without_a_message(stage, controller):
     assert refused.codes == [{"orders": "invalid_replication_factor"}]
     assert checked.codes == [{"orders": "none"}]
     assert controller.link.asked == []
-    assert controller.driver._controller.state.topics == {}
+    assert controller.driver.controller.state.topics == {}
 
 
 def test_whoever_is_not_the_controller_says_so(stage, controller):
@@ -482,10 +492,9 @@ def test_an_operation_in_progress_when_the_office_ends_fails_once(stage, control
 
 def test_deposed_by_another_controller_it_writes_nothing_and_campaigns(stage, controller):
     client = FakeClient(stage.tree)
-    controller.driver._campaign_number += 1  # it does not hear of what happens now
     client.delete(paths.CONTROLLER)
     campaign(client, BrokerId(9), WALL_MS)  # type: ignore[arg-type]
-    outcomes = create(controller)
+    outcomes = create(controller)  # before it hears of that
     stage.settle()
     assert outcomes.codes == [{"orders": "not_controller"}]
     assert not controller.driver.is_active
@@ -510,7 +519,7 @@ def test_out_of_step_with_the_registry_it_loads_again_in_the_same_epoch(stage, c
     assert not controller.driver.is_active
     stage.pass_time(500)
     assert controller.controller_epoch == 1
-    assert controller.driver._controller.state.partition(ORDERS_0).partition_epoch == 1
+    assert controller.driver.controller.state.partition(ORDERS_0).partition_epoch == 1
     assert all(update.is_full for update in updates(controller).values())
 
 
@@ -529,7 +538,7 @@ def test_a_write_of_unknown_fate_is_loaded_again_whether_it_was_done_or_not(
     assert outcomes.codes == [{"orders": "not_controller"}]
     monkeypatch.undo()
     stage.pass_time(500)
-    assert "orders" in controller.driver._controller.state.topics
+    assert "orders" in controller.driver.controller.state.topics
 
 
 # Messages to brokers
@@ -542,7 +551,7 @@ def test_a_proposal_is_answered_when_it_is_written_and_then_told(stage, controll
     replies = propose(controller, [1])
     assert replies == []
     stage.settle()
-    leader = controller.driver._controller.state.partition(ORDERS_0).leader
+    leader = controller.driver.controller.state.partition(ORDERS_0).leader
     if leader == 1:
         assert replies == [PartitionAltered(ErrorCode.none, (BrokerId(1),), PartitionEpoch(1))]
         assert len(updates(controller)) == 2
@@ -586,7 +595,7 @@ def test_a_topic_that_not_everyone_knows_in_time_is_timed_out_and_created(
     assert outcomes.codes == []
     second.on_reply(Acknowledged(ErrorCode.none))
     assert outcomes.codes == [{"orders": code}]
-    assert controller.driver._controller.state.partition(ORDERS_0) is not None
+    assert controller.driver.controller.state.partition(ORDERS_0) is not None
 
 
 def test_a_broker_that_is_gone_is_not_waited_for(stage, controller):
@@ -718,13 +727,13 @@ def test_controlled_shutdown_is_done_when_everyone_knows(stage, controller):
     create(controller)
     stage.settle()
     controller.link.answer_all(Acknowledged(ErrorCode.none))
-    leader = controller.driver._controller.state.partition(ORDERS_0).leader
+    leader = controller.driver.controller.state.partition(ORDERS_0).leader
     done = stop(controller, leader, epoch_of(controller, leader))
     stage.settle()
     assert done == []
     controller.link.answer_all(Acknowledged(ErrorCode.none))
     assert done == [ShutdownPrepared(True)]
-    state = controller.driver._controller.state.partition(ORDERS_0)
+    state = controller.driver.controller.state.partition(ORDERS_0)
     assert state.leader == ({1, 2} - {leader}).pop()
 
 
@@ -817,7 +826,7 @@ def test_isr_proposals_that_wait_are_refused_when_the_controller_resigns(
 
 
 def leader_of(member: Member, number: int) -> int:
-    controller = member.driver._controller
+    controller = member.driver.controller
     assert controller is not None
     state = controller.state.partition(TopicPartition("orders", number))
     assert state is not None

@@ -233,7 +233,7 @@ def test_what_was_committed_is_loaded(client):
 
 
 def test_a_large_plan_takes_several_transactions(client, monkeypatch):
-    monkeypatch.setattr(topic_records, "_WRITES_PER_TRANSACTION", 10)
+    monkeypatch.setattr(topic_records, "WRITES_PER_TRANSACTION", 10)
     version = elected(client)
     state = ClusterState()
     topic = a_topic("wide", *[a_partition([1]) for _ in range(40)])
@@ -374,7 +374,7 @@ class Died(Exception):
 def test_the_next_controller_goes_on_from_half_a_plan(
     client, monkeypatch, survived_count, is_deletion
 ):
-    monkeypatch.setattr(topic_records, "_WRITES_PER_TRANSACTION", 2)
+    monkeypatch.setattr(topic_records, "WRITES_PER_TRANSACTION", 2)
     version = elected(client)
     topic = a_topic("wide", *[a_partition([1]) for _ in range(4)])
     state = ClusterState()
@@ -382,18 +382,18 @@ def test_the_next_controller_goes_on_from_half_a_plan(
     if is_deletion:
         commit(client, plan, state, version)
         plan = Plan(deleted=["wide"])
-    commit_batch = topic_records._commit_batch
+    transaction = client.transaction
     counted = iter(range(survived_count))
 
-    def dying(*args: Any) -> None:
+    def dying() -> Any:
         if next(counted, None) is None:
             raise Died
-        commit_batch(*args)
+        return transaction()
 
-    monkeypatch.setattr(topic_records, "_commit_batch", dying)
-    with suppress(Died):
-        topic_records.commit(client, plan, state, EPOCH_1, version)
-    monkeypatch.setattr(topic_records, "_commit_batch", commit_batch)
+    with monkeypatch.context() as patched:
+        patched.setattr(client, "transaction", dying)
+        with suppress(Died):
+            topic_records.commit(client, plan, state, EPOCH_1, version)
 
     version = elected(client)
     loaded = topic_records.load_cluster(client, version).state
@@ -485,7 +485,7 @@ class ReadsUnderWay:
 
 
 def test_a_limited_number_of_reads_is_under_way_at_a_time(client, monkeypatch):
-    monkeypatch.setattr(topic_records, "_READS_AT_ONCE", 4)
+    monkeypatch.setattr(topic_records, "READS_AT_ONCE", 4)
     version = elected(client)
     state = ClusterState()
     topic = a_topic("orders", *[a_partition([1])] * 30)
