@@ -20,7 +20,7 @@ from cluster.client.quota_requests import alter_quotas
 from cluster.client.socket_client import SocketClient
 from cluster.model.quotas import QuotaEntity
 from cluster.supervisor.plan import DataDir
-from cluster.tools.quotas.standings import read_running, standings
+from cluster.tools.quotas.client_states import client_states, read_running
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic
 
@@ -92,8 +92,8 @@ def _watch(
 ) -> dict[str, list[Sample]]:
     samples: dict[str, list[Sample]] = {client_id: [] for client_id in quota_of}
     for _ in range(MEASURED_S + 1):
-        for standing in standings(read_running(data_dir)):
-            row = standing.row
+        for state in client_states(read_running(data_dir)):
+            row = state.row
             if quota_of.get(row.client_id) == row.quota:
                 samples[row.client_id].append(
                     Sample(row.written_wall_ms / 1_000, row.rate, row.usage)

@@ -47,7 +47,6 @@ from cluster.config import broker as keys
 from cluster.config.settings import Settings, topic_settings
 from cluster.config.topic import UNCLEAN_LEADER_ELECTION_ENABLE
 from cluster.coordinator.cluster_store import StoreSession
-from cluster.coordinator.controller.config_requests import ConfigRequests
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
@@ -217,7 +216,7 @@ class BrokerCore:
         link.serve(AlterPartition, self.controller_requests.on_isr_proposed)
         link.serve(CreateTopics, self.controller_requests.on_topics_missed)
         link.serve(ControlledShutdown, self.controller_requests.on_controlled_shutdown)
-        link.serve(AlterTopicConfigs, ConfigRequests(self.controller).on_request)
+        link.serve(AlterTopicConfigs, self.controller_requests.on_configs_altered)
         # Also where metrics are switched off: peers may have records for a partition that we lead.
         link.serve(ProduceMetrics, self.metric_topic.on_request)
 

@@ -1,4 +1,4 @@
-"""Runs a cluster's processes: forks, watches, restarts and stops them, in the right order.
+"""Runs a cluster: has its processes started, restarted and stopped, in the right order.
 
 Decides nothing about one child (see `child`); asks brokers only whether they see each other.
 """
@@ -15,14 +15,12 @@ from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import UserError
 from cluster.runtime.clock import Clock
 from cluster.runtime.installation import shown
-from cluster.runtime.log_file import rotate_if_large
-from cluster.runtime.logs import max_log_bytes
-from cluster.runtime.loop import READABLE, EventLoop
+from cluster.runtime.loop import EventLoop
 from cluster.supervisor import child as life
 from cluster.supervisor.console import Console, how_to_go_on, last_lines
 from cluster.supervisor.member import Member
+from cluster.supervisor.member_processes import MemberProcesses
 from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir
-from cluster.supervisor.processes import fork_child, read_reports, send_signal, wait_for
 from cluster.supervisor.readiness import View, agreed_view
 from cluster.supervisor.state_file import write_state
 
@@ -50,7 +48,7 @@ class Supervisor:
     """One cluster, from `run` until everything has stopped; single-threaded.
 
     Lifecycle: starting (registry, brokers, one agreed view), up, stopping (brokers one by one, then
-    the registry), done. Invariant: no other process forks or reaps these children.
+    the registry), done.
     """
 
     def __init__(
@@ -68,6 +66,9 @@ class Supervisor:
         self._clock = clock
         self._console = console
         self._outside = outside
+        self._processes = MemberProcesses(
+            loop, outside.close_inherited, self._on_ready, self._on_exited
+        )
         self.members = [Member(spec, policy or life.RestartPolicy()) for spec in plan.children]
         self._phase = "starting"
         self._stop_began_ms = self._phase_began_ms = self._began_ms = clock.monotonic_ms()
@@ -105,7 +106,7 @@ class Supervisor:
         if self._phase == "stopping":
             self._console.say("Killing what is still there.")
             for member in self._alive():
-                self._signal(member, signal.SIGKILL)
+                self._processes.signal(member, signal.SIGKILL)
             return
         self.stop_in_order()
 
@@ -139,7 +140,7 @@ class Supervisor:
                 case life.Fork():
                     self._fork(member)
                 case life.Signal(number):
-                    self._signal(member, number)
+                    self._processes.signal(member, number)
                 case life.WakeAt(deadline_ms):
                     self._loop.call_at(deadline_ms, lambda: self._on_wake(member))
                 case life.CloseSession():
@@ -213,7 +214,7 @@ class Supervisor:
         self._phase = "stopping"
         for member in self._brokers:  # the registry stays until their sessions are closed
             self.perform(member, member.child.on_stop_ordered(self._clock.monotonic_ms()))
-            self._signal(member, signal.SIGKILL)
+            self._processes.signal(member, signal.SIGKILL)
         self._stop_next()
 
     def _end_phase(self, what: str, outcome: str) -> None:
@@ -245,61 +246,23 @@ class Supervisor:
 
     # ------------------------------------------------------------------ processes
 
+    def reap(self) -> None:
+        """Some child may have ended (SIGCHLD)."""
+        self._processes.reap(self.members)
+
     def _fork(self, member: Member) -> None:
         self._outside.close_session(member.spec)  # one that could not be closed at the death
-        member.failure = None
-        log_file = self._files.log(member.spec.name)
-        rotate_if_large(log_file, max_log_bytes())
-        try:
-            member.log_begin_bytes = log_file.stat().st_size if log_file.exists() else 0
-            forked = fork_child(member.spec, log_file, self._outside.close_inherited)
-        except OSError as problem:
-            how = f"could not be forked: {problem.strerror}"
-            self._loop.defer(lambda: self._on_exited(member, how))
-            return
-        member.pid, member.report_fd = forked
-        self._loop.watch(forked.report_fd, READABLE, lambda _events: self._on_report(member))
-
-    def _signal(self, member: Member, number: int) -> None:
-        if member.pid is not None:
-            send_signal(member.pid, number)
+        self._processes.fork(member, self._files.log(member.spec.name))
 
     def _on_wake(self, member: Member) -> None:
         self.perform(member, member.child.on_wake(self._clock.monotonic_ms()))
 
-    def _on_report(self, member: Member) -> None:
-        if member.report_fd is None:
-            return
-        reports = read_reports(member.report_fd)
-        if reports is None:
-            self._close_reports(member)
-            return
-        for report in reports:
-            if report.failure is not None:
-                member.failure = report.failure
-            elif report.facts is not None:
-                self.perform(member, member.child.on_ready(self._clock.monotonic_ms()))
-                if self._phase == "starting":
-                    self._on_started(member)
-
-    def _close_reports(self, member: Member) -> None:
-        if member.report_fd is not None:
-            self._loop.unwatch(member.report_fd)
-            os.close(member.report_fd)
-            member.report_fd = None
-
-    def reap(self) -> None:
-        """Some child may have ended (SIGCHLD)."""
-        for member in self.members:
-            how = None if member.pid is None else wait_for(member.pid)
-            if how is not None:
-                self._on_exited(member, how)
+    def _on_ready(self, member: Member) -> None:
+        self.perform(member, member.child.on_ready(self._clock.monotonic_ms()))
+        if self._phase == "starting":
+            self._on_started(member)
 
     def _on_exited(self, member: Member, how: str) -> None:
-        self._on_report(member)  # its last words
-        self._close_reports(member)
-        log.info("%s, pid %s, %s", member.spec.name, member.pid, how)
-        member.pid = None
         effects = member.child.on_exited(how, self._clock.monotonic_ms())
         if self._phase == "starting":
             reason = member.failure or f"it {how}"

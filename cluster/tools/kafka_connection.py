@@ -114,7 +114,9 @@ def explained(error: "KafkaError") -> str:
     return text
 
 
-def settled(client: "AdminClient", ask: Callable[[], Mapping[Any, Future[Answer]]]) -> Answer:
+def answer_of_controller(
+    client: "AdminClient", ask: Callable[[], Mapping[Any, Future[Answer]]]
+) -> Answer:
     """The answer to one request about one thing, asked again while the controller moves.
 
     Raises KafkaException with the refusal, or when REQUEST_TIMEOUT_S have passed.

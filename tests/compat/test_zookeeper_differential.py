@@ -82,6 +82,7 @@ def layout(word: str, text: str) -> str:
     text = re.sub(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d [\d:]+ \w+ \d{4}", "TIME", text)
     text = re.sub(r"0x[0-9a-f]+|-?\d+(\.\d+)?", "N", text)
     if word == "mntr":
+        ours: tuple[str, ...]
         ours = ("version", "server_state", "ephemerals_count", "num_alive_connections")
         ours += ("avg_latency", "outstanding_requests", "znode_count", "global_sessions")
         ours += ("watch_count", "min_latency", "approximate_data_size", "local_sessions")

@@ -119,14 +119,15 @@ class Stage:
         if isinstance(value, Stat):
             owner = value.ephemeral_owner
             is_session = owner != 0 and owner & _FIRST_SPECIAL_OWNER < 0x80 << 56 and owner > 0
-            return value._replace(
-                czxid=self._zxid(value.czxid),  # type: ignore[arg-type]  # only shown
-                mzxid=self._zxid(value.mzxid),  # type: ignore[arg-type]
-                pzxid=self._zxid(value.pzxid),  # type: ignore[arg-type]
-                ctime=0,
-                mtime=0,
-                ephemeral_owner=self._sessions.get(owner, "unknown") if is_session else owner,
-            )
+            shown: dict[str, Any] = {  # words for some of the numbers
+                "czxid": self._zxid(value.czxid),
+                "mzxid": self._zxid(value.mzxid),
+                "pzxid": self._zxid(value.pzxid),
+                "ctime": 0,
+                "mtime": 0,
+                "ephemeral_owner": self._sessions.get(owner, "unknown") if is_session else owner,
+            }
+            return value._replace(**shown)
         if isinstance(value, tuple | list):
             return type(value)(map(self._masked, value))
         return value

@@ -117,8 +117,12 @@ def start(directory: Path, port: int, snapshot_every: int) -> tuple[int, int]:
             tick_time_ms=2_000,
             snapshot_every_transactions=snapshot_every,
         )
+
+        def tell(bound: int) -> None:
+            os.write(ready_write, str(bound).encode())
+
         try:
-            run_registry(options, lambda bound: os.write(ready_write, str(bound).encode()) and None)
+            run_registry(options, tell)
         except BaseException as failure:  # noqa: BLE001 - a forked child must not go on here
             sys.stderr.write(f"registry: {failure!r}\n")
         os._exit(1)

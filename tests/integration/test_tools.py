@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -57,9 +58,9 @@ class CommandLine:
         return line
 
     @contextmanager
-    def running(self, *words: str, **streams: object) -> Iterator[subprocess.Popen[str]]:
+    def running(self, *words: str, **streams: Any) -> Iterator[subprocess.Popen[str]]:
         """A command that runs until the test ends it, or is done with it, or at the deadline."""
-        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        pipes: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
         with subprocess.Popen(
             [*LAUNCHER, *words],
             cwd=ROOT,

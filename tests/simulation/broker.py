@@ -52,9 +52,11 @@ class SimulatedBroker:
         self.world = world
         self.id = BrokerId(number)
         self.node = Node(world, number, life)
-        self.loop: Any = SimulatedLoop(self.node)
+        loop: Any = SimulatedLoop(self.node)
+        self.loop = loop
         self.session: Any = SimulatedSession(world, self.node, tree)
         self._directory = LogDirectory.open(root, CLUSTER_ID, number)
+        clock: Any = world
         sockets: Any = self.node
         no_clients: Any = SimpleNamespace()
         settings = broker_settings(
@@ -70,11 +72,11 @@ class SimulatedBroker:
             BrokerPorts(
                 cluster_id=CLUSTER_ID,
                 machine="here",
-                clock=world,
-                loop=self.loop,
+                clock=clock,
+                loop=loop,
                 random=Random(world.random.random()),
                 store=self.session,
-                control_link=ControlLink(sockets, self.loop, "sim"),
+                control_link=ControlLink(sockets, loop, "sim"),
                 sockets=sockets,
                 directories=[self._directory],
                 background=InlineBackground,

@@ -264,7 +264,7 @@ class SimulatedCluster:
             build_batch([NewRecord(value, None, self.world.wall_ms()) for value in values])
         )
 
-        def on_answer(result: Any, written: Replicated, _is_in_office: bool) -> None:
+        def on_answer(result: Any, written: Replicated, _is_current_leader: bool) -> None:
             if result.error_code != 0:
                 self.refused_count += 1
             elif acks == -1:
@@ -282,7 +282,7 @@ class SimulatedCluster:
     ) -> None:
         """A produce request on its way; its answer comes later, or never.
 
-        `on_answer` hears too whether it went to the leader in office, and not to one of the past.
+        `on_answer` hears too whether it went to the present leader, and not to one of the past.
         """
 
         def arrive() -> None:
@@ -290,7 +290,7 @@ class SimulatedCluster:
             replica = broker.table.find(partition)
             topic_id = uuid.UUID(int=0) if replica is None else replica.topic_id
             state = self.registered_state(partition)
-            is_in_office = (
+            is_current_leader = (
                 replica is not None
                 and state is not None
                 and state.leader == target
@@ -301,7 +301,7 @@ class SimulatedCluster:
                 batch,
                 acks,
                 lambda result: on_answer(
-                    result, Replicated(topic_id, partition.partition), is_in_office
+                    result, Replicated(topic_id, partition.partition), is_current_leader
                 ),
             )
 

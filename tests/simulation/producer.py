@@ -63,13 +63,13 @@ class IdempotentProducer:
         )
 
     def _on_answer(
-        self, attempt: int, result: Any, written: Replicated, is_in_office: bool
+        self, attempt: int, result: Any, written: Replicated, is_current_leader: bool
     ) -> None:
         if attempt != self._attempt or written.topic_id != self._topic_id:
             return
         code = ErrorCode(result.error_code)
         # A leader of the past may not know the batches before this one.
-        assert not is_in_office or code not in (
+        assert not is_current_leader or code not in (
             ErrorCode.out_of_order_sequence_number,
             ErrorCode.unknown_producer_id,
             ErrorCode.duplicate_sequence_number,

@@ -33,5 +33,5 @@ def delay_ms(
     quotas: ClientQuotas, kind: QuotaKind, user: str, client_id: str, now_ms: MonotonicMs
 ) -> int | None:
     """What a request that uses nothing would be told; None for a client that was not seen."""
-    standing = quotas.standing(kind, user, client_id, now_ms)
-    return None if standing is None else standing.delay_ms
+    state = quotas.state_of(kind, user, client_id, now_ms)
+    return None if state is None else state.delay_ms

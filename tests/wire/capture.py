@@ -28,7 +28,10 @@ def confluent(broker: RecordingBroker) -> str:
     from confluent_kafka import Consumer, Producer, TopicPartition
     from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic
 
-    settings = {"bootstrap.servers": broker.bootstrap, "client.id": "vectors"}
+    settings: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": broker.bootstrap,
+        "client.id": "vectors",
+    }
     producer = Producer({**settings, "enable.idempotence": True})
     producer.produce("orders", b"value", b"key")
     assert producer.flush(10) == 0

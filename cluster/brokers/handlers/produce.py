@@ -77,7 +77,7 @@ class _Waiting:
         self.results = results
         self.position = position
 
-    def settle(self) -> bool:
+    def try_answer(self) -> bool:
         """Write the outcome into the results once it is known."""
         code = self.partition.produce_outcome(self.required_offset, self.leader_epoch)
         if code is None:
@@ -100,7 +100,7 @@ class _DelayedProduce:
         self._waiting = waiting
 
     def try_complete(self) -> bool:
-        self._waiting = [item for item in self._waiting if not item.settle()]
+        self._waiting = [item for item in self._waiting if not item.try_answer()]
         if self._waiting:
             return False
         self._context.answer(self._answer)
@@ -108,7 +108,7 @@ class _DelayedProduce:
 
     def expire(self) -> None:
         for item in self._waiting:
-            if not item.settle():
+            if not item.try_answer():
                 item.fail(ErrorCode.request_timed_out)
         self._context.answer(self._answer)
 
@@ -170,7 +170,7 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
         _close_on_error(results)
         return NO_ANSWER
     if waiting:
-        waiting = [item for item in waiting if not item.settle()]
+        waiting = [item for item in waiting if not item.try_answer()]
     answer: Answer = (results, list(endpoints.values()))  # type: ignore[assignment]  # lists are sequences
     if not waiting:
         return answer

@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cluster.brokers.log import log_reads
+from cluster.brokers.log.durability import Durability
 from cluster.brokers.log.flushing import FlushTarget
 from cluster.brokers.log.leader_epochs import LeaderEpochs
 from cluster.brokers.log.log_reads import LogSlice, TimestampOffset, read_slice
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.producer_snapshots import snapshot_offsets, snapshot_path, write_snapshot
 from cluster.brokers.log.recovery import (
+    FilesState,
     LastStop,
     RecoveredLog,
-    Standing,
     empty_log,
     load_producers,
     recover,
@@ -79,15 +80,11 @@ class PartitionLog:
         self.producers = recovered.producers
         self.log_start_offset = recovered.log_start_offset
         self.log_end_offset = recovered.log_end_offset
-        self.recovery_point = Offset(
-            max(recovered.log_start_offset, min(recovery_point, recovered.log_end_offset))
+        self._durability = Durability(
+            Offset(max(recovered.log_start_offset, min(recovery_point, recovered.log_end_offset)))
         )
         self._wall_ms = wall_ms
-        self._synced_at_ms: MonotonicMs | None = None
-        """When somebody last looked whether a sync is due, and all was synced or about to be."""
-        self._cuts = 0
-        self._lowest_cut = self.log_end_offset
-        self._standing = recovered.standing
+        self._files_state = recovered.files_state
         self._make_files: Callable[[], None] | None = None
         self._files = SegmentList(directory, recovered.segments)
         self.update_options(options)
@@ -135,6 +132,11 @@ class PartitionLog:
     def size_bytes(self) -> int:
         """Bytes of all batches on disk, without space allocated ahead."""
         return self._files.size_bytes
+
+    @property
+    def recovery_point(self) -> Offset:
+        """Everything below it is on disk."""
+        return self._durability.recovery_point
 
     @property
     def latest_epoch(self) -> LeaderEpoch:
@@ -211,7 +213,7 @@ class PartitionLog:
             self.producers.record(header, base_offset, timestamp_ms)
         self.log_end_offset = Offset(last_offset + 1)
         self._wall_ms = wall_ms
-        self._standing = Standing.CHANGED
+        self._files_state = FilesState.CHANGED
         start_offset = self.log_start_offset
         appended = (base_offset, last_offset, append_time_ms, start_offset, produced_bytes, False)
         return _new(Appended, appended)
@@ -258,7 +260,7 @@ class PartitionLog:
         if headers:
             self.log_end_offset = Offset(headers[-1].last_offset + 1)
             self._wall_ms = wall_ms
-            self._standing = Standing.CHANGED
+            self._files_state = FilesState.CHANGED
 
     def append_as_follower(self, records: memoryview, wall_ms: WallMs) -> None:
         """Append whole batches as the leader sent them. Raises as `commit_reserved`."""
@@ -355,10 +357,10 @@ class PartitionLog:
             self.truncate_fully_and_start_at(offset)
             return
         end = self._files.truncate(offset, self._options)
-        self._was_cut_at(end)
+        self._durability.on_cut(end)
+        self._files_state = FilesState.CHANGED
         self.log_end_offset = end
         self.log_start_offset = min(self.log_start_offset, end)
-        self.recovery_point = min(self.recovery_point, end)
         self.epochs.truncate_from_end(end)
         self.producers = load_producers(
             self.directory,
@@ -374,23 +376,19 @@ class PartitionLog:
         """Empty the log; the next record gets this offset. Raises StorageFailed."""
         self._have_files()
         self._files.restart(offset, self._wall_ms)
-        self._was_cut_at(offset)
-        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self._durability.restart_at(offset)
+        self._files_state = FilesState.CHANGED
+        self.log_start_offset = self.log_end_offset = offset
         self.epochs.clear()
         self.producers.entries.clear()
         _log.info("%s emptied, starts at offset %d", self.partition, offset)
-
-    def _was_cut_at(self, offset: Offset) -> None:
-        self._lowest_cut = min(self._lowest_cut, offset) if self._cuts else offset
-        self._cuts += 1
-        self._standing = Standing.CHANGED
 
     def advance_log_start_offset(self, offset: Offset) -> None:
         """Hide records before an offset; never moves back, nor past the log end."""
         offset = min(offset, self.log_end_offset)
         if offset > self.log_start_offset:
             self.log_start_offset = offset
-            self.recovery_point = max(self.recovery_point, offset)
+            self._durability.on_start_moved(offset)
             self.epochs.truncate_from_start(offset)
 
     def drop_segments_before(self, offset: Offset) -> int:
@@ -406,22 +404,10 @@ class PartitionLog:
     # Durability
 
     def needs_flush(self, now_ms: MonotonicMs) -> bool:
-        """True when `flush.messages` or `flush.ms` is due, or a closed segment is not on disk.
-
-        To be asked regularly, by somebody who then syncs: as in Kafka, `flush.ms` begins when
-        the log was last synced or without anything to sync, so no record waits for longer.
-        """
-        unflushed = self.log_end_offset - self.recovery_point
-        if unflushed <= 0 or self._synced_at_ms is None:
-            self._synced_at_ms = now_ms
-        is_due = unflushed > 0 and (
-            unflushed >= self._options.flush_messages
-            or now_ms - self._synced_at_ms >= self._options.flush_ms
-            or self.recovery_point < self._files.active.base_offset
+        """See `Durability.is_due`."""
+        return self._durability.is_due(
+            self.log_end_offset, self._files.active.base_offset, self._options, now_ms
         )
-        if is_due:
-            self._synced_at_ms = now_ms
-        return is_due
 
     def flush_target(self) -> FlushTarget:
         """What to sync so that everything appended so far survives the machine's crash.
@@ -442,20 +428,16 @@ class PartitionLog:
             self.log_end_offset,
             tuple(segment.file for segment in segments),
             (*closed, *snapshots, self.epochs.path, self.directory),
-            self._cuts,
+            self._durability.cuts,
         )
 
     def on_flushed(self, target: FlushTarget) -> None:
-        """Take a finished sync into account.
-
-        Where the log was cut meanwhile, other records may stand above the cut by now.
-        """
-        end = target.offset if target.cuts == self._cuts else min(target.offset, self._lowest_cut)
-        self.recovery_point = max(self.recovery_point, end)
+        """Take a finished sync into account."""
+        self._durability.on_synced(target)
 
     def flush(self) -> None:
         """Sync everything appended so far, waiting for it. Raises StorageFailed."""
-        if self._standing is not Standing.CHANGED:
+        if self._files_state is not FilesState.CHANGED:
             return
         target = self.flush_target()
         target.sync()
@@ -468,7 +450,7 @@ class PartitionLog:
         made again when the controller says so.
         Raises StorageFailed: then the stop is not clean. The log is not used afterwards.
         """
-        if self._standing is not Standing.CHANGED:
+        if self._files_state is not FilesState.CHANGED:
             return  # an epoch that was announced since has no record, so it is no history
         active = self._files.active
         active.file.seal()

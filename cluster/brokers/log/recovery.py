@@ -47,7 +47,7 @@ _LEFTOVERS = (".deleted", ".cleaned", ".tmp")
 _CRC_FROM = 21
 
 
-class Standing(enum.Enum):
+class FilesState(enum.Enum):
     """How the files of a log stand to what a clean stop leaves."""
 
     NEW = "just made, without a record"
@@ -64,7 +64,7 @@ class RecoveredLog:
     log_end_offset: Offset
     epochs: LeaderEpochs
     producers: ProducerState
-    standing: Standing
+    files_state: FilesState
 
 
 class Scan(NamedTuple):
@@ -118,8 +118,8 @@ def recover(directory: Path, options: LogOptions, stop: LastStop, wall_ms: WallM
     producers = load_producers(
         directory, segments, log_end, options, wall_ms, offsets_of_snapshots(names)
     )
-    standing = Standing.AS_CLOSED if are_trusted else Standing.CHANGED
-    return RecoveredLog(tuple(segments), log_start, log_end, epochs, producers, standing)
+    files_state = FilesState.AS_CLOSED if are_trusted else FilesState.CHANGED
+    return RecoveredLog(tuple(segments), log_start, log_end, epochs, producers, files_state)
 
 
 def _complete_empty(directory: Path, segment: Segment, names: list[str]) -> None:
@@ -138,7 +138,7 @@ def empty_log(directory: Path, options: LogOptions, wall_ms: WallMs) -> Recovere
         Offset(0),
         LeaderEpochs(directory),
         ProducerState(options.producer_id_expiration_ms),
-        Standing.NEW,
+        FilesState.NEW,
     )
 
 

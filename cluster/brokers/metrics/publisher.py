@@ -1,4 +1,4 @@
-"""Looks at the broker a few times a second: gauges and standings into the stats file; once per
+"""Looks at the broker a few times a second: gauges and client rows into the stats file; once per
 interval the metric records into their topic. Decides nothing and changes nothing of the broker.
 """
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.metrics.client_rows import ClientRows
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.records import broker_record, quota_record
-from cluster.brokers.metrics.standings import QuotaStandings
 from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.network.connection import MuteReason
 from cluster.brokers.network.purgatory import Purgatory
@@ -76,7 +76,7 @@ class MetricPublisher:
         self._topic = topic
         self._interval_ms = interval_ms
         self._slices = slices
-        self._standings = QuotaStandings(counters.stats)
+        self._client_rows = ClientRows(counters.stats)
         self._published_ms = now_ms
         self._published_counts: dict[str, int] = {}
         self._count_changes()
@@ -84,7 +84,7 @@ class MetricPublisher:
     def on_tick(self, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
         """Write the stats file; when an interval is over, its records too."""
         self._counters.store()
-        self._write_standings(now_ms, wall_ms)
+        self._write_client_rows(now_ms, wall_ms)
         self._stats.write_time(wall_ms, now_ms)
         elapsed_ms = now_ms - self._published_ms
         # Half a tick early rather than half a tick late: the mean is the interval.
@@ -95,22 +95,22 @@ class MetricPublisher:
     def _interval(self, now_ms: MonotonicMs, elapsed_ms: int, wall_ms: WallMs) -> Iterator[None]:
         yield from self._look_at_broker()
         self._publish(elapsed_ms, wall_ms)
-        self._standings.forget_idle(now_ms)
+        self._client_rows.forget_idle(now_ms)
 
     # -- quotas ----------------------------------------------------------------------------------
 
-    def _write_standings(self, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
+    def _write_client_rows(self, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
         quotas = self._watched.quotas
-        self._standings.take_quotas(quotas.quotas())
+        self._client_rows.take_quotas(quotas.quotas())
         drained = set()
-        for usage, standing in quotas.drain_interval(now_ms):
+        for usage, state in quotas.drain_interval(now_ms):
             drained.add((usage.quota, usage.user, usage.client_id))
-            self._standings.on_usage(usage, standing, now_ms, wall_ms)
-        for key in self._standings.unsettled(_REFRESHED_PER_TICK):
+            self._client_rows.on_usage(usage, state, now_ms, wall_ms)
+        for key in self._client_rows.unsettled(_REFRESHED_PER_TICK):
             if key not in drained:
-                present = quotas.standing(*key, now_ms)
+                present = quotas.state_of(*key, now_ms)
                 if present is not None:
-                    self._standings.on_standing(key, present, now_ms, wall_ms)
+                    self._client_rows.on_state(key, present, now_ms, wall_ms)
 
     # -- broker ----------------------------------------------------------------------------------
 
@@ -147,7 +147,7 @@ class MetricPublisher:
     # -- records ---------------------------------------------------------------------------------
 
     def _publish(self, elapsed_ms: int, wall_ms: WallMs) -> None:
-        intervals = self._standings.take_intervals()
+        intervals = self._client_rows.take_intervals()
         values = self._values(elapsed_ms)
         if self._topic is None:
             return

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from cluster.brokers.quotas.account import Account
+from cluster.brokers.quotas.quota_state import QuotaState
 from cluster.brokers.quotas.quota_table import QuotaTable, Resolved
 from cluster.brokers.quotas.sampled_rate import SampledRate, WindowOptions
-from cluster.brokers.quotas.standing import QuotaStanding
 from cluster.model.clocks import MonotonicMs
 from cluster.model.quota_usage import QuotaUsage
 from cluster.model.quotas import Limits, QuotaEntity, QuotaKind
@@ -137,7 +137,7 @@ class ClientQuotas:
 
     # -- telling -----------------------------------------------------------------------------------
 
-    def drain_interval(self, now_ms: MonotonicMs) -> list[tuple[QuotaUsage, QuotaStanding]]:
+    def drain_interval(self, now_ms: MonotonicMs) -> list[tuple[QuotaUsage, QuotaState]]:
         """What every client that was active or is muted did since the last drain, and where it
         stands now.
         """
@@ -145,21 +145,21 @@ class ClientQuotas:
         self._active.clear()
         drained = []
         for account in accounts:
-            drained.append((account.drain_interval(now_ms), self._standing(account, now_ms)))
+            drained.append((account.drain_interval(now_ms), self._state_of(account, now_ms)))
             if account.muted_until_ms > now_ms:
                 self._active[account] = None
         self.expire(now_ms)
         return drained
 
-    def standing(
+    def state_of(
         self, kind: QuotaKind, user: str, client_id: str, now_ms: MonotonicMs
-    ) -> QuotaStanding | None:
+    ) -> QuotaState | None:
         """Where a client stands now; None if it has used nothing of this kind lately."""
         account = self._accounts.get((kind, user, client_id))
-        return None if account is None else self._standing(account, now_ms)
+        return None if account is None else self._state_of(account, now_ms)
 
-    def _standing(self, account: Account, now_ms: MonotonicMs) -> QuotaStanding:
-        return QuotaStanding(
+    def _state_of(self, account: Account, now_ms: MonotonicMs) -> QuotaState:
+        return QuotaState(
             rule=account.resolved.rule,
             limit=account.limit,
             rate=account.budget.rate(now_ms),

@@ -113,7 +113,7 @@ class QuotaChanges:
         count: int,
         on_done: Callable[[dict[QuotaEntity, Exception | None]], None],
     ) -> None:
-        def settle(error: Exception | None) -> None:
+        def end(error: Exception | None) -> None:
             outcomes[entity] = error
             if len(outcomes) == count:
                 self.read(finish, lambda _error: on_done(outcomes))
@@ -124,6 +124,6 @@ class QuotaChanges:
 
         self._store.submit(
             lambda store: store.alter_quota(entity, changes, wall_ms),
-            lambda _: settle(None),
-            settle,
+            lambda _: end(None),
+            end,
         )

@@ -63,7 +63,7 @@ class ReplicaRoles:
 
     # -- what the controller decides -------------------------------------------------------------
 
-    def settle(
+    def apply_state(
         self,
         partition_id: TopicPartition,
         topic: TopicState | None,

@@ -89,10 +89,10 @@ class RoleChanges:
             removed.append((partition.id, partition.leader))
             # At once: a record for a new topic of the name must not get into the old one's log.
             partition.resign()
-        steps: list[Iterable[str | None]] = [self._settle_removed(removed)]
-        steps += map(self._settle_topic, topics)
+        steps: list[Iterable[str | None]] = [self._apply_removals(removed)]
+        steps += map(self._apply_topic, topics)
         if is_full:
-            steps.append(self._settle_strays())
+            steps.append(self._apply_to_strays())
         if have_brokers_changed:
             steps.append(self._find_leaders())
         self._slices.start(self._job(chain.from_iterable(steps), on_done), STEPS_AT_ONCE)
@@ -124,31 +124,31 @@ class RoleChanges:
             log.info("... and so on: %d replicas have changed their roles", changed)
         on_done()
 
-    def _settle_topic(self, topic: TopicState) -> Iterator[str | None]:
+    def _apply_topic(self, topic: TopicState) -> Iterator[str | None]:
         for number in topic.partitions:
-            yield self._settle(TopicPartition(topic.name, number))
+            yield self._apply(TopicPartition(topic.name, number))
 
-    def _settle_removed(
+    def _apply_removals(
         self, removed: deque[tuple[TopicPartition, LeaderReplica | None]]
     ) -> Iterator[str | None]:
         while removed:
             # What led is let go of here: thousands at once take as long as all else in that turn.
             partition_id, _ = removed.popleft()
-            yield self._settle(partition_id)
+            yield self._apply(partition_id)
 
-    def _settle_strays(self) -> Iterator[str | None]:
+    def _apply_to_strays(self) -> Iterator[str | None]:
         """Replicas of topics that are gone, or that are no longer ours."""
         for partition in self._table:
-            yield self._settle(partition.id)
+            yield self._apply(partition.id)
 
     def _find_leaders(self) -> Iterator[None]:
         for partition_id in self._roles.followed():
             self._roles.follow_where_it_is(partition_id, self._cluster.brokers)
             yield
 
-    def _settle(self, partition_id: TopicPartition) -> str | None:
+    def _apply(self, partition_id: TopicPartition) -> str | None:
         topic = self._cluster.topics.get(partition_id.topic)
-        return self._roles.settle(partition_id, topic, self._cluster.brokers, self._now_ms())
+        return self._roles.apply_state(partition_id, topic, self._cluster.brokers, self._now_ms())
 
     def _round(self) -> Iterator[None]:
         for count, partition in enumerate(self._table, 1):

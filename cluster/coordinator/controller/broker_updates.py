@@ -25,10 +25,11 @@ def _nothing(_do_all_know: bool) -> None:
 
 
 class BrokerUpdates:
-    """The messages of this broker as controller, each for as long as its sender is in office.
+    """The messages of this broker as controller, each for as long as its sender is the controller.
 
     Invariant: a broker that is behind has at most one resent full state under way.
-    `active` gives the controller in office; `on_deposed` is called when a broker knows a newer one.
+    `active` gives the controller, if it is still this broker; `on_deposed` is called when a broker
+    knows a newer one.
     """
 
     def __init__(

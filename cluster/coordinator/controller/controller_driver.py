@@ -16,9 +16,11 @@ from cluster.coordinator.cluster_store import (
     LoadedCluster,
     StoreSession,
 )
+from cluster.coordinator.controller.broker_operations import ChangeOfBrokers, TakeOver
 from cluster.coordinator.controller.broker_updates import BrokerUpdates
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller import Controller
+from cluster.coordinator.controller.operation import Operation
 from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.controller.update_lines import UpdateLines
 from cluster.model.cluster import BrokerRegistration
@@ -35,15 +37,12 @@ _RETRY_MS = 500
 _STEPS_AT_ONCE = 4
 """Of a plan: most are made in the turn in which they are asked for."""
 
-Operation = Callable[[Controller], tuple[Plan, Callable[[bool], None]]]
-"""Makes a plan, and takes whether it was carried out."""
-
 
 class ControllerDriver:
     """One per broker; active while this broker holds `/controller`.
 
     Invariant: plans are made from a state that equals the registry's.
-    Invariant: what was asked of the registry in an earlier term of office changes nothing.
+    Invariant: what was asked of the registry in an earlier term changes nothing.
     """
 
     def __init__(
@@ -67,14 +66,14 @@ class ControllerDriver:
         self._random = random
         self._controller: Controller | None = None
         self._epoch_version = NO_VERSION
-        self._queue: deque[tuple[Operation, Callable[[], None]]] = deque()
+        self._queue: deque[Operation] = deque()
         self._is_busy = False
         self._is_campaigning = False
         self._is_stopping = False
         self._have_brokers_changed = False
         self._campaign_number = 0
         self._term = 0
-        """Counts every beginning and end of office, and every attempt at it."""
+        """Grows whenever this broker becomes the controller, ceases to be it, or tries to."""
         self._growth = Growth()
         self._slices = Slices(clock.monotonic_us, loop.next_turn)
         self.updates = BrokerUpdates(
@@ -123,8 +122,8 @@ class ControllerDriver:
         self._is_campaigning = False
         self._is_busy = False
         queue, self._queue = self._queue, deque()
-        for _, refuse in queue:
-            refuse()
+        for operation in queue:
+            operation.refuse()
 
     def stop(self) -> None:
         """The broker is shutting down: do not campaign again."""
@@ -190,17 +189,7 @@ class ControllerDriver:
         self._epoch_version = election.epoch_version
         self._is_busy = False
 
-        def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
-            plan = controller.on_takeover(brokers, loaded.written)
-            everyone = {broker.id for broker in brokers}
-
-            def on_done(is_done: bool) -> None:
-                if is_done:
-                    self.updates.tell_everyone(plan, full_to=everyone)
-
-            return plan, on_done
-
-        self.enqueue(operation, _nothing)
+        self.enqueue(TakeOver(self.updates, brokers, loaded.written))
         if self._have_brokers_changed:
             self._on_brokers_changed(term)
 
@@ -222,74 +211,59 @@ class ControllerDriver:
     def _on_registrations(self, term: int, brokers: list[BrokerRegistration]) -> None:
         if term != self._term:
             return
-
-        def operation(controller: Controller) -> tuple[Plan, Callable[[bool], None]]:
-            before = set(controller.state.brokers)
-            plan, joined = controller.on_brokers_changed(brokers)
-            after = set(controller.state.brokers)
-            if before != after or joined:
-                log.info("live brokers: %s (new: %s)", sorted(after), sorted(joined))
-            self._link.forget_all_but({b.control_endpoint for b in brokers})
-
-            def on_done(is_done: bool) -> None:
-                if is_done:
-                    self.updates.tell_everyone(plan, full_to=set(joined))
-
-            return plan, on_done
-
-        self.enqueue(operation, _nothing)
+        self.enqueue(ChangeOfBrokers(self.updates, brokers, self._link.forget_all_but))
 
     # -- one operation at a time ----------------------------------------------------------------
 
-    def enqueue(self, operation: Operation, refuse: Callable[[], None]) -> None:
-        """Carry an operation out when those before it are done; `refuse` if it never will be."""
+    def enqueue(self, operation: Operation) -> None:
+        """Carry an operation out when those before it are done, unless it is refused."""
         if self._controller is None:
-            refuse()
+            operation.refuse()
             return
-        self._queue.append((operation, refuse))
+        self._queue.append(operation)
         self._next()
 
     def _next(self) -> None:
         while self._controller is not None and self._queue and not self._is_busy:
-            operation, _ = self._queue.popleft()
+            operation = self._queue.popleft()
             self._is_busy = True
-            plan, finish = operation(self._controller)
-            self._slices.start(self._carry_out(self._controller, plan, finish), _STEPS_AT_ONCE)
+            plan = operation.plan(self._controller)
+            self._slices.start(self._carry_out(self._controller, operation, plan), _STEPS_AT_ONCE)
 
     def _carry_out(
-        self, controller: Controller, plan: Plan, finish: Callable[[bool], None]
+        self, controller: Controller, operation: Operation, plan: Plan
     ) -> Iterator[None]:
         has_waited = False
         for _ in plan.steps:
             has_waited = True
             yield
             if self._controller is not controller:
-                finish(False)
+                operation.refuse()
                 return
         if plan.is_empty:
             self._is_busy = False
-            finish(True)
+            operation.finish(plan)
             if has_waited:
                 self._loop.next_turn(self._next)
         else:
-            self._write(controller, plan, finish)
+            self._write(controller, operation, plan)
 
-    def _write(self, controller: Controller, plan: Plan, finish: Callable[[bool], None]) -> None:
+    def _write(self, controller: Controller, operation: Operation, plan: Plan) -> None:
         epoch_version = self._epoch_version
         term = self._term
 
         def on_written(_result: None) -> None:
             if self._controller is not controller:
-                finish(False)
+                operation.refuse()
                 return
             self._is_busy = False
             plan.apply(controller.state)
             self._growth.add(plan.partition_count)
-            finish(True)
+            operation.finish(plan)
             self._next()
 
         def on_failed(error: Exception) -> None:
-            finish(False)
+            operation.refuse()
             self._on_lost_registry(error, term)
 
         self._store.submit(
@@ -315,7 +289,3 @@ class ControllerDriver:
     def _reload(self, term: int, election: Election) -> None:
         if term == self._term and not self._is_campaigning:
             self._take_over(election)  # the claim of that election is still ours
-
-
-def _nothing() -> None:
-    return

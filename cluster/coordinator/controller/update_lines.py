@@ -24,7 +24,7 @@ class Sending:
     timeout_ms: int
     """From the last part on."""
     is_current: Callable[[], bool]
-    """Whether it still is to be sent: the sender is in office and the receiver alive."""
+    """Whether it still is to be sent: the sender is still the controller and the receiver alive."""
     on_reply: Callable[[Acknowledged | Refusal | None], None]
     """Called once: the answer to the last part, or None where there is none."""
     on_part_reply: Callable[[Acknowledged | Refusal | None], None]

@@ -13,13 +13,13 @@ from cluster.model.quota_delay import explain_delay
 from cluster.model.quotas import RULES
 from cluster.runtime.text_table import table_text
 from cluster.tools.arguments import data_dir
-from cluster.tools.quotas.standings import (
+from cluster.tools.quotas.client_states import (
     ALIVE,
     BrokerStats,
-    Standing,
+    ClientState,
     by_client,
+    client_states,
     read_running,
-    standings,
 )
 from cluster.tools.quotas.subcommands import add_subcommand
 
@@ -57,9 +57,9 @@ def run(args: argparse.Namespace) -> int:
     client_id = cut(args.client_id, CLIENT_ID_MAX_BYTES).decode()
     user = None if args.user is None else cut(args.user, USER_MAX_BYTES).decode()
     found = [
-        standing
-        for standing in standings(brokers)
-        if standing.row.client_id == client_id and user in (None, standing.row.user)
+        state
+        for state in client_states(brokers)
+        if state.row.client_id == client_id and user in (None, state.row.user)
     ]
     if not found:
         who = args.client_id if user is None else f"{args.client_id} of user {args.user}"
@@ -71,13 +71,13 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def arithmetic(standing: Standing) -> str:
+def arithmetic(state: ClientState) -> str:
     """The delay formula with this broker's numbers."""
-    row = standing.row
+    row = state.row
     return explain_delay(row.quota, row.rate, row.limit, row.window_seconds * 1000, row.delay_ms)
 
 
-def _lines(found: Sequence[Standing], brokers: Sequence[BrokerStats]) -> Iterator[str]:
+def _lines(found: Sequence[ClientState], brokers: Sequence[BrokerStats]) -> Iterator[str]:
     present = None
     for (user, client_id, quota), group in by_client(found).items():
         if present != (user, client_id):
@@ -105,20 +105,20 @@ def _lines(found: Sequence[Standing], brokers: Sequence[BrokerStats]) -> Iterato
             )
 
 
-def _broker_table(quota: str, group: Sequence[Standing]) -> Iterator[str]:
-    ordered = sorted(group, key=lambda standing: standing.source.broker)
+def _broker_table(quota: str, group: Sequence[ClientState]) -> Iterator[str]:
+    ordered = sorted(group, key=lambda state: state.source.broker)
     rows = [
         (
-            _label(standing.source),
-            rate(quota, standing.row.rate),
-            rate(quota, standing.row.limit),
-            percent(_as_percent(standing.row.utilisation)),
-            duration(standing.row.delay_ms),
-            duration(standing.muted_left_ms),
-            str(standing.row.requests),
-            str(standing.row.throttled),
+            _label(state.source),
+            rate(quota, state.row.rate),
+            rate(quota, state.row.limit),
+            percent(_as_percent(state.row.utilisation)),
+            duration(state.row.delay_ms),
+            duration(state.muted_left_ms),
+            str(state.row.requests),
+            str(state.row.throttled),
         )
-        for standing in ordered
+        for state in ordered
     ]
     total = _sum(group)
     rows.append(
@@ -134,9 +134,9 @@ def _broker_table(quota: str, group: Sequence[Standing]) -> Iterator[str]:
         )
     )
     yield table_text(_HEADINGS, rows, right=_HEADINGS[1:], indent="    ")
-    for standing in ordered:
-        if standing.row.limit is not None:
-            yield f"    broker {standing.source.broker}: {arithmetic(standing)}"
+    for state in ordered:
+        if state.row.limit is not None:
+            yield f"    broker {state.source.broker}: {arithmetic(state)}"
 
 
 def _label(broker: BrokerStats) -> str:
@@ -147,33 +147,33 @@ def _as_percent(utilisation: float | None) -> float | None:
     return None if utilisation is None else utilisation * 100
 
 
-def _newest(group: Sequence[Standing]) -> Standing:
-    return max(group, key=lambda standing: standing.row.written_wall_ms)
+def _newest(group: Sequence[ClientState]) -> ClientState:
+    return max(group, key=lambda state: state.row.written_wall_ms)
 
 
-def _sum(group: Sequence[Standing]) -> dict[str, Any]:
+def _sum(group: Sequence[ClientState]) -> dict[str, Any]:
     """Rates and limits add up, waiting does not: a client waits at each broker by itself."""
-    living = [standing for standing in group if not standing.source.is_dead]
-    limits = [standing.row.limit for standing in living]
+    living = [state for state in group if not state.source.is_dead]
+    limits = [state.row.limit for state in living]
     known = [limit for limit in limits if limit is not None]
     limit = sum(known) if known and len(known) == len(limits) else None
-    total = sum(standing.row.rate for standing in living)
+    total = sum(state.row.rate for state in living)
     return {
         "brokers": len(living),
         "rate": total,
         "limit": limit,
         "utilisation": total / limit if limit else None,
-        "delay_ms": max((standing.row.delay_ms for standing in living), default=0),
-        "muted_left_ms": max((standing.muted_left_ms for standing in living), default=0),
-        "requests": sum(standing.row.requests for standing in group),
-        "throttled": sum(standing.row.throttled for standing in group),
-        "usage": sum(standing.row.usage for standing in group),
-        "throttle_ms": sum(standing.row.throttle_ms for standing in group),
-        "muted_ms": sum(standing.row.muted_ms for standing in group),
+        "delay_ms": max((state.row.delay_ms for state in living), default=0),
+        "muted_left_ms": max((state.muted_left_ms for state in living), default=0),
+        "requests": sum(state.row.requests for state in group),
+        "throttled": sum(state.row.throttled for state in group),
+        "usage": sum(state.row.usage for state in group),
+        "throttle_ms": sum(state.row.throttle_ms for state in group),
+        "muted_ms": sum(state.row.muted_ms for state in group),
     }
 
 
-def _to_json(found: Sequence[Standing], brokers: Sequence[BrokerStats]) -> dict[str, Any]:
+def _to_json(found: Sequence[ClientState], brokers: Sequence[BrokerStats]) -> dict[str, Any]:
     quotas = []
     for (user, client_id, quota), group in by_client(found).items():
         row = _newest(group).row
@@ -189,8 +189,8 @@ def _to_json(found: Sequence[Standing], brokers: Sequence[BrokerStats]) -> dict[
                     for rule, limit in zip(RULES, row.limits, strict=True)
                 ],
                 "brokers": [
-                    {**standing.to_json(), "arithmetic": arithmetic(standing)}
-                    for standing in sorted(group, key=lambda s: s.source.broker)
+                    {**state.to_json(), "arithmetic": arithmetic(state)}
+                    for state in sorted(group, key=lambda s: s.source.broker)
                 ],
                 "sum": _sum(group),
             }

@@ -18,14 +18,14 @@ from cluster.analytics.quantities import duration, percent, rate
 from cluster.model.printable import one_line
 from cluster.runtime.text_table import rich_table, styled, table_text
 from cluster.tools.arguments import data_dir
-from cluster.tools.quotas.standings import (
+from cluster.tools.quotas.client_states import (
     ALIVE,
     BrokerStats,
-    Standing,
+    ClientState,
     by_client,
+    client_states,
     read_brokers,
     read_running,
-    standings,
 )
 from cluster.tools.quotas.subcommands import add_subcommand
 from cluster.tools.terminal import console
@@ -75,7 +75,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show standings until `q`, Ctrl-C or, with --once, at once."""
+    """Show where clients are until `q`, Ctrl-C or, with --once, at once."""
     files = data_dir(args)
     first = read_running(files)
     with contextlib.suppress(KeyboardInterrupt):
@@ -115,7 +115,7 @@ def _print_look(args: argparse.Namespace, brokers: Sequence[BrokerStats]) -> Non
 
 
 def _to_json(
-    groups: Sequence[Sequence[Standing]], brokers: Sequence[BrokerStats]
+    groups: Sequence[Sequence[ClientState]], brokers: Sequence[BrokerStats]
 ) -> dict[str, Any]:
     return {
         "ts": time.time_ns() // 1_000_000,
@@ -129,7 +129,7 @@ def _to_json(
                 "client_id": group[0].row.client_id,
                 "quota": group[0].row.quota,
                 **_without(group[0].to_json(), "state", "age_ms"),
-                "brokers": [standing.to_json() for standing in group],
+                "brokers": [state.to_json() for state in group],
             }
             for group in groups
         ],
@@ -172,7 +172,7 @@ def _screen(args: argparse.Namespace, brokers: Sequence[BrokerStats]) -> "Render
     )
 
 
-def _live_cells(group: Sequence[Standing]) -> "list[Text]":
+def _live_cells(group: Sequence[ClientState]) -> "list[Text]":
     worst = group[0]
     style = "dim" if worst.source.is_dead else _colour(worst)
     cells = list(_cells(group))
@@ -180,9 +180,9 @@ def _live_cells(group: Sequence[Standing]) -> "list[Text]":
     return [styled(cell, style) for cell in cells]
 
 
-def _colour(standing: Standing) -> str:
-    utilisation = standing.row.utilisation
-    if standing.muted_left_ms or (utilisation is not None and utilisation >= 1):
+def _colour(state: ClientState) -> str:
+    utilisation = state.row.utilisation
+    if state.muted_left_ms or (utilisation is not None and utilisation >= 1):
         return "red"
     if utilisation is not None and utilisation >= _NEAR:
         return "yellow"
@@ -227,27 +227,27 @@ def _is_quit_pressed(wait_s: float) -> bool:
 # -- what both show --------------------------------------------------------------------------------
 
 
-def _sorted_groups(brokers: Sequence[BrokerStats], *, everyone: bool) -> list[list[Standing]]:
-    found = [s for s in standings(brokers) if everyone or s.is_active]
+def _sorted_groups(brokers: Sequence[BrokerStats], *, everyone: bool) -> list[list[ClientState]]:
+    found = [s for s in client_states(brokers) if everyone or s.is_active]
     return sorted(by_client(found).values(), key=_fullness, reverse=True)
 
 
-def _fullness(group: Sequence[Standing]) -> tuple[bool, float, float]:
+def _fullness(group: Sequence[ClientState]) -> tuple[bool, float, float]:
     worst = group[0]
     utilisation = worst.row.utilisation
     return not worst.source.is_dead, -1.0 if utilisation is None else utilisation, worst.row.rate
 
 
-def _cells(group: Sequence[Standing]) -> tuple[str, ...]:
+def _cells(group: Sequence[ClientState]) -> tuple[str, ...]:
     worst = group[0]
     row = worst.row
-    muted_left_ms = max(standing.muted_left_ms for standing in group)
+    muted_left_ms = max(state.muted_left_ms for state in group)
     return (
         one_line(row.user),
         one_line(row.client_id),
         row.quota,
         row.rule or "-",
-        " ".join(_label(standing.source) for standing in group),
+        " ".join(_label(state.source) for state in group),
         rate(row.quota, row.rate),
         rate(row.quota, row.limit),
         percent(None if row.utilisation is None else row.utilisation * 100),

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.tools.configs.requests import topic_configs
-from cluster.tools.kafka_connection import REQUEST_TIMEOUT_S, settled
+from cluster.tools.kafka_connection import REQUEST_TIMEOUT_S, answer_of_controller
 from cluster.tools.topics.description import PartitionDescription, TopicDescription, url_safe
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def create_topic(
         topic = NewTopic(name, partitions or -1, replication_factor or -1, config=dict(configs))
     else:
         topic = NewTopic(name, len(replicas), replica_assignment=replicas, config=dict(configs))
-    settled(client, lambda: client.create_topics([topic], **_PATIENCE))
+    answer_of_controller(client, lambda: client.create_topics([topic], **_PATIENCE))
 
 
 def add_partitions(
@@ -57,12 +57,12 @@ def add_partitions(
 
     chosen: dict[str, Any] = {} if replicas is None else {"replica_assignment": replicas}
     topic = NewPartitions(name, count, **chosen)
-    settled(client, lambda: client.create_partitions([topic], **_PATIENCE))
+    answer_of_controller(client, lambda: client.create_partitions([topic], **_PATIENCE))
 
 
 def delete_topic(client: "admin.AdminClient", name: str) -> None:
     """Returns when every live broker has forgotten it."""
-    settled(client, lambda: client.delete_topics([name], **_PATIENCE))
+    answer_of_controller(client, lambda: client.delete_topics([name], **_PATIENCE))
 
 
 def describe_topics(client: "admin.AdminClient", names: Sequence[str]) -> list[TopicDescription]:

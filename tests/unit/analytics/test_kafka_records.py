@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, Producer, TopicPartition
@@ -68,7 +69,9 @@ def test_blocks_are_bounded(producer, monkeypatch):
     monkeypatch.setattr(kafka_records, "BLOCK_RECORDS", 100)
     fill(producer, 1050)
     wanted = OffsetRange(PARTITION, 0, 1050)
-    blocks = list(read_range(connection(producer), TOPIC, wanted, fail_on_data_loss=True))
+    blocks: list[Any] = list(
+        read_range(connection(producer), TOPIC, wanted, fail_on_data_loss=True)
+    )
     assert max(map(len, blocks)) == 100
     assert sum(map(len, blocks)) == 1050
 

@@ -10,11 +10,13 @@ from cluster.analytics import quantities
 from cluster.tools.main import main
 from tests.support.metric_records import START_MS, generated_records, quota_record, windows_of
 
-pa = pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
+pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
-from cluster.analytics import html_report, terminal_plot  # noqa: E402
-from cluster.analytics.usage_history import Span, Usage, busiest, usages  # noqa: E402
-from cluster.analytics.window_files import WINDOW_SCHEMA, replace_windows  # noqa: E402
+import pyarrow as pa
+
+from cluster.analytics import html_report, terminal_plot
+from cluster.analytics.usage_history import Span, Usage, busiest, usages
+from cluster.analytics.window_files import WINDOW_SCHEMA, replace_windows
 
 MIB = 1 << 20
 START_S = START_MS // 1000

@@ -7,10 +7,12 @@ import pytest
 
 from tests.support.metric_records import START_MS, generated_records, windows_of
 
-pa = pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
+pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
-from cluster.analytics import window_files  # noqa: E402
-from cluster.analytics.window_files import (  # noqa: E402
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cluster.analytics.window_files import (
     WINDOW_SCHEMA,
     InUse,
     days_of,
@@ -67,7 +69,7 @@ def test_other_days_are_left_alone(tmp_path):
 def test_a_failure_while_writing_leaves_the_old_files_whole(tmp_path, monkeypatch):
     replace_windows(tmp_path, {"10s": table(1), "1m": table(1)})
     before = contents(tmp_path)
-    write = window_files.pq.write_table
+    write = pq.write_table
     written: list[object] = []
 
     def second_fails(*args, **options):
@@ -76,7 +78,7 @@ def test_a_failure_while_writing_leaves_the_old_files_whole(tmp_path, monkeypatc
             raise OSError(28, "No space left on device")
         write(*args, **options)
 
-    monkeypatch.setattr(window_files.pq, "write_table", second_fails)
+    monkeypatch.setattr(pq, "write_table", second_fails)
     with pytest.raises(OSError, match="No space"):
         replace_windows(tmp_path, {"10s": table(2), "1m": table(2)})
     assert contents(tmp_path) == before

@@ -44,6 +44,6 @@ def test_a_throttled_fetch_is_charged_nothing_and_sent_without_records(stage):
     answer = connection.call(fetch_request("t", 0))
     assert answer.throttle_time.total_seconds() > 0
     assert answer.responses == ()
-    standing = stage.quotas.standing(QuotaKind.FETCH, "ANONYMOUS", "wire", 0)
-    assert standing is not None
-    assert standing.rate == 0
+    state = stage.quotas.state_of(QuotaKind.FETCH, "ANONYMOUS", "wire", 0)
+    assert state is not None
+    assert state.rate == 0

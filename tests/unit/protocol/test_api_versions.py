@@ -1,5 +1,6 @@
 import struct
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from kio.index import load_response_schema
@@ -24,6 +25,7 @@ RANGES = [(0, 0, 12), (3, 0, 13), (18, 0, 4)]
 def test_every_version_is_the_bytes_that_kio_writes(version: int) -> None:
     schema = load_response_schema(ApiKey.API_VERSIONS, version)
     frame = ANSWERS.answer(version, 77)
+    message: Any
     message, size = entity_reader(schema)(frame, 8)
     assert size == len(frame) - 8
     assert [(e.api_key, e.min_version, e.max_version) for e in message.api_keys] == RANGES

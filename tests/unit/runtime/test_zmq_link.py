@@ -49,7 +49,7 @@ def link() -> Iterator[Link]:
 
 
 def test_requests_reach_the_router_in_order_and_answers_the_asker(link):
-    router = link.router(lambda identity, frames: router.send(identity, [b"re", *frames]))
+    router: Router = link.router(lambda identity, frames: router.send(identity, [b"re", *frames]))
     dealer = link.dealer(router.endpoint)
     other: list[list[bytes]] = []
     link.dealer(router.endpoint, other.append)
@@ -138,7 +138,7 @@ def test_a_callback_may_close_its_own_socket(link):
         link.replies.append(frames)
         dealers[0].close()
 
-    router = link.router(lambda identity, frames: router.send(identity, frames))
+    router: Router = link.router(lambda identity, frames: router.send(identity, frames))
     dealers.append(link.dealer(router.endpoint, on_reply))
     for _ in range(3):
         dealers[0].send([b"x"])

@@ -3,6 +3,7 @@
 import argparse
 import io
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError
@@ -57,9 +58,13 @@ class FakeConsumer:
         return SimpleNamespace(topics=self._topics)
 
 
+def a_client(*messages: FakeMessage, topics: dict[str, object] | None = None) -> Any:
+    return FakeConsumer(*messages, topics=topics)
+
+
 def printed(*messages: FakeMessage, max_messages: int | None = None) -> tuple[bytes, int]:
     output = io.BytesIO()
-    consumer = ConsoleConsumer(FakeConsumer(*messages), RecordPrinter.from_properties([]), output)
+    consumer = ConsoleConsumer(a_client(*messages), RecordPrinter.from_properties([]), output)
     consumer.print_records(max_messages, timeout_ms=0)
     return output.getvalue(), consumer.count
 
@@ -105,7 +110,7 @@ def assigned(partitions: list[int], error: KafkaError | None = None, **options: 
         }
     )
     topic = SimpleNamespace(partitions=dict.fromkeys(partitions), error=error)
-    taken = consume.assignment_of(FakeConsumer(topics={"orders": topic}), args)
+    taken = consume.assignment_of(a_client(topics={"orders": topic}), args)
     return [(one.partition, one.offset) for one in taken]
 
 

@@ -3,6 +3,7 @@
 import argparse
 import socket
 from concurrent.futures import Future
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -10,7 +11,7 @@ from confluent_kafka import KafkaError, KafkaException
 from cluster.model.errors import UserError
 from cluster.tools import kafka_connection
 from cluster.tools.arguments import UsageError
-from cluster.tools.kafka_connection import addresses, connect, explained, settled
+from cluster.tools.kafka_connection import addresses, answer_of_controller, connect, explained
 
 
 class FakeClient:
@@ -25,6 +26,10 @@ class FakeClient:
         self.asked += 1
         if self.problem is not None:
             raise KafkaException(self.problem)
+
+
+def a_client() -> Any:
+    return FakeClient({})
 
 
 def arguments(servers: str, *properties: tuple[str, str]) -> argparse.Namespace:
@@ -117,14 +122,14 @@ def answer(code: int | None) -> dict[str, Future[str]]:
 def test_a_request_follows_the_controller(monkeypatch):
     monkeypatch.setattr(kafka_connection, "POLL_S", 0)
     answers = iter([answer(KafkaError.NOT_CONTROLLER), answer(None)])
-    client = FakeClient({})
-    assert settled(client, lambda: next(answers)) == "done"
+    client = a_client()
+    assert answer_of_controller(client, lambda: next(answers)) == "done"
     assert client.asked == 1
 
 
 def test_other_refusals_are_final():
     with pytest.raises(KafkaException) as refused:
-        settled(FakeClient({}), lambda: answer(KafkaError.TOPIC_ALREADY_EXISTS))
+        answer_of_controller(a_client(), lambda: answer(KafkaError.TOPIC_ALREADY_EXISTS))
     assert refused.value.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS
 
 
@@ -132,7 +137,7 @@ def test_patience_with_a_controller_that_never_settles_ends(monkeypatch):
     monkeypatch.setattr(kafka_connection, "REQUEST_TIMEOUT_S", 0)
     monkeypatch.setattr(kafka_connection, "POLL_S", 0)
     with pytest.raises(KafkaException):
-        settled(FakeClient({}), lambda: answer(KafkaError.NOT_CONTROLLER))
+        answer_of_controller(a_client(), lambda: answer(KafkaError.NOT_CONTROLLER))
 
 
 def test_a_person_hears_when_no_broker_is_left(capsys):

@@ -1,6 +1,7 @@
 """The console producer against a client that does what a test says."""
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -46,12 +47,16 @@ class FakeProducer:
                 on_delivery(KafkaError(KafkaError._MSG_TIMED_OUT), None)
 
 
+def a_client(*, queue: int = 100) -> Any:
+    return FakeProducer(queue=queue)
+
+
 VALUES = LineReader.from_properties([])
 KEYED = LineReader.from_properties([("parse.key", "true"), ("key.separator", ":")])
 
 
 def test_line_ends_are_not_part_of_a_record():
-    client = FakeProducer()
+    client = a_client()
     producer = ConsoleProducer(client, "orders", is_sync=False)
     producer.send_all(VALUES, [b"a\n", b"b\r\n", b"\n", b"c"])
     assert [value for _, _, value in client.sent] == [b"a", b"b", b"", b"c"]
@@ -60,7 +65,7 @@ def test_line_ends_are_not_part_of_a_record():
 
 
 def test_a_failed_delivery_is_one_line_with_its_number(capsys):
-    producer = ConsoleProducer(FakeProducer(), "orders", is_sync=False)
+    producer = ConsoleProducer(a_client(), "orders", is_sync=False)
     producer.send_all(VALUES, [b"a\n", b"bad\n", b"huge\n", b"c\n"])
     producer.wait()
     assert producer.failure_count == 2
@@ -71,13 +76,13 @@ def test_a_failed_delivery_is_one_line_with_its_number(capsys):
 
 
 def test_each_record_is_awaited_where_that_is_asked_for():
-    client = FakeProducer()
+    client = a_client()
     ConsoleProducer(client, "orders", is_sync=True).send_all(VALUES, [b"a\n", b"b\n"])
     assert client.flush_count == 2
 
 
 def test_a_full_queue_is_waited_for():
-    client = FakeProducer(queue=2)
+    client = a_client(queue=2)
     ConsoleProducer(client, "orders", is_sync=False).send_all(
         VALUES, [b"%d\n" % n for n in range(5)]
     )
@@ -85,7 +90,7 @@ def test_a_full_queue_is_waited_for():
 
 
 def test_a_line_that_cannot_be_read_ends_the_input(capsys):
-    client = FakeProducer()
+    client = a_client()
     producer = ConsoleProducer(client, "orders", is_sync=False)
     producer.send_all(KEYED, [b"k:v\n", b"v\n", b"k:w\n"])
     assert client.sent == [("orders", b"k", b"v")]
@@ -94,7 +99,7 @@ def test_a_line_that_cannot_be_read_ends_the_input(capsys):
 
 
 def test_after_an_interrupt_the_undelivered_are_counted(capsys):
-    client = FakeProducer()
+    client = a_client()
     producer = ConsoleProducer(client, "orders", is_sync=False)
     producer.send_all(VALUES, [b"a\n", b"b\n"])
     client.is_stuck = True
@@ -104,7 +109,7 @@ def test_after_an_interrupt_the_undelivered_are_counted(capsys):
 
 
 def test_what_an_interrupt_leaves_may_still_be_delivered():
-    producer = ConsoleProducer(FakeProducer(), "orders", is_sync=False)
+    producer = ConsoleProducer(a_client(), "orders", is_sync=False)
 
     def lines() -> Iterator[bytes]:
         yield b"a\n"

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from cluster.model.errors import ErrorCode
+from cluster.records.batch import Compression
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
-from cluster.records.compression import Compression
 from cluster.records.reader import read_records
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_requests import WALL_MS, a_batch, codes_of, produced_in

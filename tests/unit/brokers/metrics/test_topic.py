@@ -1,6 +1,7 @@
 """Metric records find the leader of their partition, wait for one, and are never written twice."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -8,6 +9,7 @@ from cluster.brokers.internal_topics import AppendOutcome
 from cluster.brokers.metrics.topic import MetricTopic
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import ErrorCode
+from cluster.model.ids import BrokerId
 from cluster.model.topics import METRICS_TOPIC
 from cluster.protocol.peer.control import Acknowledged, ProduceMetrics, Refusal
 from cluster.records.reader import read_records
@@ -27,7 +29,8 @@ class World:
         self.appended = []
         self.asked = []
         self.created = []
-        self.topic = MetricTopic(4, self, self, self, self)
+        everything: Any = self
+        self.topic = MetricTopic(BrokerId(4), everything, everything, everything, everything)
 
     # the internal topics
     def append(self, partition, records, on_outcome):

@@ -80,6 +80,12 @@ class Server:
         self.process: Callable[[Channel, bytes], None] = lambda channel, frame: channel.respond(
             [framed(frame)]
         )
+
+        def on_frame(channel: Channel, frame: memoryview) -> None:
+            self.frames.append(bytes(frame))
+            self.process(channel, bytes(frame))
+
+        self.on_frame: Callable[[Channel, memoryview], None] = on_frame
         self.ours, self.client = socket.socketpair()
         self.ours.setblocking(False)
         self.client.settimeout(10)
@@ -88,10 +94,6 @@ class Server:
 
     def scratch(self) -> memoryview:
         return self._scratch
-
-    def on_frame(self, channel: Channel, frame: memoryview) -> None:
-        self.frames.append(bytes(frame))
-        self.process(channel, bytes(frame))
 
     def on_closed(self, channel: Channel, reason: str | None) -> None:
         self.closed.append(reason)

@@ -7,6 +7,7 @@ import pytest
 from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.quotas.sampled_rate import WindowCredit, WindowOptions
+from cluster.model.clocks import MonotonicMs
 from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
 from tests.support.quota_accounts import delay_ms as present_delay_ms
 from tests.support.quota_accounts import on_throttled, record
@@ -18,38 +19,38 @@ def quotas_with(
     entity: QuotaEntity, kind: QuotaKind, limit: float, credit: WindowCredit = WindowCredit.ELAPSED
 ) -> ClientQuotas:
     quotas = ClientQuotas(WindowOptions(credit=credit))
-    quotas.set_quota(entity, kind, limit, 0)
+    quotas.set_quota(entity, kind, limit, MonotonicMs(0))
     return quotas
 
 
 def test_a_client_below_its_limit_does_not_wait():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
-    assert record(quotas, PRODUCE, "u", "app", 1_000, 0) == 0
-    assert record(quotas, PRODUCE, "u", "app", 1, 0) == 1  # 1 B/s over 1000 for 1 s
-    assert record(quotas, FETCH, "u", "app", 1e9, 0) == 0
-    assert record(quotas, PRODUCE, "u", "other", 1e9, 0) == 0
+    assert record(quotas, PRODUCE, "u", "app", 1_000, MonotonicMs(0)) == 0
+    assert record(quotas, PRODUCE, "u", "app", 1, MonotonicMs(0)) == 1  # 1 B/s over 1000 for 1 s
+    assert record(quotas, FETCH, "u", "app", 1e9, MonotonicMs(0)) == 0
+    assert record(quotas, PRODUCE, "u", "other", 1e9, MonotonicMs(0)) == 0
 
 
 def test_the_delay_to_the_millisecond():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
-    assert record(quotas, PRODUCE, "u", "app", 6_000, 0) == 5_000
-    assert present_delay_ms(quotas, PRODUCE, "u", "app", 1_700) == 4_300
-    assert record(quotas, PRODUCE, "u", "app", 500, 1_700) == 4_800
-    assert present_delay_ms(quotas, PRODUCE, "u", "nobody", 1_700) is None
+    assert record(quotas, PRODUCE, "u", "app", 6_000, MonotonicMs(0)) == 5_000
+    assert present_delay_ms(quotas, PRODUCE, "u", "app", MonotonicMs(1_700)) == 4_300
+    assert record(quotas, PRODUCE, "u", "app", 500, MonotonicMs(1_700)) == 4_800
+    assert present_delay_ms(quotas, PRODUCE, "u", "nobody", MonotonicMs(1_700)) is None
 
 
 def test_the_delay_to_the_millisecond_with_kafkas_credit():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0, WindowCredit.KAFKA)
-    assert record(quotas, PRODUCE, "u", "app", 15_000, 0) == 5_000
-    assert present_delay_ms(quotas, PRODUCE, "u", "app", 700) == 4_300
-    assert record(quotas, PRODUCE, "u", "app", 500, 700) == 4_800
+    assert record(quotas, PRODUCE, "u", "app", 15_000, MonotonicMs(0)) == 5_000
+    assert present_delay_ms(quotas, PRODUCE, "u", "app", MonotonicMs(700)) == 4_300
+    assert record(quotas, PRODUCE, "u", "app", 500, MonotonicMs(700)) == 4_800
 
 
 def test_a_request_delay_is_at_most_one_window():
     quotas = quotas_with(QuotaEntity(None, "app"), REQUEST, 10.0)
-    assert record(quotas, REQUEST, "u", "app", 11.0, 0) == 100
-    assert record(quotas, REQUEST, "u", "app", 500.0, 0) == 1_000
-    assert present_delay_ms(quotas, REQUEST, "u", "app", 0) == 1_000
+    assert record(quotas, REQUEST, "u", "app", 11.0, MonotonicMs(0)) == 100
+    assert record(quotas, REQUEST, "u", "app", 500.0, MonotonicMs(0)) == 1_000
+    assert present_delay_ms(quotas, REQUEST, "u", "app", MonotonicMs(0)) == 1_000
 
 
 @pytest.mark.parametrize(
@@ -67,31 +68,31 @@ def test_a_request_delay_is_at_most_one_window():
         (QuotaEntity(DEFAULT, DEFAULT), ("u", "a"), ("u", "b"), False),
     ],
 )
-def test_who_shares_a_budget(entity, first, second, is_shared):
+def test_who_shares_a_budget(entity, first: tuple[str, str], second: tuple[str, str], is_shared):
     quotas = quotas_with(entity, PRODUCE, 1_000.0)
-    assert record(quotas, PRODUCE, *first, 1_000, 0) == 0
-    assert (record(quotas, PRODUCE, *second, 500, 0) > 0) is is_shared
+    assert record(quotas, PRODUCE, *first, 1_000, MonotonicMs(0)) == 0
+    assert (record(quotas, PRODUCE, *second, 500, MonotonicMs(0)) > 0) is is_shared
 
 
 def test_a_changed_limit_counts_from_the_next_request_on():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
-    record(quotas, PRODUCE, "u", "app", 2_000, 0)
-    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 2_500.0, 5)
-    assert present_delay_ms(quotas, PRODUCE, "u", "app", 5) == 0
-    quotas.replace_quotas({QuotaEntity("u", None): {PRODUCE: 100.0}}, 6)
+    record(quotas, PRODUCE, "u", "app", 2_000, MonotonicMs(0))
+    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 2_500.0, MonotonicMs(5))
+    assert present_delay_ms(quotas, PRODUCE, "u", "app", MonotonicMs(5)) == 0
+    quotas.replace_quotas({QuotaEntity("u", None): {PRODUCE: 100.0}}, MonotonicMs(6))
     assert quotas.resolve(PRODUCE, "u", "app").rule == "user"
     # Another rule means another budget, which begins empty.
-    assert record(quotas, PRODUCE, "u", "app", 50, 6) == 0
-    quotas.replace_quotas({}, 7)
-    assert record(quotas, PRODUCE, "u", "app", 1e9, 7) == 0
+    assert record(quotas, PRODUCE, "u", "app", 50, MonotonicMs(6)) == 0
+    quotas.replace_quotas({}, MonotonicMs(7))
+    assert record(quotas, PRODUCE, "u", "app", 1e9, MonotonicMs(7)) == 0
 
 
 def test_what_is_not_sent_is_not_counted():
     quotas = quotas_with(QuotaEntity(None, "app"), FETCH, 1_000.0)
-    assert record(quotas, FETCH, "u", "app", 3_000, 0) == 2_000
-    quotas.account(FETCH, "u", "app", 0).take_back(3_000, 0)
-    assert record(quotas, FETCH, "u", "app", 900, 1) == 0
-    ((usage, _),) = quotas.drain_interval(1_000)
+    assert record(quotas, FETCH, "u", "app", 3_000, MonotonicMs(0)) == 2_000
+    quotas.account(FETCH, "u", "app", MonotonicMs(0)).take_back(3_000, MonotonicMs(0))
+    assert record(quotas, FETCH, "u", "app", 900, MonotonicMs(1)) == 0
+    ((usage, _),) = quotas.drain_interval(MonotonicMs(1_000))
     assert (usage.usage, usage.requests) == (900, 2)
 
 
@@ -100,16 +101,16 @@ def test_what_is_not_sent_is_not_counted():
 )
 def test_how_much_one_fetch_may_take(credit, most):
     quotas = quotas_with(QuotaEntity(None, "app"), FETCH, 1_000.0, credit)
-    assert ClientAccounts(quotas, "u", "app").fetch_bytes_max(0) == most
-    assert ClientAccounts(quotas, "u", "other").fetch_bytes_max(0) == math.inf
+    assert ClientAccounts(quotas, "u", "app").fetch_bytes_max(MonotonicMs(0)) == most
+    assert ClientAccounts(quotas, "u", "other").fetch_bytes_max(MonotonicMs(0)) == math.inf
 
 
 def test_an_interval_tells_what_happened_in_it():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
-    delay_ms = record(quotas, PRODUCE, "u", "app", 2_500, 100)
-    on_throttled(quotas, PRODUCE, "u", "app", delay_ms, 100)
-    record(quotas, PRODUCE, "u", "free", 7, 100)
-    (first, first_standing), (free, _) = quotas.drain_interval(1_000)
+    delay_ms = record(quotas, PRODUCE, "u", "app", 2_500, MonotonicMs(100))
+    on_throttled(quotas, PRODUCE, "u", "app", delay_ms, MonotonicMs(100))
+    record(quotas, PRODUCE, "u", "free", 7, MonotonicMs(100))
+    (first, first_standing), (free, _) = quotas.drain_interval(MonotonicMs(1_000))
     assert (first.client_id, first.rule, first.limit) == ("app", "client", 1_000.0)
     assert (first.usage, first.requests, first.throttled) == (2_500, 1, 1)
     assert (first.throttle_ms, first.throttle_ms_max) == (1_500, 1_500)
@@ -117,85 +118,90 @@ def test_an_interval_tells_what_happened_in_it():
     assert (free.client_id, free.rule, free.limit) == ("free", None, None)
     assert free.rate == pytest.approx(7.0)
     # Still throttled, so told again; then over, so told no more.
-    ((second, second_standing),) = quotas.drain_interval(2_000)
+    ((second, second_standing),) = quotas.drain_interval(MonotonicMs(2_000))
     assert (second.requests, second.muted_ms, second_standing.mute_left_ms) == (0, 600, 0)
-    assert quotas.drain_interval(3_000) == []
+    assert quotas.drain_interval(MonotonicMs(3_000)) == []
 
 
 def test_mutes_of_several_channels_that_overlap_count_once():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
-    on_throttled(quotas, PRODUCE, "u", "app", 300, 0)
-    on_throttled(quotas, PRODUCE, "u", "app", 300, 100)
-    on_throttled(quotas, PRODUCE, "u", "app", 100, 800)
-    ((usage, _),) = quotas.drain_interval(1_000)
+    on_throttled(quotas, PRODUCE, "u", "app", 300, MonotonicMs(0))
+    on_throttled(quotas, PRODUCE, "u", "app", 300, MonotonicMs(100))
+    on_throttled(quotas, PRODUCE, "u", "app", 100, MonotonicMs(800))
+    ((usage, _),) = quotas.drain_interval(MonotonicMs(1_000))
     assert (usage.throttled, usage.throttle_ms, usage.muted_ms) == (3, 700, 500)
 
 
 def test_a_mute_that_is_lifted_early_ends():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
-    on_throttled(quotas, PRODUCE, "u", "app", 5_000, 0)
-    quotas.account(PRODUCE, "u", "app", 400).on_limits_eased(400, 400)
-    ((usage, standing),) = quotas.drain_interval(1_000)
-    assert (usage.muted_ms, standing.mute_left_ms) == (400, 0)
+    on_throttled(quotas, PRODUCE, "u", "app", 5_000, MonotonicMs(0))
+    quotas.account(PRODUCE, "u", "app", MonotonicMs(400)).on_limits_eased(
+        MonotonicMs(400), MonotonicMs(400)
+    )
+    ((usage, state),) = quotas.drain_interval(MonotonicMs(1_000))
+    assert (usage.muted_ms, state.mute_left_ms) == (400, 0)
 
 
 def test_a_standing_says_which_rule_holds_and_how_long_to_wait():
     quotas = quotas_with(QuotaEntity(None, DEFAULT), PRODUCE, 1_000.0)
-    record(quotas, PRODUCE, "u", "app", 12_000, 0)
-    on_throttled(quotas, PRODUCE, "u", "app", 11_000, 0)
-    produce = quotas.standing(PRODUCE, "u", "app", 10_500)
+    record(quotas, PRODUCE, "u", "app", 12_000, MonotonicMs(0))
+    on_throttled(quotas, PRODUCE, "u", "app", 11_000, MonotonicMs(0))
+    produce = quotas.state_of(PRODUCE, "u", "app", MonotonicMs(10_500))
     assert (produce.rule, produce.limit) == ("default-client", 1_000.0)
     assert (produce.measured_ms, produce.delay_ms, produce.mute_left_ms) == (10_500, 1_500, 500)
     assert produce.rate == pytest.approx(12_000 / 10.5)
-    assert quotas.standing(FETCH, "u", "app", 10_500) is None
+    assert quotas.state_of(FETCH, "u", "app", MonotonicMs(10_500)) is None
 
 
 def test_asking_for_a_standing_changes_nothing():
     asked, left_alone = (quotas_with(QuotaEntity(None, "app"), REQUEST, 5.0) for _ in range(2))
     for quotas in (asked, left_alone):
-        record(quotas, REQUEST, "u", "app", 70.0, 0)
+        record(quotas, REQUEST, "u", "app", 70.0, MonotonicMs(0))
     for now_ms in (1_500, 9_999, 12_000):
-        asked.standing(REQUEST, "u", "app", now_ms)
-        delays = {record(each, REQUEST, "u", "app", 9.0, now_ms) for each in (asked, left_alone)}
+        asked.state_of(REQUEST, "u", "app", MonotonicMs(now_ms))
+        delays = {
+            record(each, REQUEST, "u", "app", 9.0, MonotonicMs(now_ms))
+            for each in (asked, left_alone)
+        }
         assert len(delays) == 1
 
 
-def is_known(quotas: ClientQuotas, client_id: str, now_ms: int) -> bool:
-    return quotas.standing(PRODUCE, "u", client_id, now_ms) is not None
+def is_known(quotas: ClientQuotas, client_id: str, now_ms: MonotonicMs) -> bool:
+    return quotas.state_of(PRODUCE, "u", client_id, now_ms) is not None
 
 
 def test_silent_clients_are_forgotten_after_an_hour():
     quotas = ClientQuotas()
-    record(quotas, PRODUCE, "u", "gone", 1, 0)
-    record(quotas, PRODUCE, "u", "here", 1, 1_800_000)
-    quotas.drain_interval(1_800_000)
-    quotas.drain_interval(3_599_999)
-    assert is_known(quotas, "gone", 3_599_999)
-    quotas.drain_interval(3_700_000)
-    assert not is_known(quotas, "gone", 3_700_000)
-    assert is_known(quotas, "here", 3_700_000)
+    record(quotas, PRODUCE, "u", "gone", 1, MonotonicMs(0))
+    record(quotas, PRODUCE, "u", "here", 1, MonotonicMs(1_800_000))
+    quotas.drain_interval(MonotonicMs(1_800_000))
+    quotas.drain_interval(MonotonicMs(3_599_999))
+    assert is_known(quotas, "gone", MonotonicMs(3_599_999))
+    quotas.drain_interval(MonotonicMs(3_700_000))
+    assert not is_known(quotas, "gone", MonotonicMs(3_700_000))
+    assert is_known(quotas, "here", MonotonicMs(3_700_000))
 
 
 def test_whoever_holds_the_account_of_a_forgotten_client_is_given_another():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
     accounts = ClientAccounts(quotas, "u", "app")
-    accounts.on_produced(0, 1, 0)
-    quotas.drain_interval(0)
-    quotas.drain_interval(3_700_000)
-    assert not is_known(quotas, "app", 3_700_000)
-    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 10.0, 3_700_000)
-    delay = accounts.on_produced(0, 20, 3_700_000)
+    accounts.on_produced(0, 1, MonotonicMs(0))
+    quotas.drain_interval(MonotonicMs(0))
+    quotas.drain_interval(MonotonicMs(3_700_000))
+    assert not is_known(quotas, "app", MonotonicMs(3_700_000))
+    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 10.0, MonotonicMs(3_700_000))
+    delay = accounts.on_produced(0, 20, MonotonicMs(3_700_000))
     assert delay is not None
     assert (delay.ms, delay.account.limit) == (1_000, 10.0)
 
 
 def test_a_flood_of_client_ids_takes_no_more_than_its_share():
     quotas = ClientQuotas(clients_max=100)
-    quotas.set_quota(QuotaEntity(None, "busy"), PRODUCE, 10.0, 0)
+    quotas.set_quota(QuotaEntity(None, "busy"), PRODUCE, 10.0, MonotonicMs(0))
     for number in range(5_000):
-        record(quotas, PRODUCE, "u", f"client-{number}", 1, number)
-        busy_delay_ms = record(quotas, PRODUCE, "u", "busy", 10, number)
-    known = sum(is_known(quotas, f"client-{number}", 5_000) for number in range(5_000))
+        record(quotas, PRODUCE, "u", f"client-{number}", 1, MonotonicMs(number))
+        busy_delay_ms = record(quotas, PRODUCE, "u", "busy", 10, MonotonicMs(number))
+    known = sum(is_known(quotas, f"client-{number}", MonotonicMs(5_000)) for number in range(5_000))
     assert known <= 100
     # Who is busy is not forgotten: a flood of others does not clear an account.
     assert busy_delay_ms > 1_000

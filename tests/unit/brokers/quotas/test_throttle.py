@@ -1,6 +1,7 @@
 """Enforcement with a clock that the test turns: the larger delay, mutes, early release, closing."""
 
 from collections.abc import Callable
+from typing import Any
 
 from cluster.brokers.network.connection import MuteReason
 from cluster.brokers.quotas.account import Delay
@@ -32,7 +33,7 @@ class Timers:
         return self.timers[-1]
 
     def turn_to(self, now_ms: int) -> None:
-        self.now_ms = now_ms
+        self.now_ms = MonotonicMs(now_ms)
         for timer in list(self.timers):
             if timer.callback is not None and timer.deadline_ms <= now_ms:
                 callback, timer.callback = timer.callback, None
@@ -64,9 +65,13 @@ class FakeChannel:
             self.is_open = False
 
 
+def a_channel(*, closes_on_answer: bool = False) -> Any:
+    return FakeChannel(closes_on_answer=closes_on_answer)
+
+
 def throttle_with(kind: QuotaKind, limit: float) -> tuple[QuotaThrottle, ClientQuotas, Timers]:
     quotas, timers = ClientQuotas(), Timers()
-    quotas.set_quota(QuotaEntity(None, "app"), kind, limit, 0)
+    quotas.set_quota(QuotaEntity(None, "app"), kind, limit, MonotonicMs(0))
     return QuotaThrottle(timers), quotas, timers
 
 
@@ -75,32 +80,32 @@ def accounts_of(quotas: ClientQuotas) -> ClientAccounts:
 
 
 def a_delay(quotas: ClientQuotas, ms: int) -> Delay:
-    return Delay(ms, quotas.account(PRODUCE, "u", "app", 0))
+    return Delay(ms, quotas.account(PRODUCE, "u", "app", MonotonicMs(0)))
 
 
 def test_the_larger_delay_counts_not_the_sum():
     _, quotas, _ = throttle_with(PRODUCE, 1_000.0)
-    quotas.set_quota(QuotaEntity(None, "app"), REQUEST, 10.0, 0)
+    quotas.set_quota(QuotaEntity(None, "app"), REQUEST, 10.0, MonotonicMs(0))
     # 10.5 % x seconds: 50 ms; 1 200 bytes: 200 ms.
-    delay = accounts_of(quotas).on_produced(105_000, 1_200, 0)
+    delay = accounts_of(quotas).on_produced(105_000, 1_200, MonotonicMs(0))
     assert (delay.ms, delay.account.kind) == (200, PRODUCE)
     _, quotas, _ = throttle_with(FETCH, 1_000.0)
-    quotas.set_quota(QuotaEntity(None, "app"), REQUEST, 10.0, 0)
-    delay = accounts_of(quotas).on_fetched(105_000, 1_020, 0)
+    quotas.set_quota(QuotaEntity(None, "app"), REQUEST, 10.0, MonotonicMs(0))
+    delay = accounts_of(quotas).on_fetched(105_000, 1_020, MonotonicMs(0))
     assert (delay.ms, delay.account.kind) == (50, REQUEST)
 
 
 def test_bytes_that_a_throttled_fetch_does_not_send_are_not_counted():
     _, quotas, _ = throttle_with(FETCH, 1_000.0)
     accounts = accounts_of(quotas)
-    assert accounts.on_fetched(10, 3_000, 0).ms == 2_000
-    assert accounts.on_fetched(10, 900, 0) is None
-    assert quotas.standing(FETCH, "u", "app", 0).rate == 900
+    assert accounts.on_fetched(10, 3_000, MonotonicMs(0)).ms == 2_000
+    assert accounts.on_fetched(10, 900, MonotonicMs(0)) is None
+    assert quotas.state_of(FETCH, "u", "app", MonotonicMs(0)).rate == 900
 
 
 def test_a_channel_is_muted_before_it_is_answered_and_read_again_after_the_delay():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
-    channel = FakeChannel()
+    channel = a_channel()
     throttle.respond(channel, [b"answer"], a_delay(quotas, 250))
     assert channel.done == [("mute", MuteReason.QUOTA), ("answer", [b"answer"])]
     assert throttle.muted_count == 1
@@ -109,13 +114,13 @@ def test_a_channel_is_muted_before_it_is_answered_and_read_again_after_the_delay
     timers.turn_to(250)
     assert channel.done[2:] == [("unmute", MuteReason.QUOTA)]
     assert throttle.muted_count == 0
-    ((usage, _),) = quotas.drain_interval(1_000)
+    ((usage, _),) = quotas.drain_interval(MonotonicMs(1_000))
     assert (usage.throttled, usage.throttle_ms, usage.muted_ms) == (1, 250, 250)
 
 
 def test_a_producer_without_answers_is_held_back_too():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
-    channel = FakeChannel()
+    channel = a_channel()
     throttle.respond(channel, None, a_delay(quotas, 250))
     assert channel.done == [("mute", MuteReason.QUOTA), ("answer", None)]
     assert timers.pending() == [250]
@@ -123,7 +128,7 @@ def test_a_producer_without_answers_is_held_back_too():
 
 def test_a_closed_channel_cancels_its_timer():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
-    channel = FakeChannel()
+    channel = a_channel()
     throttle.respond(channel, [], a_delay(quotas, 250))
     channel.on_close()
     assert timers.pending() == []
@@ -132,10 +137,10 @@ def test_a_closed_channel_cancels_its_timer():
 
 def test_a_channel_that_closes_while_it_is_answered_has_no_timer():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
-    throttle.respond(FakeChannel(closes_on_answer=True), [], a_delay(quotas, 250))
+    throttle.respond(a_channel(closes_on_answer=True), [], a_delay(quotas, 250))
     assert timers.pending() == []
     assert throttle.muted_count == 0
-    gone = FakeChannel()
+    gone = a_channel()
     gone.is_open = False
     throttle.respond(gone, [], a_delay(quotas, 250))
     assert gone.done == []
@@ -143,15 +148,15 @@ def test_a_channel_that_closes_while_it_is_answered_has_no_timer():
 
 def test_when_a_limit_is_lifted_whoever_waits_goes_on_at_once():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
-    channel = FakeChannel()
-    delay = accounts_of(quotas).on_produced(0, 11_000, 0)
+    channel = a_channel()
+    delay = accounts_of(quotas).on_produced(0, 11_000, MonotonicMs(0))
     throttle.respond(channel, [], delay)
     assert timers.pending() == [10_000]
     timers.turn_to(1_000)
-    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 2_750.0, 1_000)
+    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 2_750.0, MonotonicMs(1_000))
     throttle.on_limits_changed()
     assert timers.pending() == [1_000 + 3_000]
-    quotas.replace_quotas({}, 1_000)
+    quotas.replace_quotas({}, MonotonicMs(1_000))
     throttle.on_limits_changed()
     timers.turn_to(1_000)
     assert channel.done[-1] == ("unmute", MuteReason.QUOTA)
@@ -159,7 +164,7 @@ def test_when_a_limit_is_lifted_whoever_waits_goes_on_at_once():
 
 def test_a_stricter_limit_does_not_lengthen_what_was_told():
     throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
-    throttle.respond(FakeChannel(), [], accounts_of(quotas).on_produced(0, 2_000, 0))
-    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 10.0, 0)
+    throttle.respond(a_channel(), [], accounts_of(quotas).on_produced(0, 2_000, MonotonicMs(0)))
+    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 10.0, MonotonicMs(0))
     throttle.on_limits_changed()
     assert timers.pending() == [1_000]

@@ -69,7 +69,7 @@ class Pair:
             roles = side.stage.roles
             for number in topic.partitions:
                 partition = TopicPartition(topic.name, number)
-                roles.settle(partition, topic, brokers, side.stage.loop.now_ms)
+                roles.apply_state(partition, topic, brokers, side.stage.loop.now_ms)
             for partition in roles.followed():
                 roles.follow_where_it_is(partition, brokers)
 

@@ -15,6 +15,7 @@ from cluster.model.cluster import BrokerRegistration, ClusterState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import (
     NO_BROKER,
+    BrokerEpoch,
     BrokerId,
     ControllerEpoch,
     LeaderEpoch,
@@ -43,9 +44,9 @@ def brokers(*numbers: int, again: tuple[int, ...] = ()) -> list[BrokerRegistrati
     return [a_broker(number, 200 if number in again else 100) for number in numbers]
 
 
-def written(controller: Controller, zxid: int) -> dict[TopicPartition, int]:
+def written(controller: Controller, zxid: int) -> dict[TopicPartition, BrokerEpoch]:
     """All partition states were written then; brokers have registered at 100, those back at 200."""
-    return {partition: zxid for partition, _ in controller.state.partitions()}
+    return {partition: BrokerEpoch(zxid) for partition, _ in controller.state.partitions()}
 
 
 def complete(plan: Plan) -> Plan:

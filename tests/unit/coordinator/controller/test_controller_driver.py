@@ -1,4 +1,4 @@
-"""The driver with a fake registry and a fake link: office, operations, messages, trouble."""
+"""The driver with a fake registry and a fake link: elections, operations, messages, trouble."""
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -107,7 +107,7 @@ def stage() -> Iterator[Stage]:
 
 @pytest.fixture
 def controller(stage: Stage) -> Member:
-    """Broker 1, in office, its first update acknowledged; broker 2 is there too."""
+    """Broker 1, the controller, its first update acknowledged; broker 2 is there too."""
     member = stage.member(1)
     stage.member(2)
     member.driver.campaign()
@@ -188,10 +188,10 @@ def stop(member: Member, broker: int, epoch: int) -> list[ShutdownPrepared]:
     return answers
 
 
-# Office
+# Elections
 
 
-def test_one_of_two_candidates_takes_office_and_tells_everyone_everything(stage):
+def test_one_of_two_candidates_becomes_controller_and_tells_everyone_everything(stage):
     first, second = stage.member(1), stage.member(2)
     first.driver.campaign()
     second.driver.campaign()
@@ -206,7 +206,7 @@ def test_one_of_two_candidates_takes_office_and_tells_everyone_everything(stage)
     assert second.link.asked == []
 
 
-def test_when_the_controller_s_session_ends_another_takes_office(stage):
+def test_when_the_controller_s_session_ends_another_becomes_controller(stage):
     first, second = stage.member(1), stage.member(2)
     first.driver.campaign()
     second.driver.campaign()
@@ -229,7 +229,7 @@ def test_a_controller_whose_node_is_deleted_is_elected_anew(stage, controller):
     assert controller.session.client.exists(paths.CONTROLLER)
 
 
-def test_campaigns_that_cross_each_other_end_in_one_office(stage, controller):
+def test_campaigns_that_cross_each_other_end_in_one_controller(stage, controller):
     """Two watches fire, or a retry is due while another campaign is under way."""
     for _ in range(3):
         with suppress(NoNodeError):
@@ -245,7 +245,7 @@ def test_campaigns_that_cross_each_other_end_in_one_office(stage, controller):
     assert controller.controller_epoch == epoch
 
 
-def test_a_broker_that_stops_does_not_take_office_any_more(stage):
+def test_a_broker_that_stops_does_not_become_controller_any_more(stage):
     member = stage.member(1)
     member.driver.campaign()
     member.driver.stop()
@@ -256,7 +256,7 @@ def test_a_broker_that_stops_does_not_take_office_any_more(stage):
     assert member.link.asked == []
 
 
-def test_an_office_won_before_the_session_was_lost_is_not_taken(stage):
+def test_an_election_won_before_the_session_was_lost_does_not_count(stage):
     member = stage.member(1)
     member.driver.campaign()
     member.session.work(1)
@@ -390,7 +390,7 @@ def test_what_is_asked_while_leaders_are_elected_is_done_after_it(stage, control
     assert outcomes.codes == [{"late": "none"}]
 
 
-def test_elections_that_an_end_of_office_interrupts_write_nothing(stage, controller, monkeypatch):
+def test_elections_that_a_resignation_interrupts_write_nothing(stage, controller, monkeypatch):
     lose_a_broker_of_many_partitions(stage, controller, monkeypatch)
     controller.driver.stop()
     stage.settle()
@@ -481,7 +481,7 @@ def test_whoever_is_not_the_controller_says_so(stage, controller):
     assert stop(other, 1, 1) == [ShutdownPrepared(False)]
 
 
-def test_an_operation_in_progress_when_the_office_ends_fails_once(stage, controller):
+def test_an_operation_in_progress_when_the_controller_resigns_fails_once(stage, controller):
     under_way, waiting = create(controller, "a"), create(controller, "b")
     controller.driver.resign()
     assert waiting.codes == [{"b": "not_controller"}]
@@ -704,7 +704,7 @@ def test_a_broker_that_is_gone_is_not_resent_anything(stage, controller):
     assert controller.link.asked == []
 
 
-def test_after_office_nothing_is_resent(stage, controller):
+def test_after_a_resignation_nothing_is_resent(stage, controller):
     create(controller)
     stage.settle()
     asked = controller.link.take()
@@ -714,7 +714,7 @@ def test_after_office_nothing_is_resent(stage, controller):
     assert controller.link.asked == []
 
 
-def test_a_broker_that_knows_a_newer_controller_ends_the_office(stage, controller):
+def test_a_broker_that_knows_a_newer_controller_makes_this_one_resign(stage, controller):
     create(controller)
     stage.settle()
     controller.link.answer_all(Acknowledged(ErrorCode.stale_controller_epoch))
@@ -773,7 +773,7 @@ def test_deleted_topics_are_told_by_name(stage, controller):
     assert [outcome.code for _, _, outcome in deleted] == [ErrorCode.none]
 
 
-def test_a_plan_may_be_told_after_the_office_has_ended(stage, controller):
+def test_a_plan_may_be_told_after_a_resignation(stage, controller):
     controller.driver.resign()
     done: list[bool] = []
     tell: Callable[..., None] = controller.driver.updates.tell_everyone

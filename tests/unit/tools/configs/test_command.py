@@ -87,7 +87,7 @@ def test_values_may_come_from_a_file(tmp_path):
 )
 def test_options_that_cannot_be_read_are_status_2(words, capsys):
     try:
-        status = main(["configs", *words])
+        status: str | int = main(["configs", *words])
     except SystemExit as ended:
         status = ended.code
     assert status == 2

@@ -2,6 +2,7 @@
 
 from concurrent.futures import Future
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -46,6 +47,14 @@ def topic(name: str, *partitions: SimpleNamespace, is_internal: bool = False) ->
     )
 
 
+def config(
+    name: str, value: str, source: ConfigSource, synonyms: dict[str, ConfigEntry] | None = None
+) -> ConfigEntry:
+    """As the client makes it: with the number of its source."""
+    number: Any = source.value
+    return ConfigEntry(name, value, source=number, synonyms=synonyms or {})
+
+
 class FakeAdmin:
     """Knows topics, of which some may be gone when they are described."""
 
@@ -65,22 +74,14 @@ class FakeAdmin:
 
     def describe_configs(self, resources, request_timeout: float) -> dict[ConfigResource, Future]:
         entries = {
-            "retention.ms": ConfigEntry(
-                "retention.ms", "60000", source=ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-            ),
-            "broker.id": ConfigEntry(
+            "retention.ms": config("retention.ms", "60000", ConfigSource.DYNAMIC_TOPIC_CONFIG),
+            "broker.id": config(
                 "broker.id",
                 "1",
-                source=ConfigSource.STATIC_BROKER_CONFIG.value,
-                synonyms={
-                    "broker.id": ConfigEntry(
-                        "broker.id", "0", source=ConfigSource.DEFAULT_CONFIG.value
-                    )
-                },
+                ConfigSource.STATIC_BROKER_CONFIG,
+                {"broker.id": config("broker.id", "0", ConfigSource.DEFAULT_CONFIG)},
             ),
-            "cleanup.policy": ConfigEntry(
-                "cleanup.policy", "delete", source=ConfigSource.DEFAULT_CONFIG.value
-            ),
+            "cleanup.policy": config("cleanup.policy", "delete", ConfigSource.DEFAULT_CONFIG),
         }
         return {
             resource: future(GONE if resource.name in self.gone else entries)
@@ -101,19 +102,23 @@ class FakeAdmin:
         return {"one": future(None)}
 
 
+def an_admin(*topics: SimpleNamespace, gone: tuple[str, ...] = ()) -> Any:
+    return FakeAdmin(*topics, gone=gone)
+
+
 ORDERS = topic("orders", partition(1, None, 2, 0), partition(0, 1, 1, 2))
 OFFSETS = topic("__offsets", partition(0, 0, 0), is_internal=True)
 
 
 def test_topics_are_counted_with_and_without_internal_ones():
-    admin = FakeAdmin(ORDERS, OFFSETS)
+    admin = an_admin(ORDERS, OFFSETS)
     assert partition_counts(admin) == {"orders": 2, "__offsets": 1}
     assert partition_counts(admin, exclude_internal=True) == {"orders": 2}
-    assert partition_counts(FakeAdmin(), exclude_internal=True) == {}
+    assert partition_counts(an_admin(), exclude_internal=True) == {}
 
 
 def test_a_topic_is_described_with_what_was_set():
-    (described,) = describe_topics(FakeAdmin(ORDERS), ["orders"])
+    (described,) = describe_topics(an_admin(ORDERS), ["orders"])
     assert described.id == "Kc0bczL4QceaSHaG-A17ZA"
     assert described.configs == {"retention.ms": "60000", "broker.id": "1"}
     assert described.partitions == (
@@ -123,12 +128,12 @@ def test_a_topic_is_described_with_what_was_set():
 
 
 def test_a_topic_that_is_deleted_meanwhile_is_left_out():
-    assert describe_topics(FakeAdmin(ORDERS, gone=("orders",)), ["orders"]) == []
-    assert topic_configs(FakeAdmin(ORDERS, gone=("orders",)), ["orders"]) == {}
+    assert describe_topics(an_admin(ORDERS, gone=("orders",)), ["orders"]) == []
+    assert topic_configs(an_admin(ORDERS, gone=("orders",)), ["orders"]) == {}
 
 
 def test_settings_come_with_their_sources():
-    entry = next(e for e in broker_configs(FakeAdmin(), "1") if e.name == "broker.id")
+    entry = next(e for e in broker_configs(an_admin(), "1") if e.name == "broker.id")
     assert entry.source == "STATIC_BROKER_CONFIG"
     assert entry.synonyms == (
         Synonym("STATIC_BROKER_CONFIG", "broker.id", "1"),
@@ -137,7 +142,7 @@ def test_settings_come_with_their_sources():
 
 
 def test_what_is_not_said_is_left_to_the_brokers():
-    admin = FakeAdmin()
+    admin = an_admin()
     create_topic(
         admin, "t", partitions=None, replication_factor=None, replicas=None, configs={"a": "b"}
     )
@@ -147,7 +152,7 @@ def test_what_is_not_said_is_left_to_the_brokers():
 
 
 def test_replicas_may_be_chosen():
-    admin = FakeAdmin()
+    admin = an_admin()
     create_topic(
         admin, "t", partitions=None, replication_factor=None, replicas=[[0, 1], [1, 2]], configs={}
     )
@@ -160,13 +165,13 @@ def test_replicas_may_be_chosen():
 
 
 def test_deletion_names_the_topic():
-    admin = FakeAdmin()
+    admin = an_admin()
     delete_topic(admin, "t")
     assert admin.asked == [("delete", ["t"])]
 
 
 def test_a_refusal_comes_through():
-    admin = FakeAdmin()
+    admin = an_admin()
     admin.delete_topics = lambda topics, **patience: {"t": future(GONE)}
     with pytest.raises(KafkaException):
         delete_topic(admin, "t")

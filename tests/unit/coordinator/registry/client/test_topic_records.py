@@ -8,19 +8,26 @@ from typing import Any
 import pytest
 from kazoo.protocol.states import WatchedEvent
 
-from cluster.coordinator.cluster_store import Deposed, OutOfStep
+from cluster.coordinator.cluster_store import Deposed, OutOfStep, StoreVersion
 from cluster.coordinator.registry.client import broker_records, topic_records
 from cluster.coordinator.registry.documents import paths, znodes
+from cluster.model.clocks import WallMs
 from cluster.model.cluster import ClusterState
 from cluster.model.errors import UserError
-from cluster.model.ids import BrokerId, ControllerEpoch, TopicPartition
+from cluster.model.ids import (
+    BrokerId,
+    ControllerEpoch,
+    LeaderEpoch,
+    PartitionEpoch,
+    TopicPartition,
+)
 from cluster.model.plan import Plan
 from tests.integration.registry_process import RegistryProcess
 from tests.support.cluster_states import a_broker, a_partition, a_topic
 from tests.support.fake_registry import FakeClient, FakeTree
 from tests.support.waiting import wait_until
 
-WALL_MS = 1_700_000_000_000
+WALL_MS = WallMs(1_700_000_000_000)
 ONE, TWO = BrokerId(1), BrokerId(2)
 EPOCH_1 = ControllerEpoch(1)
 
@@ -58,13 +65,13 @@ def client(new_client: Callable[[], Any]) -> Any:
     return client
 
 
-def commit(client: Any, plan: Plan, state: ClusterState, version: int) -> None:
+def commit(client: Any, plan: Plan, state: ClusterState, version: StoreVersion) -> None:
     """Write a plan, and apply it as the driver does."""
     topic_records.commit(client, plan, state, EPOCH_1, version)
     plan.apply(state)
 
 
-def elected(client: Any, broker: BrokerId = ONE) -> int:
+def elected(client: Any, broker: BrokerId = ONE) -> StoreVersion:
     """Version of the epoch that the new controller checks."""
     election = broker_records.campaign(client, broker, WALL_MS)
     assert election.epoch is not None
@@ -257,7 +264,8 @@ def test_a_controller_that_was_replaced_writes_nothing(client, new_client):
         topic_records.commit(
             client, Plan(created=[a_topic("t", a_partition([1]))]), state, EPOCH_1, version
         )
-    assert topics_of(topic_records.load_cluster(other, version + 1).state) == topics_of(state)
+    loaded = topic_records.load_cluster(other, StoreVersion(version + 1)).state
+    assert topics_of(loaded) == topics_of(state)
 
 
 @pytest.mark.parametrize(
@@ -335,7 +343,7 @@ def test_only_the_controller_gives_topics_ids(client):
     version = elected(client)
     client.create(paths.topic("orders"), b'{"version":1,"partitions":{"0":[1]}}')
     with pytest.raises(Deposed):
-        topic_records.load_cluster(client, version - 1)
+        topic_records.load_cluster(client, StoreVersion(version - 1))
 
 
 def test_configs_left_behind_do_not_keep_a_topic_from_being_made(client):
@@ -398,7 +406,9 @@ def test_the_next_controller_goes_on_from_half_a_plan(
     version = elected(client)
     loaded = topic_records.load_cluster(client, version).state
     waiting = {
-        partition: replace(one, leader=ONE, leader_epoch=1, partition_epoch=0)
+        partition: replace(
+            one, leader=ONE, leader_epoch=LeaderEpoch(1), partition_epoch=PartitionEpoch(0)
+        )
         for partition, one in loaded.partitions()
         if one.partition_epoch < 0
     }

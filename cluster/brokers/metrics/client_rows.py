@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from cluster.brokers.quotas.standing import QuotaStanding
+from cluster.brokers.quotas.quota_state import QuotaState
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import NO_LIMITS, QuotaRow
 from cluster.model.clocks import MonotonicMs, WallMs
@@ -38,7 +38,7 @@ class _Client:
     limits: tuple[float | None, ...] = NO_LIMITS
 
 
-class QuotaStandings:
+class ClientRows:
     """Owned by the broker's thread.
 
     Invariant: every client here has a row of its own.
@@ -60,7 +60,7 @@ class QuotaStandings:
                 client.is_settled = False
 
     def on_usage(
-        self, usage: QuotaUsage, standing: QuotaStanding, now_ms: MonotonicMs, wall_ms: WallMs
+        self, usage: QuotaUsage, state: QuotaState, now_ms: MonotonicMs, wall_ms: WallMs
     ) -> None:
         """What a client used since the last time, and where it stands."""
         key = (usage.quota, usage.user, usage.client_id)
@@ -77,15 +77,13 @@ class QuotaStandings:
         client.muted_ms += usage.muted_ms
         if usage.requests or not client.active_ms:
             client.active_ms = now_ms
-        self._write(key, client, standing, now_ms, wall_ms)
+        self._write(key, client, state, now_ms, wall_ms)
 
-    def on_standing(
-        self, key: Key, standing: QuotaStanding, now_ms: MonotonicMs, wall_ms: WallMs
-    ) -> None:
+    def on_state(self, key: Key, state: QuotaState, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
         """Where a client stands that has used nothing since the last time."""
         client = self._clients.get(key)
         if client is not None:
-            self._write(key, client, standing, now_ms, wall_ms)
+            self._write(key, client, state, now_ms, wall_ms)
 
     def unsettled(self, at_most: int) -> list[Key]:
         """Clients whose row shows a rate or a limit that may be out of date."""
@@ -112,12 +110,12 @@ class QuotaStandings:
         self,
         key: Key,
         client: _Client,
-        standing: QuotaStanding,
+        state: QuotaState,
         now_ms: MonotonicMs,
         wall_ms: WallMs,
     ) -> None:
-        mute_left_ms = standing.mute_left_ms
-        client.is_settled = standing.rate <= 0 and mute_left_ms == 0
+        mute_left_ms = state.mute_left_ms
+        client.is_settled = state.rate <= 0 and mute_left_ms == 0
         # In the order of `_clients`, the rows written longest ago come first.
         self._clients[key] = self._clients.pop(key)
         quota, user, client_id = key
@@ -127,12 +125,12 @@ class QuotaStandings:
                 quota=quota,
                 user=user,
                 client_id=client_id,
-                rule=standing.rule,
-                limit=standing.limit,
+                rule=state.rule,
+                limit=state.limit,
                 limits=client.limits,
-                rate=standing.rate,
-                window_seconds=standing.measured_ms / 1000,
-                delay_ms=standing.delay_ms,
+                rate=state.rate,
+                window_seconds=state.measured_ms / 1000,
+                delay_ms=state.delay_ms,
                 requests=client.requests,
                 throttled=client.throttled,
                 usage=client.usage,

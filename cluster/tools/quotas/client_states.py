@@ -41,7 +41,7 @@ class BrokerStats:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ClientState:
     """One client under one quota on one broker."""
 
     source: BrokerStats
@@ -97,34 +97,34 @@ def read_running(data_dir: DataDir) -> list[BrokerStats]:
     return brokers
 
 
-def standings(brokers: Iterable[BrokerStats]) -> list[Standing]:
+def client_states(brokers: Iterable[BrokerStats]) -> list[ClientState]:
     """Every row of every broker; the time that is left is counted from this moment."""
     now_ms = _now_ms()
     return [
-        Standing(broker, row, 0 if broker.is_dead else row.muted_left_ms(now_ms))
+        ClientState(broker, row, 0 if broker.is_dead else row.muted_left_ms(now_ms))
         for broker in brokers
         for row in broker.stats.rows
     ]
 
 
-def by_client(found: Iterable[Standing]) -> dict[tuple[str, str, str], list[Standing]]:
-    """Standings by user, client id and quota; within each the worst of the living first."""
-    groups: dict[tuple[str, str, str], list[Standing]] = {}
-    for standing in found:
-        row = standing.row
-        groups.setdefault((row.user, row.client_id, row.quota), []).append(standing)
+def by_client(found: Iterable[ClientState]) -> dict[tuple[str, str, str], list[ClientState]]:
+    """Client states by user, client id and quota; within each the worst of the living first."""
+    groups: dict[tuple[str, str, str], list[ClientState]] = {}
+    for state in found:
+        row = state.row
+        groups.setdefault((row.user, row.client_id, row.quota), []).append(state)
     for group in groups.values():
         group.sort(key=_badness, reverse=True)
     ordered = sorted(groups, key=lambda key: (key[0], key[1], QUOTAS.index(key[2])))
     return {key: groups[key] for key in ordered}
 
 
-def _badness(standing: Standing) -> tuple[bool, float, float]:
-    utilisation = standing.row.utilisation
+def _badness(state: ClientState) -> tuple[bool, float, float]:
+    utilisation = state.row.utilisation
     return (
-        not standing.source.is_dead,
+        not state.source.is_dead,
         -1.0 if utilisation is None else utilisation,
-        standing.row.rate,
+        state.row.rate,
     )
 
 

@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.brokers.metrics.standings import QuotaStandings, configured_limits
+from cluster.brokers.metrics.client_rows import ClientRows, configured_limits
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_reader import read_memory
-from cluster.model.quotas import DEFAULT, RULES, QuotaEntity, QuotaKind
+from cluster.model.clocks import MonotonicMs, WallMs
+from cluster.model.quotas import DEFAULT, RULES, Name, QuotaEntity, QuotaKind
 from tests.support.quota_accounts import on_throttled, record
 
 CLIENT = QuotaEntity(None, "c")
@@ -20,12 +21,12 @@ class Bench:
     def __init__(self, rows=8):
         self.stats = MmapStats.in_memory(slots=1, rows=rows)
         self.quotas = ClientQuotas()
-        self.standings = QuotaStandings(self.stats)
+        self.client_rows = ClientRows(self.stats)
 
     def tick(self, now_ms):
-        self.standings.take_quotas(self.quotas.quotas())
-        for usage, standing in self.quotas.drain_interval(now_ms):
-            self.standings.on_usage(usage, standing, now_ms, 1_000_000 + now_ms)
+        self.client_rows.take_quotas(self.quotas.quotas())
+        for usage, state in self.quotas.drain_interval(now_ms):
+            self.client_rows.on_usage(usage, state, now_ms, 1_000_000 + now_ms)
 
     def rows(self):
         return read_memory(memoryview(self.stats.memory)).rows
@@ -33,10 +34,10 @@ class Bench:
 
 def test_a_throttled_client_has_its_rule_its_delay_and_its_deadline():
     bench = Bench()
-    bench.quotas.set_quota(CLIENT, QuotaKind.PRODUCE, 100.0, 0)
-    bench.quotas.set_quota(QuotaEntity(None, DEFAULT), QuotaKind.PRODUCE, 50.0, 0)
-    delay_ms = record(bench.quotas, QuotaKind.PRODUCE, "u", "c", 3_000, 0)
-    on_throttled(bench.quotas, QuotaKind.PRODUCE, "u", "c", delay_ms, 0)
+    bench.quotas.set_quota(CLIENT, QuotaKind.PRODUCE, 100.0, MonotonicMs(0))
+    bench.quotas.set_quota(QuotaEntity(None, DEFAULT), QuotaKind.PRODUCE, 50.0, MonotonicMs(0))
+    delay_ms = record(bench.quotas, QuotaKind.PRODUCE, "u", "c", 3_000, MonotonicMs(0))
+    on_throttled(bench.quotas, QuotaKind.PRODUCE, "u", "c", delay_ms, MonotonicMs(0))
     bench.tick(250)
     (row,) = bench.rows()
     assert (row.user, row.client_id, row.quota) == ("u", "c", "produce")
@@ -57,48 +58,49 @@ def test_a_throttled_client_has_its_rule_its_delay_and_its_deadline():
 
 def test_an_interval_is_the_sum_of_its_ticks_and_is_given_once():
     bench = Bench()
-    record(bench.quotas, QuotaKind.FETCH, "u", "c", 10, 0)
+    record(bench.quotas, QuotaKind.FETCH, "u", "c", 10, MonotonicMs(0))
     bench.tick(250)
-    record(bench.quotas, QuotaKind.FETCH, "u", "c", 5, 300)
-    on_throttled(bench.quotas, QuotaKind.FETCH, "u", "c", 100, 300)
+    record(bench.quotas, QuotaKind.FETCH, "u", "c", 5, MonotonicMs(300))
+    on_throttled(bench.quotas, QuotaKind.FETCH, "u", "c", 100, MonotonicMs(300))
     bench.tick(500)
-    (interval,) = bench.standings.take_intervals()
+    (interval,) = bench.client_rows.take_intervals()
     assert (interval.usage, interval.requests, interval.throttled) == (15, 2, 1)
     assert (interval.throttle_ms, interval.throttle_ms_max, interval.muted_ms) == (100, 100, 100)
-    assert bench.standings.take_intervals() == []
+    assert bench.client_rows.take_intervals() == []
     (row,) = bench.rows()
     assert (row.usage, row.requests) == (15, 2)
 
 
 def test_the_rate_of_a_silent_client_is_followed_down_to_zero():
     bench = Bench()
-    record(bench.quotas, QuotaKind.FETCH, "u", "c", 1_000, 0)
+    record(bench.quotas, QuotaKind.FETCH, "u", "c", 1_000, MonotonicMs(0))
     bench.tick(250)
     assert bench.rows()[0].rate > 0
-    (key,) = bench.standings.unsettled(10)
-    standing = bench.quotas.standing(*key, 60_000)
-    bench.standings.on_standing(key, standing, 60_000, 0)
+    (key,) = bench.client_rows.unsettled(10)
+    state = bench.quotas.state_of(*key, MonotonicMs(60_000))
+    bench.client_rows.on_state(key, state, MonotonicMs(60_000), WallMs(0))
     assert key == (QuotaKind.FETCH, "u", "c")
     assert bench.rows()[0].rate == 0
-    assert bench.standings.unsettled(10) == []
+    assert bench.client_rows.unsettled(10) == []
 
 
 def test_a_new_client_takes_the_row_of_the_one_silent_longest():
     bench = Bench(rows=2)
     for now_ms, client_id in ((0, "a"), (250, "b"), (500, "a"), (750, "c")):
-        record(bench.quotas, QuotaKind.PRODUCE, "u", client_id, 1, now_ms)
+        record(bench.quotas, QuotaKind.PRODUCE, "u", client_id, 1, MonotonicMs(now_ms))
         bench.tick(now_ms)
     assert sorted(row.client_id for row in bench.rows()) == ["a", "c"]
-    bench.standings.forget_idle(750 + 3_600_001)
+    bench.client_rows.forget_idle(MonotonicMs(750 + 3_600_001))
     assert bench.rows() == []
 
 
 def test_limits_of_every_level():
-    names = ("u", DEFAULT, None)
+    names: tuple[Name | None, ...] = ("u", DEFAULT, None)
+    client_ids: tuple[Name | None, ...] = ("c", DEFAULT, None)
     quotas = {
         QuotaEntity(user, client): {QuotaKind.FETCH: float(3 * i + j)}
         for i, user in enumerate(names)
-        for j, client in enumerate(("c", DEFAULT, None))
+        for j, client in enumerate(client_ids)
         if (user, client) != (None, None)
     }
     limits = configured_limits(quotas, (QuotaKind.FETCH, "u", "c"))
@@ -119,7 +121,7 @@ def test_no_usage_is_lost_or_counted_twice(events):
     used, reported, now_ms = {}, {}, 0
 
     def collect():
-        for interval in bench.standings.take_intervals():
+        for interval in bench.client_rows.take_intervals():
             before = reported.get(interval.client_id, (0, 0))
             reported[interval.client_id] = (
                 before[0] + interval.usage,

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaStanding:
+class QuotaState:
     """`rate` and `measured_ms` are those of the budget, which others may share."""
 
     rule: str | None

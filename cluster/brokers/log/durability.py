@@ -1,0 +1,68 @@
+"""What of one log is on disk, and when it is to be synced again. Pure: `flushing` syncs."""
+
+from cluster.brokers.log.flushing import FlushTarget
+from cluster.brokers.log.options import LogOptions
+from cluster.model.clocks import MonotonicMs
+from cluster.model.ids import Offset
+
+
+class Durability:
+    """Follows the log's end, its cuts and its syncs.
+
+    Invariant: everything below `recovery_point` is on disk.
+    """
+
+    def __init__(self, recovery_point: Offset) -> None:
+        self.recovery_point = recovery_point
+        self.cuts = 0
+        """How often the log was cut."""
+        self._lowest_cut = recovery_point
+        self._synced_at_ms: MonotonicMs | None = None
+        """When somebody last looked whether a sync is due, and all was synced or about to be."""
+
+    def is_due(
+        self,
+        log_end_offset: Offset,
+        active_base_offset: int,
+        options: LogOptions,
+        now_ms: MonotonicMs,
+    ) -> bool:
+        """Whether `flush.messages` or `flush.ms` is over, or a closed segment is not on disk.
+
+        To be asked regularly, by somebody who then syncs: as in Kafka, `flush.ms` begins when
+        the log was last synced or without anything to sync, so no record waits for longer.
+        """
+        unsynced = log_end_offset - self.recovery_point
+        if unsynced <= 0 or self._synced_at_ms is None:
+            self._synced_at_ms = now_ms
+        is_due = unsynced > 0 and (
+            unsynced >= options.flush_messages
+            or now_ms - self._synced_at_ms >= options.flush_ms
+            or self.recovery_point < active_base_offset
+        )
+        if is_due:
+            self._synced_at_ms = now_ms
+        return is_due
+
+    def on_synced(self, target: FlushTarget) -> None:
+        """Take a finished sync into account.
+
+        Where the log was cut meanwhile, other records may stand above the cut by now.
+        """
+        end = target.offset if target.cuts == self.cuts else min(target.offset, self._lowest_cut)
+        self.recovery_point = max(self.recovery_point, end)
+
+    def on_cut(self, end: Offset) -> None:
+        """The log now ends there."""
+        self._lowest_cut = min(self._lowest_cut, end) if self.cuts else end
+        self.cuts += 1
+        self.recovery_point = min(self.recovery_point, end)
+
+    def on_start_moved(self, log_start_offset: Offset) -> None:
+        """Nothing before it is needed any more."""
+        self.recovery_point = max(self.recovery_point, log_start_offset)
+
+    def restart_at(self, offset: Offset) -> None:
+        """The log is empty and goes on there."""
+        self.on_cut(offset)
+        self.recovery_point = offset

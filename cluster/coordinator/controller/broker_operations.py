@@ -1,0 +1,176 @@
+"""What follows for the cluster when brokers come, go and are about to stop, as operations."""
+
+import logging
+from collections.abc import Callable, Mapping
+
+from cluster.coordinator.controller.broker_updates import UPDATE_TIMEOUT_MS, BrokerUpdates
+from cluster.coordinator.controller.control_link import Reply
+from cluster.coordinator.controller.controller import Controller
+from cluster.coordinator.controller.operation import tell
+from cluster.model.cluster import BrokerRegistration
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import BrokerEpoch, BrokerId, TopicPartition
+from cluster.model.plan import Plan
+from cluster.protocol.peer.control import (
+    AlterPartition,
+    ControlledShutdown,
+    PartitionAltered,
+    ShutdownPrepared,
+)
+
+log = logging.getLogger(__name__)
+
+
+class TakeOver:
+    """The first of a new controller: elect where leaders have gone, tell everyone everything."""
+
+    def __init__(
+        self,
+        updates: BrokerUpdates,
+        brokers: list[BrokerRegistration],
+        written: Mapping[TopicPartition, BrokerEpoch],
+    ) -> None:
+        """The live brokers, and which broker epoch stood behind each partition's state."""
+        self._updates = updates
+        self._brokers = brokers
+        self._written = written
+
+    def plan(self, controller: Controller) -> Plan:
+        """See `Operation`."""
+        return controller.on_takeover(self._brokers, self._written)
+
+    def finish(self, plan: Plan) -> None:
+        """See `Operation`."""
+        self._updates.tell_everyone(plan, full_to={broker.id for broker in self._brokers})
+
+    def refuse(self) -> None:
+        """Nobody has asked for it; the next controller begins with the same."""
+
+
+class ChangeOfBrokers:
+    """Brokers have registered, or their sessions have ended."""
+
+    def __init__(
+        self,
+        updates: BrokerUpdates,
+        brokers: list[BrokerRegistration],
+        forget_all_but: Callable[[set[str]], None],
+    ) -> None:
+        """`forget_all_but` is told the control endpoints that are left."""
+        self._updates = updates
+        self._brokers = brokers
+        self._forget_all_but = forget_all_but
+        self._joined: set[BrokerId] = set()
+
+    def plan(self, controller: Controller) -> Plan:
+        """See `Operation`."""
+        before = set(controller.state.brokers)
+        plan, joined = controller.on_brokers_changed(self._brokers)
+        self._joined = set(joined)
+        after = set(controller.state.brokers)
+        if before != after or joined:
+            log.info("live brokers: %s (new: %s)", sorted(after), sorted(joined))
+        self._forget_all_but({broker.control_endpoint for broker in self._brokers})
+        return plan
+
+    def finish(self, plan: Plan) -> None:
+        """See `Operation`."""
+        self._updates.tell_everyone(plan, full_to=self._joined)
+
+    def refuse(self) -> None:
+        """Nobody has asked for it; the next controller looks for itself."""
+
+
+class Shutdown:
+    """Move leaderships away from a broker that is about to stop, then answer it."""
+
+    def __init__(self, updates: BrokerUpdates, request: ControlledShutdown, reply: Reply) -> None:
+        self._updates = updates
+        self._request = request
+        self._reply = reply
+        self._is_its_own = False
+
+    def plan(self, controller: Controller) -> Plan:
+        """See `Operation`."""
+        self._is_its_own = _is_its_own(controller, self._request)
+        if not self._is_its_own:
+            return Plan()
+        return controller.on_controlled_shutdown(self._request.broker)
+
+    def finish(self, plan: Plan) -> None:
+        """See `Operation`."""
+        if not self._is_its_own:
+            self.refuse()
+            return
+        tell(
+            self._updates,
+            plan,
+            lambda _do_all_know: self._reply(ShutdownPrepared(True)),
+            UPDATE_TIMEOUT_MS,
+        )
+
+    def refuse(self) -> None:
+        """See `Operation`."""
+        self._reply(ShutdownPrepared(False))
+
+
+class IsrChanges:
+    """Proposals of leaders, each answered with an error code or its partition's new state."""
+
+    def __init__(
+        self, updates: BrokerUpdates, take: Callable[[], list[tuple[AlterPartition, Reply]]]
+    ) -> None:
+        """`take` gives the proposals, when it is the operation's turn."""
+        self._updates = updates
+        self._take = take
+        self._changes: list[tuple[AlterPartition, Reply]] | None = None
+        self._codes: list[ErrorCode] = []
+
+    def plan(self, controller: Controller) -> Plan:
+        """See `Operation`."""
+        plan = Plan()
+        self._changes = self._take()
+        self._codes = [_plan_isr(controller, request, plan) for request, _ in self._changes]
+        return plan
+
+    def finish(self, plan: Plan) -> None:
+        """See `Operation`."""
+        for (request, reply), code in zip(self._changes or (), self._codes, strict=True):
+            if code is not ErrorCode.none:
+                reply(PartitionAltered(code))
+                continue
+            partition = TopicPartition(request.topic, request.partition)
+            state = plan.changed[partition]
+            log.info("%s: ISR is %s", partition, list(state.isr))
+            reply(PartitionAltered(ErrorCode.none, state.isr, state.partition_epoch))
+        if plan.changed:
+            self._updates.tell_everyone(plan, full_to=set())
+
+    def refuse(self) -> None:
+        """See `Operation`."""
+        if self._changes is None:
+            self._changes = self._take()
+            self._codes = [ErrorCode.none] * len(self._changes)
+        for (_, reply), code in zip(self._changes, self._codes, strict=True):
+            # What is refused for what it says was not asked of the registry.
+            reply(PartitionAltered(ErrorCode.not_controller if code is ErrorCode.none else code))
+
+
+def _is_its_own(controller: Controller, request: AlterPartition | ControlledShutdown) -> bool:
+    """Whether the broker that is named is registered, in the life that is named (KIP-380)."""
+    registered = controller.state.brokers.get(request.broker)
+    return registered is not None and registered.epoch == request.broker_epoch
+
+
+def _plan_isr(controller: Controller, request: AlterPartition, plan: Plan) -> ErrorCode:
+    """Add what a leader proposes to the plan, or say why not."""
+    partition = TopicPartition(request.topic, request.partition)
+    if not _is_its_own(controller, request):
+        return ErrorCode.stale_broker_epoch
+    if partition in plan.changed:
+        return ErrorCode.invalid_update_version
+    own, outcome = controller.on_isr_proposed(
+        request.broker, partition, request.isr, request.leader_epoch, request.partition_epoch
+    )
+    plan.changed.update(own.changed)
+    return outcome.code

@@ -1,0 +1,197 @@
+"""Changes of topics as operations: each answers when every live broker knows, or at its timeout."""
+
+import logging
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Final
+
+from cluster.coordinator.controller.broker_updates import UPDATE_TIMEOUT_MS, BrokerUpdates
+from cluster.coordinator.controller.controller import Controller
+from cluster.coordinator.controller.operation import tell
+from cluster.model.cluster import TopicState
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import BrokerId
+from cluster.model.plan import Outcome, Plan
+from cluster.model.topics import NewTopic, TopicAlteration
+
+log = logging.getLogger(__name__)
+
+NOT_CONTROLLER: Final = Outcome(
+    ErrorCode.not_controller, "This is not the correct controller for this cluster."
+)
+_TIMED_OUT: Final = Outcome(
+    ErrorCode.request_timed_out,
+    "It is done, but the timeout was over before every broker had heard of it.",
+)
+
+NamedTopic = tuple[str | None, uuid.UUID | None]
+"""A topic by name or by id."""
+
+
+class CreateTopics:
+    """With `validate_only` it says what would come of it."""
+
+    def __init__(
+        self,
+        updates: BrokerUpdates,
+        topics: list[NewTopic],
+        timeout_ms: int,
+        on_done: Callable[[dict[str, Outcome], dict[str, TopicState]], None],
+        *,
+        validate_only: bool,
+    ) -> None:
+        """`on_done` takes outcomes, and what topics are or would be, by name."""
+        self._updates = updates
+        self._topics = topics
+        self._timeout_ms = timeout_ms
+        self._on_done = on_done
+        self._validate_only = validate_only
+        self._outcomes: dict[str, Outcome] = {}
+        self._planned: dict[str, TopicState] = {}
+
+    def plan(self, controller: Controller) -> Plan:
+        """See `Operation`."""
+        plan, self._outcomes, self._planned = controller.create_topics(self._topics)
+        return Plan() if self._validate_only else plan
+
+    def finish(self, plan: Plan) -> None:
+        """See `Operation`."""
+        for topic in plan.created:
+            log.info("created topic %s (%d partitions)", topic.name, len(topic.partitions))
+        tell(self._updates, plan, self._answer, self._timeout_ms)
+
+    def refuse(self) -> None:
+        """See `Operation`."""
+        self._on_done(_all_not_controller(topic.name for topic in self._topics), {})
+
+    def _answer(self, do_all_know: bool) -> None:
+        self._on_done(_as_known(self._outcomes, do_all_know), self._planned)
+
+
+class DeleteTopics:
+    """Topics by name or id."""
+
+    def __init__(
+        self,
+        updates: BrokerUpdates,
+        topics: list[NamedTopic],
+        timeout_ms: int,
+        on_done: Callable[[list[tuple[str | None, uuid.UUID | None, Outcome]]], None],
+    ) -> None:
+        self._updates = updates
+        self._topics = topics
+        self._timeout_ms = timeout_ms
+        self._on_done = on_done
+        self._outcomes: list[tuple[str | None, uuid.UUID | None, Outcome]] = []
+
+    def plan(self, controller: Controller) -> Plan:
+        """See `Operation`."""
+        plan, self._outcomes = controller.delete_topics(self._topics)
+        return plan
+
+    def finish(self, plan: Plan) -> None:
+        """See `Operation`."""
+        for name in plan.deleted:
+            log.info("deleted topic %s", name)
+        tell(self._updates, plan, self._answer, self._timeout_ms)
+
+    def refuse(self) -> None:
+        """See `Operation`."""
+        self._on_done([(name, topic_id, NOT_CONTROLLER) for name, topic_id in self._topics])
+
+    def _answer(self, do_all_know: bool) -> None:
+        self._on_done(
+            [
+                (name, topic_id, outcome if do_all_know else _late(outcome))
+                for name, topic_id, outcome in self._outcomes
+            ]
+        )
+
+
+class CreatePartitions:
+    """Enlarge topics: name, number of partitions afterwards, replicas of each new one if given."""
+
+    def __init__(
+        self,
+        updates: BrokerUpdates,
+        topics: list[tuple[str, int, list[tuple[BrokerId, ...]] | None]],
+        timeout_ms: int,
+        on_done: Callable[[dict[str, Outcome]], None],
+        *,
+        validate_only: bool,
+    ) -> None:
+        self._updates = updates
+        self._topics = topics
+        self._timeout_ms = timeout_ms
+        self._on_done = on_done
+        self._validate_only = validate_only
+        self._outcomes: dict[str, Outcome] = {}
+
+    def plan(self, controller: Controller) -> Plan:
+        """See `Operation`."""
+        plan, self._outcomes = controller.create_partitions(self._topics)
+        return Plan() if self._validate_only else plan
+
+    def finish(self, plan: Plan) -> None:
+        """See `Operation`."""
+        tell(
+            self._updates,
+            plan,
+            lambda do_all_know: self._on_done(_as_known(self._outcomes, do_all_know)),
+            self._timeout_ms,
+        )
+
+    def refuse(self) -> None:
+        """See `Operation`."""
+        self._on_done(_all_not_controller(name for name, _, _ in self._topics))
+
+
+class AlterConfigs:
+    """Change configs of topics."""
+
+    def __init__(
+        self,
+        updates: BrokerUpdates,
+        alterations: list[TopicAlteration],
+        on_done: Callable[[Mapping[str, Outcome]], None],
+        *,
+        validate_only: bool,
+    ) -> None:
+        self._updates = updates
+        self._alterations = alterations
+        self._on_done = on_done
+        self._validate_only = validate_only
+        self._outcomes: Mapping[str, Outcome] = {}
+
+    def plan(self, controller: Controller) -> Plan:
+        """See `Operation`."""
+        plan, self._outcomes = controller.alter_topic_configs(self._alterations)
+        return Plan() if self._validate_only else plan
+
+    def finish(self, plan: Plan) -> None:
+        """See `Operation`."""
+        for name, configs in plan.configured.items():
+            log.info("configs of topic %s: %s", name, configs)
+        self._updates.tell_everyone(
+            plan, set(), lambda _do_all_know: self._on_done(self._outcomes), UPDATE_TIMEOUT_MS
+        )
+
+    def refuse(self) -> None:
+        """See `Operation`."""
+        outcome = Outcome(ErrorCode.not_controller, "the controller has just moved")
+        self._on_done({each.topic: outcome for each in self._alterations})
+
+
+def _as_known(outcomes: dict[str, Outcome], do_all_know: bool) -> dict[str, Outcome]:
+    if do_all_know:
+        return outcomes
+    return {name: _late(outcome) for name, outcome in outcomes.items()}
+
+
+def _late(outcome: Outcome) -> Outcome:
+    """What was done in the registry, but is not known everywhere: as Kafka has it, an error."""
+    return _TIMED_OUT if outcome.code is ErrorCode.none else outcome
+
+
+def _all_not_controller(names: Iterable[str]) -> dict[str, Outcome]:
+    return dict.fromkeys(names, NOT_CONTROLLER)

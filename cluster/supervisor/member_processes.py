@@ -1,0 +1,83 @@
+"""The processes of a cluster's members: forked, signalled, listened to, reaped. Decides nothing."""
+
+import logging
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from cluster.runtime.log_file import rotate_if_large
+from cluster.runtime.logs import max_log_bytes
+from cluster.runtime.loop import READABLE, EventLoop
+from cluster.supervisor.member import Member
+from cluster.supervisor.processes import fork_child, read_reports, send_signal, wait_for
+
+log = logging.getLogger(__name__)
+
+
+class MemberProcesses:
+    """Owned by the supervisor. Invariant: no other process forks or reaps these children."""
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        close_inherited: Callable[[], None],
+        on_ready: Callable[[Member], None],
+        on_exited: Callable[[Member, str], None],
+    ) -> None:
+        """`on_ready`: it says that it serves. `on_exited`: how it ended, as a verb phrase."""
+        self._loop = loop
+        self._close_inherited = close_inherited
+        self._on_ready = on_ready
+        self._on_exited = on_exited
+
+    def fork(self, member: Member, log_file: Path) -> None:
+        """Start a member's process; that it cannot be forked is told as its end, a little later."""
+        member.failure = None
+        rotate_if_large(log_file, max_log_bytes())
+        try:
+            member.log_begin_bytes = log_file.stat().st_size if log_file.exists() else 0
+            forked = fork_child(member.spec, log_file, self._close_inherited)
+        except OSError as problem:
+            how = f"could not be forked: {problem.strerror}"
+            self._loop.defer(lambda: self._end(member, how))
+            return
+        member.pid, member.report_fd = forked
+        self._loop.watch(forked.report_fd, READABLE, lambda _events: self._read_reports(member))
+
+    def signal(self, member: Member, number: int) -> None:
+        """Send a signal to a member's process, if it has one."""
+        if member.pid is not None:
+            send_signal(member.pid, number)
+
+    def reap(self, members: Iterable[Member]) -> None:
+        """Some of these may have ended (SIGCHLD)."""
+        for member in members:
+            how = None if member.pid is None else wait_for(member.pid)
+            if how is not None:
+                self._end(member, how)
+
+    def _end(self, member: Member, how: str) -> None:
+        self._read_reports(member)  # its last words
+        self._close_reports(member)
+        log.info("%s, pid %s, %s", member.spec.name, member.pid, how)
+        member.pid = None
+        self._on_exited(member, how)
+
+    def _read_reports(self, member: Member) -> None:
+        if member.report_fd is None:
+            return
+        reports = read_reports(member.report_fd)
+        if reports is None:
+            self._close_reports(member)
+            return
+        for report in reports:
+            if report.failure is not None:
+                member.failure = report.failure
+            elif report.facts is not None:
+                self._on_ready(member)
+
+    def _close_reports(self, member: Member) -> None:
+        if member.report_fd is not None:
+            self._loop.unwatch(member.report_fd)
+            os.close(member.report_fd)
+            member.report_fd = None
