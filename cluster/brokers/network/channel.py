@@ -21,16 +21,14 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from cluster.brokers.network.connection import FileRegion, MuteReason, Outgoing
-from cluster.model.errors import PeerError, StorageFailed
+from cluster.brokers.network.connection import MuteReason, Outgoing
+from cluster.brokers.network.outgoing import BYTES_TYPES, send_outgoing
+from cluster.model.errors import PeerError
 from cluster.model.quotas import ANONYMOUS
 from cluster.runtime.loop import READABLE, WRITABLE, EventLoop
-from cluster.runtime.transport import BUFFERS_PER_SEND, Buffer, Transport
+from cluster.runtime.transport import Transport
 
 _SIZE: Final = struct.Struct(">i")
-_BYTES_TYPES: Final = (bytes, bytearray, memoryview)
-_SENDFILE_ABOVE_BYTES: Final = 64 * 1024
-"""Below this, copying from the mapping into the socket beats a second system call."""
 BUFFERS_AHEAD_MAX: Final = 512
 """Pipelined requests are handed over while fewer buffers than this wait to be written."""
 _AHEAD_MAX_BYTES: Final = 64 * 1024
@@ -263,7 +261,7 @@ class Channel:
             if position < end:
                 while counted < len(out):
                     item = out[counted]
-                    ahead_bytes += len(item) if isinstance(item, _BYTES_TYPES) else 0
+                    ahead_bytes += len(item) if isinstance(item, BYTES_TYPES) else 0
                     counted += 1
         if position < end:
             self._backlog = bytes(received[position:])
@@ -356,74 +354,17 @@ class Channel:
 
     def _flush(self) -> None:
         out = self._out
-        try:
-            while out:
-                first = out[0]
-                if isinstance(first, _BYTES_TYPES) or first.size_bytes <= _SENDFILE_ABOVE_BYTES:
-                    sent_all = self._send_buffers(out)
-                else:
-                    sent_all = self._send_file(out, first)
-                if not sent_all:
-                    break
-        except StorageFailed as failure:
-            # The answer has begun with its size, so there is no way left to say this in it.
-            raise PeerError(str(failure)) from failure
+        send_outgoing(out, self._transport)
         if out or self._has_unsent:
             self._note_unsent()
         self.last_active_ms = self._owner.loop.now_ms
 
     def _note_unsent(self) -> None:
         """Tell the owner what the peer has not taken; regions of files are not in our memory."""
-        unsent_bytes = sum(len(item) for item in self._out if isinstance(item, _BYTES_TYPES))
+        unsent_bytes = sum(len(item) for item in self._out if isinstance(item, BYTES_TYPES))
         if unsent_bytes or self._has_unsent:
             self._has_unsent = unsent_bytes > 0
             self._owner.on_unsent(self, unsent_bytes)
-
-    def _send_buffers(self, out: "deque[Outgoing]") -> bool:
-        buffers: list[Buffer] = []
-        size_bytes = 0
-        for item in out:
-            if len(buffers) == BUFFERS_PER_SEND:
-                break
-            if isinstance(item, _BYTES_TYPES):
-                buffer = item
-            elif item.size_bytes > _SENDFILE_ABOVE_BYTES:
-                break
-            else:
-                buffer = item.view()
-            size_bytes += len(buffer)
-            buffers.append(buffer)
-        try:
-            sent = self._transport.send_buffers(buffers, more=len(buffers) < len(out))
-        except (BlockingIOError, InterruptedError):
-            return False
-        if sent == size_bytes:
-            for _ in buffers:
-                out.popleft()
-            return True
-        for buffer in buffers:
-            length = len(buffer)
-            if sent < length:
-                out[0] = memoryview(buffer)[sent:]
-                return False
-            sent -= length
-            out.popleft()
-        return True
-
-    def _send_file(self, out: "deque[Outgoing]", region: FileRegion) -> bool:
-        try:
-            sent = self._transport.send_file(region, region.position, region.size_bytes)
-        except (BlockingIOError, InterruptedError):
-            return False
-        if sent == 0:
-            raise PeerError("the file ended before the region that was promised")
-        if sent == region.size_bytes:
-            out.popleft()
-        elif isinstance(region, _RestOfRegion):
-            region.advance(sent)
-        else:
-            out[0] = _RestOfRegion(region, sent)
-        return True
 
     # -- interest, close -----------------------------------------------------------------------
 
@@ -463,25 +404,3 @@ class Channel:
             self.on_close()
             self.on_close = None
         self._owner.on_closed(self, reason)
-
-
-class _RestOfRegion:
-    """What is left of a region after parts were sent; a slow reader takes thousands of them."""
-
-    __slots__ = ("_region", "position", "size_bytes")
-
-    def __init__(self, region: FileRegion, sent_bytes: int) -> None:
-        self._region = region
-        self.position = region.position + sent_bytes
-        self.size_bytes = region.size_bytes - sent_bytes
-
-    def advance(self, sent_bytes: int) -> None:
-        """One more part was sent."""
-        self.position += sent_bytes
-        self.size_bytes -= sent_bytes
-
-    def fileno(self) -> int:
-        return self._region.fileno()
-
-    def view(self) -> memoryview:
-        return self._region.view()[self._region.size_bytes - self.size_bytes :]

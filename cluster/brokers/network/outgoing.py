@@ -1,0 +1,102 @@
+"""Sends what waits on a connection: many small buffers in one call, large regions by sendfile."""
+
+from collections import deque
+from typing import Final
+
+from cluster.brokers.network.connection import FileRegion, Outgoing
+from cluster.model.errors import PeerError, StorageFailed
+from cluster.runtime.transport import BUFFERS_PER_SEND, Buffer, Transport
+
+BYTES_TYPES: Final = (bytes, bytearray, memoryview)
+"""What is in memory, and no region of a file."""
+_SENDFILE_ABOVE_BYTES: Final = 64 * 1024
+"""Below this, copying from the mapping into the socket beats a second system call."""
+
+
+def send_outgoing(out: "deque[Outgoing]", transport: Transport) -> None:
+    """Send in order, and take away what was sent, until nothing is left or no more is taken.
+
+    Raises OSError where the connection is lost, PeerError where a region cannot be read.
+    """
+    try:
+        while out:
+            first = out[0]
+            if isinstance(first, BYTES_TYPES) or first.size_bytes <= _SENDFILE_ABOVE_BYTES:
+                has_sent_all = _send_buffers(out, transport)
+            else:
+                has_sent_all = _send_file(out, first, transport)
+            if not has_sent_all:
+                return
+    except StorageFailed as failure:
+        # The answer has begun with its size, so there is no way left to say this in it.
+        raise PeerError(str(failure)) from failure
+
+
+def _send_buffers(out: "deque[Outgoing]", transport: Transport) -> bool:
+    buffers: list[Buffer] = []
+    size_bytes = 0
+    for item in out:
+        if len(buffers) == BUFFERS_PER_SEND:
+            break
+        if isinstance(item, BYTES_TYPES):
+            buffer = item
+        elif item.size_bytes > _SENDFILE_ABOVE_BYTES:
+            break
+        else:
+            buffer = item.view()
+        size_bytes += len(buffer)
+        buffers.append(buffer)
+    try:
+        sent = transport.send_buffers(buffers, more=len(buffers) < len(out))
+    except (BlockingIOError, InterruptedError):
+        return False
+    if sent == size_bytes:
+        for _ in buffers:
+            out.popleft()
+        return True
+    for buffer in buffers:
+        length = len(buffer)
+        if sent < length:
+            out[0] = memoryview(buffer)[sent:]
+            return False
+        sent -= length
+        out.popleft()
+    return True
+
+
+def _send_file(out: "deque[Outgoing]", region: FileRegion, transport: Transport) -> bool:
+    try:
+        sent = transport.send_file(region, region.position, region.size_bytes)
+    except (BlockingIOError, InterruptedError):
+        return False
+    if sent == 0:
+        raise PeerError("the file ended before the region that was promised")
+    if sent == region.size_bytes:
+        out.popleft()
+    elif isinstance(region, _RestOfRegion):
+        region.advance(sent)
+    else:
+        out[0] = _RestOfRegion(region, sent)
+    return True
+
+
+class _RestOfRegion:
+    """What is left of a region after parts were sent; a slow reader takes thousands of them."""
+
+    __slots__ = ("_region", "position", "size_bytes")
+
+    def __init__(self, region: FileRegion, sent_bytes: int) -> None:
+        self._region = region
+        self.position = region.position + sent_bytes
+        self.size_bytes = region.size_bytes - sent_bytes
+
+    def advance(self, sent_bytes: int) -> None:
+        """One more part was sent."""
+        self.position += sent_bytes
+        self.size_bytes -= sent_bytes
+
+    def fileno(self) -> int:
+        return self._region.fileno()
+
+    def view(self) -> memoryview:
+        return self._region.view()[self._region.size_bytes - self.size_bytes :]
