@@ -111,21 +111,21 @@ def pss_mb(state: dict[str, Any]) -> float:
 
 
 def idle_cpu(state: dict[str, Any], seconds: float = 20.0) -> float:
-    """Per cent of a core, by the kernel's own count of the time that each thread ran."""
-    time.sleep(5.0)  # what has just started has something to do
+    """CPU use of all processes in percent of a core, by the kernel's run time of each thread."""
+    time.sleep(5.0)  # processes that have just started are not idle yet
     began = {process: run_ns(process) for process in cluster_processes(state)}
     time.sleep(seconds)
     return sum(run_ns(process) - before for process, before in began.items()) / seconds / 1e7
 
 
 def run_ns(process: psutil.Process) -> int:
-    """How long all threads of a process have run."""
+    """The CPU time of all threads of a process, in nanoseconds."""
     threads = Path(f"/proc/{process.pid}/task").glob("*/schedstat")
     return sum(int(thread.read_text().split()[0]) for thread in threads)
 
 
 def create_topic(state: dict[str, Any], name: str, factor: int) -> tuple[str, int, int]:
-    """A topic of one partition; host, port and broker id of its leader."""
+    """Create a topic with one partition. Returns host, port and broker id of its leader."""
     admin = AdminClient({"bootstrap.servers": state["bootstrap"]})
     admin.create_topics([NewTopic(name, 1, factor)])[name].result()
     metadata = admin.list_topics(name, timeout=10)

@@ -1,4 +1,4 @@
-"""Python calls that one produce and one fetch request cost: a figure that no machine's noise moves.
+"""Counts the Python calls of one produce and one fetch request: independent of machine load.
 
     PYTHONPATH=. .venv/bin/python bench/calls.py [--list] [--rates]
 
@@ -38,13 +38,14 @@ from tests.support.kafka_wire import fetch_request, frame_of  # noqa: E402
 REQUESTS: Final = 100
 ROUNDS: Final = 100
 CEILINGS: Final = {"produce": 22.0, "fetch": 30.0}
-"""Python calls per request; a change that adds one has a reason to."""
+"""The highest accepted number of Python calls per request; raise it only for a reason."""
 
 
 @contextmanager
 def asking(directory: Path, kind: str) -> Iterator[tuple[HandlerStage, socket.socket, bytes]]:
-    """A broker, a client's connection to it, and the frame of a request of kind `produce` or
-    `fetch`, of which there were some: whatever is made once is there.
+    """A broker, a client's connection to it, and the frame of a `produce` or `fetch` request.
+
+    Some such requests have been made before, so that caches are filled.
     """
     counters = BrokerCounters(MmapStats.in_memory(), [handler.api.key for handler in HANDLERS])
     with HandlerStage(directory, clock=SystemClock(), counters=counters) as stage:
@@ -86,7 +87,7 @@ def best_rate(directory: Path, kind: str) -> float:
 def exchange(
     stage: HandlerStage, client: socket.socket, frame: bytes, count: int, profile: Any = None
 ) -> float:
-    """Send requests in one go, let the broker work, take the answers; the broker's CPU seconds."""
+    """Send `count` requests at once and receive the responses. Returns the broker's CPU seconds."""
     client.sendall(frame * count)
     answered = 0
     busy_seconds = 0.0

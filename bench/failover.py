@@ -41,11 +41,11 @@ GO_CLIENTS: Final = ("franz-go", "sarama")
 CLIENTS: Final = ("librdkafka", "java", "kafka-python", "aiokafka", "franz-go", "sarama")
 RECORDS_RESUME_S: Final = 60.0
 DOWN_S: Final = 2.5
-"""A dead broker stays away for so long, or until its clients go on."""
+"""A dead broker stays down for so many seconds, or longer until clients are served again."""
 
 
 class Outcome(NamedTuple):
-    """Of one kill."""
+    """What a client saw of one kill, in milliseconds."""
 
     pause_ms: float
     election_ms: float
@@ -82,12 +82,12 @@ class Client:
                 self.times.append(time.monotonic())
 
     def pause_ms(self, since: float) -> float:
-        """The longest time without a record from a moment until now."""
+        """The longest time without a record, in ms, since a monotonic time in seconds."""
         times = [since, *(at for at in self.times if at > since), time.monotonic()]
         return max(after - before for before, after in itertools.pairwise(times)) * 1e3
 
     def close(self) -> None:
-        """End it."""
+        """End the program."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         try:
@@ -99,7 +99,7 @@ class Client:
 
 
 def command_of(name: str, role: str, bootstrap: str, topic: str) -> tuple[list[str], str | None]:
-    """How to start a client, and what to tell it first. Raises LookupError: it is not here."""
+    """A client's command and first input line. Raises LookupError if it is not installed."""
     if name in PYTHON_CLIENTS:
         program = [sys.executable, "-P", "-m", "bench.failover_client"]
         return [*program, name, role, bootstrap, topic], None
@@ -146,7 +146,7 @@ def running(name: str, role: str, cluster: Cluster, topic: str) -> Iterator[Clie
 def kill_once(
     cluster: Cluster, topic: str, client: Client, rest_s: float, *, by_supervisor: bool
 ) -> Outcome:
-    """Kill the leader, wait until all is well again; what the client saw of it."""
+    """Kill the leader and wait until it is back and in sync. Returns what the client saw."""
     victim = leader(cluster, topic, asked=random.randrange(cluster.size))
     survivor = (victim + 1) % cluster.size
     was_controller = controller(cluster) == victim
@@ -171,7 +171,7 @@ def kill_once(
         socket = DataDir(cluster.data_dir).control_socket
         ask_supervisor(socket, {"command": "restart", "id": victim})
     wait_for_isr(cluster, topic, cluster.size)
-    time.sleep(rest_s + random.random())  # the clients' timers are anywhere at the next kill
+    time.sleep(rest_s + random.random())  # so that kills do not coincide with clients' timers
     return Outcome(client.pause_ms(began - 0.05), election_ms, was_controller)
 
 
@@ -202,12 +202,12 @@ def series(
 
 
 def quantile(ordered: Sequence[float], part: float) -> float:
-    """The value that this part of the values does not exceed (nearest rank)."""
+    """The quantile of sorted values by nearest rank; `part` is from 0 to 1."""
     return ordered[max(0, -int(-part * len(ordered) // 1) - 1)]
 
 
 def say(text: str) -> None:
-    """Progress, beside the table."""
+    """Print progress on stderr, apart from the table."""
     print(text, file=sys.stderr, flush=True)
 
 

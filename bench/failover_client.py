@@ -26,7 +26,7 @@ def main() -> None:
 
 
 def tell(problem: object = None) -> None:
-    """One record was acknowledged or read, or one was lost to a problem."""
+    """Print a line for a record that was acknowledged or read, or for one that failed."""
     sys.stdout.write("ok\n" if problem is None else f"error {problem}\n")
     sys.stdout.flush()
 

@@ -1,4 +1,4 @@
-"""What many partitions cost, and how long a bystander waits while they come and go.
+"""What many partitions cost, and how long another client waits while they are made and deleted.
 
 Needs the environment that `bin/test` makes on first use:
     PYTHONPATH=. .venv/bin/python bench/partitions.py [--counts 1000,2000] [--brokers 1,3]
@@ -87,7 +87,7 @@ def measure(root: Path, brokers: int, count: int) -> None:
 
 
 class Phases:
-    """What happens to the cluster, one after the other, each a row of the table."""
+    """The phases of a measurement, in order; each is a row of the table."""
 
     def __init__(
         self, cluster: "BenchCluster", bystander: "Bystander", brokers: int, count: int
@@ -99,7 +99,7 @@ class Phases:
         self.rows: list[str] = []
 
     def run(self) -> None:
-        """Everything but the restart, under the bystander's eyes."""
+        """All phases but the restart, while the bystander measures its waits."""
         cluster = self.cluster
         time.sleep(1.0)
         self.phase("quiet cluster, 2 s", lambda: time.sleep(2.0))
@@ -141,7 +141,7 @@ class Phases:
         poll(lambda: self.cluster.partition_count(0) == 0, "the topic to be gone")
 
     def restart(self) -> None:
-        """Create anew, stop cleanly, start: until every leader serves."""
+        """Create the partitions again, stop the cluster and start it, until all leaders serve."""
         cluster = self.cluster
         cluster.create_topic(TOPIC, [list(range(self.brokers))])
         cluster.create_partitions(self.count)
@@ -188,7 +188,7 @@ class Phases:
 
 @dataclass
 class BenchCluster:
-    """A detached cluster of a source tree, on ports that stay."""
+    """A detached cluster of a source tree, with the same ports after a restart."""
 
     root: Path
     data_dir: Path
@@ -299,14 +299,14 @@ class BenchCluster:
             results = getattr(answer, "results", None) or getattr(answer, "topics", None)
             results = results or answer.responses
             codes = {int(result.error_code) for result in results}
-            if codes - {0, 41, 7}:  # not the controller (any more), or all have not heard in time
+            if codes - {0, 41, 7}:  # 41: not the controller; 7: timed out waiting for brokers
                 sys.exit(f"{key.name}: {answer}")
             return 41 not in codes
 
         poll(attempt, f"{key.name} to be done")
 
     def wait_served(self, brokers: Any, count: int) -> None:
-        """Until Metadata has so many partitions, and every leader answers for each of its own."""
+        """Wait until Metadata has `count` partitions, and each is served by its leader."""
         waiting = [*brokers]
         poll(lambda: self.partition_count(waiting[0]) == count, f"{count} partitions")
         served: set[int] = set()
@@ -344,7 +344,7 @@ class BenchCluster:
 
 
 def poll(condition: Callable[[], bool], what: str) -> None:
-    """Ask now and then, until it holds."""
+    """Wait until the condition is true, polling it."""
     deadline = time.monotonic() + DEADLINE_S
     while not condition():
         if time.monotonic() > deadline:
@@ -353,7 +353,7 @@ def poll(condition: Callable[[], bool], what: str) -> None:
 
 
 def read_whole(connection: socket.socket, size: int) -> bytes:
-    """Exactly so many bytes."""
+    """Read exactly `size` bytes. Raises ConnectionError if the connection is closed before."""
     parts = []
     while size:
         part = connection.recv(min(size, 1 << 20))
@@ -384,7 +384,7 @@ def bystander_topic(broker: int) -> str:
 
 
 class Bystander:
-    """The process, and what it has reported: (when its request began, milliseconds it took)."""
+    """The bystander's process, and its reports: (start of a request, its duration in ms)."""
 
     def __init__(self, addresses: list[tuple[str, int]]) -> None:
         self._process = subprocess.Popen(
@@ -405,14 +405,14 @@ class Bystander:
         self._process.wait()
 
     def forget(self, broker: int) -> None:
-        """That broker is about to be killed."""
+        """Ignore a broker that is about to be killed."""
         assert self._process.stdin is not None
         self._process.stdin.write(f"{broker}\n")
         self._process.stdin.flush()
         time.sleep(0.2)
 
     def longest_ms(self, began: float, ended: float) -> float:
-        """The longest wait of a request that was under way in that time."""
+        """The longest wait, in ms, of any request in flight between the two times."""
         while time.monotonic() < ended or not self._waits or self._waits[-1][0] < ended:
             time.sleep(0.02)
             if self._process.poll() is not None:
@@ -427,7 +427,7 @@ class Bystander:
 
 
 def be_bystander(addresses: list[tuple[str, int]]) -> None:
-    """Produce and fetch in turn at every broker, some hundred times a second, and tell the time."""
+    """Produce and fetch in turn at every broker, hundreds of times a second; print the times."""
     batch = build_batch([NewRecord(value=b"x" * 100, timestamp_ms=int(time.time() * 1000))])
     exchanges = {}
     for broker, address in enumerate(addresses):

@@ -1,7 +1,7 @@
 """What a message between brokers costs: `python -m bench.peer_messages`.
 
-Each figure stands beside msgpack's own for the same bytes; what is above it is the checks and the
-objects that are made.
+Each figure is printed beside msgpack's own for the same bytes; the difference is due to checks and
+to the objects that are created.
 """
 
 import timeit

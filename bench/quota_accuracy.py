@@ -1,4 +1,4 @@
-"""How near to a byte quota a saturating client is kept: `python -m bench.quota_accuracy`.
+"""How closely a saturating client is held to a byte quota: `python -m bench.quota_accuracy`.
 
 One broker; four clients at once, each with a quota of 1 MiB/s of its own and nothing else to do.
 What the broker counted is read from its stats file once a second, after a warm-up of 12 s: its
@@ -27,7 +27,7 @@ from tests.support.topics import create_topic
 LIMIT = 1_048_576
 WARM_UP_S = 12
 MEASURED_S = 33
-"""Three times the 11 s after which, with Kafka's credit, a burst comes round again."""
+"""Three times 11 s, the period of the bursts that Kafka's credit allows."""
 RECORD_BYTES = 8 * 1024
 FETCH_BYTES = 64 * 1024
 PRELOADED_BYTES = 120 << 20
@@ -35,7 +35,7 @@ KEYS = {"produce": "producer_byte_rate", "fetch": "consumer_byte_rate"}
 
 
 class Sample(NamedTuple):
-    """What the broker said of one client at one moment."""
+    """One client's rate and usage as the broker counted them at one time."""
 
     at_s: float
     rate: float
@@ -117,7 +117,7 @@ def _row(library: str, quota: str, samples: list[Sample]) -> str:
 
 
 def _used(first: Sample, last: Sample) -> float:
-    """Bytes between two moments, as a share of what the quota admits."""
+    """Bytes between two samples, as a share of what the quota allows in that time."""
     return (last.usage - first.usage) / (last.at_s - first.at_s) / LIMIT
 
 

@@ -1,4 +1,4 @@
-"""How fast the built-in registry is, beside ZooKeeper where that is installed; prints a table.
+"""How fast the built-in registry is, compared with ZooKeeper if that is installed.
 
     python -m bench.registry [--seconds 5] [--clients 8]
 
@@ -31,14 +31,14 @@ ZNODES, SESSIONS, WATCHES = 10_000, 1_000, 5_000
 
 
 class Pause(NamedTuple):
-    """What one pinging client waited, in ms."""
+    """The waits of one pinging client, in ms."""
 
     longest_ms: float
     median_ms: float
 
 
 def fsyncs_per_second(directory: Path, seconds: float) -> float:
-    """One small append and fdatasync after the other."""
+    """How many small appends, each with an fdatasync, the disk does per second."""
     descriptor = os.open(directory / "probe", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     began, count = time.perf_counter(), 0
     while time.perf_counter() - began < seconds:
@@ -72,7 +72,7 @@ def _work(
 
 
 def per_second(port: int, kind: str, clients: int, seconds: float) -> float:
-    """Operations of all clients together."""
+    """Operations per second of all clients together."""
     context = multiprocessing.get_context("spawn")
     results: multiprocessing.Queue[int] = context.Queue()
     workers = [
@@ -88,7 +88,7 @@ def per_second(port: int, kind: str, clients: int, seconds: float) -> float:
 
 
 def longest_wait(port: int) -> Pause:
-    """A client that pings all the time, while others make the registry as full as it must bear."""
+    """The waits of a pinging client while others create many znodes, sessions and watches."""
     waits: list[float] = []
     stop = threading.Event()
     prober = z.WireClient(port)

@@ -71,7 +71,7 @@ def records(count: int) -> Iterator[Record]:
 
 
 def run(data_dir: Path) -> Run:
-    """The command, its time and its peak."""
+    """Run the command. Returns its times, peak memory and summary."""
     began = time.monotonic()
     command = subprocess.Popen(
         [
@@ -94,7 +94,7 @@ def run(data_dir: Path) -> Run:
 
 
 def sample(pid: int, cpu: dict[int, float]) -> float:
-    """The MiB of a process and everything below it; notes the processor seconds of each."""
+    """The MiB of a process and its descendants; stores the CPU seconds of each in `cpu`."""
     total = 0
     try:
         root = psutil.Process(pid)
@@ -112,7 +112,7 @@ def sample(pid: int, cpu: dict[int, float]) -> float:
 
 
 def rows(runs: list[Run]) -> Iterator[tuple[str, list[str]]]:
-    """The table."""
+    """The rows of the table: a label, and the value of each run."""
     yield "records", [f"{each.summary['records']:,}" for each in runs] + [""]
     yield "windows of 10 s", [f"{each.summary['windows']['10s']:,}" for each in runs] + [""]
     yield "windows of 1 min", [f"{each.summary['windows']['1m']:,}" for each in runs] + [""]

@@ -33,13 +33,13 @@ DEFAULT_BROKERS: Final = 3
 _LOOPBACK: Final = "127.0.0.1"
 _ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})
 _PER_BROKER: Final = ("broker.id", "node.id", "listeners", "log.dirs", "log.dir")
-"""What differs from broker to broker, so no file or option can say it for all."""
+"""Keys whose values differ from broker to broker, so that `--override` refuses them."""
 _ADVERTISED: Final = "advertised.listeners"
 
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """What a person chose; ports of 0 mean any free one."""
+    """The options of `start`; a port of 0 means any free port."""
 
     data_dir: Path
     brokers: int | None = None
@@ -57,7 +57,7 @@ class StartOptions:
 def start(options: StartOptions, began_ms: int, note: Callable[[str], None]) -> int:
     """Start the cluster and, unless detached, stay until it has stopped. Returns the exit status.
 
-    `began_ms`: when the command began, monotonic. `note` takes remarks for the person.
+    `began_ms`: when the command began, on the monotonic clock. `note` shows a remark to the user.
     Raises UserError.
     """
     files = DataDir(options.data_dir)
@@ -77,16 +77,16 @@ def start(options: StartOptions, began_ms: int, note: Callable[[str], None]) -> 
 
 
 class _Shared(NamedTuple):
-    """What all brokers share."""
+    """Settings that are the same for all brokers, and the host that clients are given."""
 
     texts: Mapping[str, str]
     places: Mapping[str, str]
-    """Where in the file a key stands."""
+    """For each key from the file, its place for error messages, e.g. `FILE, line 3`."""
     advertised_host: str
 
 
 def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan:
-    """Everything decided before the first fork. Raises UserError."""
+    """Validate all options and choose ports, before the first fork. Raises UserError."""
     files = DataDir(options.data_dir)
     count = _broker_count(options, files)
     shared = _shared(options, count, note)
@@ -124,7 +124,7 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
 
 
 def _claim(files: DataDir) -> None:
-    """Make the directory ours, unless it holds something else."""
+    """Create the data directory. Raises UserError if it holds files that are not this program's."""
     try:
         files.path.mkdir(parents=True, exist_ok=True)
         draft = draft_of(files.state_file).name  # of a first start that was killed
@@ -152,7 +152,7 @@ def _broker_count(options: StartOptions, files: DataDir) -> int:
 
 
 def _shared(options: StartOptions, count: int, note: Callable[[str], None]) -> _Shared:
-    """From the file and then from --override."""
+    """Read the settings from --config, then from --override, which is stronger."""
     file = (
         PropertiesFile({}, {}) if options.config is None else read_properties_file(options.config)
     )

@@ -18,20 +18,20 @@ settings.load_profile("whole")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """How long the fuzzers of `tests/fuzz` run, and with what."""
+    """Add the options for the duration and the seed of the fuzzers in `tests/fuzz`."""
     parser.addoption(
         "--fuzz-seconds",
         type=float,
-        default=7.0,
+        default=6.0,
         help="how long each of the four fuzzers sends (default: %(default)s)",
     )
     parser.addoption("--fuzz-seed", type=int, default=1, help="what all that they send comes from")
 
 
 def pytest_configure() -> None:
-    """Ctrl-C reaches the processes that tests start.
+    """Restore the default handler of SIGINT, so that Ctrl-C reaches processes that tests start.
 
-    A shell that starts the tests in the background has SIGINT ignored, and children inherit that.
+    A shell that starts the tests in the background ignores SIGINT, and child processes inherit it.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -47,7 +47,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def new_cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
-    """Makes clusters (arguments of `Cluster`) that are a test's own; not yet started."""
+    """Makes clusters, not yet started, for one test alone; takes the arguments of `Cluster`."""
     made: list[Cluster] = []
 
     def make(**options: object) -> Cluster:
@@ -66,7 +66,7 @@ def new_cluster(tmp_path: Path) -> Iterator[Callable[..., Cluster]]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """A failed test shows the end of every log of the clusters that run."""
+    """Add the end of each log of the running clusters to the report of a failed test."""
     report = yield
     if report.failed:
         for one in _running:

@@ -1,6 +1,7 @@
-"""Says to uv, in its environment variables, where pip is configured to find packages.
+"""Translates pip's configuration of package indexes into environment variables of uv.
 
-uv reads neither pip's variables nor its files, so whoever is behind a mirror has configured pip.
+uv reads neither pip's environment variables nor its files, and a machine that reaches packages
+only through a mirror usually has pip alone configured for it.
 """
 
 import ast
@@ -9,16 +10,16 @@ from pathlib import Path
 
 
 def for_uv(pip_config_list: str, environment: Mapping[str, str]) -> dict[str, str]:
-    """The variables to add to `environment`, from what `pip config list` printed.
+    """The uv variables to add to `environment`, from the output of `pip config list`.
 
-    What the environment tells uv itself is left as it is.
+    Variables of uv that `environment` already has are left out of the result.
     """
     pip = settings(pip_config_list)
     indexes = pip.get("extra-index-url", "").split()
     found = {
         "UV_DEFAULT_INDEX": pip.get("index-url", ""),
         "UV_INDEX": " ".join(indexes),
-        # pip takes the best of all indexes, uv by default what the first one has.
+        # pip takes the best version that any index has; uv by default stops at the first index.
         "UV_INDEX_STRATEGY": "unsafe-best-match" if indexes else "",
         "UV_NO_INDEX": "1" if is_yes(pip.get("no-index", "")) else "",
         "UV_FIND_LINKS": ",".join(
@@ -36,10 +37,10 @@ def for_uv(pip_config_list: str, environment: Mapping[str, str]) -> dict[str, st
 
 
 def settings(pip_config_list: str) -> dict[str, str]:
-    """Option by option what holds for `pip install`, from lines such as `global.cert='/file'`."""
+    """The options in effect for `pip install` by name, from lines like `global.cert='/file'`."""
     found = {}
     lines = [line.partition("=") for line in pip_config_list.splitlines() if "=" in line]
-    for section in ("global", "install", ":env:"):  # a later one goes before an earlier one
+    for section in ("global", "install", ":env:"):  # a later one overrides an earlier one
         for name, _, value in lines:
             if name.startswith(f"{section}."):
                 found[name.removeprefix(f"{section}.")] = str(ast.literal_eval(value))
@@ -47,10 +48,10 @@ def settings(pip_config_list: str) -> dict[str, str]:
 
 
 def is_yes(value: str) -> bool:
-    """As pip reads a switch."""
+    """Whether pip reads this value of a boolean option as true."""
     return value.lower() in {"1", "true", "yes", "on", "y", "t"}
 
 
 def is_there(place: str) -> bool:
-    """A link, or a file or folder that exists: pip goes on without one, uv does not."""
+    """Whether this is a URL or an existing file or folder: pip ignores missing ones, uv fails."""
     return "://" in place or Path(place).exists()

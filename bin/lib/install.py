@@ -1,8 +1,8 @@
-"""Makes .venv and installs sets of packages: each is a file of exact versions and checksums.
+"""Makes .venv and installs sets of packages; a set is a file of exact versions and checksums.
 
 Called by venv.sh with the project folder and the sets (`core` is etc/requirements/core.txt). pip,
 which Python brings, installs uv; uv installs the sets, or pip where uv cannot. A lock serializes
-simultaneous first uses; an interrupted attempt is thrown away and made again.
+simultaneous first uses; the next call repairs what an interrupted one left unfinished.
 """
 
 import fcntl
@@ -21,25 +21,28 @@ from pathlib import Path
 from index_settings import for_uv
 
 SIZES = {"rollup": "about 520 MB to download, once", "rollup-java": "35 MB"}
-"""Of the sets that a person waits for: how far they are is shown."""
+"""Download sizes shown in the progress line of sets that take long to install."""
 
 
 Command = list[str | Path]
 
 
 class CannotInstallError(Exception):
-    """The text says what to do."""
+    """The packages cannot be installed; the message says what the user can do."""
 
 
 def main(root: Path, sets: list[str]) -> None:
-    """Return once every set is installed. Raises CannotInstallError."""
+    """Make .venv under `root` if needed and install the sets not yet installed in it.
+
+    Raises CannotInstallError.
+    """
     with (root / "pyproject.toml").open() as lock:  # any open file can be locked
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             with phase("Waiting for another first use to finish"):
                 fcntl.flock(lock, fcntl.LOCK_EX)
-        os.set_inheritable(lock.fileno(), True)  # installers hold it if this is killed
+        os.set_inheritable(lock.fileno(), True)  # a running installer keeps it if this is killed
         environment = Environment(root)
         if not environment.is_usable():
             environment.create()
@@ -57,13 +60,13 @@ class Environment:
         self._requirements = root / "etc" / "requirements"
 
     def is_usable(self) -> bool:
-        """Whether it is there, complete, with a Python that still runs."""
+        """Whether .venv exists, is complete, and has a Python that still runs."""
         if self._mark("unfinished", "core").exists() or not self._python.exists():
             return False
         return subprocess.run([self._python, "-c", ""], capture_output=True).returncode == 0
 
     def create(self) -> None:
-        """Make it anew, with nothing installed."""
+        """Make .venv from scratch, with nothing installed."""
         reason = "again: the last attempt was interrupted" if self._folder.exists() else "first use"
         with phase(f"Creating .venv ({reason}) with Python {sys.version.split()[0]}"):
             shutil.rmtree(self._folder, ignore_errors=True)
@@ -72,7 +75,7 @@ class Environment:
             venv.create(self._folder, symlinks=True)
 
     def has(self, name: str) -> bool:
-        """Whether the set is installed as its file says now."""
+        """Whether the set is installed from the present content of its file."""
         installed = self._mark("installed", name)
         return installed.exists() and installed.read_bytes() == self._file(name).read_bytes()
 
@@ -92,7 +95,7 @@ class Environment:
                     "uv", "pip", [*pip, "install", "--only-binary=:all:", "--retries=1"], variables
                 )
                 variables |= for_uv(config.communicate()[0], variables)
-            # What uv gave up may be there in part.
+            # uv may have installed some packages partially before it gave up.
             pip_install: Command = [*pip, "install", *(["--force-reinstall"] if has_uv else [])]
             for name in sets:
                 done = has_uv and self._run(name, "uv", uv, variables)
@@ -104,13 +107,13 @@ class Environment:
             shutil.rmtree(scratch, ignore_errors=True)
 
     def _run(self, name: str, installer: str, command: Command, env: Mapping[str, str]) -> bool:
-        """Have an installer install one set. Returns whether it did."""
+        """Have an installer install one set. Returns whether that succeeded."""
         unfinished = self._mark("unfinished", name)
         is_large = name in SIZES
         options: Command = ["--no-deps", "--require-hashes", "--requirement", self._file(name)]
         if not is_large:
             options.append("--quiet")
-        if unfinished.exists():  # what is there may be there in part
+        if unfinished.exists():  # an earlier attempt may have left packages half installed
             options.append("--reinstall" if installer == "uv" else "--force-reinstall")
         unfinished.touch()
         with phase(f"Installing {name}{f' ({SIZES[name]})' if is_large else ''} with {installer}"):
@@ -152,7 +155,7 @@ class Environment:
 
 @contextmanager
 def phase(title: str) -> Iterator[None]:
-    """One progress line, with how long it took."""
+    """Print one progress line on stderr, with the seconds that the block took."""
     say(f"{title} ... ")
     start = time.monotonic()
     yield
@@ -160,7 +163,7 @@ def phase(title: str) -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """Progress goes to stderr: stdout belongs to the command."""
+    """Print progress on stderr, since stdout belongs to the command."""
     sys.stderr.write(text)
     sys.stderr.flush()
 

@@ -1,6 +1,6 @@
-"""The report as one HTML file that needs nothing else: table and plots.
+"""The report as a single self-contained HTML file with a table and plots.
 
-The templates `report.html` and `plot.svg` say how it looks, this module what it says.
+The templates `report.html` and `plot.svg` define its appearance, this module its content.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from cluster.analytics.usage_history import Span, Usage
 from cluster.model.printable import one_line
 
 PLOTS_MAX: Final = 24
-"""A page with more is one that nobody reads; the table has every row."""
+"""Limits the length of the page; the table has a row for every client all the same."""
 
 COLUMNS: Final = (
     ("client id", "text"),
@@ -56,7 +56,7 @@ def cells(usage: Usage) -> tuple[str, ...]:
 
 
 def level(usage: Usage) -> str:
-    """How near the limit: `over`, `near`, or `` for neither."""
+    """How near the use is to its limit: `over`, `near`, or an empty text for neither."""
     share = usage.percent_of_limit
     if share is None:
         return ""
@@ -71,7 +71,7 @@ class Cell(NamedTuple):
 
 
 class Card(NamedTuple):
-    """One plot with what stands above it; `legend` pairs colours (classes) with words."""
+    """One plot and the text above it; `legend` pairs CSS classes of colours with labels."""
 
     title: str
     user: str

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 from cluster.model.errors import UserError
 
 OLDEST: Final = 17
-"""Spark 4 asks for it."""
+"""The oldest version that Spark 4 supports."""
 
 _ANSWER_TIMEOUT_S: Final = 20.0
 _SHIM: Final = """\
@@ -39,11 +39,11 @@ class Java(NamedTuple):
     home: Path | None
     major: int
     origin: str
-    """What a person reads: where it came from."""
+    """Where it was found, for messages to the user."""
 
 
 class NoJava(UserError):
-    """None was found; the text says how to get one."""
+    """No usable Java was found; the message says how to get one."""
 
 
 def find_java(shim_dir: Path, environment: Mapping[str, str] = os.environ) -> Java:
@@ -72,7 +72,7 @@ def find_java(shim_dir: Path, environment: Mapping[str, str] = os.environ) -> Ja
 
 
 def major_version(java: Path) -> int | None:
-    """17 for Java 17, 8 for 1.8; None if it is not there or does not run."""
+    """The major version of a `java` program (8 for 1.8); None if it is missing or does not run."""
     try:
         asked = subprocess.run(
             [java, "-version"],

@@ -1,6 +1,7 @@
-"""Reads offset ranges of a topic with confluent-kafka: the driver their ends, workers the records.
+"""Reads offset ranges of a topic with confluent-kafka.
 
-Never joins a group and never commits: a range is read by whoever was given it.
+Spark's driver reads the ends of partitions, its workers the records. No consumer group is joined
+and no offset committed, because each range is assigned to one task.
 """
 
 import time
@@ -23,7 +24,7 @@ from cluster.runtime.interrupts import deferred_interrupt
 BLOCK_RECORDS: Final = 25_000
 """How many values are parsed at once: enough to make the parser's start-up cost vanish."""
 STALL_S: Final = 30.0
-"""A broker that says nothing for so long is given up; a new leader is found well within it."""
+"""Reading fails after so long without progress; an election of a leader is much shorter."""
 
 _ANSWER_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.2
@@ -42,7 +43,7 @@ _TRANSIENT: Final = frozenset(
 
 
 class ReadFailed(Exception):
-    """A range cannot be read; says which and why."""
+    """A range cannot be read; the message says which and why."""
 
 
 class RecordsLost(Exception):
@@ -50,7 +51,7 @@ class RecordsLost(Exception):
 
 
 def topic_ranges(connection: Mapping[str, str], topic: str) -> tuple[OffsetRange, ...]:
-    """What every partition holds now, by partition. Empty if there is no such topic.
+    """The range of offsets that each partition holds now. Empty if the topic does not exist.
 
     Raises KafkaException.
     """
@@ -122,9 +123,9 @@ def _blocks(
 
 
 def _take(message: Message, wanted: OffsetRange, position: int, values: list[bytes | None]) -> int:
-    """Put one message where it belongs; the next position."""
+    """Append the value of a message to `values`, or handle its error. Returns the next position."""
     error = message.error()
-    offset = message.offset() or 0  # events without a place have none
+    offset = message.offset() or 0  # None for an event without an offset
     if error is None:
         if position <= offset < wanted.end:
             values.append(message.value())

@@ -23,11 +23,11 @@ TOPIC: Final = "subscribe"
 RANGES: Final = "milena.offsetRanges"
 FAIL_ON_DATA_LOSS: Final = "failOnDataLoss"
 CONNECTION_PREFIX: Final = "kafka."
-"""Options below it go to the client, as with Spark's own connector."""
+"""Options with this prefix are passed on to the Kafka client, as in Spark's own connector."""
 
 
 class RangePartition(InputPartition):
-    """What one task reads. Pickled."""
+    """The offset range that one task reads. Pickled."""
 
     def __init__(self, wanted: OffsetRange) -> None:
         super().__init__(wanted)
@@ -62,7 +62,7 @@ class MetricSource(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What `format` is given."""
+        """The name to be given to `spark.read.format`."""
         return SHORT_NAME
 
     def schema(self) -> str:
@@ -77,7 +77,7 @@ class MetricSource(DataSource):
 def read_rows(
     connection: Mapping[str, str], topic: str, wanted: OffsetRange, fail_on_data_loss: bool
 ) -> Iterator["pa.RecordBatch"]:
-    """Batches of ROW_SCHEMA with everything that a range holds, also what it no longer holds."""
+    """Batches of ROW_SCHEMA for all records of a range, with counts of those lost to retention."""
     blocks = read_range(connection, topic, wanted, fail_on_data_loss=fail_on_data_loss)
     for block in blocks:
         if isinstance(block, int):

@@ -1,9 +1,9 @@
-"""From the values of metric records (JSON) to rows of one declared schema; counts what is not one.
+"""Converts the values of metric records (JSON) to rows of a fixed schema, and counts all others.
 
-A block is parsed by pyarrow.json at once. A block that it refuses, or that comes out with another
-number of rows, is gone through record by record. Rows of other kinds, and values that are no metric
-record, become one row each per block that carries their number: they are counted where the
-windows are, in the same pass over the topic.
+A block is parsed by pyarrow.json at once. If that fails, or gives another number of rows, the block
+is parsed record by record. Metric records of other kinds, and values that are not metric records,
+are each replaced by one row per block with their number, so that they are counted in the same pass
+over the topic as the windows are computed.
 """
 
 import io
@@ -52,7 +52,7 @@ ROW_COLUMNS_SQL: Final = (
     " client_id string, quota string, rule string, `limit` double, usage double, rate double,"
     " requests bigint, throttled bigint, throttle_ms double, muted_ms double"
 )
-"""The same in Spark's words."""
+"""ROW_SCHEMA in Spark's DDL syntax."""
 
 _JSON_SCHEMA: Final = pa.schema(
     [
@@ -69,7 +69,7 @@ _NEEDED: Final = (
     *("requests", "throttled", "throttle_ms", "muted_ms"),
 )
 _TS_MAX_MS: Final = 4_102_444_800_000
-"""The year 2100: a later one is a unit mistaken, not a time."""
+"""The year 2100: a larger number is in another unit than milliseconds."""
 _NUMBER_MAX: Final = 1e12
 """Per interval; windows add up millionths in 64 bits, and this leaves room for nine of these."""
 
@@ -110,7 +110,7 @@ def _parse(values: Sequence[bytes]) -> tuple[pa.Table, int]:
             table.validate(full=True)  # the parser takes bytes that are not UTF-8
             return table, 0
     except pa.ArrowInvalid:
-        pass  # which of them is bad, only a look at each can say
+        pass  # to find the bad ones, parse record by record
     rows = list(filter(None, map(_row, values)))
     return pa.Table.from_pylist(rows, schema=_JSON_SCHEMA), len(values) - len(rows)
 
@@ -141,7 +141,7 @@ def _fits(value: object, kind: pa.DataType) -> bool:
 
 
 def _has_utf8(text: str) -> bool:
-    """JSON can spell half of a surrogate pair, which no encoding has."""
+    """Whether the text can be encoded: JSON can contain unpaired surrogates, UTF-8 cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

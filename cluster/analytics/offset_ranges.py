@@ -1,6 +1,6 @@
-"""Which records of a topic one rollup reads: offset ranges, fixed once, cut so that cores are used.
+"""The offset ranges that one rollup reads: fixed at its start, split so that all cores have work.
 
-Pure; the ranges travel to the data source as text.
+Pure. The ranges are passed to the data source as text.
 """
 
 import itertools
@@ -25,7 +25,7 @@ class OffsetRange(NamedTuple):
 def split(
     ranges: Iterable[OffsetRange], parts: int, smallest: int = 50_000
 ) -> tuple[OffsetRange, ...]:
-    """The same offsets in at least `parts` ranges where that leaves none below `smallest`.
+    """The same offsets in at least `parts` ranges, unless these would be below `smallest` offsets.
 
     Empty ranges are left out.
     """
@@ -41,10 +41,10 @@ def _cut(whole: OffsetRange, size: int) -> Iterable[OffsetRange]:
 
 
 def to_text(ranges: Sequence[OffsetRange]) -> str:
-    """As an option of the data source: options are texts."""
+    """The ranges as the text of an option of the data source."""
     return json.dumps(ranges)
 
 
 def from_text(text: str) -> tuple[OffsetRange, ...]:
-    """What `to_text` wrote."""
+    """The ranges from a text that `to_text` made."""
     return tuple(OffsetRange(*each) for each in json.loads(text))

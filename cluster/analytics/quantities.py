@@ -1,4 +1,4 @@
-"""Rates, durations and times as a person reads them, and round numbers for axes. Pure."""
+"""Formats rates, durations and times for people, and chooses round numbers for axes. Pure."""
 
 import math
 from datetime import UTC, datetime
@@ -15,7 +15,7 @@ _TIME_STEPS_S: Final = (
 
 
 def rate_unit(quota: str, highest: float) -> tuple[float, str]:
-    """What to divide rates by so that the highest reads well, and the unit's name."""
+    """The divisor and name of the unit that suits the highest rate of a quota."""
     if quota == "request":
         return 1.0, "% of thread"
     step = min(int(math.log(highest, 1024)), len(_UNITS) - 1) if highest >= 1 else 0
@@ -33,7 +33,7 @@ def rate(quota: str, amount: float | None) -> str:
 
 
 def number(amount: float) -> str:
-    """Three digits that count."""
+    """The number with three significant digits."""
     decimals = 2 if abs(amount) < 10 else 1 if abs(amount) < 100 else 0
     return f"{amount:,.{decimals}f}"
 
@@ -60,7 +60,7 @@ def duration(amount_ms: float) -> str:
 
 
 def clock(time_s: float, *, with_day: bool = False) -> str:
-    """UTC time of day."""
+    """The UTC time of day of a time in seconds since the epoch; `with_day` adds the date."""
     shape = "%Y-%m-%d %H:%M:%S" if with_day else "%H:%M:%S"
     return datetime.fromtimestamp(time_s, UTC).strftime(shape)
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Phase = Callable[[str], AbstractContextManager[None]]
-"""Announces a step and, when it ends, how long it took."""
+"""Makes a context manager that shows the start of a step and, at its end, its duration."""
 
 _NARROWEST: Final = "10s"
 
@@ -43,13 +43,13 @@ class RollupOptions:
     topic: str
     output: Path
     log: Path
-    """What Spark prints."""
+    """The file to which Spark's output is appended."""
     master: str
 
 
 @dataclass(frozen=True, slots=True)
 class RollupSummary:
-    """What one run did. Every record of the topic is counted once."""
+    """The result of one run. Every record of the topic is counted in one of its fields."""
 
     partitions: int
     quota_records: int
@@ -57,7 +57,7 @@ class RollupSummary:
     """Metric records of other kinds."""
     rejected_records: int
     lost_records: int
-    """Removed by the topic's retention between planning and reading."""
+    """Records that retention removed between the start of the run and their reading."""
     windows: dict[str, int]
     """Windows computed anew, by width."""
     first_window: datetime | None
@@ -65,16 +65,16 @@ class RollupSummary:
 
     @property
     def records(self) -> int:
-        """How many were read."""
+        """How many records were read."""
         return self.quota_records + self.other_records + self.rejected_records
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
-    """What Spark made of a topic."""
+    """What Spark computed from a topic."""
 
     windows: dict[str, pa.Table]
-    """By width: every window, also of earlier runs, of the days that the new ones lie in."""
+    """By width: all windows of the days in which new ones lie, those of earlier runs included."""
     counts: dict[str, int]
     """Records by kind."""
     first: datetime | None
@@ -82,7 +82,7 @@ class Computed:
 
 
 def roll_up(options: RollupOptions, phase: Phase) -> RollupSummary:
-    """Run once and replace the windows that could be computed anew. Raises UserError."""
+    """Run one rollup and replace the windows that it computed. Raises UserError."""
     with phase(f"Looking at topic {options.topic}"):
         ranges = filled_ranges(options)
     with _sole_writer(options.output):
@@ -114,7 +114,7 @@ def _roll_up(
 
 
 def filled_ranges(options: RollupOptions) -> tuple[OffsetRange, ...]:
-    """What the topic's partitions hold now. Raises UserError if that is nothing."""
+    """The present offset ranges of non-empty partitions. Raises UserError if there are none."""
     try:
         ranges = topic_ranges(options.connection, options.topic)
     except KafkaException as problem:
@@ -196,7 +196,7 @@ def _all_widths(spark: "SparkSession", found: "DataFrame", stored: pa.Table) -> 
 
 
 def _stored(output: Path, days: tuple[date, ...]) -> pa.Table:
-    """The narrowest windows of earlier runs: wider ones are derived from them."""
+    """The narrowest windows of earlier runs; the wider ones are derived from these."""
     try:
         return read_windows(output, _NARROWEST, days)
     except (OSError, pa.ArrowInvalid) as problem:
@@ -205,7 +205,10 @@ def _stored(output: Path, days: tuple[date, ...]) -> pa.Table:
 
 @contextlib.contextmanager
 def _sole_writer(output: Path) -> Iterator[None]:
-    """From reading the earlier windows to writing the joined ones: or one run undoes another."""
+    """Lock the output from reading old windows to writing new ones. Raises UserError.
+
+    Otherwise two runs at the same time could undo each other's changes.
+    """
     with contextlib.ExitStack() as held:
         try:
             held.enter_context(sole_writer(output))

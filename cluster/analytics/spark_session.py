@@ -1,6 +1,6 @@
-"""Starts one Spark in this process, keeps its noise in a log file, and leaves no JVM behind.
+"""Starts one Spark session in this process, logs its output to a file, and leaves no JVM behind.
 
-Spark's settings follow what a small machine needs; `--master` of another cluster keeps that one's.
+Spark's settings suit a small machine; with `--master` of a Spark cluster, that cluster's apply.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ _SETTINGS: Final = {
     "spark.log.level": "ERROR",
 }
 _JAVA_OPTIONS: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""A JVM of half a minute: compiling better costs more than it gains (24 s of CPU against 16 s)."""
+"""Light compilation: a JVM that runs for half a minute takes 16 s of CPU with it, 24 s without."""
 _LOCAL_SETTINGS: Final = {
     "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     "spark.driver.host": "127.0.0.1",
@@ -47,21 +47,21 @@ _LOCAL_SETTINGS: Final = {
 _STOP_TIMEOUT_S: Final = 5.0
 _REASON_LENGTH: Final = 300
 _REASONS: Final = (
-    r"^(?:cluster\.analytics\.\w+|cimpl)\.\w+: (.+)$",  # the last line of a worker's traceback
-    r"^(?:[a-z]+\.)+\w+(?:Exception|Error): (.+)$",  # the first of a Java one
+    r"^(?:cluster\.analytics\.\w+|cimpl)\.\w+: (.+)$",  # last line of a worker's traceback
+    r"^(?:[a-z]+\.)+\w+(?:Exception|Error): (.+)$",  # first line of a Java stack trace
 )
 
 
 @contextlib.contextmanager
 def spark_session(master: str, log: Path) -> Iterator["SparkSession"]:
-    """A session as long as the block runs; the JVM and its workers are gone after it.
+    """A session that lives as long as the block; the JVM and its workers are ended after it.
 
     What the JVM and the workers print is appended to `log`. Raises UserError (NoJava among them).
     """
     before = _children()
     log.parent.mkdir(parents=True, exist_ok=True)
     rotate_if_large(log)
-    # All that Spark would leave in the working directory and in the system's temporary one.
+    # For the files that Spark would otherwise leave in the working and the temporary directory.
     scratch = Path(tempfile.mkdtemp(prefix="milena-spark-"))
     try:
         with _logging_to(log):
@@ -88,7 +88,7 @@ def _start(master: str, log: Path, scratch: Path) -> "SparkSession":
     if java.home is not None:
         os.environ["JAVA_HOME"] = str(java.home)
     os.environ["SPARK_HOME"] = str(Path(pyspark.__file__).parent)
-    # Workers would run the first python3 on PATH, without our packages.
+    # By default workers run the first python3 on PATH, which lacks our packages.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     paths = [str(_PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])]
     os.environ["PYTHONPATH"] = os.pathsep.join(paths)
@@ -114,7 +114,7 @@ def _start(master: str, log: Path, scratch: Path) -> "SparkSession":
 
 @contextlib.contextmanager
 def _output_to(descriptor: int) -> Iterator[None]:
-    """What this process and those it starts write, goes there; these keep it for life."""
+    """Redirect stdout and stderr within the block; processes started in it keep the redirection."""
     sys.stdout.flush()
     sys.stderr.flush()
     saved = [(number, os.dup(number)) for number in (1, 2)]
@@ -132,8 +132,8 @@ def _output_to(descriptor: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _logging_to(log: Path) -> Iterator[None]:
-    """Py4J logs a call that was interrupted, and raises it all the same."""
-    # Not rotated while it is open: the JVM and its workers write to it too.
+    """Send logging to a file: Py4J logs interrupted calls, although it also raises an error."""
+    # Without rotation, because the JVM and its workers have the file open too.
     handler = logging.FileHandler(log)
     handler.setFormatter(LineFormatter())
     logging.getLogger().addHandler(handler)
@@ -146,7 +146,7 @@ def _logging_to(log: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _kept_interrupts() -> Iterator[None]:
-    """PySpark takes SIGINT for itself, to ask a JVM that may not answer to cancel its jobs."""
+    """Restore the SIGINT handler that PySpark replaces: its own calls a JVM that may be stuck."""
     before = signal.getsignal(signal.SIGINT)
     try:
         yield
@@ -156,7 +156,7 @@ def _kept_interrupts() -> Iterator[None]:
 
 
 def reason(problem: BaseException) -> str:
-    """One line of what Spark says, which may be a Python traceback inside a Java one."""
+    """One line from an error of Spark, which may be a Python traceback in a Java stack trace."""
     text = str(problem)
     java = getattr(problem, "java_exception", None)
     if java is not None:
@@ -171,7 +171,7 @@ def reason(problem: BaseException) -> str:
 
 
 def _packed(scratch: Path) -> Path:
-    """This package as a file that workers on other machines import from."""
+    """A zip file of this package, from which workers on other machines import it."""
     archive = scratch / "milena.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:
         for path in sorted(_PACKAGE.rglob("*.py")):
@@ -185,7 +185,7 @@ def _children() -> list[psutil.Process]:
 
 
 def _end(processes: list[psutil.Process]) -> None:
-    """Wait a moment for each to go by itself, then make it go."""
+    """Wait a few seconds for the processes to end by themselves, then kill them."""
     for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             process.terminate()
@@ -197,7 +197,7 @@ def _end(processes: list[psutil.Process]) -> None:
 
 
 def _forget_gateway() -> None:
-    """PySpark keeps the connection to its JVM in class attributes: the next one needs another."""
+    """Reset the class attributes in which PySpark keeps its JVM, so that another can be started."""
     from pyspark import SparkContext
 
     gateway = SparkContext._gateway

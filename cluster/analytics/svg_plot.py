@@ -19,7 +19,7 @@ from cluster.analytics.quantities import (
 from cluster.analytics.usage_history import Point, Span, Usage
 
 COLOURS: Final = 6
-"""Brokers beyond take the colours of the first ones again."""
+"""The number of colours; further brokers reuse them from the first on."""
 
 _WIDTH: Final = 860
 _LEFT: Final = 74
@@ -36,7 +36,7 @@ _BAR_SHARE: Final = 0.8
 
 
 class Shape(NamedTuple):
-    """One SVG element; `tip` is what it says under the pointer."""
+    """One SVG element; `tip` is its tooltip."""
 
     tag: str
     attributes: Mapping[str, str]
@@ -45,7 +45,7 @@ class Shape(NamedTuple):
 
 
 class Plot(NamedTuple):
-    """All that `plot.svg` needs; nothing in it is escaped yet."""
+    """The data for the template `plot.svg`, not yet escaped."""
 
     width: int
     height: int
@@ -54,7 +54,7 @@ class Plot(NamedTuple):
 
 
 def plot(usage: Usage, span: Span) -> Plot:
-    """Both axes, a line per broker, the limit, and the throttle time as bars."""
+    """A plot with both axes, a line per broker, the limit, and the throttle time as bars."""
     points = [point for series in usage.series.values() for point in series]
     highest = max(max(point.rate, point.limit or 0.0) for point in points)
     divisor, unit = rate_unit(usage.quota, highest)
@@ -104,7 +104,7 @@ def _time_axis(span: Span) -> Iterator[Shape]:
 def _rate_line(
     broker: int, points: Sequence[Point], span: Span, divisor: float, top: float
 ) -> Shape:
-    """A step per window; the line ends where the client was silent."""
+    """A horizontal step per window, with gaps where the client was inactive."""
     steps = []
     end_s = None
     for point in points:
@@ -137,7 +137,7 @@ def _limit_line(usage: Usage, span: Span, divisor: float, top: float) -> Iterato
 
 
 def _throttle_bars(usage: Usage, span: Span) -> Iterator[Shape]:
-    """Bars of one window each, one broker upon the other."""
+    """One bar per window, in which the brokers' throttle times are stacked."""
     stacks: dict[int, list[tuple[int, Point]]] = {}
     for broker in sorted(usage.series):
         for point in usage.series[broker]:
@@ -176,7 +176,7 @@ def _bar(
 
 
 def _tip(usage: Usage, start_s: int, stack: Iterable[tuple[int, Point]], span: Span) -> Shape:
-    """An invisible column over a window that says its numbers under the pointer."""
+    """An invisible rectangle over a window, whose tooltip shows the window's numbers."""
     lines = [f"{clock(start_s, with_day=True)} UTC, {span.width_s} s"]
     for broker, point in stack:
         limit = f" of {rate(usage.quota, point.limit)}" if point.limit is not None else ""

@@ -8,16 +8,16 @@ from cluster.analytics.quantities import clock, duration, number, rate_unit
 from cluster.analytics.usage_history import Point, Span, Usage, busiest
 
 Line = list[tuple[str, str]]
-"""Pieces of text with a style (of rich): "" for none."""
+"""Pieces of text, each with a style of rich, "" for none."""
 
 _EIGHTHS: Final = " ▁▂▃▄▅▆▇█"
 _LIMIT: Final = "╌"
 _HEIGHT: Final = 6
 _LABEL_WIDTH: Final = 11
 _COLUMN_MAX: Final = 4
-"""Few windows are drawn broad."""
+"""With few windows, each is drawn up to so many characters wide."""
 _STYLES: Final = ((1.0, "red"), (0.8, "yellow"), (0.0, "green"))
-"""By share of the limit."""
+"""The colour of a bar by the share of the limit that it reaches."""
 
 
 def plot(usage: Usage, span: Span, columns: int) -> list[Line]:
@@ -53,7 +53,7 @@ def plot(usage: Usage, span: Span, columns: int) -> list[Line]:
 
 
 def _resampled(merged: Mapping[int, Point], span: Span, columns: int) -> list[Point | None]:
-    """One point per column: as many windows in each as it takes to fit; None where none are."""
+    """One point per column, each for as many windows as needed to fit; None for no data."""
     count = (span.end_s - span.first_s) // span.width_s
     step = -(-count // columns) * span.width_s
     made: list[Point | None] = []
@@ -66,7 +66,7 @@ def _resampled(merged: Mapping[int, Point], span: Span, columns: int) -> list[Po
 
 
 def _limits(points: Sequence[Point | None]) -> list[float | None]:
-    """The limit of each column; where nothing was seen, as it was before, or will be."""
+    """The limit of each column; for columns without data the one before, else the one after."""
     known = [point.limit for point in points if point and point.limit is not None]
     latest = known[0] if known else None
     limits = []

@@ -20,7 +20,7 @@ class Point:
     """One window of one broker."""
 
     start_s: int
-    """Wall clock, since the epoch."""
+    """Start of the window in seconds since the epoch."""
     rate: float
     """Bytes per second, or percent of one thread, over the whole window."""
     limit: float | None
@@ -44,48 +44,48 @@ class Usage:
     client_id: str | None
     quota: str
     series: dict[int, list[Point]] = field(default_factory=dict)
-    """By broker, in order of time."""
+    """The points of each broker, in order of time."""
     rule: str | None = None
     limit: float | None = None
     """Rule and limit are the latest ones; a limit holds on every broker by itself."""
     rate_max: float = 0.0
-    """The highest that a broker observed."""
+    """The highest rate of a broker, in bytes/s or percent of one thread."""
     requests: int = 0
     throttled: int = 0
     throttle_ms: float = 0.0
     throttle_ms_max: float = 0.0
-    """The most that one broker handed out in one interval."""
+    """The longest throttle time of one broker in one interval, in ms."""
     muted_ms: float = 0.0
     seconds_over_limit: int = 0
     usage: float = 0.0
     active_seconds: int = 0
-    """Added up over brokers."""
+    """Seconds in which the client was active, added up over brokers."""
     allowed: float = 0.0
-    """What the limits would have let through meanwhile; `limited_usage` is what went through."""
+    """The usage that limits allowed in the time they held; `limited_usage` is the actual usage."""
     limited_usage: float = 0.0
 
     @property
     def rate_avg(self) -> float:
-        """Per broker, while the client was active there."""
+        """The average rate at a broker while the client was active there."""
         return self.usage / self.active_seconds if self.active_seconds else 0.0
 
     @property
     def percent_of_limit(self) -> float | None:
-        """The average rate against the limits of its time; None where there were none."""
+        """Usage as percent of what the limits allowed meanwhile; None without a limit."""
         return 100 * self.limited_usage / self.allowed if self.allowed else None
 
     @property
     def throttled_percent(self) -> float:
-        """Of the requests."""
+        """Percentage of requests that were throttled."""
         return 100 * self.throttled / self.requests if self.requests else 0.0
 
     @property
     def name(self) -> str:
-        """The client, for a person."""
+        """The client id on one line, for display."""
         return one_line(self.client_id or "") or "(no client id)"
 
     def as_json(self) -> dict[str, Any]:
-        """For scripts; rates in bytes per second or percent of one thread."""
+        """The fields that `--json` prints; rates in bytes/s or percent of one thread."""
         return {
             "user": self.user,
             "client_id": self.client_id,
@@ -108,7 +108,10 @@ class Usage:
 
 
 def usages(windows: pa.Table) -> list[Usage]:
-    """Of a table of WINDOW_SCHEMA in order of time; most throttled first, then limited."""
+    """The usages in a table of WINDOW_SCHEMA, whose rows are in order of time.
+
+    The most throttled come first, then those with a limit.
+    """
     found: dict[tuple[str | None, str | None, str], Usage] = {}
     for row in windows.to_pylist():
         key = (row["user"], row["client_id"], row["quota"])

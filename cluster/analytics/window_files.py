@@ -1,6 +1,6 @@
 """The Parquet files of the rollup: one folder per width, in it one file per day (UTC).
 
-Each file is replaced as a whole, after all of its width are written. Readers need no Spark.
+Files are replaced as a whole, after all new files have been written. Readers need no Spark.
 """
 
 import fcntl
@@ -39,7 +39,7 @@ WINDOW_SCHEMA: Final = pa.schema(
         ("records", pa.int64()),
     ]
 )
-"""Every row of every file."""
+"""The schema of every file."""
 
 _SORTED_BY: Final = [(name, "ascending") for name in WINDOW_SCHEMA.names[:7]]
 _SUFFIX: Final = ".parquet"
@@ -47,12 +47,12 @@ _DAY: Final = timedelta(days=1)
 
 
 def folder(output: Path, width: str) -> Path:
-    """Where the windows of a width are; readers of Hive partitions see a column `width`."""
+    """The folder of the windows of a width; readers of Hive partitions see a column `width`."""
     return output / f"width={width}"
 
 
 def read_windows(output: Path, width: str, days: Iterable[date] | None = None) -> pa.Table:
-    """The windows of some days, or of all, by time. Raises OSError and pa.ArrowInvalid."""
+    """The windows of these days in order of time; None for all. Raises OSError, pa.ArrowInvalid."""
     place = folder(output, width)
     if days is None:
         paths = sorted(place.glob(f"*{_SUFFIX}"))
@@ -63,14 +63,15 @@ def read_windows(output: Path, width: str, days: Iterable[date] | None = None) -
 
 
 class InUse(Exception):
-    """Somebody else is making windows in this directory."""
+    """Another process is writing windows to this directory."""
 
 
 @contextmanager
 def sole_writer(output: Path) -> Iterator[None]:
-    """Nobody else writes there meanwhile: not even after a kill -9, which ends it. Raises InUse.
+    """Lock the directory within the block, so that no other process writes there.
 
-    The directory itself is locked, so nothing is left in it. Raises OSError.
+    The lock is on the directory itself, so it leaves no file, and ends with the process even after
+    a kill -9. Raises InUse if another process holds it, and OSError.
     """
     output.mkdir(parents=True, exist_ok=True)
     place = os.open(output, os.O_RDONLY | os.O_DIRECTORY)
@@ -85,7 +86,7 @@ def sole_writer(output: Path) -> Iterator[None]:
 
 
 def replace_windows(output: Path, windows: Mapping[str, pa.Table]) -> None:
-    """Make the given windows, by width, the content of the days that they lie in.
+    """Replace the files of all days that the given windows, by width, lie in.
 
     The same windows give the same bytes. A crash leaves whole files, old or new. Raises OSError.
     """
@@ -107,7 +108,7 @@ def replace_windows(output: Path, windows: Mapping[str, pa.Table]) -> None:
 
 
 def sorted_windows(table: pa.Table) -> pa.Table:
-    """The order of the files: one that depends on nothing but the windows."""
+    """The windows in the order of the files, which does not depend on the order of the input."""
     return table.select(WINDOW_SCHEMA.names).cast(WINDOW_SCHEMA).sort_by(_SORTED_BY)
 
 

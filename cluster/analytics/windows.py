@@ -1,7 +1,7 @@
-"""Metric records into 10 s windows, these into 1 min windows: DataFrames in, DataFrames out.
+"""Aggregates metric records to 10 s windows, and these to 1 min windows, as Spark DataFrames.
 
-Sums are taken in whole millionths: adding floats in another order gives other last bits, and then
-a second run would not equal the first.
+Sums are computed in integer millionths: a sum of floats depends on the order of addition, so a
+second run might not equal the first.
 """
 
 from typing import Final
@@ -15,7 +15,7 @@ WIDTHS_S: Final = {"10s": 10, "1m": 60}
 """Window widths by the name of their folder, narrowest first."""
 
 KEYS: Final = ("window_start", "broker", "user", "client_id", "quota", "rule", "limit")
-"""What makes a window one of its own: a limit that changes within it divides it."""
+"""The columns that identify a window; a limit that changes within a window splits it in two."""
 
 WINDOW_COLUMNS_SQL: Final = (
     "window_start timestamp, broker int, user string, client_id string, quota string,"
@@ -57,7 +57,7 @@ def quota_windows(windows: DataFrame) -> DataFrame:
 
 
 def wider_windows(windows: DataFrame, width_s: int) -> DataFrame:
-    """The same windows, joined to a width that theirs divides."""
+    """The same windows aggregated to a width that is a multiple of theirs."""
     summed = (
         windows.withColumn("window_start", _floor(F.col("window_start"), width_s))
         .groupBy(*KEYS)
@@ -77,9 +77,9 @@ def wider_windows(windows: DataFrame, width_s: int) -> DataFrame:
 
 
 def merge(stored: DataFrame, computed: DataFrame) -> DataFrame:
-    """Of each window the one made of more records; of equals the computed one.
+    """For each window the version made of more records; if they have the same number, the new one.
 
-    The topic's retention only ever takes records away from a window, so the fuller one is right.
+    Retention can only remove records from a window, so the version with more records is right.
     """
     everything = stored.withColumn("is_new", F.lit(0)).unionByName(
         computed.withColumn("is_new", F.lit(1))

@@ -33,17 +33,18 @@ log = logging.getLogger(__name__)
 
 _CLOSE_TIMEOUT_MS: Final = 3_000
 _SWITCH_INTERVAL_S: Final = 0.0005
-"""How long a background thread that computes may keep the loop's thread from going on: each call of
-the system that the loop makes for a client may cost that once (Python's own is 5 ms)."""
+"""How long a background thread that computes may keep the GIL while the loop's thread waits for it:
+each system call of the loop may cost that once (Python's default is 5 ms)."""
 _REPORT_LEFT_OUT_MS: Final = 5_000
 
 
 def run_broker(
     settings: Settings, run_dir: Path, on_ready: Callable[[dict[str, Any]], None]
 ) -> None:
-    """Run one broker until SIGTERM or SIGINT; `on_ready` is called when it serves clients.
+    """Run one broker until SIGTERM or SIGINT.
 
-    Raises UserError or StorageFailed, in one line for a person, when it cannot start.
+    `on_ready` is called with its ports and cluster id once it serves clients. Raises UserError or
+    StorageFailed when it cannot start.
     """
     raise_descriptor_limit()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)

@@ -15,9 +15,9 @@ _PARTITIONS_PER_STEP: Final = 32
 
 
 class CheckpointWriter:
-    """Invariant: one set of checkpoints is under way at a time, and none after `close`.
+    """Invariant: at most one set of checkpoints is being gathered or written at a time.
 
-    `post` runs a call on a thread, `post_back` on the broker's.
+    `post` runs a call on a background thread, `post_back` on the broker's thread.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class CheckpointWriter:
         self._written: dict[LogDirectory, Checkpoints] = {}
 
     def on_tick(self) -> None:
-        """Begin anew, unless the last ones are not written yet."""
+        """Begin the next set, unless the previous one is not written yet."""
         if not self._is_under_way:
             self._is_under_way = True
             self._slices.start(self._gather())
@@ -52,7 +52,7 @@ class CheckpointWriter:
         self._post(lambda: self._write(changed))
 
     def _write(self, changed: dict[LogDirectory, Checkpoints]) -> None:
-        """On the thread."""
+        """On the background thread."""
         written = {}
         for directory, checkpoints in changed.items():
             try:

@@ -1,4 +1,4 @@
-"""What a broker asks of the controller, whoever that is now, over the control link."""
+"""A broker's requests to the present controller, over the control link."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -57,7 +57,7 @@ class ControllerAsks:
     def propose_isr(
         self, partition: TopicPartition, proposal: IsrProposal, on_outcome: OnOutcome
     ) -> None:
-        """Ask for another ISR of a partition that we lead."""
+        """Ask the controller to change the ISR of a partition that we lead."""
 
         def on_reply(answer: PartitionAltered | Refusal | None) -> None:
             on_outcome(self._isr_outcome(partition, proposal, answer))
@@ -85,7 +85,7 @@ class ControllerAsks:
         proposal: IsrProposal,
         answer: PartitionAltered | Refusal | None,
     ) -> PartitionState | ErrorCode | None:
-        """The new state, or why not; None where the answer does not tell whether it is in force."""
+        """The new state, the error, or None when no answer came and the ISR may be in force."""
         if answer is None:
             return None
         if isinstance(answer, Refusal) or answer.code is not ErrorCode.none:
@@ -102,7 +102,7 @@ class ControllerAsks:
         )
 
     def request_topic_creation(self, names: list[str]) -> None:
-        """Have missing topics created with default settings, unless that is under way."""
+        """Ask for missing topics with default settings, unless that is under way."""
         names = [name for name in names if name not in self._being_created]
         if not names:
             return
@@ -124,7 +124,7 @@ class ControllerAsks:
         validate_only: bool,
         on_done: Callable[[dict[str, Outcome] | None], None],
     ) -> None:
-        """Have configs of topics changed; the outcome by topic, None without an answer in time."""
+        """Ask for changed topic configs; outcomes by topic, or None without an answer in time."""
 
         def on_reply(answer: TopicOutcomes | Refusal | None) -> None:
             if answer is None:
@@ -140,10 +140,11 @@ class ControllerAsks:
         )
 
     def ask_controlled_shutdown(self, on_done: Callable[[bool], None], timeout_ms: int) -> None:
-        """Have our leaderships moved away before we stop; calls back once, within the timeout.
+        """Ask the controller to move our leaderships to other brokers before we stop.
 
-        Whoever becomes the controller meanwhile is asked again: when a whole cluster stops, the
-        controller that we know may be the broker that has just stopped.
+        `on_done` is called once, within `timeout_ms`, with whether that was done. A broker that
+        becomes the controller meanwhile is asked again: when a whole cluster stops, the controller
+        that we know may be the broker that has just stopped.
         """
         deadline_ms = self._loop.now_ms + timeout_ms
         asked = NO_BROKER
@@ -161,7 +162,7 @@ class ControllerAsks:
                 if answer.is_done:
                     finish(True)
                 else:
-                    asked = NO_BROKER  # it is the controller no more
+                    asked = NO_BROKER  # it is not the controller any more
 
         def look() -> None:
             nonlocal asked

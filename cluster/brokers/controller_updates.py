@@ -1,4 +1,4 @@
-"""Takes the controller's updates over: into the copy of the cluster, then into the roles."""
+"""Applies the controller's updates: to the copy of the cluster's state, then to the roles."""
 
 import logging
 from collections.abc import Callable
@@ -37,12 +37,12 @@ class ControllerUpdates:
         """Called with every update while the state is still the one before."""
 
     def on_update(self, update: ClusterUpdate, reply: Reply) -> None:
-        """Take an update over, unless it is of another controller, or for another registration."""
+        """Apply an update, unless its controller epoch is old or it is for another registration."""
         if update.controller_epoch < self._metadata.controller_epoch:
             reply(Acknowledged(ErrorCode.stale_controller_epoch))
             return
         if self._registration.epoch < 0:
-            # It may be for the registration that we are about to hear of: have it sent again.
+            # It may be for the registration whose epoch we do not know yet: have it sent again.
             log.info("not registered yet; an update of the controller is not acknowledged")
             return
         if update.broker_epoch != self._registration.epoch:
@@ -67,8 +67,10 @@ class ControllerUpdates:
         )
 
     def _acknowledgement(self, reply: Reply) -> Callable[[], None]:
-        """Called when every role is taken; without that, the controller is told all the same after
-        a while: the update is not lost, and sending it again would not make it faster.
+        """A function that acknowledges the update, to be called when every role has been taken.
+
+        After `_ACKNOWLEDGE_WITHIN_MS` the update is acknowledged anyway: it is not lost, and
+        sending it again would not make it faster.
         """
         is_due = True
 

@@ -73,24 +73,24 @@ log = logging.getLogger(__name__)
 
 _SHUTDOWN_TIMEOUT_MS: Final = 3_000
 _SHARE_OF_DIRECTORIES: Final = 0.2
-"""Of a processor: making and removing directories is what nobody waits for."""
+"""Of a processor: nobody waits for directories to be made or removed."""
 
 
 class Background(Protocol):
     """A thread that runs calls one after the other."""
 
     def do(self, call: Callable[[], None]) -> None:
-        """Run a call in its turn; it must not raise."""
+        """Queue a call; it must not raise."""
         ...
 
     def close(self, *, drop: bool = False) -> None:
-        """Finish everything, or with `drop` only what is under way."""
+        """Finish all queued calls, or with `drop` only the one that is running."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerPorts:
-    """The world as one broker sees it."""
+    """What a broker uses of the world outside: clock, loop, store, links, directories, clients."""
 
     cluster_id: str
     machine: str
@@ -273,7 +273,7 @@ class BrokerCore:
     # -- start -------------------------------------------------------------------------------------
 
     def start(self, endpoints: tuple[Endpoint, ...]) -> None:
-        """Register under these client endpoints and take part. Raises UserError."""
+        """Register with these client endpoints and start the timers. Raises UserError."""
         settings, store = self._settings, self._ports.store
         self.quota_changes.load_at_start()
         self.registration.begin(
@@ -364,7 +364,7 @@ class BrokerCore:
         self.asks.ask_controlled_shutdown(on_done, _SHUTDOWN_TIMEOUT_MS)
 
     def close(self) -> None:
-        """Take part no more and close the logs; the links and the session are their owner's."""
+        """Leave the cluster, close both links and the logs; the caller closes the session."""
         self.registration.end()
         self.controller.stop()
         self.replication.close()

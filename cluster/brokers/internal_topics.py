@@ -1,7 +1,7 @@
-"""How parts of a broker keep records in internal topics: appended here, told when committed.
+"""Internal topics, in which parts of a broker keep their state as records: appending and loading.
 
-Kafka: `CoordinatorPartitionWriter` and `CoordinatorLoader`. Whoever keeps state in a topic is told
-when this broker begins to lead one of its partitions, to load it, and when it does no more.
+Kafka: `CoordinatorPartitionWriter` and `CoordinatorLoader`. The `StateKeeper` of a topic is called
+when this broker begins to lead one of its partitions, to load it, and when it stops leading it.
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ from cluster.runtime.loop import EventLoop
 
 
 class AppendOutcome(NamedTuple):
-    """What became of a batch. `code` none: every in-sync replica has it."""
+    """The result of an append; `code` is none when every in-sync replica has the batch."""
 
     code: ErrorCode
     is_appended: bool
@@ -37,7 +37,7 @@ class StateKeeper(Protocol):
         ...
 
     def on_resigned(self, partition: TopicPartition) -> None:
-        """It does no more, or begins anew in another epoch: unload it at once."""
+        """This broker stops leading it, or leads it in another epoch: unload it at once."""
         ...
 
 
@@ -62,21 +62,21 @@ class InternalTopics:
         self._loop = loop
         self._keepers: dict[str, StateKeeper] = {}
         self._led: dict[TopicPartition, LeaderEpoch] = {}
-        """Of the topics that somebody keeps state in."""
+        """Partitions of topics with a keeper that this broker leads, and in which epoch."""
         self._waiting: dict[TopicPartition, deque[_Waiting]] = {}
         events.moved_listeners.append(self._settle)
         events.role_listeners.append(self._on_role_changed)
 
     def keep(self, topic: str, keeper: StateKeeper) -> None:
-        """Tell the keeper of this topic's partitions from now on; one per topic."""
+        """Call `keeper` about this topic's partitions from now on; one keeper per topic."""
         self._keepers[topic] = keeper
 
     def append(
         self, partition_id: TopicPartition, batch: memoryview, on_outcome: OnOutcome
     ) -> None:
-        """Append one batch, and call back when every in-sync replica has it, or why that is not so.
+        """Append one batch; `on_outcome` is called when every in-sync replica has it, or on error.
 
-        Calls back within this call where it is settled at once.
+        It may be called before this returns.
         """
         partition = self._table.find(partition_id)
         if partition is None:

@@ -41,7 +41,7 @@ class LogFlusher:
         self._under_way: set[TopicPartition] = set()
 
     def on_tick(self, now_ms: MonotonicMs) -> None:
-        """Look for logs whose sync is due, in slices."""
+        """Find the logs whose sync is due, in slices, unless the last search still goes on."""
         if not self._is_looking:
             self._is_looking = True
             self._slices.start(self._look(now_ms), _STEPS_AT_ONCE)
@@ -64,7 +64,7 @@ class LogFlusher:
         self._post(lambda: self._sync(partition, target))
 
     def _sync(self, partition: Partition, target: FlushTarget) -> None:
-        """On the thread."""
+        """On the flushing thread."""
         try:
             target.sync()
         except StorageFailed as failure:

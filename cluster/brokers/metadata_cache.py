@@ -24,9 +24,9 @@ class MetadataCache:
         self.controller_id: BrokerId = NO_BROKER
         self.controller_epoch = ControllerEpoch(0)
         self.encoded_answers: dict[object, tuple[bytes, frozenset[BrokerId]]] = {}
-        """What the Metadata handler remembers: its answers to this state, and whom they name."""
+        """The Metadata handler's cached answers for this state, each with the leaders it names."""
         self.state_number = 0
-        """Another one after every change of the state."""
+        """Grows with every change of the state."""
         self._state = ClusterState()
 
     @property
@@ -48,7 +48,7 @@ class MetadataCache:
         return self._state.partition(partition)
 
     def endpoint(self, broker: BrokerId, listener: str) -> Endpoint | None:
-        """Where clients of a listener reach a broker, or None while it is away."""
+        """Where clients of a listener reach a broker, or None while it is not registered."""
         registration = self._state.brokers.get(broker)
         return None if registration is None else registration.endpoint(listener)
 
@@ -58,7 +58,7 @@ class MetadataCache:
         return None if registration is None else registration.control_endpoint
 
     def apply(self, update: ClusterUpdate) -> list[str]:
-        """Take an update over; the names of topics that exist no more (or anew under another id).
+        """Apply an update; returns the names of topics that were deleted (or recreated).
 
         The caller has checked the epochs.
         """
@@ -89,7 +89,7 @@ class MetadataCache:
         return gone
 
     def forget_controller(self) -> None:
-        """The registry says there is no controller now."""
+        """No controller is known, as our session with the registry is lost."""
         self._has_changed()
         self.controller_id = NO_BROKER
 

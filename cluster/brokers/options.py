@@ -32,7 +32,7 @@ def network_options(settings: Settings) -> NetworkOptions:
 
 
 def _queued_bytes(settings: Settings) -> int:
-    """The default yields to a larger request size; a given value was checked against it."""
+    """The default gives way to a larger request size; a configured value was checked against it."""
     queued_bytes = settings[broker.QUEUED_MAX_REQUEST_BYTES]
     if queued_bytes < 0:
         return queued_bytes
@@ -82,7 +82,7 @@ def stored_topic_settings(settings: Settings, overrides: Mapping[str, str]) -> S
 
 @lru_cache(maxsize=256)
 def _warn_once(reason: str) -> None:
-    """Every partition of every update would say it again."""
+    """Once for each reason: every partition of every update would log it again."""
     log.warning("a topic's config in the registry is not used: %s", reason)
 
 
@@ -111,7 +111,7 @@ def log_options(settings: Settings, overrides: Mapping[str, str]) -> tuple[LogOp
 def advertised_endpoints(
     settings: Settings, bound_ports: Mapping[str, int]
 ) -> tuple[Endpoint, ...]:
-    """What clients are told: the advertised listener, else the listener with the port it got."""
+    """What clients connect to: the advertised listener, else the listener with its bound port."""
     advertised = {listener.name: listener for listener in settings[broker.ADVERTISED_LISTENERS]}
     endpoints = []
     for listener in settings[broker.LISTENERS]:

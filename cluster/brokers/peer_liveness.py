@@ -1,10 +1,10 @@
 """Which peers are alive, as far as this broker can tell before the controller does. No I/O.
 
-A client whose connection to a leader breaks asks another broker at once who leads now, and if it is
-told the dead one, it waits for its own timer: one second in librdkafka. So whoever is about to name
-a leader has it pinged first. A peer that ends breaks its connection, and has lost its leaderships
-until the controller has spoken. One that is paused or cut off keeps its connection: it does not
-answer, is waited for once, and is then named as before.
+A client whose connection to a leader breaks asks another broker at once who leads now. If the
+answer names the dead broker, the client waits for its own timer: one second in librdkafka. So a
+leader is pinged before an answer names it. A peer whose process ends breaks its connection, and
+is not named as a leader until the controller's next update. A peer that is paused or cut off keeps
+its connection and does not answer: it is waited for once, and then named as before.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -19,17 +19,17 @@ from cluster.protocol.peer.control import ClusterUpdate
 PING_TIMEOUT_MS: Final = 100
 """A peer that does not answer in this time is not waited for again until it answers."""
 ELECTION_WAIT_MS: Final = 200
-"""How long after a peer's end the controller's word is waited for."""
+"""How long answers wait for the election of new leaders after a peer has ended."""
 DEPARTED_SHOWN_MS: Final = 3_000
-"""For how long clients are told the address of a broker that is gone (see `departed_for`)."""
+"""For how long answers may list a broker that has left the cluster (see `departed_for`)."""
 
 SPACING_MS: Final = 50
-"""So far apart are answers to one connection, one of which lists a departed broker, at least."""
+"""The least time between a connection's first answer after a departure and its next one."""
 HANDLE_KEPT_MS: Final = 20_000
-"""Who was told of a departed broker by its last answer is not, if it departs again so soon."""
+"""A connection whose last answer listed a departed broker is not given it again for this long."""
 
 Tickets = dict[BrokerId, int]
-"""By leader, the number of the first ping that was sent after a request had come."""
+"""By leader, the number of the first ping that is sent after the request has come."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class _Departed:
     registration: BrokerRegistration
     at_ms: int
     answered_ms: dict[str, int] = field(default_factory=dict)
-    """When each connection was first told of leaders since."""
+    """When each connection first got an answer about leaders since then."""
 
 
 @dataclass(slots=True)
@@ -59,8 +59,8 @@ class PeerLiveness:
 
     `ping` sends the ping of a number to a broker; `on_change` is called when a wait may be over.
     Invariant: at most one ping to each peer is under way.
-    Invariant: what the controller says of a broker ends every suspicion of it; so does
-    `expiry_ms`, the time in which the registry would have noticed an end.
+    Invariant: a peer is no longer taken for dead once the controller's update shows it alive, or
+    after `expiry_ms`, the time in which the registry would have noticed its end.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class PeerLiveness:
     # -- what is asked of us ---------------------------------------------------------------------
 
     def inquire(self, leaders: Iterable[BrokerId]) -> Tickets:
-        """Have these brokers pinged; to be handed to `must_wait`."""
+        """Have these brokers pinged; the result is for `must_wait`."""
         tickets: Tickets = {}
         for broker in leaders:
             peer = self._peers.get(broker)
@@ -155,7 +155,7 @@ class PeerLiveness:
         )
 
     def is_calm(self, now_ms: MonotonicMs) -> bool:
-        """Nobody is suspected and nobody has just left: an answer now holds until an update."""
+        """No peer seems dead or has just left: an answer stays valid until the next update."""
         return not self._lately_departed(now_ms) and not any(
             self.is_lost(broker, now_ms) for broker in self._peers
         )
@@ -165,7 +165,7 @@ class PeerLiveness:
     def on_connection(
         self, broker: BrokerId, epoch: BrokerEpoch, stands: bool, now_ms: MonotonicMs
     ) -> None:
-        """Our connection to a peer in that life of it has broken, or stands again."""
+        """Our connection to a peer, registered with that epoch, has broken or is up again."""
         peer = self._peers.get(broker)
         if peer is None or peer.registration.epoch != epoch:
             return
@@ -176,7 +176,7 @@ class PeerLiveness:
         self._on_change()
 
     def on_ping_over(self, broker: BrokerId, number: int, *, has_answered: bool) -> None:
-        """A ping was answered, or was not in `PING_TIMEOUT_MS`."""
+        """A ping was answered, or was not answered within `PING_TIMEOUT_MS`."""
         peer = self._peers.get(broker)
         if peer is None or number <= peer.answered:
             return
@@ -192,7 +192,7 @@ class PeerLiveness:
         known: Callable[[TopicPartition], PartitionState | None],
         now_ms: MonotonicMs,
     ) -> None:
-        """What the controller says; `known` gives a partition's state as it was before."""
+        """The controller's update is about to be applied; `known` gives a partition's old state."""
         live = {broker.id: broker for broker in update.brokers if broker.id != self._local_id}
         for broker, peer in list(self._peers.items()):
             if broker not in live:
@@ -233,7 +233,7 @@ class PeerLiveness:
 
 
 def _trust(peer: _Peer) -> None:
-    """It is alive: so much for whatever was asked of it."""
+    """The peer is alive: forget any suspicion, and the pings that it has not answered."""
     peer.lost_at_ms = None
     peer.is_silent = False
     peer.asked = peer.answered = max(peer.asked, peer.wanted)

@@ -18,7 +18,7 @@ LIVENESS: Final = "liveness of peers"
 
 
 class PeerPings:
-    """Makes the liveness of one broker's peers. Owned by the broker's thread."""
+    """Gives `PeerLiveness` its pings and connection events. Owned by the broker's thread."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class PeerPings:
         reply(Acknowledged(ErrorCode.none))
 
     def on_update(self, update: ClusterUpdate) -> None:
-        """Of the controller, about to be taken over."""
+        """Called with the controller's update just before it is applied."""
         self.liveness.on_update(update, self._metadata.partition, self._loop.now_ms)
         before = self._peers
         self._peers = {b.control_endpoint: b for b in update.brokers if b.id != self._local_id}

@@ -1,8 +1,8 @@
 """From a frame to an answer: header, dispatch, decode, handle, encode, send.
 
-The one place where a domain error becomes a fate: what a peer did wrong closes its connection, a
-bug of ours is logged with its trace and closes it too, since no correct answer is known. What an
-API is like stands in its row of `HANDLERS`; nothing here knows one.
+The one place where errors are handled: what a peer did wrong closes its connection; a bug of ours
+is logged with its trace and closes it too, since no correct answer is known. Everything that is
+particular to an API is in its row of `HANDLERS`.
 """
 
 import logging
@@ -35,7 +35,7 @@ _TAIL: Final = 8
 """Where the header goes on after the correlation id."""
 
 _REMEMBERED_TAIL_BYTES: Final = 512
-"""A client id may have 32 KiB, and a connection ask in every version of every API."""
+"""Longer headers are not cached: a client id may have 32 KiB, in every version of every API."""
 OTHER_MAX_BYTES: Final = 4 * 1024 * 1024
 """Only Produce carries records; a larger request of another kind would be nothing but objects."""
 _FREE_TO_PARK_BYTES: Final = 16 * 1024
@@ -79,9 +79,8 @@ class Pipeline(Generic[S]):
         route = channel.routes.get(api_and_version)
         if route is None or frame[_TAIL : route.body_position] != route.header_tail:
             route = self._new_route(channel, frame)
-            is_served = route.handler.api.serves(
-                route.version
-            )  # else there would be no end to them
+            # Of versions that are not served there may be any number: those are not remembered.
+            is_served = route.handler.api.serves(route.version)
             if is_served and len(route.header_tail) <= _REMEMBERED_TAIL_BYTES:
                 channel.routes[api_and_version] = route
         handler = route.handler
@@ -136,7 +135,7 @@ class Pipeline(Generic[S]):
         )
 
     def _send(self, context: RequestContext, response: Any) -> None:
-        """Answer, and charge what the request used: who is over a quota is held back afterwards."""
+        """Answer, and charge what the request used: a client over its quota is muted afterwards."""
         route = context.route
         handler = route.handler
         began_ns = context.began_ns

@@ -28,7 +28,7 @@ class ProducerIds:
         self._is_fetching = False
 
     def next_id(self, on_done: Callable[[int | None], None]) -> None:
-        """A new id, at once or when the next block is here; None when the registry is away."""
+        """A new id, at once or with the next block; None when the registry cannot be reached."""
         producer_id = next(self._block, None)
         if producer_id is not None:
             on_done(producer_id)

@@ -1,4 +1,4 @@
-"""This broker's place in the cluster: announced while its session lives, anew in the next."""
+"""This broker's registration: it ends with the session, and is made again in the next one."""
 
 import logging
 from collections.abc import Callable
@@ -27,21 +27,21 @@ class Registration:
         self.epoch = NOT_REGISTERED
 
     def begin(self, announced: BrokerRegistration) -> None:
-        """Blocking, at start. Raises UserError when the id is taken by a live broker."""
+        """Register, blocking, at start. Raises UserError when the id is taken by a live broker."""
         self._announced = announced
         wall_ms = self._clock.wall_ms()
         self.epoch = self._store.call(lambda store: store.register_broker(announced, wall_ms))
 
     def end(self) -> None:
-        """Not to be announced again: the broker is stopping."""
+        """Do not register again: the broker is stopping."""
         self._announced = None
 
     def on_session_lost(self) -> None:
-        """The announcement went with the session."""
+        """The registration has ended with the session."""
         self.epoch = NOT_REGISTERED
 
     def again(self, on_registered: Callable[[], None]) -> None:
-        """Announce in a new session, however often it takes; not while the broker stops."""
+        """Register in a new session, trying until it succeeds; not while the broker stops."""
         announced = self._announced
         if announced is None:
             return

@@ -1,4 +1,4 @@
-"""Asks a cluster to change settings of topics (KIP-339), and which of them do what they say."""
+"""Changes settings of topics and brokers (KIP-339), and asks which have their full effect."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
@@ -51,16 +51,16 @@ def alter_configs(
 
 
 class Shortfall(NamedTuple):
-    """A setting that the cluster accepts and that does not do, or not all, what it says."""
+    """A setting that the cluster accepts, but that lacks some or all of its documented effect."""
 
     remark: str
     default: str | None
 
 
 def shortfalls(client: Caller, entity_type: str, name: str) -> dict[str, Shortfall]:
-    """Such settings of one topic or broker by their names; none in a cluster of Apache Kafka.
+    """The settings of one topic or broker that lack an effect, by name; empty for Apache Kafka.
 
-    A broker answers for itself only. Raises Refused.
+    A broker's settings must be requested from that broker. Raises Refused.
     """
     request = DescribeConfigsRequest(
         resources=(

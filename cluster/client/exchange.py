@@ -1,4 +1,4 @@
-"""Requests out, responses in, as bytes: the client's side of the protocol's codecs. Pure."""
+"""Encodes requests and decodes responses: the client's side of the protocol's codecs. Pure."""
 
 import struct
 from typing import Any, Final
@@ -27,7 +27,7 @@ def encode_request(
 
 
 def decode_response(api_key: int, version: int, correlation_id: int, frame: bytes) -> Any:
-    """The response of a frame without its size.
+    """The response in a frame, which is given without its 4-byte size.
 
     Raises PeerError when it is malformed or answers another request.
     """

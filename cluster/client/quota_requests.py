@@ -18,15 +18,18 @@ from cluster.protocol.messages import (
 
 
 class Caller(Protocol):
-    """What is used of a client."""
+    """The part of a client that the functions of this module use."""
 
     def call(self, api_key: ApiKey, request: Any) -> Any:
-        """The answer to a request."""
+        """Send a request and return the response."""
         ...
 
 
 def alter_quotas(client: Caller, entity: QuotaEntity, changes: Mapping[str, float | None]) -> None:
-    """Set quotas of one entity by Kafka's key; None removes one. Raises Refused."""
+    """Change quotas of one entity; a value of None removes that quota. Raises Refused.
+
+    `changes` has Kafka's keys, such as `producer_byte_rate` (bytes/s per broker).
+    """
     request = AlterClientQuotasRequest(
         entries=(
             QuotaAlteration(

@@ -23,7 +23,7 @@ SPOKEN: Final[Mapping[ApiKey, tuple[int, int]]] = {
 
 
 class SocketClient:
-    """Lives from `connect` to `close`; after an error of the connection only `close` is allowed."""
+    """One connection, open from `connect` to `close`; after an error only `close` is allowed."""
 
     def __init__(self, connection: socket.socket, address: str, client_id: str) -> None:
         self._socket = connection
@@ -55,7 +55,10 @@ class SocketClient:
         raise UserError(f"no broker answers ({'; '.join(reasons) or 'none is known'})")
 
     def call(self, api_key: ApiKey, request: Any) -> Any:
-        """The answer to a request. Raises UserError when there will be none."""
+        """Send a request and return the response.
+
+        Raises UserError if the broker does not serve that API, or if the connection is lost.
+        """
         version = self._versions.get(api_key)
         if version is None:
             raise UserError(f"the broker at {self._address} does not serve {api_key.name}")
@@ -67,7 +70,7 @@ class SocketClient:
             raise UserError(f"the broker at {self._address} answers wrongly: {error}") from error
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._socket.close()
 
     def __enter__(self) -> Self:

@@ -1,1 +1,1 @@
-"""Settings tables: each setting stated once; parsing, checks, descriptions derived from it."""
+"""Tables of settings: each is defined once; parsing, checks and descriptions follow from that."""

@@ -1,4 +1,4 @@
-"""A broker's settings, under Kafka's names with Kafka's defaults; ours begin with `milena.`."""
+"""A broker's settings, with Kafka's names and defaults; those not in Kafka begin with `milena.`."""
 
 from typing import Final, TypeVar
 
@@ -64,7 +64,7 @@ def broker_setting(
     effect: Effect = EFFECTIVE,
     sample: T | None = None,
 ) -> Setting[T]:
-    """State one broker setting and take it into the table."""
+    """Define one broker setting and add it to BROKER_SETTINGS."""
     return BROKER_SETTINGS.add(
         Setting(
             name,

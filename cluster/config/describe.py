@@ -41,14 +41,14 @@ def _entry(settings: Settings, setting: Setting[Any], name: str) -> Entry:
     given = settings.given(setting)
     source = given[0].source if given else Source.DEFAULT
     sensitive = setting.type.code == TypeCode.PASSWORD
-    # A topic's value that comes from its broker is the topic's default for AdminClient.
+    # AdminClient regards a topic's value that comes from its broker as the default.
     is_default = source != Source.DYNAMIC_TOPIC if setting.scope is Scope.TOPIC else not given
     return Entry(
         name=name,
         value=None if sensitive else setting.render_as(name, settings[setting]),
         source=source,
         is_default=is_default,
-        read_only=setting.scope is not Scope.TOPIC,  # brokers take theirs at start
+        read_only=setting.scope is not Scope.TOPIC,  # brokers read theirs at start only
         sensitive=sensitive,
         type=setting.type.code,
         documentation=setting.documentation,

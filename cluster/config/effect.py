@@ -1,6 +1,6 @@
-"""Whether a setting does anything yet, as its statement says and as a person is told.
+"""Whether a setting has any effect yet, as declared in its definition and as shown to users.
 
-`tests/tidy/test_setting_effects.py` compares the statements with what the code reads.
+`tests/tidy/test_setting_effects.py` compares the declarations with what the code reads.
 """
 
 import re
@@ -8,16 +8,16 @@ from typing import Final, NamedTuple
 
 
 class Effect(NamedTuple):
-    """What happens when the setting is changed."""
+    """How far a setting has its documented effect."""
 
     is_read: bool
     """Whether any part of a broker reads it."""
     lacking: str | None
-    """Why it does nothing, or what part of its meaning does not happen; None: all of it does."""
+    """Why it has no effect, or which part of it is missing; None if nothing is missing."""
 
     @property
     def remark(self) -> str | None:
-        """The same as a clause of a sentence; None when there is nothing to say."""
+        """The effect as a clause of a sentence; None when nothing is missing."""
         if self.lacking is None:
             return None
         return f"{_IN_PART if self.is_read else _NONE}: {self.lacking}"
@@ -31,19 +31,19 @@ EFFECTIVE: Final = Effect(is_read=True, lacking=None)
 
 
 def effective_in_part(lacking: str) -> Effect:
-    """Read, but not all of what Kafka documents happens; `lacking` says what does not."""
+    """A setting that is read but lacks part of Kafka's documented effect, named by `lacking`."""
     return Effect(is_read=True, lacking=lacking)
 
 
 def without_effect(why: str) -> Effect:
-    """Accepted so that files and tools written for Kafka work; nothing reads it."""
+    """A setting that is never read, and accepted only so that files written for Kafka work."""
     return Effect(is_read=False, lacking=why)
 
 
 def documentation(meaning: str, effect: Effect) -> str:
-    """The text of DescribeConfigs: what the setting means, and a remark where that is not all so.
+    """The documentation in DescribeConfigs: the meaning, and a remark on what is missing.
 
-    `remark_of` finds the remark again.
+    `remark_of` extracts the remark again.
     """
     return meaning if effect.remark is None else f"{meaning} ({effect.remark})"
 

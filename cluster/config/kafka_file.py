@@ -1,7 +1,7 @@
-"""What a properties file written for Kafka, with ZooKeeper or with KRaft, means here. Pure.
+"""Reads a properties file written for Kafka, with ZooKeeper or with KRaft. Pure.
 
-Keys that decide something are read; keys for which there is nothing to decide are left out, and it
-is said why; keys that would promise what is not there are refused.
+Keys of supported features are read. Keys that have no meaning here are left out with a remark that
+says why. Keys that ask for an unsupported feature, such as encryption, are refused.
 """
 
 from collections.abc import Mapping
@@ -22,19 +22,19 @@ _PROTOCOLS: Final = (PLAINTEXT, "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 class KafkaFile(NamedTuple):
-    """What is left of the texts, and what a person should know."""
+    """The keys and values that remain, and remarks for the user."""
 
     texts: dict[str, str]
-    """For the table of broker settings; the listener of clients bears the name PLAINTEXT."""
+    """Keys and values for BROKER_SETTINGS; the clients' listener is renamed to PLAINTEXT."""
     advertised_host: str | None
-    """The host that clients are told, if they are told the very port that is listened on: then it
-    holds for whatever port a broker gets. None without `listeners`."""
+    """The advertised host, if the advertised port is the one that is listened on: then the host
+    suits every broker, whatever its port. None without `listeners`."""
     remarks: list[str]
-    """Sentences."""
+    """Sentences for the user on what was left out or changed, and why."""
 
 
 def read_kafka_texts(texts: Mapping[str, str]) -> KafkaFile:
-    """Sort what a file and --override say. Raises SettingError for what cannot be had."""
+    """Classify the keys of a file and of --override. Raises SettingError for unsupported ones."""
     for key in sorted(texts):
         if asks_for_security(key):
             raise SettingError(

@@ -1,4 +1,4 @@
-"""Keys of Kafka's brokers that are no settings here: accepted without effect, or refused."""
+"""Keys of Kafka's brokers that are not settings here: accepted without effect, or refused."""
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -33,7 +33,7 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "broker.heartbeat.interval.ms": _SESSION,
     "broker.session.timeout.ms": _SESSION,
 }
-"""Keys, or patterns of them, that a file may hold; and why they do nothing."""
+"""Keys, or patterns of keys, that a file may contain; and why they have no effect."""
 
 _SECURITY: Final = (
     "ssl.*",
@@ -45,16 +45,16 @@ _SECURITY: Final = (
     "allow.everyone.if.no.acl.found",
     "principal.builder.class",
 )
-"""To accept these would promise what is not there."""
+"""Refused, because accepting them would suggest security that does not exist."""
 
 
 def why_without_effect(key: str) -> str | None:
-    """Why a key does nothing; None for a setting, and for a key that nobody knows."""
+    """Why a key has no effect; None for a setting, and for an unknown key."""
     if key in BROKER_SETTINGS:
         return None
     return next((why for pattern, why in WITHOUT_EFFECT.items() if fnmatchcase(key, pattern)), None)
 
 
 def asks_for_security(key: str) -> bool:
-    """Whether a key that is no setting configures authentication, encryption or authorization."""
+    """Whether a key, not a setting here, configures security (authentication, encryption, ACLs)."""
     return key not in BROKER_SETTINGS and any(fnmatchcase(key, pattern) for pattern in _SECURITY)

@@ -1,4 +1,4 @@
-"""How much memory the machine has, and what share of it is a default."""
+"""The memory of the machine, and a default that is a share of it."""
 
 import os
 from typing import Final
@@ -11,7 +11,7 @@ CAP_BYTES: Final = _GIB
 
 
 def machine_memory_bytes() -> int | None:
-    """All of the machine's memory; None where the system does not say."""
+    """The machine's physical memory in bytes; None where the system does not report it."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
@@ -21,7 +21,7 @@ def machine_memory_bytes() -> int | None:
 def queued_request_bytes(memory_bytes: int | None) -> int:
     """The default of `queued.max.request.bytes`: a sixteenth of the memory, within bounds.
 
-    Several brokers share one machine, so that three of them leave most of it alone.
+    So small that three brokers on one machine leave most of its memory free.
     """
     share_bytes = 0 if memory_bytes is None else memory_bytes // SHARE
     return min(max(share_bytes, FLOOR_BYTES), CAP_BYTES)

@@ -1,4 +1,4 @@
-"""Java properties files: text in, keys and values with the numbers of their lines out; and back."""
+"""Reads Java properties files into keys and values with line numbers, and writes them."""
 
 import re
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 
 
 class PropertiesFile(NamedTuple):
-    """What a file says; of a key that is there twice, the later line."""
+    """The keys and values of a file; of a key that occurs twice, the later one."""
 
     texts: Mapping[str, str]
     lines: Mapping[str, int]

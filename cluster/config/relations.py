@@ -1,4 +1,4 @@
-"""Rules that hold between settings; each message names its keys and what to change."""
+"""Rules between settings; the message of each names its keys and what to change."""
 
 from collections.abc import Iterator
 from typing import Final

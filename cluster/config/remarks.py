@@ -1,4 +1,4 @@
-"""Lines for a person about settings that do not do what was asked of them. Pure."""
+"""Warnings for the user about settings that have no effect, or not all of it. Pure."""
 
 from collections.abc import Iterable
 
@@ -6,8 +6,9 @@ from cluster.config.snapshot import Settings
 
 
 def remarks_on(settings: Settings) -> list[str]:
-    """One line for each reason why values that differ from their default have no, or not all,
-    effect; each names its keys as they were given.
+    """One warning for each reason why settings lack their effect, naming the keys as given.
+
+    Settings whose value equals the default are left out.
     """
     return lines_by_reason(
         "Warning",
@@ -21,7 +22,7 @@ def remarks_on(settings: Settings) -> list[str]:
 
 
 def lines_by_reason(heading: str, reasons: Iterable[tuple[str, str | None]]) -> list[str]:
-    """`heading: key, key (reason).` for each reason; a key that has none is left out."""
+    """A line `heading: key, key (reason).` for each reason; keys with None are left out."""
     keys: dict[str, list[str]] = {}
     for key, reason in reasons:
         if reason is not None:

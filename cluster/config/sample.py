@@ -1,4 +1,4 @@
-"""Writes the text of etc/server.properties: every broker setting with its meaning and default."""
+"""Makes the text of etc/server.properties: every broker setting with its meaning and default."""
 
 import sys
 from collections.abc import Iterator

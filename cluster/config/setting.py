@@ -1,6 +1,6 @@
-"""One setting is one statement: name, type, default, scope, update, other names, meaning, effect.
+"""The definition of one setting: name, type, default, scope, aliases, meaning, effect.
 
-Parsing, hints, DescribeConfigs and the sample file are derived from these and never retyped.
+Parsing, error hints, DescribeConfigs and the sample file are all derived from these definitions.
 """
 
 import difflib
@@ -17,14 +17,14 @@ T = TypeVar("T")
 
 
 class Scope(enum.Enum):
-    """Whose value it is."""
+    """To what a value of the setting applies."""
 
     CLUSTER = "cluster"
-    """All brokers must agree."""
+    """All brokers must have the same value."""
     BROKER = "broker"
-    """Brokers may differ."""
+    """Each broker may have its own value."""
     TOPIC = "topic"
-    """One topic's own; without one, the broker setting it follows."""
+    """Each topic may have its own value; else the corresponding broker setting applies."""
 
 
 class Update(enum.Enum):
@@ -43,7 +43,7 @@ class Alias(NamedTuple):
 
 
 class SettingError(ValueError):
-    """A key or value that a table refuses; the message is one line with key, value and range."""
+    """An invalid key or value; the message is one line with key, value and allowed range."""
 
     def __init__(self, reason: str, name: str | None = None) -> None:
         """`name`: the one key that is wrong; None where several contradict each other."""
@@ -53,7 +53,7 @@ class SettingError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Setting(Generic[T]):
-    """A typed handle: `settings[handle]` is a T."""
+    """One setting, and the typed key of its value: `settings[setting]` is a T."""
 
     name: str
     type: ValueType[T]
@@ -62,26 +62,26 @@ class Setting(Generic[T]):
     update: Update
     doc: str
     aliases: tuple[Alias, ...] = ()
-    """In order of precedence, after the name itself."""
+    """Other names in order of precedence; the name itself precedes them."""
     broker_setting: "Setting[T] | None" = None
-    """For a topic setting: where its default comes from."""
+    """For a topic setting: the broker setting whose value is its default."""
     effect: Effect = EFFECTIVE
     sample: T | None = None
-    """For a default that depends on the machine: the value that written files show."""
+    """For a default that depends on the machine: the value shown in generated files."""
 
     @property
     def shown_default(self) -> str | None:
-        """The text of the default in files that are the same on every machine."""
+        """The text of the default in generated files, which are the same on every machine."""
         return self.render(self.default if self.sample is None else self.sample)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Every name it may be given under, strongest first."""
+        """The name and all aliases, in order of precedence."""
         return (self.name, *(alias.name for alias in self.aliases))
 
     @property
     def documentation(self) -> str:
-        """What it means, and a remark where it does not do that yet."""
+        """The meaning, and a remark where the setting lacks part of its effect."""
         return documentation(self.doc, self.effect)
 
     def parse(self, name: str, text: str) -> T:
@@ -95,7 +95,7 @@ class Setting(Generic[T]):
             ) from None
 
     def render(self, value: T) -> str | None:
-        """The text of a value; None is null."""
+        """The text of a value; None for Kafka's null."""
         return self.type.render(value)
 
     def render_as(self, name: str, value: T) -> str | None:
@@ -122,7 +122,7 @@ class Setting(Generic[T]):
 
 
 class SettingTable:
-    """All settings of one kind of entity, in the order of their statements."""
+    """All settings of brokers, or all of topics, in the order of their definitions."""
 
     def __init__(self, entity: str) -> None:
         self.entity = entity
@@ -131,7 +131,7 @@ class SettingTable:
         self._settings: list[Setting[Any]] = []
 
     def add(self, setting: Setting[T]) -> Setting[T]:
-        """Take a setting in; each name may be taken once."""
+        """Add a setting, none of whose names may be in the table already."""
         for name in setting.names:
             ensure(name not in self._by_any_name, f"{name} is defined twice")
             self._by_any_name[name] = setting

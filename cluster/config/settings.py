@@ -1,6 +1,6 @@
-"""From texts to a checked snapshot: a broker's settings, a topic's settings.
+"""Makes checked snapshots of a broker's or a topic's settings from texts.
 
-A mistake in a file or on a command line is a UserError; one in a client's request is a refusal.
+A mistake in a file or on the command line raises UserError, one in a client's request Refused.
 """
 
 from collections.abc import Mapping
@@ -48,7 +48,7 @@ def broker_settings(overrides: Mapping[str, str], places: Mapping[str, str] = _N
 
 
 def placed(problem: SettingError, places: Mapping[str, str]) -> UserError:
-    """A mistake as a person is told of it, with the place where the key was written."""
+    """The error for the user, with the place where the key was written."""
     place = places.get(problem.name or "")
     return UserError(f"{place}: {problem}" if place else str(problem))
 
@@ -56,10 +56,11 @@ def placed(problem: SettingError, places: Mapping[str, str]) -> UserError:
 def reconfigured_broker(
     started: Settings, cluster_wide: Mapping[str, str], own: Mapping[str, str]
 ) -> Settings:
-    """A running broker's settings: its own dynamic values, over cluster-wide ones, over those it
-    started with (or any later snapshot of them).
+    """A running broker's settings after a dynamic change.
 
-    Raises Refused(invalid_config) for a dynamic key that is unknown, invalid or read-only.
+    Its own dynamic values override the cluster-wide ones, and both override `started`: the settings
+    it started with, or a later snapshot. Raises Refused(invalid_config) for a dynamic key that is
+    unknown, invalid or read-only.
     """
     try:
         return _broker(

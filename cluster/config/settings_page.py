@@ -1,4 +1,4 @@
-"""Writes docs/settings.md: every setting of brokers and topics with its default and its effect."""
+"""Makes docs/settings.md: every setting of brokers and topics with its default and effect."""
 
 import sys
 from collections.abc import Iterator

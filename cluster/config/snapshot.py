@@ -1,4 +1,4 @@
-"""An immutable set of values, with where each came from; a change makes another snapshot."""
+"""An immutable snapshot of settings with the source of each value."""
 
 import enum
 from collections.abc import Iterable, Mapping
@@ -21,14 +21,14 @@ class Source(enum.IntEnum):
 
 
 class Layer(NamedTuple):
-    """Texts that one place gave, by setting name or alias."""
+    """The texts from one source, by setting name or alias."""
 
     source: Source
     texts: Mapping[str, str]
 
 
 class Given(NamedTuple):
-    """One value that somebody gave, effective or hidden by a stronger one."""
+    """One value from one source, effective or overridden by a stronger one."""
 
     name: str
     text: str
@@ -37,9 +37,9 @@ class Given(NamedTuple):
 
 
 class Settings:
-    """Values of one broker or one topic; `settings[handle]` has the handle's type.
+    """Values of one broker or one topic; `settings[setting]` has the setting's type.
 
-    Invariant: every text ever given was parsed, so a hidden value is valid too.
+    Invariant: all given texts were parsed, so overridden values are valid too.
     """
 
     __slots__ = ("_given", "_values", "layers", "table")
@@ -47,7 +47,7 @@ class Settings:
     def __init__(
         self, table: SettingTable, layers: Iterable[Layer], below: "Settings | None" = None
     ) -> None:
-        """Take `layers`, strongest first, over `below` (a topic's broker). Raises SettingError."""
+        """`layers`: strongest first, all over `below`, a topic's broker. Raises SettingError."""
         self.table: Final = table
         self.layers: Final = tuple(layers)
         for layer in self.layers:
@@ -69,7 +69,7 @@ class Settings:
         return value
 
     def given(self, setting: Setting[Any]) -> tuple[Given, ...]:
-        """Every value given for it, strongest first; empty when the default is in effect."""
+        """Every value given for the setting, strongest first; empty if the default applies."""
         return self._given[setting.name]
 
 

@@ -33,14 +33,14 @@ _ONE_FORMAT: Final = without_effect("record batches are stored and sent in forma
 def topic_setting(
     name: str, value_type: ValueType[T], *, default: T, doc: str, effect: Effect = EFFECTIVE
 ) -> Setting[T]:
-    """State a setting that only topics have."""
+    """Define a setting that only topics have, and add it to TOPIC_SETTINGS."""
     return TOPIC_SETTINGS.add(
         Setting(name, value_type, default, Scope.TOPIC, Update.CLUSTER_WIDE, doc, effect=effect)
     )
 
 
 def follows(broker_setting: Setting[T], name: str) -> Setting[T]:
-    """State a topic setting whose type, default, meaning and effect are a broker setting's."""
+    """Define a topic setting that takes type, default, meaning and effect from a broker setting."""
     return TOPIC_SETTINGS.add(
         Setting(
             name,

@@ -1,4 +1,4 @@
-"""What a setting's value may be: how its text is read, checked, written back and described.
+"""Types of settings: how the text of a value is parsed, checked, rendered and described.
 
 Type codes are those of DescribeConfigs (KIP-569); names follow Kafka's ConfigDef.
 """
@@ -35,14 +35,14 @@ class ValueType(Generic[T]):
 
     code: TypeCode
     allowed: str
-    """The range in words, as an error message and the sample file show it."""
+    """The allowed values in words, for error messages and the sample file."""
     parse: Callable[[str], T]
     render: Callable[[T], str | None]
-    """The text that `parse` reads back; None is Kafka's null."""
+    """Makes the text that `parse` reads back; None stands for Kafka's null."""
 
 
 PLAINTEXT: Final = "PLAINTEXT"
-"""The one security protocol that there is, and the name of the listener that has it."""
+"""The only supported security protocol, and the name of the listener that uses it."""
 
 
 class Listener(NamedTuple):
@@ -53,7 +53,7 @@ class Listener(NamedTuple):
     port: int
 
     def __str__(self) -> str:
-        """The form of the properties file; an IPv6 host in brackets."""
+        """The listener as in a properties file, with brackets around an IPv6 host."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return f"{self.name}://{host}:{self.port}"
 
@@ -105,7 +105,7 @@ def optional_string() -> ValueType[str | None]:
 
 
 def matching(pattern: str, allowed: str) -> ValueType[str]:
-    """Text that matches `pattern` entirely; `allowed` says that pattern in words."""
+    """Text that matches `pattern` entirely; `allowed` describes the pattern in words."""
     compiled = re.compile(pattern)
 
     def parse(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What the cluster remembers outside its brokers, in the cluster's words.
+"""The store of the cluster's state outside its brokers, as operations on domain types.
 
 Registrations that end with their owner, topics and their partitions' states, configs, sequences of
 ids. Every operation blocks and runs on a thread of the store's own; a `StoreSession` runs it and
@@ -21,7 +21,7 @@ NO_VERSION: Final = StoreVersion(-1)
 
 Quotas = dict[QuotaEntity, dict[QuotaKind, float]]
 OnChange = Callable[[], None]
-"""Called once on the broker's loop when what was read has changed; read again to go on watching."""
+"""Called once, on the broker's loop, when what was read has changed; read again to watch again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +37,8 @@ class Election:
 class LoadedCluster(NamedTuple):
     """What a new controller begins with.
 
-    `written` tells when each partition's state was written, on the scale of broker epochs: a broker
-    with a larger epoch has registered since.
+    `written` has the transaction number of each partition state's last write. Broker epochs are
+    transaction numbers too: a broker with a larger one has registered since.
     """
 
     state: ClusterState
@@ -54,10 +54,10 @@ class OutOfStep(Exception):
 
 
 class ClusterStore(Protocol):
-    """Blocking operations; each may raise the adapter's own error where it is out of reach."""
+    """Blocking operations; each may raise the adapter's own error when the store is unreachable."""
 
     def prepare(self) -> None:
-        """Make room for all records where there is none yet."""
+        """Create the parents of all records, where they are missing."""
         ...
 
     def cluster_id(self) -> str:
@@ -105,13 +105,13 @@ class ClusterStore(Protocol):
         ...
 
     def load_quotas(self, on_change: OnChange | None = None) -> Quotas:
-        """All quotas; `on_change` is called when a config changes after this looked."""
+        """All quotas; `on_change` is called when a config changes after this has read them."""
         ...
 
     def alter_quota(
         self, entity: QuotaEntity, changes: Mapping[str, str | None], wall_ms: WallMs
     ) -> None:
-        """Merge changes by Kafka's quota keys (None removes one) and tell every broker."""
+        """Merge changes by Kafka's quota keys (None removes one) and notify every broker."""
         ...
 
 
@@ -135,5 +135,5 @@ class StoreSession(Protocol):
         on_done: Callable[[T], None],
         on_failed: Callable[[Exception], None],
     ) -> None:
-        """Run operations one after another off the loop; then one of the callbacks on it."""
+        """Run an operation on the store's thread, in order; then a callback on the loop."""
         ...

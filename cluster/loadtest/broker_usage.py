@@ -1,4 +1,4 @@
-"""What brokers themselves counted of a client: read from their metric records. No clock.
+"""A client's usage as the brokers counted it, read from their metric records.
 
 The topic is `__cluster_metrics`; its records are described in docs/metrics.md.
 """
@@ -16,7 +16,7 @@ _REQUEST_TIMEOUT_S: Final = 10.0
 _BATCH: Final = 500
 _WAIT_S: Final = 0.1
 _PATIENCE: Final = 50
-"""Waits without a record, before what is missing is given up."""
+"""After so many waits without a record, reading ends without the missing records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ def usage_rates(usages: Iterable[Usage], from_ms: int, until_ms: int) -> dict[in
 def read_usages(
     bootstrap: str, quota: str, client_id: str, from_ms: int, topic: str = METRICS_TOPIC
 ) -> list[Usage]:
-    """Everything recorded about the client since; nothing where there is no such topic."""
+    """All usage of the client recorded since `from_ms`; empty if the metrics topic is missing."""
     from confluent_kafka import Consumer, KafkaException, TopicPartition
 
     with deferred_interrupt():

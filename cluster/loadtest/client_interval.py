@@ -1,4 +1,4 @@
-"""What one client did in a stretch of time; stretches add up to longer ones. Pure."""
+"""What one client did in an interval of time; intervals add up to longer ones. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 from cluster.loadtest.latency_histogram import LatencyHistogram
 
 _ERROR_TEXTS_MAX: Final = 20
-"""Different ones; the rest is counted together."""
+"""At most so many different error texts are counted separately, all others together."""
 
 
 class ClientInterval:
@@ -61,19 +61,19 @@ class ClientInterval:
         self.latency.record(latency_us)
 
     def on_throttle(self, throttle_ms: int) -> None:
-        """An answer told the client to wait; 0 ends that and does not count."""
+        """A response carried this throttle time; 0, which ends throttling, is not counted."""
         if throttle_ms > 0:
             self.throttle_count += 1
             self.throttle_ms += throttle_ms
             self.throttle_ms_max = max(self.throttle_ms_max, throttle_ms)
 
     def on_error(self, text: str, count: int = 1) -> None:
-        """Something went wrong; `failed` is counted apart."""
+        """Count an error by its text; does not change `failed`."""
         known = text in self.errors or len(self.errors) < _ERROR_TEXTS_MAX
         self.errors[text if known else "other errors"] += count
 
     def add(self, other: "ClientInterval") -> None:
-        """Make this the interval from the earlier beginning to the later end of both."""
+        """Add the other's counts; the result spans from the earlier start to the later end."""
         self.from_us = min(self.from_us, other.from_us)
         self.until_us = max(self.until_us, other.until_us)
         self.sent += other.sent
@@ -94,22 +94,22 @@ class ClientInterval:
 
     @property
     def seconds(self) -> float:
-        """How long it is."""
+        """The length of the interval."""
         return (self.until_us - self.from_us) / 1e6
 
     @property
     def records_per_s(self) -> float:
-        """Records that arrived, per second."""
+        """Records acknowledged (producer) or received (consumer), per second."""
         return self.records / self.seconds if self.seconds else 0.0
 
     @property
     def bytes_per_s(self) -> float:
-        """Bytes of keys and values that arrived, per second."""
+        """Bytes of keys and values acknowledged or received, per second."""
         return self.size_bytes / self.seconds if self.seconds else 0.0
 
     @property
     def throttle_ms_average(self) -> float:
-        """Per answer that throttled; 0 without any."""
+        """Average throttle time over the responses that throttled; 0 without any."""
         return self.throttle_ms / self.throttle_count if self.throttle_count else 0.0
 
     # -- between processes -------------------------------------------------------------------------
@@ -151,7 +151,7 @@ _PLAIN: Final = (
 
 
 def total(intervals: Iterable[ClientInterval]) -> ClientInterval:
-    """All of them as one; an empty one of no length without any."""
+    """The sum of all intervals; without any, an empty one of length 0."""
     parts = iter(intervals)
     first = next(parts, None)
     if first is None:
@@ -166,5 +166,5 @@ def total(intervals: Iterable[ClientInterval]) -> ClientInterval:
 def within(
     intervals: Iterable[ClientInterval], from_us: int, until_us: int
 ) -> list[ClientInterval]:
-    """Those that lie wholly in the stretch."""
+    """The intervals that lie entirely in [from_us, until_us]."""
     return [part for part in intervals if from_us <= part.from_us and part.until_us <= until_us]

@@ -17,13 +17,13 @@ from cluster.loadtest.worker_orders import INTERVAL_US, ConsumerOrder
 
 CONNECT_TIMEOUT_S: Final = 10.0
 PATIENCE_US: Final = 30_000_000
-"""Without any record, before what is still missing is given up."""
+"""After so long without any record, the consumer ends, and missing records count as lost."""
 _BATCH: Final = 500
 _WAIT_S: Final = 0.05
 
 
 def consume(order: ConsumerOrder, pipe: ParentPipe) -> None:
-    """Read until told how far, then report what arrived. Raises ParentGone."""
+    """Read up to the offsets that the parent sends, then report what arrived. Raises ParentGone."""
     worker = _CheckingConsumer(order, pipe)
     start_us = pipe.await_go()
     if start_us is not None:
@@ -65,7 +65,7 @@ class _CheckingConsumer:
         )
 
     def run(self, start_us: int) -> None:
-        """Read until `finish` is fulfilled, or `stop` arrives."""
+        """Read up to the offsets of a `finish` command, or until a `stop` command."""
         self._interval = ClientInterval(start_us)
         self._last_record_us = start_us
         while not self._is_stopped and not self._is_finished(_now_us()):
@@ -124,7 +124,7 @@ class _CheckingConsumer:
             value: Any = message.value()
             stamp = read_stamp(value)
             if stamp is None or stamp.run != run:
-                continue  # somebody else's record
+                continue  # not a record of this load test
             self._checks[stamp.producer, partition].on_sequence(stamp.sequence)
             key: Any = message.key()
             size_bytes = len(value) + (len(key) if key else 0)

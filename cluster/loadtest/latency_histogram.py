@@ -22,7 +22,7 @@ def bucket_of(value: int) -> int:
 
 
 def middle_of(bucket: int) -> float:
-    """The value that stands for a bucket."""
+    """The middle of the range of values that a bucket counts."""
     if bucket < _EXACT:
         return float(bucket)
     exponent = (bucket >> _PER_DOUBLING_BITS) - 1
@@ -65,8 +65,8 @@ class LatencyHistogram:
         self.max_us = max(self.max_us, other.max_us)
 
     def percentile_us(self, percent: float) -> float:
-        """The smallest value that so many percent do not exceed (nearest rank); 0 without any."""
-        # 99.9 % of 41,000 is 40,959, and a little more in floats.
+        """The percentile (nearest rank) in microseconds; 0 without values."""
+        # Rounded, because 99.9 % of 41,000 is slightly above 40,959 in floats.
         rank = max(1, math.ceil(round(self.count * percent / 100, 6)))
         seen = 0
         for bucket in sorted(self.counts):
@@ -77,7 +77,7 @@ class LatencyHistogram:
 
     @property
     def average_us(self) -> float:
-        """The exact mean; 0 without any."""
+        """The exact mean; 0 without values."""
         return self.sum_us / self.count if self.count else 0.0
 
     def to_json(self) -> dict[str, Any]:

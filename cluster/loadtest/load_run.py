@@ -1,6 +1,6 @@
-"""One plain load test: consumers, producers, until every record is accounted for.
+"""Runs one load test: starts consumers and producers, and ends when every record is accounted for.
 
-Starts processes through `spawned_process`; topics are made and removed by whoever calls.
+Processes are started through `spawned_process`; the caller creates and deletes the topic.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ class LoadPlan:
 
 @dataclass(frozen=True, slots=True)
 class LoadResult:
-    """What came of it. `verified` is None where nobody consumed, or not to the end."""
+    """The result. `verified` is None without consumers, or if they did not read to the end."""
 
     topic: str
     producers: Sequence[Worker]
@@ -62,7 +62,10 @@ class LoadResult:
 
 
 def run_load(plan: LoadPlan, ends: Ends, progress: Progress) -> LoadResult:
-    """Run it to its end, or to Ctrl-C: then with what there is. Raises WorkerFailed, UserError."""
+    """Run the load test to its end; Ctrl-C ends it early with a partial result.
+
+    Raises WorkerFailed and UserError.
+    """
     with WorkerGroup() as group:
         start_us = 0
         is_interrupted = False
@@ -98,7 +101,7 @@ def _result(
     if consumers and not is_interrupted:
         promised: dict[Place, Promised] = {}
         checks: dict[Place, SequenceCheck] = {}
-        for worker in workers:  # each place belongs to one producer and to one consumer
+        for worker in workers:  # each (producer, partition) has one producer and one consumer
             promised.update(worker.promised)
             checks.update(worker.checks)
         outcome["verified"] = verify(promised, checks)

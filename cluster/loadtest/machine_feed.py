@@ -1,7 +1,6 @@
-"""Records about this machine, from psutil: one per process, keyed by its name, and one in all.
+"""Records about this machine, from psutil: one per process, keyed by its name, and one in total.
 
-For demonstrations that need data of their own. Process names leave this machine only if the
-brokers do.
+Sample data for demonstrations. It contains process names, which are sent to the brokers.
 """
 
 import json
@@ -27,7 +26,7 @@ class Measurement(NamedTuple):
 
 
 def measure_machine(wall_ms: WallMs) -> Iterator[Measurement]:
-    """What psutil can say now; processes that end meanwhile are left out."""
+    """Measure the machine and its processes now, without processes that end meanwhile."""
     memory, disk, network = (
         psutil.virtual_memory(),
         psutil.disk_io_counters(),
@@ -71,7 +70,7 @@ def encoded(measurements: Iterable[Measurement]) -> Iterator[tuple[bytes, bytes]
 def feed_topic(
     bootstrap: str, topic: str, seconds: float, clock: Clock, interval_s: float = 0.5
 ) -> int:
-    """Measure again and again for so long; how many records were acknowledged."""
+    """Produce measurements to a topic for `seconds`. Returns how many were acknowledged."""
     from confluent_kafka import KafkaError, Message, Producer
 
     acknowledged = 0

@@ -1,4 +1,4 @@
-"""Expected against observed, for the noisy-neighbour scenario. Pure."""
+"""Compares the results of the noisy-neighbour scenario with what is expected. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,18 +9,18 @@ from cluster.runtime.text_table import table_text
 MIB: Final = 1024 * 1024
 QUOTA_TOLERANCE: Final = 0.05
 ROUGH_TOLERANCE: Final = 0.15
-"""Where it was measured for a few seconds, perhaps over one wave whose ends are not in sight."""
+"""For measurements of a few seconds, which may cover only a part of a wave (`WAVE_S`)."""
 POLITE_SHARE: Final = 0.95
-"""Of its scheduled rate, at least."""
+"""The polite client must reach at least this share of its scheduled rate."""
 ROUGH_POLITE_SHARE: Final = 0.75
-"""The same where a few seconds were measured: what a machine that stood still for a second or two
-has not acknowledged yet counts for much, while a client that shares a quota gets far less."""
+"""The same for measurements of a few seconds, in which a pause of the machine of a second or two
+weighs heavily. A client that is wrongly limited by the other's quota gets far less than this."""
 LATENCY_FACTOR: Final = 5.0
 LATENCY_FLOOR_MS: Final = 250.0
-"""Below this p99 is not judged: on a small busy machine it is the scheduler that speaks, while a
-client that has to wait for another one's quota waits for seconds."""
+"""A p99 below this is always accepted: on a small busy machine the scheduler causes such delays,
+while a client that is wrongly limited by the other's quota is delayed by seconds."""
 ROUGH_LATENCY_FLOOR_MS: Final = 2_000.0
-"""The same where a few seconds were measured, perhaps on a machine that runs other tests."""
+"""The same for measurements of a few seconds, perhaps on a machine that runs other tests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class Judged:
 
     quota: float
     is_rough: bool
-    """Measured for too short a time to expect more than that nothing is exceeded."""
+    """Whether the time was so short that only exceeding a limit can be judged."""
     broker_rates: Mapping[int, float]
-    """What each leading broker took from the noisy client; the quota holds at each of them."""
+    """Bytes/s from the noisy client by leader; the quota applies at each of them separately."""
     noisy_throttle_ms: int
     polite_rate_scheduled: float
     polite_rate: float

@@ -1,9 +1,10 @@
-"""Scenario: one client is limited by a quota; does that hold, and is another one left in peace?
+"""Scenario: a noisy client is limited by a quota, and a polite one must not be affected.
 
-Phases: `alone` (polite only), `limited` (noisy with its quota; the beginning, while the quota's
-windows fill, is not judged), `unlimited` (the quota is gone: what it was good for). In this order,
-because a quota counts what a client has used in the ten seconds before it was set. The polite
-client sends at the same rate all the time. Lengths suit either `milena.quota.window.credit`.
+Phases: `alone` (polite client only), `limited` (noisy client with its quota; the beginning, while
+the quota's windows fill, is not judged), `unlimited` (without the quota, to show its effect). They
+are in this order because a quota counts what a client has used in the ten seconds before it was
+set. The polite client sends at the same rate all the time. The lengths suit both values of
+`milena.quota.window.credit`.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,29 +20,29 @@ NOISY: Final = "noisy"
 POLITE: Final = "polite"
 
 WAVE_S: Final = 11.0
-"""The quota's windows together: with Kafka's credit a client sends in waves of that length."""
+"""The length of all windows of a quota: with Kafka's credit a client sends in waves this long."""
 NOISY_FACTOR: Final = 1.5
-"""The noisy client wants so much more than it may have."""
+"""The rate that the noisy client tries to send at, as a multiple of its quota."""
 
 _LISTEN_S: Final = 0.2
 _WARM_UP_US: Final = 1_500_000
-"""Of the polite client: connections, the first segments. Not judged."""
+"""The polite client's first records are not judged: it connects, and segments are created."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phases:
-    """How long each one takes, in seconds."""
+    """The length of each phase in seconds."""
 
     alone: float = 8.0
     settling: float = 12.0
-    """Kafka's credit is ten seconds' worth, which a client may use in this time."""
+    """Enough for a client to use up Kafka's credit, the allowance of ten seconds."""
     limited: float = 2 * WAVE_S
     unlimited: float = 6.0
-    """0: without this phase."""
+    """0 leaves this phase out."""
 
     @property
     def is_long_enough(self) -> bool:
-        """Whether two whole waves are judged."""
+        """Whether the judged time covers two complete waves."""
         return self.limited >= 2 * WAVE_S
 
 
@@ -50,7 +51,7 @@ SHORT: Final = Phases(alone=5.0, settling=3.0, limited=WAVE_S, unlimited=2.0)
 
 @dataclass(frozen=True, slots=True)
 class NeighbourPlan:
-    """Both clients send until they are stopped."""
+    """The orders of both clients, which send until they are stopped, and the phases."""
 
     polite: ProducerOrder
     noisy: ProducerOrder
@@ -62,11 +63,11 @@ class Hooks:
     """What happens around the phases."""
 
     limit: Callable[[], None]
-    """Set the quota: returns when it holds on every broker."""
+    """Sets the quota; returns when it is in effect on every broker."""
     unlimit: Callable[[], None]
-    """Remove it again."""
+    """Removes the quota."""
     on_phase: Callable[[str, float], None] = lambda _name, _seconds: None
-    """A phase begins, and takes so long."""
+    """Called at the start of each phase with its name and length in seconds."""
     progress: Callable[[Sequence[Worker]], None] = lambda _workers: None
     while_limited: Callable[[], None] = lambda: None
     """Called once in the middle of the judged time; should be short."""
@@ -83,7 +84,7 @@ class Stretch:
 
 
 def run_neighbours(plan: NeighbourPlan, hooks: Hooks) -> dict[str, Stretch]:
-    """All phases, each with what was measured in it. Raises WorkerFailed, UserError."""
+    """Run all phases. Returns what was measured, by phase. Raises WorkerFailed, UserError."""
     with WorkerGroup() as group:
         return _Scenario(plan, hooks, group).run()
 
@@ -152,7 +153,7 @@ def judged(
     is_rough: bool,
     broker_rates: Mapping[int, float],
 ) -> Judged:
-    """What the verdict needs. `broker_rates`: bytes/s of the noisy client, of each that leads."""
+    """The input of the verdict. `broker_rates`: the noisy client's bytes/s at each leader."""
     alone, limited = stretches["alone"], stretches["limited"]
     noisy = limited.noisy or ClientInterval(0)
     return Judged(
@@ -172,7 +173,7 @@ def judged(
 def rates_by_broker(
     interval: ClientInterval, leaders: Mapping[int, int], seconds: float
 ) -> dict[int, float]:
-    """Acknowledged bytes/s of a client at each leading broker, from what it got per partition."""
+    """Acknowledged bytes/s of a client at each leader, from its bytes per partition."""
     rates = dict.fromkeys(leaders.values(), 0.0)
     for partition, size_bytes in interval.bytes_by_partition.items():
         if partition in leaders and seconds > 0:

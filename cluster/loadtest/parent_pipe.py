@@ -13,14 +13,14 @@ _READ_BYTES = 65_536
 
 
 class ParentGone(Exception):
-    """Nobody wants this load any more."""
+    """The parent process has closed a pipe, so this worker must end."""
 
 
 class ParentPipe:
     """The two pipes; reading never waits, except for the first line."""
 
     def __init__(self, commands: int = 0, messages: int = 1) -> None:
-        """The descriptors to read from and to write to."""
+        """`commands` and `messages`: the descriptors to read from and to write to."""
         self._commands = commands
         self._messages = messages
         self._poll = select.poll()
@@ -30,9 +30,9 @@ class ParentPipe:
         """Commands that came along with `go`."""
 
     def order(self) -> Order:
-        """What to do: waits for the first line. Raises ParentGone."""
+        """Wait for the first line, which says what to do. Raises ParentGone."""
         text = bytearray()
-        while not text.endswith(b"\n"):  # byte by byte: commands may follow at once
+        while not text.endswith(b"\n"):  # byte by byte, to leave later commands in the pipe
             byte = os.read(self._commands, 1)
             if not byte:
                 raise ParentGone
@@ -40,7 +40,7 @@ class ParentPipe:
         return read_order(bytes(text))
 
     def commands(self, timeout_s: float = 0.0) -> list[dict[str, Any]]:
-        """What has been commanded since, waiting so long for a first one. Raises ParentGone."""
+        """New commands; waits up to `timeout_s` for the first. Raises ParentGone."""
         if self._backlog:
             commands, self._backlog = self._backlog, []
             return commands
@@ -61,7 +61,7 @@ class ParentPipe:
             raise ParentGone from None
 
     def await_go(self) -> int | None:
-        """Say that this worker is ready; when to start, or None to end at once."""
+        """Report `ready` and wait for `go`. Returns the start time in us, None to end at once."""
         self.tell("ready")
         while True:
             commands = self.commands(timeout_s=1.0)

@@ -19,7 +19,7 @@ from cluster.loadtest.worker_orders import INTERVAL_US, ProducerOrder
 
 CONNECT_TIMEOUT_S: Final = 10.0
 _BURST: Final = 200
-"""Records between two looks at the clock, the pipe and what was acknowledged."""
+"""How many records are sent before the clock, the pipe and acknowledgements are checked."""
 _WAIT_S: Final = 0.05
 _FULL_WAIT_S: Final = 0.005
 _UNSURE_MAX: Final = 1_000_000
@@ -87,7 +87,7 @@ class _ScheduledProducer:
         self._finish()
 
     def report_all(self) -> None:
-        """The last interval, and per partition how many were sent and which nobody promised."""
+        """Report the last interval, and per partition what was sent and not acknowledged."""
         self._report(_now_us())
         sent = [
             (partition, count, self._unsure.get(partition, []))
@@ -96,7 +96,7 @@ class _ScheduledProducer:
         self._pipe.tell("done", sent=sent, unsent=self._unsent)
 
     def _finish(self) -> None:
-        """The client itself bounds this by `message.timeout.ms`."""
+        """Wait for records in flight; the client's `message.timeout.ms` bounds the wait."""
         while len(self._client) and not self._is_stopped:
             self._attend(_now_us())
             self._client.poll(_WAIT_S)
@@ -116,7 +116,7 @@ class _ScheduledProducer:
         self._interval = ClientInterval(now_us)
 
     def _send(self, due_us: int) -> bool:
-        """Whether this place of the schedule is dealt with; False while the queue is full."""
+        """Send the next record of the schedule. Returns False if the client's queue is full."""
         place = self._held_back or next(self._places)
         self._held_back = None
         partition = place.partition

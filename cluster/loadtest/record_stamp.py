@@ -38,7 +38,7 @@ def read_stamp(value: bytes | None) -> Stamp | None:
 
 
 class ValueMaker:
-    """Makes values of one size by one producer: a stamp, then letters as Kafka's tool takes."""
+    """Makes one producer's values of one size: a stamp, then letters as in Kafka's perf tool."""
 
     def __init__(self, run: int, producer: int, size_bytes: int, dice: Random) -> None:
         """`size_bytes` is at least STAMP_BYTES."""
@@ -67,8 +67,9 @@ def placements(
 ) -> Iterator[Placed]:
     """Without end: the key and partition of each record.
 
-    `none`: no keys, partitions in turn. `uniform`: each key as often. `zipf`: key n with weight
-    1 / n, so that a few are most of the load. A key's partition is where Java's client puts it.
+    `none`: no keys, partitions in turn. `uniform`: all keys equally often. `zipf`: key n with
+    weight 1 / n, so that a few keys make most of the load. A key's partition is the one that the
+    Java client chooses.
     """
     if distribution == "none":
         first = dice.randrange(partition_count)

@@ -25,7 +25,7 @@ _HEADINGS: Final = (
 
 
 def progress_line(interval: ClientInterval) -> str:
-    """What producers did lately."""
+    """A progress line on producers, in the format of kafka-producer-perf-test."""
     return (
         f"{interval.records} records sent, {interval.records_per_s:.1f} records/sec"
         f" ({interval.bytes_per_s / MB:.2f} MB/sec), {interval.latency.average_us / 1e3:.1f} ms avg"
@@ -34,7 +34,7 @@ def progress_line(interval: ClientInterval) -> str:
 
 
 def summary_line(interval: ClientInterval) -> str:
-    """What producers did in all."""
+    """The final line on producers, in the format of kafka-producer-perf-test."""
     latency = interval.latency
     named = zip((50, 95, 99, 99.9), ("50th", "95th", "99th", "99.9th"), strict=True)
     percentiles = ", ".join(
@@ -89,7 +89,7 @@ def result_text(result: LoadResult) -> str:
 
 
 def verified_line(verified: Verified) -> str:
-    """Whether everything arrived."""
+    """The line that says whether every record arrived once and in order."""
     counts = (
         f"{verified.received} of {verified.sent} records arrived, {verified.lost} lost,"
         f" {verified.duplicates} duplicates, {verified.out_of_order} out of order"
@@ -98,7 +98,7 @@ def verified_line(verified: Verified) -> str:
 
 
 def result_json(result: LoadResult) -> dict[str, Any]:
-    """The same for scripts."""
+    """The result as the object that `--json` prints."""
     verified = result.verified
     return {
         "topic": result.topic,
@@ -122,7 +122,7 @@ def result_json(result: LoadResult) -> dict[str, Any]:
 
 
 def client_json(name: str, interval: ClientInterval) -> dict[str, Any]:
-    """One client for scripts."""
+    """One client's fields in the JSON result."""
     return {
         "client_id": name,
         "seconds": round(interval.seconds, 3),
@@ -145,7 +145,7 @@ def client_json(name: str, interval: ClientInterval) -> dict[str, Any]:
 
 
 def latency_json(latency: LatencyHistogram) -> dict[str, float]:
-    """Milliseconds."""
+    """Average, maximum and percentiles in milliseconds."""
     percentiles = {
         f"p{percent:g}": round(latency.percentile_us(percent) / 1e3, 3) for percent in PERCENTILES
     }

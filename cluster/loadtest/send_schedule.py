@@ -10,7 +10,7 @@ from typing import Final, Self
 
 UNLIMITED: Final = -1.0
 GRACE_US: Final = 500_000
-"""After the duration, for records that were due within it."""
+"""The time after the duration in which late records, due within it, are still sent."""
 _MICROSECONDS: Final = 1_000_000
 
 
@@ -61,7 +61,7 @@ class SendSchedule:
         return self.start_us + int(index * _MICROSECONDS / self.records_per_s)
 
     def is_over(self, sent: int, now_us: int) -> bool:
-        """Whether nothing more is to be sent, also what is late by more than GRACE_US."""
+        """Whether nothing more is to be sent, because all is sent or GRACE_US has passed."""
         if self.record_count is not None and sent >= self.record_count:
             return True
         if self.duration_us is None:

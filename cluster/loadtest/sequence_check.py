@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
 MISSING_MAX: Final = 1_000_000
-"""Sequences that are remembered one by one; a larger hole is counted only."""
+"""At most so many missing sequences are remembered individually; others are only counted."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class SequenceCheck:
             self.duplicates += 1
 
     def lost(self, sent: int, unsure: Iterable[int]) -> int:
-        """How many of `sent` did not arrive, but for those nobody promised."""
+        """How many of the `sent` records did not arrive, except for the unacknowledged `unsure`."""
         not_promised = set(unsure)
         behind = range(min(self.next_sequence, sent), sent)
         gone = sum(sequence not in not_promised for sequence in self.missing)
@@ -79,13 +79,13 @@ class Verified:
 
     @property
     def is_perfect(self) -> bool:
-        """Every record that was promised arrived once, in its order."""
+        """Whether every acknowledged record arrived once and in order."""
         return not (self.lost or self.duplicates or self.out_of_order)
 
 
 @dataclass(frozen=True, slots=True)
 class Promised:
-    """What one producer sent to one partition, and which sequences it got no promise for."""
+    """What one producer sent to one partition, and which sequences were not acknowledged."""
 
     sent: int
     unsure: tuple[int, ...] = ()

@@ -1,7 +1,7 @@
-"""The load test's side of its worker processes: start, command, listen, and never leave one behind.
+"""The parent's side of the load test's workers: starts, commands and ends their processes.
 
-Workers are new interpreters, not forks: this process may hold client threads. They stand in a
-session of their own, so that Ctrl-C reaches only this process.
+Workers are new interpreters rather than forks, because this process may have client threads. They
+run in sessions of their own, so that Ctrl-C reaches only this process.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from cluster.model.errors import UserError
 READY_TIMEOUT_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 5.0
 START_DELAY_US: Final = 50_000
-"""From `go` to the first record, so that all workers begin together."""
+"""The delay from `go` to the first record, so that all workers start at the same time."""
 _READ_BYTES: Final = 1 << 20
 _ROOT: Final = str(Path(__file__).parents[2])
 
@@ -39,7 +39,7 @@ class WorkerFailed(UserError):
 
 
 class Worker:
-    """One producer or consumer process, and everything it has told so far."""
+    """One producer or consumer process, and everything it has reported so far."""
 
     def __init__(self, order: Order) -> None:
         self.order = order
@@ -76,20 +76,20 @@ class Worker:
 
     @property
     def is_producer(self) -> bool:
-        """Else a consumer."""
+        """Whether it is a producer; if not, it is a consumer."""
         return isinstance(self.order, ProducerOrder)
 
     @property
     def total(self) -> ClientInterval:
-        """Everything from the first interval to the last."""
+        """The sum of all intervals reported so far."""
         return total(self.intervals)
 
     def command(self, command: str, **document: Any) -> None:
-        """Tell it something; no matter if it is gone, which `listen` will notice."""
+        """Send a command; does nothing if the process has ended, which `listen` will report."""
         self._write(line({"command": command, **document}))
 
     def listen(self) -> None:
-        """Take in what it has told. Raises WorkerFailed when it is gone too early."""
+        """Read its new messages. Raises WorkerFailed if it has ended too early."""
         try:
             received = os.read(self.stdout.fileno(), _READ_BYTES)
         except BlockingIOError:
@@ -172,14 +172,14 @@ class WorkerGroup:
         return started
 
     def go(self, workers: Iterable[Worker]) -> int:
-        """Let them begin together. Returns when, in microseconds of the monotonic clock."""
+        """Start the workers together. Returns the start in microseconds (monotonic clock)."""
         start_us = now_us() + START_DELAY_US
         for worker in workers:
             worker.command("go", start_us=start_us)
         return start_us
 
     def listen(self, timeout_s: float) -> None:
-        """Take in what the workers tell, waiting so long for the first. Raises WorkerFailed."""
+        """Read the workers' messages, waiting up to `timeout_s`. Raises WorkerFailed."""
         for key, _ in self._selector.select(timeout_s):
             worker: Worker = key.data
             worker.listen()
@@ -187,7 +187,7 @@ class WorkerGroup:
                 self._selector.unregister(worker.stdout)
 
     def stop(self, workers: Iterable[Worker]) -> None:
-        """Make them give up what is under way and report; bounded. Raises WorkerFailed."""
+        """Make workers drop records in flight and report, within a time. Raises WorkerFailed."""
         stopping = [worker for worker in workers if not worker.is_done]
         for worker in stopping:
             worker.command("stop")
@@ -197,5 +197,5 @@ class WorkerGroup:
 
 
 def now_us() -> int:
-    """The clock of schedules and intervals, which all processes of a machine share."""
+    """Monotonic time in microseconds, the same in all processes of this machine."""
     return time.monotonic_ns() // 1_000

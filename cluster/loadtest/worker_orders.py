@@ -1,7 +1,7 @@
-"""What is said over the pipes between the load test and its workers, one JSON line each. Pure.
+"""The messages between the load test and its workers, one JSON line each. Pure.
 
-Down: the order a worker starts with, then `go`, `finish` (consumers: read up to here) and `stop`.
-Up: `ready`, `interval` once a second, then `done` with what the verification needs, or `failed`.
+To a worker: its order, then `go`, `finish` (consumers: read up to these offsets) and `stop`. From a
+worker: `ready`, `interval` once a second, then `done` with data for the verification, or `failed`.
 """
 
 import json
@@ -24,7 +24,7 @@ class ProducerOrder:
     partitions: int
     run: int
     index: int
-    """Which one of `of`: they share rate and record count."""
+    """The index among `of` producers, which share the rate and the record count."""
     of: int = 1
     records_per_s: float = UNLIMITED
     record_count: int | None = None
@@ -59,7 +59,7 @@ def order_line(order: Order) -> bytes:
 
 
 def read_order(text: bytes) -> Order:
-    """The order of a first line."""
+    """Parse the first line that a worker reads."""
     document = json.loads(text)
     if document["role"] == "producer":
         return ProducerOrder(**document)
@@ -68,7 +68,7 @@ def read_order(text: bytes) -> Order:
 
 
 def line(document: Mapping[str, Any]) -> bytes:
-    """One message."""
+    """Encode one message as a line of JSON."""
     return json.dumps(document, separators=(",", ":")).encode() + b"\n"
 
 

@@ -1,6 +1,6 @@
 """One producer or consumer as a process of its own: `python -m cluster.loadtest.worker_process`.
 
-Started by `spawned_process` with an order on stdin; a person has no use for it.
+Started by `spawned_process` with an order on stdin; not meant to be run by hand.
 """
 
 import os

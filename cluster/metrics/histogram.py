@@ -1,4 +1,4 @@
-"""Latency in buckets that double: one shift and one store per observation. Pure."""
+"""A histogram of latencies whose buckets double in width. Pure."""
 
 from collections.abc import Sequence
 from typing import Final, Protocol
@@ -8,7 +8,7 @@ BUCKETS: Final = 20
 
 
 class Counts(Protocol):
-    """Where the buckets are: a list, or slots of a stats file."""
+    """The storage of the buckets: a list, or slots of a stats file."""
 
     def __getitem__(self, index: int, /) -> int:
         """One count."""

@@ -1,7 +1,7 @@
-"""The table of a broker's metrics: our short key, Kafka's JMX name, kind, meaning. Nothing else.
+"""The table of a broker's metrics: short key, Kafka's JMX name, kind, meaning.
 
-Kafka's names end in PerSec where its meters count and rate: here the counter itself is kept, and
-who reads twice has the rate. Names that begin with `milena.` have no counterpart in Kafka.
+Kafka's names that end in PerSec are meters, with a count and a rate. Here only the count is kept; a
+reader derives the rate from two readings. Names that begin with `milena.` are not in Kafka.
 """
 
 from typing import Final, NamedTuple
@@ -22,7 +22,7 @@ class Metric(NamedTuple):
 
     @property
     def is_rate(self) -> bool:
-        """Whether metric records give it per second instead of as it stands."""
+        """Whether metric records contain the rate per second rather than the value itself."""
         return self.kind is MetricKind.COUNTER
 
 
@@ -111,19 +111,22 @@ BY_KEY: Final = {metric.key: metric for metric in BROKER_METRICS}
 
 
 def kafka_api_name(key_name: str) -> str:
-    """`API_VERSIONS` as `ApiVersions`; fetches are of consumers, since followers use ZeroMQ."""
+    """`ApiVersions` for `API_VERSIONS`; `FetchConsumer` for FETCH, since followers use ZeroMQ."""
     words = "".join(word.capitalize() for word in key_name.split("_"))
     return "FetchConsumer" if words == "Fetch" else words
 
 
 def requests_of(key_name: str) -> str:
-    """The counter of one API's requests."""
+    """The name of the metric that counts one API's requests."""
     api = kafka_api_name(key_name)
     return f"kafka.network:type=RequestMetrics,name=RequestsPerSec,request={api}"
 
 
 def handling_time_of(key_name: str, below_us: int | None) -> str:
-    """One bucket of the time that a request took on the broker's thread; None: the last one."""
+    """The metric for one bucket of the time of a request on the broker's thread.
+
+    `below_us` is the bucket's exclusive upper bound; None for the last bucket.
+    """
     api = kafka_api_name(key_name)
     bound = "inf" if below_us is None else str(below_us)
     return f"kafka.network:type=RequestMetrics,name=LocalTimeUs,request={api},below={bound}"

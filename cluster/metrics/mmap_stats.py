@@ -1,7 +1,7 @@
-"""Writes one process's stats file: shared memory that others read without asking the process.
+"""Writes one process's stats file: shared memory that other processes read without a request.
 
-One thread writes. An update of a metric is a store into memory, without a system call; the file is
-written by the kernel alone and survives the process. Layout: see `stats_layout`.
+Only one thread writes. Updating a metric is a store into mapped memory, without a system call; the
+kernel writes the file, so it survives the process. Layout: see `stats_layout`.
 """
 
 import mmap
@@ -42,7 +42,7 @@ class MmapStats:
     """
 
     def __init__(self, memory: "mmap.mmap | bytearray", header: Header) -> None:
-        """For `create` and tests: takes zeroed memory of the header's size."""
+        """`memory`: zeroed, of `header.size_bytes` bytes. Only for `create` and tests."""
         self._memory = memory
         self._header = header
         memory[:HEADER_BYTES] = header.pack()
@@ -64,9 +64,10 @@ class MmapStats:
         slots: int = DEFAULT_SLOTS,
         rows: int = DEFAULT_ROWS,
     ) -> "MmapStats":
-        """A new file in place of an old one, which its readers keep. Raises StorageFailed.
+        """Make a new file, replacing an old one, which readers may still have open.
 
-        All blocks are written here: a store into a hole of a full disk would kill the process.
+        All blocks are allocated here: storing into a sparse file on a full disk would kill the
+        process (SIGBUS). Raises StorageFailed.
         """
         header = Header(
             MAGIC, os.getpid(), 0, started_wall_ms, 0, 0, slots, rows, 0, process.encode()[:64]
@@ -87,7 +88,7 @@ class MmapStats:
 
     @classmethod
     def in_memory(cls, *, slots: int = DEFAULT_SLOTS, rows: int = DEFAULT_ROWS) -> "MmapStats":
-        """The same without a file, for when there is no room for one."""
+        """The same memory without a file, for use when the file cannot be created."""
         header = Header(MAGIC, os.getpid(), 0, 0, 0, 0, slots, rows, 0, b"")
         return cls(bytearray(header.size_bytes), header)
 
@@ -98,13 +99,13 @@ class MmapStats:
 
     @property
     def memory(self) -> "mmap.mmap | bytearray":
-        """The bytes, as a reader finds them."""
+        """The content of the file."""
         return self._memory
 
     def slot(self, name: str, kind: MetricKind) -> int:
         """The slot of a metric, taken at the first call.
 
-        Names come from tables of ours, so running out of slots or length is our bug.
+        All names come from this code's tables, so too many or too long names are a bug.
         """
         slot = self._slots.get(name)
         if slot is None:
@@ -123,7 +124,7 @@ class MmapStats:
         return slot
 
     def write_time(self, wall_ms: WallMs, now_ms: MonotonicMs) -> None:
-        """The writer is alive at this time (wall and monotonic)."""
+        """Store the present time, wall and monotonic, to show that the writer is alive."""
         TWO_TIMES.pack_into(self._memory, WRITTEN_AT, wall_ms, now_ms)
 
     def write_row(self, index: int, row: QuotaRow) -> None:

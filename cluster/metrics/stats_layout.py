@@ -1,7 +1,7 @@
-"""The bytes of a stats file: header, metric names, values, quota rows. Pure; drawn here only.
+"""The layout of a stats file: header, metric names, values, quota rows. Pure.
 
-All numbers little-endian, all 8-byte numbers on 8-byte boundaries, so a store of one of them is
-seen whole or not at all. Sections follow one another in this order:
+All numbers are little-endian. 8-byte numbers lie on 8-byte boundaries, so that a reader sees the
+store of one of them entirely or not at all. Sections follow one another in this order:
 
     header            0  magic            8 bytes  b"MILSTAT1"
                       8  pid              int64    of the writer
@@ -17,9 +17,9 @@ seen whole or not at all. Sections follow one another in this order:
     values               slot_capacity x int64 (kinds 1 and 2) or float64 (kind 3)
     quota rows           row_capacity x ROW_BYTES: see `_ROW`; quota 0 is a free row
 
-Metric values are updated in place, one by one. A quota row is written whole between two additions
-to its own sequence: it is odd while the row is being written, and a reader that finds it odd, or
-changed after copying the row, reads again.
+Metric values are updated in place, one by one. A quota row is protected by a sequence number that
+is incremented before and after each write, so it is odd during a write. A reader that finds it odd,
+or changed after copying the row, reads again.
 """
 
 import math
@@ -62,9 +62,9 @@ _ROW_NUMBERS: Final = (
     *("rate", "window_seconds", "delay_ms", "requests", "throttled"),
     *("usage", "throttle_ms", "muted_ms", "muted_until_ms", "active_ms", "written_wall_ms"),
 )
-"""What stands between the limits and the names, in this order."""
+"""The fields between the limits and the names, in their order."""
 ROW_AT: Final = 8
-"""Where the row begins after its sequence number."""
+"""The offset of a row's content, after its sequence number."""
 ROW_BYTES: Final = 8 + _ROW.size
 
 _NOT_SET: Final = math.nan
@@ -94,7 +94,7 @@ class Header(NamedTuple):
     process: bytes
 
     def pack(self) -> bytes:
-        """As it stands in the file."""
+        """The bytes of the header."""
         return HEADER.pack(*self)
 
     @property
@@ -132,10 +132,10 @@ def read_header(buffer: bytes | memoryview) -> Header:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaRow:
-    """How one client stands against one quota on one broker.
+    """One client's use of one quota on one broker.
 
-    Totals count from the row's beginning, `rate` is the windowed rate that the quota compares with
-    its limit: bytes/s, or percent of one thread.
+    Totals count from when the row was first used. `rate` is the rate over the window, which the
+    quota compares with its limit: bytes/s, or percent of one thread.
     """
 
     quota: str
@@ -144,11 +144,11 @@ class QuotaRow:
     rule: str | None = None
     limit: float | None = None
     limits: tuple[float | None, ...] = NO_LIMITS
-    """What each of `RULES` would say for this client; None where it is not configured."""
+    """The limit by each of `RULES` for this client; None where that rule is not configured."""
     rate: float = 0.0
     window_seconds: float = 0.0
     delay_ms: int = 0
-    """What a request would have to wait now."""
+    """The delay that a request would get now."""
     requests: int = 0
     throttled: int = 0
     usage: float = 0.0
@@ -170,11 +170,11 @@ class QuotaRow:
         return self.rate / self.limit
 
     def muted_left_ms(self, now_ms: MonotonicMs) -> int:
-        """For how much longer this client's channels are not read."""
+        """How many milliseconds longer this client's connections are not read."""
         return max(0, self.muted_until_ms - now_ms)
 
     def pack(self) -> bytes:
-        """As it stands in the file, without the sequence number."""
+        """The bytes of the row, without the sequence number."""
         user = cut(self.user, USER_MAX_BYTES)
         client_id = cut(self.client_id, CLIENT_ID_MAX_BYTES)
         return _ROW.pack(
@@ -201,7 +201,7 @@ class QuotaRow:
 
 
 def unpack_row(buffer: bytes | memoryview) -> QuotaRow | None:
-    """The row without its sequence number; None for a free one. Raises ValueError for garbage."""
+    """Read a row, given without its sequence number; None if free. Raises ValueError if invalid."""
     quota, rule, user_size, client_size, *numbers = _ROW.unpack_from(buffer)
     if quota == 0:
         return None

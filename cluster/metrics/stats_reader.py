@@ -1,6 +1,6 @@
-"""Reads stats files of other processes, alive, saturated or dead, without their knowing.
+"""Reads stats files of other processes, alive, saturated or dead, without involving them.
 
-Never waits for the writer: what stays torn after some tries is left out and counted.
+Never waits for the writer: a row that stays inconsistent after some tries is left out and counted.
 """
 
 import mmap
@@ -27,7 +27,7 @@ _PID_MAX: Final = 1 << 31
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """One file at one time. `torn_count`: rows left out, since their writer stopped within them."""
+    """The content of one file. `torn_count`: rows left out because a write was incomplete."""
 
     process: str
     pid: int
@@ -42,7 +42,7 @@ class Stats:
 
 
 def read_stats(path: Path) -> Stats:
-    """Read a file. Raises FileNotFoundError, ValueError when it is not one of ours, OSError."""
+    """Read a file. Raises OSError, or ValueError if it is not a stats file."""
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
         view = memoryview(memory)
         try:
@@ -52,7 +52,7 @@ def read_stats(path: Path) -> Stats:
 
 
 def read_memory(memory: memoryview) -> Stats:
-    """What the bytes of a file say now. Raises ValueError."""
+    """Read the memory of a stats file. Raises ValueError if it is not one."""
     header = read_header(memory)
     values = _read_values(memory)
     rows = []
@@ -102,7 +102,7 @@ def _read_values(memory: memoryview) -> dict[str, float]:
 
 
 def _copy(memory: memoryview, sequence_at: int, start: int, end: int) -> bytes | None:
-    """Bytes that did not change under the sequence number; None when they never hold still."""
+    """A consistent copy of [start, end); None if every try coincided with a write."""
     for _ in range(_TRIES):
         before = COUNTER_64.unpack_from(memory, sequence_at)[0]
         if before & 1 == 0:

@@ -51,7 +51,7 @@ class PartitionState:
     leader: BrokerId
     leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
-    """Counts the state's changes: a change names the one that it changes."""
+    """Counts the changes of this state; a conditional change names the one it was made from."""
 
     @property
     def has_leader(self) -> bool:

@@ -1,4 +1,4 @@
-"""The kinds of error and their fates: an answer, a closed connection, a failed world, our bug."""
+"""The kinds of error: refused requests, bad peers, failed storage, users' mistakes, our bugs."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -19,7 +19,7 @@ __all__ = [
 
 
 class Refused(Exception):
-    """A request item is answered with an error code; the connection lives on."""
+    """A request item is answered with an error code; the connection stays open."""
 
     def __init__(self, code: ErrorCode, detail: str = "") -> None:
         super().__init__(f"{code.name}: {detail}" if detail else code.name)
@@ -47,7 +47,7 @@ class PeerError(Exception):
 
 
 class StorageFailed(Exception):
-    """The disk refused (full, gone, not ours): the reason is one line for a person."""
+    """The disk failed (full, missing, no permission); the text is one line for the operator."""
 
 
 class UserError(Exception):

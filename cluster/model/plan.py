@@ -33,12 +33,12 @@ class Plan:
     configured: dict[str, dict[str, str]] = field(default_factory=dict)
     """All overrides of existing topics whose configs change."""
     steps: Iterator[None] = field(default_factory=lambda: iter(()), compare=False)
-    """What is still to be looked at, in steps of well under a millisecond, each of which may add to
-    `changed`. The plan is whole when they are over; until then the state must not change."""
+    """Planning still to be done, in steps of well under a millisecond, each of which may add to
+    `changed`. The plan is complete when they have ended; until then the state must not change."""
 
     @property
     def is_empty(self) -> bool:
-        """Nothing to write and nobody to tell."""
+        """Whether there is nothing to write and nothing to announce."""
         return not (self.created or self.deleted or self.added or self.changed or self.configured)
 
     @property
@@ -63,8 +63,10 @@ class Plan:
                     topic_state.partitions[partition.partition] = new_state
 
     def touched_topics(self, state: ClusterState) -> list[TopicState]:
-        """The topics of an applied plan as brokers are told: only the partitions that changed,
-        or all of them where the topic's configs did: each replica takes the configs over.
+        """The topics of an applied plan as they are sent to brokers.
+
+        With only the partitions that changed, or with all where the topic's configs changed, since
+        each replica takes over the configs.
         """
         touched: dict[str, TopicState] = {topic.name: topic for topic in self.created}
         for name in self.configured.keys() & state.topics.keys():

@@ -17,7 +17,7 @@ def delay_of(rate: float, limit: float, measured_ms: float) -> float:
 def explain_delay(
     quota: str, rate: float, limit: float | None, measured_ms: float, delay_ms: int
 ) -> str:
-    """The formula with its numbers, in one line; `delay_ms` is what was told, after any cap."""
+    """The formula with its numbers, in one line; `delay_ms` is the delay after any cap."""
     unit = " %" if quota == QuotaKind.REQUEST else " B/s"
     if limit is None:
         return "no limit, no delay"

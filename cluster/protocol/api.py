@@ -110,7 +110,7 @@ class ApiKey(IntEnum):
 class Api:
     """The versions of one API that a handler serves, both ends included.
 
-    `advertised_min` is the lower end that ApiVersions tells, where clients need a lie (KAFKA-18659:
+    `advertised_min` is the lower end in ApiVersions, where clients need a lower one (KAFKA-18659:
     old librdkafka switches compression off unless Produce begins at 0).
     """
 

@@ -40,7 +40,7 @@ class ApiVersionsAnswers:
         compact = struct.pack(">h", ErrorCode.none) + varint(len(entries) + 1)
         compact += b"".join(tagged(*entry) for entry in entries)
         no_throttle = bytes(4)
-        # Since version 3 tags may tell features: we have none, so the tag section is empty.
+        # Since version 3 tags may list features: we have none, so the tag section is empty.
         bodies = (listed, *[listed + no_throttle] * 2, *[compact + no_throttle + b"\0"] * 2)
         self._frames = [_frame(body) for body in bodies]
         own = [entry for entry in entries if entry[0] == ApiKey.API_VERSIONS]

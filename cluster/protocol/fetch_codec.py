@@ -60,7 +60,7 @@ class FetchedPartition(NamedTuple):
     """Id and epoch of the leader to ask instead (KIP-951)."""
     records_size_bytes: int = 0
     records: object | None = None
-    """Whatever stands for `records_size_bytes` of record batches; handed through untouched."""
+    """Any object that represents `records_size_bytes` of record batches; passed on untouched."""
 
 
 FetchedTopic = tuple[str | None, UUID | None, Sequence[FetchedPartition]]

@@ -80,7 +80,7 @@ class ProducedPartition(NamedTuple):
     current_leader: tuple[int, int] | None = None
     """Id and epoch of the leader to ask instead (KIP-951)."""
     record_errors: Sequence[RecordError] = ()
-    """The guilty records of a refused batch; told from version 8."""
+    """The records for which a batch was refused; sent from version 8."""
 
 
 ProducedTopicResult = tuple[str | None, UUID | None, Sequence[ProducedPartition]]

@@ -1,7 +1,6 @@
 """What the generated readers of `messages/` and the scanners have in common.
 
-Written for input that nobody vouches for: a length that points past the end of the frame is the
-peer's mistake.
+Written for untrusted input: a length that points past the end of the frame is the peer's mistake.
 """
 
 import struct

@@ -13,14 +13,14 @@ from cluster.model.errors import ErrorCode, Refused
 from cluster.records.batch import Buffer, Compression
 
 MAX_DECOMPRESSED_BYTES: Final = 256 * 1024 * 1024
-"""Bound on one batch's records, against a few bytes that unfold to gigabytes."""
+"""Bound on one batch's records, against a few bytes that decompress to gigabytes."""
 
 _GZIP_WINDOW_BITS: Final = 31  # zlib's 15-bit window, with gzip's header and trailer
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK_BYTES: Final = 32 * 1024
 _SNAPPY_RATIO_MAX: Final = 22
-"""Snappy's densest element is a copy of 64 bytes told in 3."""
+"""Snappy's densest element is a copy of 64 bytes encoded in 3."""
 _INT32: Final = struct.Struct(">i")
 _FIRST_GUESS_BYTES: Final = 64 * 1024
 
@@ -111,7 +111,7 @@ def _snappy_block(packed: memoryview, max_bytes: int) -> bytes:
     size = _announced_size(packed)
     if size > max_bytes:
         raise _damaged(Compression.SNAPPY, f"more than {max_bytes} bytes")
-    # The decoder reserves the announced size before it reads on: not for a few bytes that lie.
+    # The decoder allocates the announced size before it reads on: refuse an impossible one.
     if size > _SNAPPY_RATIO_MAX * len(packed):
         raise _damaged(Compression.SNAPPY, f"announces {size} bytes in {len(packed)}")
     try:
@@ -137,7 +137,7 @@ def _decompress_growing(
     max_bytes: int,
     codec: Compression,
 ) -> memoryview:
-    """Frames need not tell their size: try into a buffer, four times larger each time."""
+    """Frames need not state their size: try with a buffer, four times larger each time."""
     import cramjam
 
     capacity = min(max_bytes, _FIRST_GUESS_BYTES + 4 * len(packed))

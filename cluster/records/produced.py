@@ -31,7 +31,7 @@ from cluster.records.compression import MAX_DECOMPRESSED_BYTES
 from cluster.records.reader import RecordHead, record_heads
 
 RECORD_ERRORS_MAX: Final = 10_000
-"""So many records of a batch are named; their number is told whatever it is."""
+"""At most this many records of a batch are named; the message states how many there are."""
 _SHOWN_ERRORS: Final = 3
 _NAMED_BELOW_BYTES: Final = 16 << 20
 """Records of a batch with timestamps out of range are named up to this size, decompressed."""
@@ -54,8 +54,8 @@ class BatchLimits(NamedTuple):
 def validate_produced(records: memoryview, limits: BatchLimits, wall_ms: WallMs) -> BatchHeader:
     """Check the one batch of a produce request and return its header.
 
-    Timestamps are bounded by the batch's own: its maximum must not lie too far ahead, its base, the
-    first record's, not too far back. A later record that is older than the first is not seen.
+    Timestamps are checked in the header: its maximum must not be too far ahead, its base (the first
+    record's) not too far back. A later record that is older than the first is not noticed.
     Raises Refused: corrupt_message (sizes, checksum), invalid_record (not one plain batch),
     message_too_large, invalid_timestamp, unsupported_compression_type; RecordsRefused:
     invalid_timestamp, invalid_record (no key where the partition is compacted).

@@ -51,7 +51,7 @@ def records_of_batch(header: BatchHeader, batch: memoryview) -> Iterator[Record]
 
 
 class RecordHead(NamedTuple):
-    """What is looked at where only the kind of a record matters, not what it carries."""
+    """The part of a record that is read where its key's and value's contents do not matter."""
 
     timestamp_ms: int
     offset: int

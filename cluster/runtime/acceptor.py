@@ -17,9 +17,10 @@ from cluster.runtime.transport import PlainTransport, Transport
 log = logging.getLogger(__name__)
 
 RETRY_MS: Final = 1_000
-"""When the process is out of descriptors: they may be files, so no connection need ever close."""
+"""Pause when the process is out of descriptors: files may hold them, so a closing connection is not
+enough to wait for."""
 OUT_OF_MEANS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-"""Accepting again at once would fail again. Other errors are of a client that is gone already."""
+"""Accepting again at once would fail again. Other errors mean that the client has left already."""
 _ACCEPTS_PER_TURN: Final = 64
 
 
@@ -72,7 +73,7 @@ class ListeningSocket(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of the address."""
+        """Stop listening."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""A thread for what blocks and nobody waits for, and work that two threads may come to first."""
+"""A thread for blocking work that nobody waits for, and work that either of two threads may do."""
 
 import queue
 import threading
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Final
 
 _REST_AFTER_S: Final = 0.002
-"""Rests are for so much work at least: a shorter one costs more than it gives."""
+"""Rest only after this much work: shorter rests cost more than they give."""
 
 
 class Pace:
@@ -32,7 +32,7 @@ class Pace:
 
 
 class Once:
-    """Work that is done once, by whichever thread comes first; the other waits for its end.
+    """Work that is done once, by whichever thread calls `run` first; another one waits for its end.
 
     An exception leaves it undone: the next to come tries again.
     """
@@ -42,14 +42,14 @@ class Once:
         self._lock = threading.Lock()
 
     def run(self) -> None:
-        """Have it done when this returns. Raises what the work raises."""
+        """Do the work, unless it is done already. Raises what the work raises."""
         with self._lock:
             if self._act is not None:
                 self._act()
                 self._act = None
 
     def cancel(self) -> bool:
-        """It is not to be done any more; False where it was done before."""
+        """Prevent the work; False where it was done before."""
         with self._lock:
             was_to_be_done = self._act is not None
             self._act = None

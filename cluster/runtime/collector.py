@@ -1,4 +1,4 @@
-"""What Python's cyclic garbage collector looks at: not what lives as long as its partition.
+"""Keeps long-lived objects, such as partitions' states, out of Python's garbage collections.
 
 A full collection looks at every container object. A broker of ten thousand partitions has half a
 million, which takes a tenth of a second, and one is due whenever a quarter has been added.
@@ -12,9 +12,9 @@ PARTITIONS_PER_FREEZE: Final = 256
 
 
 def leave_out_what_is_there() -> None:
-    """No collection looks at the present objects again; they are still freed when unreferenced.
+    """No collection visits the present objects again; they are still freed when unreferenced.
 
-    Constant work. For now and then, while many long-lived objects are made.
+    Constant work; to be called now and then while many long-lived objects are made.
     """
     gc.freeze()
 
@@ -27,7 +27,7 @@ class Growth:
         self._count = 0
 
     def add(self, partitions: int) -> None:
-        """So many have been made, or have another state."""
+        """Count partitions that were made or got another state."""
         self._count += partitions
         if self._count >= PARTITIONS_PER_FREEZE:
             self._count = 0

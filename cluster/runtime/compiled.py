@@ -11,5 +11,5 @@ def is_compiled() -> bool:
 
 
 def build_name() -> str:
-    """What to call it."""
+    """`compiled` or `plain Python`, for messages."""
     return "compiled" if is_compiled() else "plain Python"

@@ -30,14 +30,14 @@ _trim: Final = _find_trim()
 
 
 class HeapTrim:
-    """Decides when: once what was held at the most is down to a quarter."""
+    """Decides when to trim: once the bytes held have fallen to a quarter of their peak."""
 
     def __init__(self, trim: Callable[[], None] = trim_heap) -> None:
         self._trim = trim
         self._peak_bytes = 0
 
     def look(self, peak_bytes: int, held_bytes: int) -> None:
-        """`peak_bytes`: the most that was held since the last look; `held_bytes`: what is now."""
+        """`peak_bytes`: the most that was held since the last call; `held_bytes`: held now."""
         self._peak_bytes = max(self._peak_bytes, peak_bytes)
         if self._peak_bytes >= WORTH_TRIMMING_BYTES and held_bytes <= self._peak_bytes // 4:
             self._peak_bytes = held_bytes

@@ -1,4 +1,4 @@
-"""Stretches of the main thread that Ctrl-C must not cut in two."""
+"""Parts of the main thread's work that Ctrl-C must not interrupt."""
 
 import signal
 import threading

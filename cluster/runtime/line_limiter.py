@@ -101,7 +101,7 @@ class LineLimiter:
         return True
 
     def take_left_out(self, now_s: float, *, everything: bool = False) -> list[LeftOut]:
-        """What was left out and not told yet, the most first; only what began a while ago."""
+        """What was left out and not reported yet, the most first; only what began a while ago."""
         due = [
             key
             for key, tally in self._tallies.items()

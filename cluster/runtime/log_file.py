@@ -32,7 +32,7 @@ def rotate(log_file: Path) -> None:
 
 
 def rotate_if_large(log_file: Path, max_bytes: int = LOG_MAX_BYTES) -> None:
-    """For a file that nobody has open. One that cannot be renamed, or is not there, stays so."""
+    """Rotate a file that no process has open; nothing if it is missing or cannot be renamed."""
     with suppress(OSError):
         if log_file.stat().st_size >= max_bytes:
             rotate(log_file)
@@ -66,7 +66,7 @@ class LogFile(logging.Handler):
             self.handleError(record)
 
     def report_left_out(self) -> None:
-        """Write what was left out and has not been told yet: a flood may be over."""
+        """Write what was left out and has not been reported yet: a flood may be over."""
         self.acquire()
         try:
             self._report(self._limiter.take_left_out(time.monotonic()))
@@ -110,7 +110,7 @@ class LogFile(logging.Handler):
         try:
             rotate(self._path)
             descriptor = _opened(self._path)
-        except OSError:  # it grows on, and the next attempt is as far away as this one was
+        except OSError:  # the file keeps growing; rotation is tried again after another `max_bytes`
             self._rotate_at_bytes = old.st_size + self._max_bytes
             return
         for output in _STANDARD_OUTPUTS:

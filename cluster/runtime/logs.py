@@ -16,10 +16,10 @@ _LEAST_BYTES: Final = 4_096
 
 
 def configure(log_file: Path | None = None) -> None:
-    """Send this process's log to `log_file`, else to stderr, replacing any earlier way.
+    """Send this process's log to `log_file`, else to stderr, replacing any earlier handler.
 
     The level is MILENA_LOG_LEVEL, else INFO; a file is rotated at MILENA_LOG_MAX_BYTES, else at 8
-    MiB. Raises UserError where one of these says nothing, OSError where the file cannot be opened.
+    MiB. Raises UserError for an invalid variable, OSError where the file cannot be opened.
     """
     level = os.environ.get("MILENA_LOG_LEVEL", "INFO").upper()
     if level not in _LEVELS:
@@ -35,7 +35,7 @@ def configure(log_file: Path | None = None) -> None:
         earlier.close()
     root.addHandler(handler)
     root.setLevel(level)
-    # A log that cannot be written, on a full disk, would be written about on stderr.
+    # Otherwise logging reports on stderr that a log cannot be written, as on a full disk.
     logging.raiseExceptions = False
 
 
@@ -55,5 +55,5 @@ def report_left_out() -> None:
 
 
 def of_peer(host: str) -> dict[str, str]:
-    """The `extra` of a line that this peer caused: so many of a kind are written, not more."""
+    """The `extra` of a log line that this peer caused, for the limiter (see `line_limiter`)."""
     return {"peer": host}

@@ -21,7 +21,7 @@ READABLE: Final = selectors.EVENT_READ
 WRITABLE: Final = selectors.EVENT_WRITE
 
 COMPACT_TIMERS_ABOVE: Final = 4096
-"""Cancelled timers stay in the heap until they are most of it; below this many nobody cares."""
+"""Cancelled timers stay in the heap until there are more than this, and they are most of it."""
 
 
 class HasFileno(Protocol):
@@ -43,7 +43,7 @@ class Timer:
         self.loop = loop
 
     def cancel(self) -> None:
-        """The callback will not run; cancelling twice, or after it ran, is nothing."""
+        """The callback will not run; cancelling twice, or after it ran, does nothing."""
         if self.callback is not None:
             self.callback = None
             self.loop.timer_cancelled()
@@ -70,8 +70,8 @@ class EventLoop:
         self._posted: deque[Callable[[], None]] = deque()
         self._is_stopping = False
         self._unwatched: set[int] = set()
-        """Descriptors that this turn's callbacks let go of: what is still to come for them is not
-        for them, nor for whoever has got their number since."""
+        """Descriptors unwatched in this turn: their remaining events are dropped, as the number may
+        belong to another file by now."""
         self._wake_reader, self._wake_writer = os.pipe()
         os.set_blocking(self._wake_reader, False)
         os.set_blocking(self._wake_writer, False)
@@ -98,7 +98,7 @@ class EventLoop:
 
     @property
     def timer_count(self) -> int:
-        """How many timers are kept, with cancelled ones that are not forgotten yet."""
+        """How many timers are in the heap, including cancelled ones."""
         return len(self._timers)
 
     @property
@@ -118,7 +118,7 @@ class EventLoop:
         return self.call_at(self._clock.monotonic_ms() + delay_ms, callback)
 
     def call_every(self, period_ms: int, callback: Callable[[], None]) -> None:
-        """Run `callback` now and then for as long as the loop runs, never twice in one turn."""
+        """Run `callback` each time `period_ms` after its last run, for as long as the loop runs."""
 
         def again() -> None:
             callback()

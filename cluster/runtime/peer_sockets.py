@@ -13,7 +13,7 @@ class RouterSocket(Protocol):
     """Where peers connect."""
 
     def send(self, identity: bytes, frames: Sequence[Any]) -> bool:
-        """Send to one peer; False when that peer is gone or too far behind."""
+        """Send to one peer; False when it is not connected or too far behind."""
         ...
 
     def close(self) -> None:
@@ -31,16 +31,16 @@ class DealerSocket(Protocol):
         ...
 
     def watch_connection(self, on_change: Callable[[bool], None]) -> None:
-        """Be told when the connection breaks (False) and when it stands (True)."""
+        """Call `on_change` when the connection breaks (False) and when it is up (True)."""
         ...
 
     def close(self) -> None:
-        """Send no more, and tell nothing any more."""
+        """Send no more, and call `on_change` no more."""
         ...
 
 
 class PeerSockets(Protocol):
-    """Makes both, for one broker."""
+    """Makes router and dealer sockets for one broker."""
 
     def router(
         self,

@@ -1,4 +1,4 @@
-"""What all message sockets of one loop may take of a turn together, and in which order. No sockets.
+"""Shares a turn of the loop among all its message sockets: how long, in which order. No sockets.
 
 A broker has a socket for each peer and purpose. Were each bounded alone, a turn in which all of
 them are full would take as many times the bound.

@@ -1,10 +1,10 @@
-"""Who may hold how many bytes of messages that have not arrived whole. Pure.
+"""Bounds the memory of messages that have not arrived whole, over many connections. Pure.
 
-Many connections share one limit. Where it would be passed, whoever began to receive last waits:
-its connection is not read. The oldest is never made to wait, so one message at least always goes
-on, and the sum stays below the limit and one message. While anybody waits, a message must go on
-arriving, and arrive within `PATIENCE_MS`, or half messages of silent peers would hold the others
-up for ever.
+All connections share one limit. Where it would be exceeded, the receiver that began last waits:
+its connection is not read. The oldest never waits, so at least one message always goes on, and the
+sum is at most the limit and one message. While anyone waits, every other message must keep
+arriving, and be complete within `PATIENCE_MS`, or half messages of silent peers would hold the
+others up for ever.
 """
 
 from collections.abc import Callable, Hashable
@@ -16,7 +16,7 @@ PATIENCE_MS: Final = 10_000
 """How long a message may take to arrive while others wait; its own waiting is not counted."""
 
 SILENCE_MS: Final = 2_000
-"""How long nothing of it may come while others wait."""
+"""For how long nothing of a message may arrive while others wait."""
 
 T = TypeVar("T", bound=Hashable)
 
@@ -76,7 +76,7 @@ class ReceiveLedger(Generic[T]):
         return self.claim(receiver, size_bytes, now_ms)
 
     def release(self, receiver: T) -> None:
-        """Its message has been processed or dropped; one that holds nothing is no mistake."""
+        """The receiver's message was processed or dropped; does nothing if it holds nothing."""
         claim = self._claims.pop(receiver, None)
         if claim is not None:
             self.held_bytes -= claim.held_bytes
@@ -100,7 +100,7 @@ class ReceiveLedger(Generic[T]):
         return peak_bytes
 
     def overdue(self, now_ms: MonotonicMs, received_ms: Callable[[T], int]) -> list[T]:
-        """Who is to be cut off because others wait: it is silent, or takes too long.
+        """Receivers to be closed because others wait: they are silent, or take too long.
 
         `received_ms(receiver)`: when something of it has come last.
         """

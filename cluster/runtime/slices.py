@@ -65,7 +65,7 @@ class Slices:
 
 
 def _step(job: Iterator[object]) -> bool:
-    """Whether that was its end."""
+    """Do one step of a job; whether the job has ended."""
     try:
         next(job)
     except StopIteration:

@@ -45,7 +45,7 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None:
-        """Let go of it; what was not sent is lost."""
+        """Close the connection; what was not sent is lost."""
         ...
 
 

@@ -9,8 +9,8 @@ T = TypeVar("T", bound=Hashable)
 class UnsentLedger(Generic[T]):
     """Bytes of unsent answers over all connections, the longest silent peer first.
 
-    Above the limit the one whose peer has taken nothing for longest goes first: who reads, however
-    slowly, is safe behind those who do not. A connection that is the only one is left alone.
+    Above the limit, the connection whose peer has taken nothing for longest is closed first: a peer
+    that reads, however slowly, is safe while others do not. The only connection is never closed.
     """
 
     def __init__(self, limit_bytes: int | None) -> None:
@@ -41,7 +41,7 @@ class UnsentLedger(Generic[T]):
         return peak_bytes
 
     def forget(self, sender: T) -> None:
-        """Nothing waits for it any more; one for which nothing waited is no mistake."""
+        """Nothing waits for the sender's peer any more; does nothing if nothing did."""
         self.held_bytes -= self._unsent.pop(sender, 0)
 
     def longest_silent(self) -> T:

@@ -19,9 +19,9 @@ from cluster.runtime.receipt import Receipt
 log = logging.getLogger(__name__)
 
 HIGH_WATER_MESSAGES: Final = 10_000
-"""Bound of each socket's queues; a peer that far behind is treated as gone."""
+"""Bound of each socket's queues; sends to a peer that far behind fail."""
 _REQUEST_BYTES_MAX: Final = 64 << 20
-"""Room is made for a frame when it is announced: a stranger's announcement closes its connection.
+"""ZeroMQ allocates a frame when its size is announced; a larger announcement closes the connection.
 
 What peers ask is far smaller; answers, which hold records, are as large as batches may be.
 """
@@ -97,7 +97,7 @@ class _LoopSocket:
     def _send(self, frames: Sequence[Any]) -> bool:
         if not self.is_open:
             return False
-        # Also a send that fails takes notice of what has come in, and uses its edge up.
+        # Even a send that fails processes what has come in, and so consumes its edge.
         self._drain_later()
         try:
             self._socket.send_multipart(frames, flags=zmq.NOBLOCK, copy=True)
@@ -168,7 +168,7 @@ class Router(_LoopSocket):
         )
 
     def send(self, identity: bytes, frames: Sequence[Any]) -> bool:
-        """Send to one peer; False when that peer is gone or too far behind."""
+        """Send to one peer; False when it is not connected or too far behind."""
         return self._send([identity, *frames])
 
 
@@ -191,7 +191,7 @@ class Dealer(_LoopSocket):
         try:
             socket.connect(endpoint)
         except zmq.ZMQError as error:
-            # What a peer registers is its claim: it is not reached, and nobody else is harmed.
+            # A peer may register an invalid endpoint: only that peer is not reached then.
             log.warning("cannot send to %r: %s", endpoint, error)
             self.is_open = False
             socket.close()
@@ -203,7 +203,7 @@ class Dealer(_LoopSocket):
         return self._send(frames)
 
     def watch_connection(self, on_change: Callable[[bool], None]) -> None:
-        """From now on, be told when the connection breaks (False) and when it stands (True).
+        """From now on, call `on_change` when the connection breaks (False) or is up (True).
 
         It breaks when the peer's process ends, or the network resets it; a paused peer keeps it.
         """
@@ -211,7 +211,7 @@ class Dealer(_LoopSocket):
             self._monitor = _ConnectionMonitor(self._loop, self._receipt, self._socket, on_change)
 
     def close(self) -> None:
-        """Close, and tell nothing any more."""
+        """Close, and call `on_change` no more."""
         if self._monitor is not None:
             self._monitor.close()
             self._monitor = None
@@ -219,7 +219,7 @@ class Dealer(_LoopSocket):
 
 
 class _ConnectionMonitor(_LoopSocket):
-    """The events that ZeroMQ tells of one socket's connection (zmq_socket_monitor)."""
+    """The events that ZeroMQ reports of one socket's connection (zmq_socket_monitor)."""
 
     def __init__(
         self,
@@ -238,7 +238,7 @@ class _ConnectionMonitor(_LoopSocket):
         self._on_change(event == zmq.EVENT_HANDSHAKE_SUCCEEDED)
 
     def close(self) -> None:
-        """Have ZeroMQ tell no more, before the socket that it tells is closed."""
+        """Stop ZeroMQ's events before the socket that receives them is closed."""
         if self.is_open:
             self._watched.disable_monitor()
         super().close()

@@ -1,4 +1,4 @@
-"""The life of one child process as a state machine: events in, effects out; touches nothing.
+"""The life of one child process as a state machine: events in, effects out, no side effects.
 
 starting -> running -> backing off -> starting ...      it died, and is started again
 running -> stopping -> stopped | held | starting        it was told to stop, stay down, restart
@@ -15,7 +15,7 @@ from cluster.model.errors import UserError
 
 
 class ChildState(enum.Enum):
-    """Where a child is; the value is what `status` shows."""
+    """The state of a child; the value is the text that `status` shows."""
 
     STOPPED = "stopped"
     STARTING = "starting"
@@ -59,7 +59,7 @@ class CloseSession:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Tell a person; the child's name goes before the text."""
+    """Print and log this text after the child's name."""
 
     text: str
 
@@ -69,21 +69,21 @@ Effect = Fork | Signal | WakeAt | CloseSession | Report
 
 @dataclass(frozen=True, slots=True)
 class RestartPolicy:
-    """How patient the supervisor is. All in milliseconds but the count."""
+    """When a child is restarted, killed or given up. Milliseconds, except `early_deaths_max`."""
 
     backoff_ms: int = 1_000
     backoff_max_ms: int = 30_000
     stable_after_ms: int = 60_000
-    """A child that ran this long starts with the first back-off again."""
+    """After running this long, the next death has the first, shortest back-off again."""
     early_deaths_max: int = 10
-    """More deaths in a row than this, each earlier than `stable_after_ms`, and it is given up."""
+    """A child that dies more often than this in a row, before `stable_after_ms`, is given up."""
     start_timeout_ms: int = 300_000
-    """A broker is ready when it has recovered its log: gigabytes after a kill -9 on a slow disk."""
+    """Long, since recovery after a kill -9 may read gigabytes from a slow disk."""
     stop_timeout_ms: int = 30_000
 
 
 class _Then(enum.Enum):
-    """What follows once a stopping child is gone."""
+    """What follows once a stopping child has ended."""
 
     STOPPED = enum.auto()
     HELD = enum.auto()
@@ -93,7 +93,7 @@ class _Then(enum.Enum):
 class Child:
     """One child; owned by the supervisor's loop.
 
-    Invariant: exactly in the `ALIVE` states there is a process, begun by the last `Fork`.
+    Invariant: there is a process, begun by the last `Fork`, if and only if the state is in `ALIVE`.
     """
 
     def __init__(self, policy: RestartPolicy) -> None:
@@ -120,7 +120,7 @@ class Child:
         return self._start(now_ms)
 
     def on_ready(self, now_ms: MonotonicMs) -> list[Effect]:
-        """The process says that it serves."""
+        """The process has reported that it serves requests."""
         if self.state is not ChildState.STARTING:
             return []
         again = self._was_ever_ready
@@ -131,7 +131,7 @@ class Child:
         return [Report("is running again")] if again else []
 
     def on_exited(self, how: str, now_ms: MonotonicMs) -> list[Effect]:
-        """The process is gone; `how` says it in words (`was killed by SIGKILL`)."""
+        """The process has ended; `how` is a verb phrase such as `was killed by SIGKILL`."""
         if self.state is ChildState.STOPPING:
             return self._stopped(now_ms)
         if not self._was_ever_ready:
@@ -141,7 +141,7 @@ class Child:
         return [CloseSession(), *self._back_off(how, now_ms)]
 
     def on_wake(self, now_ms: MonotonicMs) -> list[Effect]:
-        """A deadline that was asked for has come, or one that no longer matters."""
+        """The time of some earlier `WakeAt` has come; outdated ones do nothing."""
         if self._deadline_ms is None or now_ms < self._deadline_ms:
             return []
         self._deadline_ms = None
@@ -181,9 +181,9 @@ class Child:
         return self._stop(_Then.START, now_ms)
 
     def on_kill_ordered(self, number: int, *, stay_down: bool, now_ms: MonotonicMs) -> list[Effect]:
-        """Send a signal at a person's wish. Raises UserError when there is no process.
+        """Send a signal that the user asked for. Raises UserError when there is no process.
 
-        Such a death starts with the first back-off and is not held against the child.
+        A death that follows has the first back-off and does not count as an early death.
         """
         if stay_down and self.state in (ChildState.BACKING_OFF, ChildState.FAILED):
             self.state = ChildState.HELD
@@ -223,7 +223,7 @@ class Child:
         return [*wake_up, Signal(signal.SIGTERM), WakeAt(self._deadline_ms)]
 
     def _wake_up(self) -> list[Effect]:
-        """A paused process takes no other signal before this one."""
+        """SIGCONT for a paused process, which handles no other signal before it."""
         if self.state is not ChildState.PAUSED:
             return []
         self.state = ChildState.RUNNING

@@ -14,7 +14,7 @@ Request = dict[str, Any]
 
 
 class Commands:
-    """Answers one request at a time, on the supervisor's loop. Raises UserError for a refusal."""
+    """Answers requests of the control socket, one at a time, on the supervisor's loop."""
 
     def __init__(self, supervisor: Supervisor, loop: EventLoop, clock: Clock) -> None:
         self._supervisor = supervisor
@@ -28,7 +28,10 @@ class Commands:
         }
 
     def answer(self, request: Request) -> Request:
-        """The reply to a request such as `{"command": "kill", "id": 1, "signal": 9}`."""
+        """Carry out a request such as `{"command": "kill", "id": 1, "signal": 9}`.
+
+        Returns the fields of the reply. Raises UserError for a request that is refused.
+        """
         command = self._by_name.get(request["command"])
         if command is None:
             raise UserError(f"unknown command {request['command']}")

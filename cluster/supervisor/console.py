@@ -1,4 +1,4 @@
-"""What `start` and `status` say to a person: phases with elapsed time, the table, how to go on.
+"""What `start` and `status` print: phases with elapsed time, the process table, next steps.
 
 The only module of the supervisor that prints.
 """
@@ -20,46 +20,46 @@ _LAST_LOG_LINES: Final = 8
 
 
 class Console:
-    """Prints without ever waiting: a terminal that is paused, or gone, must not stop a cluster."""
+    """Prints without ever blocking: a paused or closed terminal must not stop a cluster."""
 
     def __init__(self, loop: EventLoop) -> None:
         self._stdout = ConsoleStream(1, loop)
         self._stderr = ConsoleStream(2, loop)
 
     def mute(self) -> None:
-        """Say nothing more: the terminal belongs to somebody else now."""
+        """Print nothing more: the shell has the terminal back (`start --detach`)."""
         self._stdout.close()
         self._stderr.close()
 
     def finish(self) -> None:
-        """Wait until everything was taken, as every program does at its end."""
+        """Write all output still buffered, blocking if necessary; at the end of the process."""
         self._stdout.finish()
         self._stderr.finish()
 
     def close_inherited(self) -> None:
-        """In a forked child: let go of the terminal."""
+        """In a forked child: close the inherited descriptors of the terminal."""
         self._stdout.close_inherited()
         self._stderr.close_inherited()
 
     def when_all_is_said(self, callback: Callable[[], None]) -> None:
-        """Call once everything said so far was taken: perhaps at once."""
+        """Call `callback` once everything printed so far is written, possibly at once."""
         self._stdout.when_drained(callback)
 
     def say(self, text: str = "") -> None:
-        """One line, or several, on stdout."""
+        """Print one or more lines on stdout."""
         self._stdout.write(printable.lines(text) + "\n")
 
     def phase(self, what: str, outcome: str, elapsed_ms: int) -> None:
-        """One step of starting that is done."""
+        """Print a finished phase of starting and how long it took."""
         self.say(f"  {what:<10}{outcome:<52}{elapsed_ms / 1000:>6.1f} s")
 
     def complain(self, text: str) -> None:
-        """One line on stderr."""
+        """Print one line on stderr."""
         self._stderr.write(printable.lines(text) + "\n")
 
 
 def table(state: Mapping[str, Any]) -> str:
-    """Every process of a cluster, aligned."""
+    """The table of all processes of a cluster, from its state as `status` returns it."""
     data_dir = DataDir(Path(state["data_dir"]))
     rows = []
     registry = state["registry_process"]
@@ -75,7 +75,7 @@ def table(state: Mapping[str, Any]) -> str:
 
 
 def how_to_go_on(state: Mapping[str, Any], *, foreground: bool) -> str:
-    """The table, the bootstrap line, what to try, where things are, how to stop."""
+    """The text after a start: process table, bootstrap servers, examples, paths, how to stop."""
     data_dir = DataDir(Path(state["data_dir"]))
     replicas = min(3, len(state["brokers"]))
     command = launcher(data_dir.path)

@@ -1,7 +1,7 @@
-"""Writes to a terminal, pipe or file without ever waiting for whoever reads it.
+"""Writes to a terminal, pipe or file without ever blocking on a slow reader.
 
-A terminal under Ctrl-S, or a pipe whose reader sleeps, takes nothing: what is said meanwhile is
-kept, up to a limit, and written when the reader goes on.
+A terminal paused by Ctrl-S, or a full pipe, accepts no bytes: output is then buffered, up to a
+limit, and written when the reader continues.
 """
 
 import os
@@ -12,12 +12,12 @@ from typing import Final
 from cluster.runtime.loop import WRITABLE, EventLoop
 
 _CHUNK_BYTES: Final = 512
-"""Whatever polls as writable takes this much at once: of a pipe, POSIX promises it."""
+"""Small enough not to block on a writable descriptor: for pipes POSIX guarantees it (PIPE_BUF)."""
 _KEPT_MAX_BYTES: Final = 256 * 1024
 
 
 class ConsoleStream:
-    """One descriptor, written to from the loop's thread. A reader that is gone ends it silently."""
+    """One descriptor, written to from the loop's thread. Output to a closed reader is dropped."""
 
     def __init__(self, descriptor: int, loop: EventLoop) -> None:
         self._descriptor = _own(descriptor)
@@ -29,7 +29,7 @@ class ConsoleStream:
         self._when_drained: list[Callable[[], None]] = []
 
     def write(self, text: str) -> None:
-        """Write it, now or later; beyond the limit it is dropped."""
+        """Write the text now, or buffer it; what exceeds the buffer's limit is dropped."""
         if self._is_closed:
             return
         encoded = text.encode("utf-8", "backslashreplace")
@@ -39,23 +39,23 @@ class ConsoleStream:
 
     @property
     def kept_bytes(self) -> int:
-        """What the reader has not taken yet."""
+        """How many bytes are buffered."""
         return len(self._kept)
 
     def when_drained(self, callback: Callable[[], None]) -> None:
-        """Call once everything is written, or nobody reads it any more: perhaps at once."""
+        """Call once all is written or the reader has closed; possibly at once."""
         self._when_drained.append(callback)
         self._drain()
 
     def finish(self) -> None:
-        """Write what was kept, waiting for the reader, and close."""
+        """Write what is buffered, blocking until the reader takes it, and close."""
         while self._kept:
             self._poll(None)
             self._write_some()
         self.close()
 
     def close(self) -> None:
-        """Drop what was kept; nothing is written from now on."""
+        """Drop what is buffered and ignore later writes."""
         self._unwatch()
         self._kept.clear()
         if not self._is_closed:
@@ -63,7 +63,7 @@ class ConsoleStream:
         self._is_closed = True
 
     def close_inherited(self) -> None:
-        """In a forked child: let go of the descriptor, leave the loop alone."""
+        """In a forked child: close the descriptor without touching the loop, which is shared."""
         if self._is_own and not self._is_closed:
             os.close(self._descriptor)
 
@@ -104,9 +104,10 @@ class ConsoleStream:
 
 
 def _own(descriptor: int) -> int:
-    """A terminal opened once more, so that only we do not wait for it: the shell shares the other.
+    """The terminal of a descriptor, opened again as non-blocking; else the descriptor itself.
 
-    Between a look at a terminal and a write to it, somebody may press Ctrl-S.
+    Non-blocking because Ctrl-S may come between a poll and the write. Opened again because
+    O_NONBLOCK on the inherited descriptor would affect the shell, which shares it.
     """
     try:
         if os.isatty(descriptor):

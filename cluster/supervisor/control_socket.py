@@ -1,6 +1,6 @@
-"""The supervisor's Unix socket: one JSON line asks, one answers, then the connection ends.
+"""The supervisor's Unix socket: per connection one JSON line as request and one as reply.
 
-The file is mode 0600: whoever may talk to it may stop the cluster.
+The file has mode 0600, because anybody who can connect can stop the cluster.
 """
 
 import json
@@ -23,10 +23,10 @@ _PATH_MAX_BYTES: Final = 100
 
 
 class ControlSocket:
-    """Listens as long as the supervisor lives; every request is answered within one turn."""
+    """Listens as long as the supervisor lives; answers each request within one turn of the loop."""
 
     def __init__(self, path: Path, loop: EventLoop, answer: Answer) -> None:
-        """Bind and listen, replacing the socket of a supervisor that is gone."""
+        """Bind and listen, replacing the socket file of a dead supervisor. Raises OSError."""
         self._path = path
         self._loop = loop
         self._answer = answer
@@ -49,7 +49,7 @@ class ControlSocket:
         self._listener.close()
 
     def close_inherited(self) -> None:
-        """In a forked child: let go of the descriptors, leave the file and the loop alone."""
+        """In a forked child: close the descriptors, without touching the file or the loop."""
         for connection in self._connections:
             connection.close()
         self._listener.close()
@@ -97,7 +97,11 @@ class ControlSocket:
 
 
 def ask_supervisor(path: Path, request: dict[str, Any], timeout_s: float = 5.0) -> dict[str, Any]:
-    """Send one request. Raises UserError with the supervisor's refusal, NotRunning without one."""
+    """Send one request and return the reply.
+
+    Raises UserError with the supervisor's refusal, or when it does not answer within `timeout_s`,
+    and NotRunning when there is no supervisor.
+    """
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(timeout_s)
@@ -130,7 +134,7 @@ class NotRunning(UserError):
 
 @contextmanager
 def _short(path: Path) -> Iterator[str]:
-    """An address for a path of any length: long ones go through a descriptor of their folder."""
+    """A socket address for a path of any length: long ones go through an open folder in /proc."""
     if len(os.fsencode(path)) <= _PATH_MAX_BYTES:
         yield str(path)
         return

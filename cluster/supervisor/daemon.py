@@ -19,11 +19,11 @@ _INTERRUPTED: Final = 130
 
 
 def run_in_background(run: Callable[[OnUp], int], output: Path) -> int:
-    """Fork `run` away from the terminal; return once it has called its argument, or has ended.
+    """Run `run` in a daemon process; return once it has called its argument, or has ended.
 
-    Until then it writes to this terminal, afterwards to `output`. Returns 0 when it is up, else
-    its exit status. Twice forked, so it is nobody's child and no terminal's foreground; so Ctrl-C
-    while it starts is passed on to it as SIGTERM.
+    Until then its output goes to this terminal, afterwards to the file `output`. Returns 0 when it
+    is up, else its exit status. It is forked twice and has a session of its own, so the terminal
+    does not send it Ctrl-C: while it starts, Ctrl-C is passed on to it as SIGTERM.
     """
     reader, writer = os.pipe()
     sys.stdout.flush()
@@ -44,7 +44,7 @@ def run_in_background(run: Callable[[OnUp], int], output: Path) -> int:
 
 
 def _outcome(reader: int) -> int:
-    """Its exit status, 0 once it is up; it first tells its pid."""
+    """The daemon's exit status, or 0 once it is up. `reader` first gives its pid, then a byte."""
     told = b""
     is_interrupted = False
     while len(told) <= _PID.size:
@@ -85,7 +85,7 @@ def _run_and_exit(run: Callable[[OnUp], int], writer: int, output: Path) -> None
         status = run(on_up)
     except UserError as problem:
         sys.stderr.write(f"error: {problem}\n")
-    except BaseException:  # noqa: BLE001 - our bug: this process ends, and must say why
+    except BaseException:  # noqa: BLE001 - a bug: this process ends, and must say why
         traceback.print_exc()
     finally:
         with suppress(OSError):  # it was up before, and the pipe is closed

@@ -1,4 +1,4 @@
-"""Closes the registry session of a dead broker, so that failover need not wait for its timeout.
+"""Closes the registry session of a dead broker, so that failover starts before its timeout.
 
 The broker leaves `broker-<id>.session` (JSON: session_id, password in hex; mode 0600) in the run
 directory. Plain ZooKeeper protocol, so it works on a real ensemble too.
@@ -21,7 +21,8 @@ _DEFAULT_PORT: Final = 2181
 def close_dead_session(session_file: Path, registry_address: str) -> bool:
     """Close the session named in the file, then remove the file.
 
-    False when there is none, or when no registry answered: the file stays for the next attempt.
+    Returns whether a session was closed. False means that it had ended already, that there is no
+    readable file, or that no registry answered: in that case the file stays for a later attempt.
     """
     try:
         left = json.loads(session_file.read_text())

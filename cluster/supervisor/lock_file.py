@@ -1,4 +1,4 @@
-"""A lock that its holder's death releases: one supervisor per data directory."""
+"""A lock that the kernel releases when its holder dies: one supervisor per data directory."""
 
 import fcntl
 import os
@@ -6,7 +6,10 @@ from pathlib import Path
 
 
 def hold_lock(path: Path) -> int | None:
-    """A descriptor that holds the lock until closed everywhere; None if somebody else does."""
+    """Take the lock. Returns a descriptor that holds it until all copies of it are closed.
+
+    Returns None if another process holds the lock.
+    """
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -17,7 +20,7 @@ def hold_lock(path: Path) -> int | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Whether somebody holds it now."""
+    """Whether some process holds the lock now."""
     try:
         descriptor = hold_lock(path)
     except FileNotFoundError:

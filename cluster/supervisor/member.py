@@ -15,12 +15,12 @@ class Member:
         self.pid: int | None = None
         self.report_fd: int | None = None
         self.log_begin_bytes = 0
-        """Where the last process's part of the log file begins."""
+        """The offset in the log file at which the output of the last process begins."""
         self.failure: str | None = None
-        """The reason that the last process gave for ending."""
+        """The reason that the last process reported for its failure, if any."""
 
     def describe(self) -> dict[str, Any]:
-        """How `status` and cluster.json show it."""
+        """The fields of this member in `status` and cluster.json."""
         shown = {
             "pid": self.pid,
             "state": self.child.state.value,

@@ -1,4 +1,4 @@
-"""The processes of a cluster's members: forked, signalled, listened to, reaped. Decides nothing."""
+"""Forks, signals and reaps the processes of a cluster's members; when is decided elsewhere."""
 
 import logging
 import os
@@ -24,14 +24,14 @@ class MemberProcesses:
         on_ready: Callable[[Member], None],
         on_exited: Callable[[Member, str], None],
     ) -> None:
-        """`on_ready`: it says that it serves. `on_exited`: how it ended, as a verb phrase."""
+        """`on_ready`: a process reports that it serves. `on_exited`: one has ended, and how."""
         self._loop = loop
         self._close_inherited = close_inherited
         self._on_ready = on_ready
         self._on_exited = on_exited
 
     def fork(self, member: Member, log_file: Path) -> None:
-        """Start a member's process; that it cannot be forked is told as its end, a little later."""
+        """Start a member's process. A failed fork is reported later, through `on_exited`."""
         member.failure = None
         rotate_if_large(log_file, max_log_bytes())
         try:
@@ -50,14 +50,14 @@ class MemberProcesses:
             send_signal(member.pid, number)
 
     def reap(self, members: Iterable[Member]) -> None:
-        """Some of these may have ended (SIGCHLD)."""
+        """Find out which of these processes have ended; called at SIGCHLD."""
         for member in members:
             how = None if member.pid is None else wait_for(member.pid)
             if how is not None:
                 self._end(member, how)
 
     def _end(self, member: Member, how: str) -> None:
-        self._read_reports(member)  # its last words
+        self._read_reports(member)  # it may have reported why it failed
         self._close_reports(member)
         log.info("%s, pid %s, %s", member.spec.name, member.pid, how)
         member.pid = None

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 Ready = Callable[[dict[str, Any]], None]
-"""Called once by a child when it serves, with facts about itself."""
+"""Called once by a child when it is ready to serve, with facts such as its port."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,7 +16,7 @@ class ChildSpec:
     name: str
     """`registry` or `broker-0`: also the name of its log file."""
     label: str
-    """`registry` or `broker 0`: what a person reads."""
+    """`registry` or `broker 0`: how messages to the user name it."""
     host: str
     port: int
     run: Callable[[Ready], None]
@@ -34,7 +34,7 @@ class ClusterPlan:
 
     data_dir: Path
     registry: ChildSpec | None
-    """None where brokers use a registry of somebody else's."""
+    """None where the brokers use an external registry or ZooKeeper."""
     registry_address: str
     """host:port[,host:port...][/chroot]."""
     brokers: tuple[ChildSpec, ...]
@@ -46,29 +46,29 @@ class ClusterPlan:
 
     @property
     def bootstrap(self) -> str:
-        """What clients are given: every broker's host:port."""
+        """The value for clients' `bootstrap.servers`: every broker's host:port."""
         return ",".join(broker.address for broker in self.brokers)
 
 
 @dataclass(frozen=True, slots=True)
 class DataDir:
-    """Where each file of a cluster lies."""
+    """The paths of a cluster's files."""
 
     path: Path
 
     @property
     def state_file(self) -> Path:
-        """What runs; also marks the directory as ours."""
+        """The state of the cluster; its presence marks a directory as made by this program."""
         return self.path / "cluster.json"
 
     @property
     def run(self) -> Path:
-        """Sockets, locks, session files: nothing that outlives the processes' meaning."""
+        """Sockets, locks, session files: nothing of use after the processes have ended."""
         return self.path / "run"
 
     @property
     def control_socket(self) -> Path:
-        """Where the supervisor answers."""
+        """The Unix socket on which the supervisor answers requests."""
         return self.run / "supervisor.sock"
 
     @property
@@ -86,9 +86,9 @@ class DataDir:
         return self.logs / f"{name}.log"
 
     def session(self, broker_id: int) -> Path:
-        """The registry session that a broker left."""
+        """The file that names a broker's registry session, to close it if the broker dies."""
         return self.run / f"broker-{broker_id}.session"
 
     def broker(self, broker_id: int) -> Path:
-        """The partitions of one broker."""
+        """The log directory with the partitions of one broker."""
         return self.path / f"broker-{broker_id}"

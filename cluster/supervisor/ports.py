@@ -1,4 +1,4 @@
-"""Chooses and checks TCP ports before anything is forked, so that a taken one is named at once."""
+"""Chooses and checks TCP ports before anything is forked, so that conflicts are reported early."""
 
 import errno
 import socket
@@ -10,7 +10,7 @@ from cluster.model.errors import UserError
 
 
 class WantedPort(NamedTuple):
-    """A port that a child will bind: 0 for any; `flag` is the option that moves it."""
+    """A port that a child will bind, 0 for any; `flag` is the option that changes it."""
 
     owner: str
     host: str
@@ -21,7 +21,7 @@ class WantedPort(NamedTuple):
 def choose_ports(wanted: Iterable[WantedPort]) -> list[int]:
     """The port numbers, in order, each free at this moment. Raises UserError naming a taken one.
 
-    All are held until the last is chosen, so no two are the same.
+    Each stays bound until the last is chosen, so that no two are the same.
     """
     chosen: list[int] = []
     with ExitStack() as held:

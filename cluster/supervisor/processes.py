@@ -1,4 +1,7 @@
-"""Forks one child and prepares it: own session, own log, default signals, death with its parent."""
+"""Forks one child with its own process group, log file and default signal handlers.
+
+On Linux the child dies with its parent.
+"""
 
 import ctypes
 import faulthandler
@@ -28,18 +31,18 @@ _RESET_SIGNALS: Final = (
 )
 _FAILURE_MAX_CHARACTERS: Final = 1_000
 _REPORTS_MAX_BYTES: Final = 65_536
-"""More than a child ever says: the pipe holds no more, and a reason is cut."""
+"""More than a child ever writes: the capacity of a pipe on Linux, and reasons are cut."""
 
 
 class Forked(NamedTuple):
-    """A new child: its pid, and the pipe on which it says that it is ready or why it is not."""
+    """A new child: its pid, and the pipe on which it reports that it is ready or why it failed."""
 
     pid: int
     report_fd: int
 
 
 class ChildReport(NamedTuple):
-    """What came through that pipe: facts of a ready child, or the reason of a failed one."""
+    """One report from that pipe: facts about a ready child, or the reason of a failed one."""
 
     facts: dict[str, Any] | None
     failure: str | None
@@ -48,9 +51,9 @@ class ChildReport(NamedTuple):
 def fork_child(spec: ChildSpec, log_file: Path, close_inherited: Callable[[], None]) -> Forked:
     """Fork; in the child, run `spec.run` and never return. `close_inherited` runs in the child.
 
-    Signals wait until the child has handlers of its own: through those it inherits, what is sent to
-    it would arrive in its parent's signal pipe and stop the cluster. Raises OSError where there is
-    no room for one more process or descriptor.
+    Signals are blocked until the child has its own handlers: the inherited ones would write to its
+    parent's signal pipe and stop the cluster. Raises OSError at a limit on processes or
+    descriptors.
     """
     parent_pid = os.getpid()
     with suppress(OSError):  # nobody may be reading
@@ -101,7 +104,7 @@ def wait_for(pid: int) -> str | None:
 
 
 def send_signal(pid: int, number: int) -> None:
-    """Signal a child that may be gone already."""
+    """Send a signal to a child; does nothing if it has already ended."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -118,7 +121,7 @@ def read_reports(report_fd: int) -> list[ChildReport] | None:
 
 
 def parse_reports(text: bytes) -> list[ChildReport]:
-    """One report per line. What is none is logged and left out: a child may go wild."""
+    """Parse one report per line. Malformed lines, as a broken child may write, are only logged."""
     reports = []
     for line in text.splitlines():
         try:
@@ -130,7 +133,7 @@ def parse_reports(text: bytes) -> list[ChildReport]:
 
 
 def _signal_name(number: int) -> str:
-    """`SIGKILL`; real-time signals but the first and the last have no name."""
+    """A name such as `SIGKILL`; most real-time signals have none and become `signal 40`."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -138,9 +141,9 @@ def _signal_name(number: int) -> str:
 
 
 def _become_child(log_file: Path, parent_pid: int) -> None:
-    # Ctrl-C in the terminal is the supervisor's to answer, in order. Not a session of its own:
-    # Linux shares a processor among sessions (sched_autogroup), and a process whose threads it has
-    # spread over the processors then waited up to 0.45 s for its turn.
+    # A process group of its own, so that Ctrl-C reaches only the supervisor, which stops children
+    # in order. Not a session of its own: Linux divides CPU time between sessions
+    # (sched_autogroup), and processes with several threads then waited up to 0.45 s for the CPU.
     os.setpgid(0, 0)
     signal.set_wakeup_fd(-1)
     for number in _RESET_SIGNALS:
@@ -158,7 +161,7 @@ def _become_child(log_file: Path, parent_pid: int) -> None:
 
 
 def _die_with_parent(parent_pid: int) -> None:
-    """Linux: the kernel kills this process when its parent is gone, even by SIGKILL."""
+    """Linux: have the kernel kill this process when its parent dies, even by SIGKILL."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent_pid:  # it died between fork and prctl
@@ -175,7 +178,7 @@ def _run(spec: ChildSpec, report_fd: int) -> int:
     try:
         spec.run(lambda facts: _report(report_fd, {"ready": facts}))
     except (UserError, StorageFailed) as problem:
-        log.error("%s", problem)  # noqa: TRY400 - a person's mistake, not a bug of ours
+        log.error("%s", problem)  # noqa: TRY400 - a user's mistake needs no traceback
         _report(report_fd, {"failed": str(problem)[:_FAILURE_MAX_CHARACTERS]})
         return 1
     except (Exception, InvariantViolated) as problem:

@@ -1,6 +1,6 @@
-"""Asks a broker what it sees, with one hand-packed Metadata request: no Kafka client.
+"""Asks a broker for its view of the cluster, by a hand-packed Metadata request.
 
-Metadata version 2 of the Kafka protocol guide: the oldest with a cluster id and a controller.
+Metadata version 2 is the oldest with a cluster id and a controller.
 """
 
 import socket
@@ -16,7 +16,7 @@ _RESPONSE_MAX_BYTES: Final = 1 << 20
 
 
 class View(NamedTuple):
-    """The cluster as one broker sees it; a controller of -1 is none."""
+    """The cluster as one broker sees it; a controller of -1 means that there is none."""
 
     cluster_id: str | None
     controller: int
@@ -24,7 +24,7 @@ class View(NamedTuple):
 
 
 def ask_broker(host: str, port: int, timeout_s: float) -> View | None:
-    """What the broker sees; None if it does not answer in time or answers nonsense."""
+    """The broker's view; None if it does not answer within `timeout_s` or not with valid data."""
     try:
         with socket.create_connection((host, port), timeout_s) as connection:
             connection.sendall(_REQUEST)
@@ -37,7 +37,7 @@ def ask_broker(host: str, port: int, timeout_s: float) -> View | None:
 
 
 def agreed_view(views: Iterable[View | None], brokers: frozenset[int]) -> View | None:
-    """The common view once every broker sees exactly `brokers` and one same live controller."""
+    """The common view if every broker sees exactly `brokers` and the same live controller."""
     seen = list(views)
     if not seen or seen[0] is None or any(view != seen[0] for view in seen):
         return None

@@ -9,13 +9,13 @@ from cluster.runtime.loop import READABLE, EventLoop
 
 
 class SignalPipe:
-    """The kernel's signal writes a byte, the byte wakes the loop, the loop calls.
+    """A signal writes a byte to a pipe, which wakes the loop, which runs the signal's callback.
 
-    To be made on the main thread, once per process.
+    Must be created on the main thread, at most once per process.
     """
 
     def __init__(self, loop: EventLoop, calls: Mapping[int, Callable[[], None]]) -> None:
-        """From now on, each of the signals runs its call on the loop."""
+        """From now on each signal in `calls` runs its callback on the loop."""
         self._loop = loop
         self._calls = calls
         self._reader, self._writer = os.pipe()
@@ -27,7 +27,7 @@ class SignalPipe:
         loop.watch(self._reader, READABLE, self._on_readable)
 
     def close(self) -> None:
-        """Back to the default action of every signal."""
+        """Restore the default action of each of the signals."""
         signal.set_wakeup_fd(-1)
         for number in self._calls:
             signal.signal(number, signal.SIG_DFL)
@@ -35,7 +35,7 @@ class SignalPipe:
         self.close_inherited()
 
     def close_inherited(self) -> None:
-        """In a forked child: let go of the descriptors."""
+        """In a forked child: close the pipe's descriptors."""
         os.close(self._reader)
         os.close(self._writer)
 
@@ -47,4 +47,4 @@ class SignalPipe:
 
 
 def _leave_it_to_the_pipe(_number: int, _frame: object) -> None:
-    """Without a handler of Python's, the signal would not be written to the pipe."""
+    """Do nothing: Python writes to the pipe only for signals that have a Python handler."""

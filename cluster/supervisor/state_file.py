@@ -1,6 +1,7 @@
-"""`cluster.json`: what runs, for people and scripts; also marks a data directory as ours.
+"""`cluster.json`: the state of the cluster, for people and scripts.
 
-Never trusted about what is alive: only the supervisor's socket is.
+Its presence marks a data directory as made by this program. Whether a cluster is running is
+decided by the supervisor's socket alone, never by this file.
 """
 
 import json
@@ -14,7 +15,7 @@ _FORMAT: Final = "milena-cluster-1"
 
 
 def write_state(path: Path, state: dict[str, Any]) -> None:
-    """Replace the file as a whole. Raises OSError."""
+    """Replace the file atomically. Raises OSError."""
     draft = draft_of(path)
     try:
         draft.write_text(json.dumps({"format": _FORMAT, **state}, indent=2) + "\n")
@@ -26,12 +27,12 @@ def write_state(path: Path, state: dict[str, Any]) -> None:
 
 
 def draft_of(path: Path) -> Path:
-    """What a writer that is killed leaves beside the file."""
+    """The temporary file that is renamed to `path`; a killed writer leaves it behind."""
     return path.with_name(path.name + ".new")
 
 
 def read_state(path: Path) -> dict[str, Any] | None:
-    """The last state that was written; None without one. Raises UserError if it is not ours."""
+    """The last state written; None without a file. Raises UserError for a file of another kind."""
     try:
         state = json.loads(path.read_text())
     except FileNotFoundError:

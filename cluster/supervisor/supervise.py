@@ -1,4 +1,4 @@
-"""Assembles a supervisor in this process: loop, signals, control socket, what it does outside."""
+"""Assembles a supervisor in this process: event loop, signals, control socket, callbacks."""
 
 import os
 import signal
@@ -22,7 +22,7 @@ from cluster.supervisor.signal_pipe import SignalPipe
 from cluster.supervisor.supervisor import Outside, Supervisor
 
 _LOOK_TIMEOUT_S: Final = 0.25
-"""A broker of this machine answers Metadata in a millisecond, once it serves."""
+"""Enough: a local broker that is ready answers Metadata within a millisecond."""
 
 
 def supervise(
@@ -36,8 +36,9 @@ def supervise(
 ) -> int:
     """Run the cluster in this process until it has stopped. Returns the exit status.
 
-    `lock` is the held lock of the data directory. With `on_up` this process is in the background:
-    nothing more is printed once it was called. Raises UserError.
+    `lock` is a descriptor that holds the data directory's lock. With `on_up` this process is a
+    daemon: `on_up` is called when the cluster is ready, and nothing is printed afterwards. `look`
+    replaces the Metadata request to a broker in tests. Raises UserError.
     """
     files = DataDir(plan.data_dir)
     _begin_log(files)
@@ -73,7 +74,8 @@ def supervise(
         {
             signal.SIGINT: supervisor.stop,
             signal.SIGTERM: supervisor.stop,
-            # A terminal that closes sends this twice: itself, and through its shell.
+            # A closing terminal causes two SIGHUPs, from the kernel and from the shell, and a
+            # second `stop` would kill.
             signal.SIGHUP: supervisor.stop_in_order,
             signal.SIGCHLD: supervisor.reap,
         },
@@ -83,7 +85,7 @@ def supervise(
     finally:
         signals.close()
         control.close()
-        os.close(lock)  # what is left to say may wait for its reader, but nobody for that
+        os.close(lock)  # before `finish`, which may block on the terminal's reader
         console.finish()
         loop.close()
 

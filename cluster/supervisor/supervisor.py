@@ -1,6 +1,6 @@
 """Runs a cluster: has its processes started, restarted and stopped, in the right order.
 
-Decides nothing about one child (see `child`); asks brokers only whether they see each other.
+When one child is restarted or given up is decided in `child`.
 """
 
 import gc
@@ -32,16 +32,16 @@ _VIEW_PATIENCE_MS: Final = 30_000
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """What the supervisor does to the world beyond its own children."""
+    """Callbacks for everything that the supervisor does beyond its own children."""
 
     look: Callable[[ChildSpec], View | None]
-    """Ask one broker what it sees; returns within a fraction of a second."""
+    """Ask one broker for its view of the cluster; returns within a fraction of a second."""
     close_session: Callable[[ChildSpec], object]
     """Close the registry session that a dead broker left, if it left one."""
     on_up: Callable[[], None]
-    """The cluster is ready and has said so."""
+    """Called when the cluster is ready and the message that says so has been written."""
     close_inherited: Callable[[], None]
-    """In a forked child: let go of what belongs to the supervisor."""
+    """In a forked child: close what belongs to the supervisor."""
 
 
 class Supervisor:
@@ -81,13 +81,13 @@ class Supervisor:
     def run(self, began_ms: MonotonicMs, *, foreground: bool) -> int:
         """Start everything and stay until it has stopped. Returns the exit status.
 
-        `began_ms`: when the person pressed return, on the monotonic clock. Raises UserError.
+        `began_ms`: when the user entered the command, on the monotonic clock. Raises UserError.
         """
         self._began_ms = self._phase_began_ms = began_ms
         self._foreground = foreground
         self._console.say(f"Starting {self._size()} in {shown(self._plan.data_dir)}")
         self._mark_directory()
-        gc.freeze()  # children share these pages for as long as nobody writes to them
+        gc.freeze()  # the collector would write to pages that children share (copy on write)
         if self._registry is None:
             self._start_brokers()
         else:
@@ -102,7 +102,7 @@ class Supervisor:
         return self._phase
 
     def stop(self) -> None:
-        """Stop all in order; asked again, kill all."""
+        """Stop all processes in order; called again meanwhile, kill them all."""
         if self._phase == "stopping":
             self._console.say("Killing what is still there.")
             for member in self._alive():
@@ -111,7 +111,7 @@ class Supervisor:
         self.stop_in_order()
 
     def stop_in_order(self) -> None:
-        """Stop all in order; asked again, it is being done."""
+        """Stop all processes in order; called again meanwhile, do nothing."""
         if self._phase in ("stopping", "stopped"):
             return
         self._phase = "stopping"
@@ -120,7 +120,7 @@ class Supervisor:
         self._stop_next()
 
     def describe(self) -> dict[str, Any]:
-        """The whole state, as `status` and cluster.json have it."""
+        """The state of the whole cluster, as `status` and cluster.json show it."""
         registry = self._registry
         return {
             "state": self._phase,
@@ -134,7 +134,7 @@ class Supervisor:
         }
 
     def perform(self, member: Member, effects: list[life.Effect]) -> None:
-        """Do what a child's state machine orders, then what follows for the cluster."""
+        """Carry out the effects of a child's state machine, then what follows for the cluster."""
         for effect in effects:
             match effect:
                 case life.Fork():
@@ -162,7 +162,7 @@ class Supervisor:
         self.perform(member, member.child.on_start_ordered(self._clock.monotonic_ms()))
 
     def _on_started(self, member: Member) -> None:
-        """One more child is ready for the first time."""
+        """Go on with the start now that one more child is ready for the first time."""
         if member is self._registry:
             self._end_phase("registry", f"ready on {member.spec.address}")
             self._start_brokers()
@@ -247,7 +247,7 @@ class Supervisor:
     # ------------------------------------------------------------------ processes
 
     def reap(self) -> None:
-        """Some child may have ended (SIGCHLD)."""
+        """Find out which children have ended; called at SIGCHLD."""
         self._processes.reap(self.members)
 
     def _fork(self, member: Member) -> None:
@@ -295,7 +295,7 @@ class Supervisor:
         return f"{count} broker{'s' if count != 1 else ''}"
 
     def _mark_directory(self) -> None:
-        """The first state also says whose directory this is: without it, nothing starts."""
+        """Write the first state file, which marks the data directory. Raises UserError."""
         try:
             write_state(self._files.state_file, self.describe())
         except OSError as problem:
@@ -305,7 +305,7 @@ class Supervisor:
     def _write_state(self) -> None:
         try:
             write_state(self._files.state_file, self.describe())
-        except OSError as problem:  # a full disk must not end the cluster; nobody trusts the file
+        except OSError as problem:  # a full disk must not end the cluster; the file is only shown
             log.warning("cannot write %s: %s", self._files.state_file, problem.strerror)
 
 

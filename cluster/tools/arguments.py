@@ -1,4 +1,4 @@
-"""What the commands share: the look of their help, `--data-dir`, the addresses it implies."""
+"""What the commands share: the layout of their help, `--data-dir`, finding the cluster."""
 
 import argparse
 from pathlib import Path
@@ -12,15 +12,15 @@ from cluster.tools.commands import COMMANDS
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
-    """What `add_parser` of a command is given."""
+    """The type of the argument of each command's `add_parser`."""
 
 
 class UsageError(UserError):
-    """Options that do not go together: one line, exit status 2."""
+    """Options that are invalid or contradict each other: printed in one line, exit status 2."""
 
 
 def add_command(subparsers: "Subparsers", name: str, *examples: str) -> argparse.ArgumentParser:
-    """A command's parser, with `--data-dir` and its examples at the end of `--help`."""
+    """Add a command, with `--data-dir` and these examples at the end of `--help`."""
     summary = COMMANDS[name].summary
     parser = subparsers.add_parser(
         name,
@@ -34,7 +34,7 @@ def add_command(subparsers: "Subparsers", name: str, *examples: str) -> argparse
 
 
 def add_data_dir(parser: argparse.ArgumentParser, *, default: str | None) -> None:
-    """The option that chooses the cluster, before or after the command."""
+    """Add `--data-dir`, which chooses the cluster; it may stand before or after the command."""
     parser.add_argument(
         "--data-dir",
         type=Path,
@@ -45,23 +45,23 @@ def add_data_dir(parser: argparse.ArgumentParser, *, default: str | None) -> Non
 
 
 def example(*commands: str) -> str:
-    """The end of a help text."""
+    """The examples at the end of a help text, one line for each command."""
     word = "example" if len(commands) == 1 else "examples"
     return "\n".join([f"{word}:", *(f"  bin/cluster {command}" for command in commands)])
 
 
 def data_dir(args: argparse.Namespace) -> DataDir:
-    """Which cluster the command is about."""
+    """The data directory of the cluster that the command is about."""
     chosen: Path | None = args.data_dir
     return DataDir(default_data_dir() if chosen is None else chosen.absolute())
 
 
 def running_state(args: argparse.Namespace) -> dict[str, Any]:
-    """What the supervisor says is running. Raises NotRunning."""
+    """The supervisor's answer to `status`. Raises NotRunning."""
     return ask_supervisor(data_dir(args).control_socket, {"command": "status"})
 
 
 def bootstrap_server(args: argparse.Namespace) -> str:
-    """`--bootstrap-server` if given, else the brokers of the running cluster. Raises NotRunning."""
+    """`--bootstrap-server` if given, else the running cluster's brokers. Raises NotRunning."""
     given: str | None = getattr(args, "bootstrap_server", None)
     return given or str(running_state(args)["bootstrap"])

@@ -1,6 +1,6 @@
 """`consume`: prints the records of a topic, with the flags of Kafka's console consumer.
 
-Takes partitions by itself, without a group; one that is added meanwhile is not noticed.
+It assigns itself partitions, without a consumer group; partitions added later are not read.
 """
 
 import argparse
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
 
 _POLL_S: Final = 0.2
 _FETCH_WAIT_MAX_MS: Final = 100
-"""So long may a partition wait behind a fetch that went out before its offset was known."""
+"""Short, because a fetch sent before a partition's offset was known delays that partition."""
 _EARLIEST: Final = ("earliest", "smallest", "beginning")
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `consume` and its options to `subparsers`."""
     parser = add_command(
         subparsers,
         "consume",
@@ -81,7 +81,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print records until there is a reason to stop, then how many there were."""
+    """Print records until a limit is reached or Ctrl-C, then their number. Returns 0."""
     try:
         printer = RecordPrinter.from_properties(args.properties)
     except ValueError as problem:
@@ -111,7 +111,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 def assignment_of(client: "Consumer", args: argparse.Namespace) -> "list[TopicPartition]":
-    """What to read, and from where. Raises UserError for what there is not."""
+    """The partitions to read, and the offset to begin at in each.
+
+    Raises UserError for a topic or partition that does not exist.
+    """
     from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, TopicPartition
 
     topic = client.list_topics(args.topic, timeout=CONNECT_TIMEOUT_S).topics[args.topic]
@@ -149,7 +152,7 @@ class ConsoleConsumer:
         *,
         is_terminal: bool = False,
     ) -> None:
-        """A terminal gets control characters spelled out, everything else gets the bytes."""
+        """`is_terminal`: escape control characters; other outputs get the bytes unchanged."""
         self._client = client
         self._printer = printer
         self._output = output
@@ -157,7 +160,10 @@ class ConsoleConsumer:
         self.count = 0
 
     def print_records(self, max_messages: int | None, timeout_ms: int | None) -> None:
-        """Until there were `max_messages`, or none came for `timeout_ms`. Raises UserError."""
+        """Print until there were `max_messages`, or none arrived for `timeout_ms`.
+
+        None means no limit. Raises UserError for an error from which the client cannot recover.
+        """
         patience_s = float("inf") if timeout_ms is None else timeout_ms / 1000
         last_s = time.monotonic()
         while max_messages is None or self.count < max_messages:
@@ -192,7 +198,7 @@ class ConsoleConsumer:
 
 
 def _may_pass(error: "KafkaError") -> bool:
-    """Whether the client goes on by itself: a broker is away, a leader moves, a partition ends."""
+    """Whether the client recovers by itself, e.g. when a broker is down or a leader changes."""
     from confluent_kafka import KafkaError
 
     passing = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._PARTITION_EOF)

@@ -1,4 +1,4 @@
-"""`demo`: the main job once through, on a cluster of its own, with what to try next."""
+"""`demo`: shows the main features on a cluster of its own, and ends with commands to try next."""
 
 import argparse
 import signal
@@ -24,7 +24,7 @@ _SHORT_FEED_S: Final = 2.0
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `demo` and its options to `subparsers`."""
     parser = add_command(subparsers, "demo", "demo", "demo --keep", "demo --short")
     parser.add_argument(
         "--keep", action="store_true", help="leave the cluster and its data as they are"
@@ -39,7 +39,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """All steps; Ctrl-C at any of them leaves nothing running."""
+    """Run all steps and return the exit status; Ctrl-C at any step leaves no process running."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.default_int_handler)
     from cluster.tools.demo_cluster import own_directory, remove_cluster
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 class _Demo:
-    """The steps in their order; the time counts from the beginning."""
+    """The steps in their order; printed times count from the start of the demo."""
 
     def __init__(self, args: argparse.Namespace, files: "DataDir") -> None:
         self._args = args
@@ -194,7 +194,7 @@ class _Demo:
     def _phases(self) -> "Phases":
         from cluster.loadtest.noisy_neighbour import SHORT, Phases
 
-        # Without the phase after the quota: the report should end with it.
+        # Without the `unlimited` phase, so that the report ends with the throttled time.
         return replace(SHORT if self._args.short else Phases(), unlimited=0.0)
 
     def _announce(self, what: str) -> None:

@@ -1,4 +1,4 @@
-"""A cluster that belongs to one run of `demo`: started, and gone at the end whatever happened."""
+"""The cluster of one run of `demo`: started for it, and removed at the end in any case."""
 
 import os
 import shutil
@@ -29,7 +29,7 @@ _POLL_S: Final = 0.05
 
 
 def own_directory(chosen: Path | None) -> DataDir:
-    """An empty directory for the demo alone. Raises UserError for one that holds something."""
+    """The directory `chosen`, else a new temporary one. Raises UserError unless it is empty."""
     if chosen is None:
         return DataDir(Path(tempfile.mkdtemp(prefix="milena-demo-")))
     path = chosen.absolute()
@@ -39,13 +39,14 @@ def own_directory(chosen: Path | None) -> DataDir:
 
 
 def start_cluster(files: DataDir, port: int | None) -> dict[str, Any]:
-    """Start three brokers on these ports, or else on free ones; what the supervisor says.
+    """Start three brokers and return the supervisor's `status`.
 
-    Raises UserError with the reason why it cannot.
+    They listen on consecutive ports from `port` on; with None on the default ports if these are
+    free, else on any free ports. Raises UserError with the reason of a failure.
     """
     with deferred_interrupt():  # a start can be undone only when it is over
         done = _start(files, *wanted_ports(port))
-        if done.returncode != 0 and "already in use" in done.stderr:  # taken since we looked
+        if done.returncode != 0 and "already in use" in done.stderr:  # taken since the check
             done = _start(files, port or 0, 0)
     if done.returncode != 0:
         reasons = (done.stderr or done.stdout).strip().splitlines()
@@ -71,11 +72,11 @@ def _start(files: DataDir, port: int, registry_port: int) -> subprocess.Complete
 
 
 def remove_cluster(files: DataDir) -> None:
-    """Stop it and remove its directory, which `own_directory` has chosen. Raises UserError."""
-    with handled_by(signal.SIG_IGN):  # it is short, and must be done
+    """Stop the cluster and remove its directory, chosen by `own_directory`. Raises UserError."""
+    with handled_by(signal.SIG_IGN):  # cleaning up is short and must not be interrupted
         deadline = time.monotonic() + _STOP_TIMEOUT_S
         while is_locked(files.lock_file):
-            with suppress(UserError):  # its socket comes later than its lock, or it is busy
+            with suppress(UserError):  # the supervisor may be starting or busy: try again
                 ask_supervisor(files.control_socket, {"command": "stop"})
             if time.monotonic() > deadline:
                 raise UserError(

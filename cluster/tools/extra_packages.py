@@ -15,10 +15,10 @@ _INSTALL: Final = 'here=$1; . "$here/lib/venv.sh"; shift; need_installed core "$
 
 
 def need_extra(extra: str, *modules: str) -> None:
-    """Make the modules importable that an extra of pyproject.toml brings.
+    """Make the modules of an extra of pyproject.toml importable.
 
-    In a checkout this installs them, with progress on stderr, unless they are there at the pinned
-    versions. Raises UserError if they are not there and cannot be installed.
+    In a checkout this installs them, with progress on stderr, unless the pinned versions are
+    installed already. Raises UserError if they are missing and cannot be installed.
     """
     is_ours = Path(sys.prefix) == _ROOT / ".venv"
     if is_ours and _LIBRARY.exists():

@@ -1,6 +1,6 @@
-"""How commands reach brokers: which ones, a bounded wait, and one line for a person if it fails.
+"""How commands connect to brokers: addresses, timeouts, and one line of error text.
 
-Imports confluent-kafka only when a client is made, so that help and mistakes cost nothing.
+Imports confluent-kafka only when a client is made, so that help and wrong usage stay fast.
 """
 
 import argparse
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S: Final = 5.0
 REQUEST_TIMEOUT_S: Final = 30.0
-"""A controller that dies is replaced within its session timeout: half of this by default."""
+"""Longer than it takes to replace a dead controller: its session timeout, 18 s by default."""
 
 _DEFAULT_PORT: Final = 9092
 POLL_S: Final = 0.1
@@ -40,8 +40,9 @@ Answer = TypeVar("Answer")
 
 
 def add_connection(parser: argparse.ArgumentParser, *property_options: str) -> None:
-    """`--bootstrap-server`, and settings of the client, also under `property_options`: names that
-    one of Kafka's tools has (`--producer-property`).
+    """Add `--bootstrap-server`, and `--command-property` for settings of the client.
+
+    `property_options` are other names for the latter in Kafka's tools, e.g. `--producer-property`.
     """
     parser.add_argument(
         "--bootstrap-server",
@@ -74,7 +75,7 @@ def connect(
     client_id: str,
     settings: Mapping[str, Any] | None = None,
 ) -> Client:
-    """A client that has spoken with a broker.
+    """Make a client and wait until a broker has answered it.
 
     `--command-property` overrides `settings`. Raises UserError within CONNECT_TIMEOUT_S, naming
     the addresses, and UsageError for a setting that the client does not know.
@@ -107,7 +108,7 @@ def connect(
 
 
 def explained(error: "KafkaError") -> str:
-    """What went wrong, without the words that say which library noticed."""
+    """The text of an error, without the prefixes that librdkafka adds."""
     text: str = error.str()
     for wrapping in ("Unable to produce message: ", "Broker: ", "Local: "):
         text = text.replace(wrapping, "")
@@ -117,7 +118,7 @@ def explained(error: "KafkaError") -> str:
 def answer_of_controller(
     client: "AdminClient", ask: Callable[[], Mapping[Any, Future[Answer]]]
 ) -> Answer:
-    """The answer to one request about one thing, asked again while the controller moves.
+    """The answer to a request about one resource, repeated while the controller changes.
 
     Raises KafkaException with the refusal, or when REQUEST_TIMEOUT_S have passed.
     """
@@ -133,11 +134,11 @@ def answer_of_controller(
             if not moved or time.monotonic() > deadline:
                 raise
         time.sleep(POLL_S)
-        client.list_topics(timeout=REQUEST_TIMEOUT_S)  # tells the client who it is now
+        client.list_topics(timeout=REQUEST_TIMEOUT_S)  # lets the client find the new controller
 
 
 def warn_of_error(error: "KafkaError") -> None:
-    """Called while a client is polled. One broker that is away concerns nobody."""
+    """Warn when librdkafka, while polled, reports that no broker is left; ignore other errors."""
     from confluent_kafka import KafkaError
 
     if error.code() == KafkaError._ALL_BROKERS_DOWN:
@@ -160,7 +161,10 @@ def _address(server: str) -> tuple[str, int]:
 
 
 def _reach_one_of(servers: str) -> None:
-    """Connect and hang up: so a refusal is known at once, where the client tries on and on."""
+    """Check that one server accepts connections. Raises UserError.
+
+    librdkafka itself would try again without reporting a refused connection.
+    """
     places = addresses(servers)
     if not places:
         raise UsageError("--bootstrap-server takes host:port, not an empty text")

@@ -1,4 +1,4 @@
-"""`kill`: a signal to one process of the cluster, to see what everybody makes of it."""
+"""`kill`: sends a signal to one process of the cluster, to try out failures."""
 
 import argparse
 import signal
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `kill` and its options to `subparsers`."""
     parser = add_command(
         subparsers,
         "kill",
@@ -35,12 +35,12 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def add_id(parser: argparse.ArgumentParser) -> None:
-    """Which process: also for `restart`."""
+    """Add the argument that names the process, a broker id or `registry`; also for `restart`."""
     parser.add_argument("id", type=_id, metavar="ID", help="a broker's number, or `registry`")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send the signal and say what happens next."""
+    """Send the signal and print what will happen next. Returns the exit status."""
     number: signal.Signals = args.signal
     if args.stay_down and number in (signal.SIGSTOP, signal.SIGCONT):
         raise UsageError(f"--stay-down does not go with --signal {number.name[3:]}")

@@ -22,11 +22,11 @@ Header = tuple[str, bytes | None]
 
 
 class UnreadableLine(Exception):
-    """A line that misses a part which the properties promise."""
+    """A line lacks a part, such as the key, that the properties require."""
 
 
 class ProducedRecord(NamedTuple):
-    """What a line says."""
+    """The key, value and headers that a line specifies."""
 
     key: bytes | None
     value: bytes | None
@@ -35,7 +35,7 @@ class ProducedRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LineReader:
-    """`headers<TAB>key<TAB>value`; only the parts that are asked for. Keeps no state."""
+    """Parses `headers<TAB>key<TAB>value`, or only the parts that the properties ask for."""
 
     parses_key: bool
     parses_headers: bool
@@ -48,7 +48,10 @@ class LineReader:
 
     @classmethod
     def from_properties(cls, given: Iterable[tuple[str, str]]) -> "LineReader":
-        """Raises ValueError for a property that there is not, and for separators that clash."""
+        """A reader with these properties.
+
+        Raises ValueError for an unknown property, and for separators that must differ.
+        """
         chosen = PROPERTIES | known_properties(given, PROPERTIES)
         for name in ("key.separator", "headers.delimiter", "headers.separator"):
             if not chosen[name]:
@@ -72,7 +75,10 @@ class LineReader:
         )
 
     def read(self, line: bytes, number: int) -> ProducedRecord:
-        """`line` without its end, `number` from 1 for messages. Raises UnreadableLine."""
+        """Parse `line` (without its newline); `number`, from 1, is for the error message.
+
+        Raises UnreadableLine.
+        """
         headers: list[Header] = []
         key = None
         rest = line

@@ -23,7 +23,7 @@ from cluster.tools.commands import COMMANDS, Command
 from cluster.tools.terminal import escaped_streams
 
 _OUTPUT_LOST: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
-"""Where stdout goes is full, or a terminal that went away."""
+"""Errors of stdout itself: a full disk, a quota, or a terminal that was closed."""
 _PROBLEM_MAX_CHARACTERS: Final = 4_000
 
 
@@ -50,7 +50,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        _give_up_output()  # whoever read our output has enough
+        _give_up_output()  # the reader of the pipe has closed it, e.g. `head`
         return 1
     except UnicodeEncodeError as problem:  # an argument had bytes that the locale cannot read
         return _complain(f"{problem.object!a} is not text in UTF-8", 2)
@@ -62,9 +62,10 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _have_streams() -> None:
-    """A stream that was closed before us becomes /dev/null; one that cannot say a letter spells it.
+    """Make stdin, stdout and stderr usable whatever the parent process has closed.
 
-    Else the next descriptor opened would get the number of stdout, and what is printed.
+    A closed one becomes /dev/null: else the next file opened would get its number, and the output.
+    Characters that stdout cannot encode are escaped.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         with suppress(OSError):
@@ -77,7 +78,7 @@ def _have_streams() -> None:
 
 
 def _flushed(status: int) -> int:
-    """The exit status, once what was printed is written: the interpreter's own flush tells less."""
+    """Flush stdout and return the exit status, or 1 with a clear message if that fails."""
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -94,14 +95,14 @@ def _output_lost(problem: OSError) -> int:
 
 
 def _give_up_output() -> None:
-    """What is still buffered goes nowhere, so that nothing complains of it at the end."""
+    """Redirect stdout to /dev/null, so that the flush at exit does not fail once more."""
     null_fd = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null_fd, 1)
     os.close(null_fd)
 
 
 def _chosen(argv: Sequence[str]) -> Command | None:
-    """The command that these arguments name, seen before they are parsed."""
+    """The command that these arguments name, found before they are parsed."""
     words = iter(argv)
     for word in words:
         if word == "--data-dir":
@@ -112,7 +113,7 @@ def _chosen(argv: Sequence[str]) -> Command | None:
 
 
 def _parser(chosen: Command | None) -> argparse.ArgumentParser:
-    """Every command by name, and the chosen one with its options."""
+    """A parser that lists every command, but has options only for the chosen one."""
     parser = argparse.ArgumentParser(
         prog="bin/cluster",
         description="A Kafka-compatible cluster on this machine.",

@@ -1,4 +1,4 @@
-"""Values of options that several commands read alike."""
+"""Parsers of option values that several commands share."""
 
 import argparse
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +19,7 @@ def key_value(text: str) -> tuple[str, str]:
 
 
 class WeakerProperties(argparse.Action):
-    """Puts the pairs of a properties file before those that the option's list has already."""
+    """Reads pairs from a properties file; pairs given on the command line override them."""
 
     def __call__(
         self,
@@ -39,7 +39,7 @@ class WeakerProperties(argparse.Action):
 
 
 def at_least_one(text: str) -> int:
-    """A count."""
+    """A whole number of 1 or more. Raises ArgumentTypeError."""
     count = integer(text)
     if count < 1:
         raise argparse.ArgumentTypeError("must be 1 or more")
@@ -47,7 +47,7 @@ def at_least_one(text: str) -> int:
 
 
 def not_negative(text: str) -> int:
-    """A partition, an offset, a time."""
+    """A whole number of 0 or more. Raises ArgumentTypeError."""
     number = integer(text)
     if number < 0:
         raise argparse.ArgumentTypeError("must be 0 or more")
@@ -55,7 +55,7 @@ def not_negative(text: str) -> int:
 
 
 def integer(text: str) -> int:
-    """Any whole number."""
+    """Any whole number. Raises ArgumentTypeError."""
     try:
         return int(text)
     except ValueError:
@@ -63,14 +63,17 @@ def integer(text: str) -> int:
 
 
 def is_true(text: str) -> bool:
-    """As Java reads a boolean: anything but `true` is false."""
+    """Whether the text is `true` in any case; all other texts are false, as in Java."""
     return text.strip().lower() == "true"
 
 
 def known_properties(
     given: Iterable[tuple[str, str]], known: Mapping[str, Value]
 ) -> dict[str, str]:
-    """The properties by name, the last of a name wins. Raises ValueError for one not in `known`."""
+    """The given properties by name; of a name that is given twice, the last value.
+
+    Raises ValueError for a name that is not in `known`.
+    """
     chosen = dict(given)
     for name in chosen:
         if name not in known:

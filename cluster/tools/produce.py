@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 _POLL_S: Final = 0.1
 _INTERRUPTED_PATIENCE_S: Final = 5.0
 _DELIVERY_TIMEOUT_MS: Final = 60_000
-"""Enough for the broker of a partition to die, be noticed and be replaced."""
+"""Enough for the death of a partition's leader to be detected and another to be elected."""
 _UNKNOWN_TOPIC_TIMEOUT_MS: Final = 10_000
-"""A topic that brokers create by themselves is there within moments."""
+"""Short, because a topic that brokers create automatically exists almost at once."""
 _REQUEST_MAX_BYTES: Final = 1_048_576
-"""As a Java producer limits itself (`max.request.size`)."""
+"""The Java producer's default (`max.request.size`)."""
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `produce` and its options to `subparsers`."""
     parser = add_command(
         subparsers,
         "produce",
@@ -73,7 +73,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Send everything, and say what could not be delivered."""
+    """Send every line and report failed deliveries. Returns the exit status, 1 if any failed."""
     try:
         reader = LineReader.from_properties(args.properties)
     except ValueError as problem:
@@ -105,7 +105,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
         "acks": acks,
         # As Java's producer does by itself: retries neither repeat nor reorder records.
         "enable.idempotence": acks in ("-1", "all"),
-        "partitioner": "murmur2_random",  # Java's: a key has one home whatever client writes it
+        "partitioner": "murmur2_random",  # Java's, so that all clients agree on a key's partition
         "compression.type": args.compression_codec,
         "message.timeout.ms": _DELIVERY_TIMEOUT_MS,
         "topic.metadata.propagation.max.ms": _UNKNOWN_TOPIC_TIMEOUT_MS,
@@ -115,7 +115,7 @@ def _settings(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def _prompted(source: BinaryIO) -> Iterator[bytes]:
-    """The lines that a person types after each `>`."""
+    """The lines that the user types, each after a prompt `>`."""
     while True:
         print(">", end="", flush=True)
         line = source.readline()
@@ -136,7 +136,7 @@ class ConsoleProducer:
         self.failure_count = 0
 
     def send_all(self, reader: LineReader, lines: Iterable[bytes]) -> None:
-        """Until the lines end; one that cannot be read ends them, as in Kafka's tool."""
+        """Send all lines, up to the first that cannot be parsed, as Kafka's tool does."""
         for number, line in enumerate(lines, 1):
             text = line.removesuffix(b"\n").removesuffix(b"\r")
             try:
@@ -149,12 +149,12 @@ class ConsoleProducer:
                 self.wait()
 
     def wait(self) -> None:
-        """Until every record has been delivered or has failed; the client bounds that."""
+        """Wait until every record is delivered or has failed, by the client's delivery timeout."""
         while self._client.flush(_POLL_S):
             pass
 
     def give_up(self) -> None:
-        """Leave a moment to what is under way, then count the rest as failed."""
+        """Wait a few seconds for records in flight, then count the others as failed."""
         try:
             left = self._client.flush(_INTERRUPTED_PATIENCE_S)
         except KeyboardInterrupt:

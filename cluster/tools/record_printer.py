@@ -21,14 +21,14 @@ PROPERTIES: Final = {
 """What `--property` may set, with the defaults."""
 
 TIMESTAMP_TYPES: Final = ("NO_TIMESTAMP", "CreateTime", "LogAppendTime")
-"""By the number that confluent-kafka gives them."""
+"""Indexed by confluent-kafka's number of a timestamp type."""
 
 
 Headers = Sequence[tuple[str, bytes | None]]
 
 
 class ConsumedRecord(NamedTuple):
-    """What there is to print; `timestamp_type` is an index of TIMESTAMP_TYPES."""
+    """The parts of a record to print; `timestamp_type` is an index into TIMESTAMP_TYPES."""
 
     partition: int
     offset: int
@@ -41,7 +41,7 @@ class ConsumedRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RecordPrinter:
-    """Timestamp, partition, offset, headers, key and value: those that are asked for."""
+    """Prints timestamp, partition, offset, headers, key and value, as the properties select."""
 
     prints_timestamp: bool
     prints_partition: bool
@@ -56,7 +56,7 @@ class RecordPrinter:
 
     @classmethod
     def from_properties(cls, given: Iterable[tuple[str, str]]) -> "RecordPrinter":
-        """Raises ValueError for a property that there is not."""
+        """A printer with these properties. Raises ValueError for an unknown one."""
         chosen = PROPERTIES | known_properties(given, PROPERTIES)
         return cls(
             prints_timestamp=is_true(chosen["print.timestamp"]),
@@ -72,7 +72,7 @@ class RecordPrinter:
         )
 
     def line(self, record: ConsumedRecord) -> bytes:
-        """With its end; nothing at all when nothing is to be printed."""
+        """The line with its separator; empty when no part of a record is selected."""
         parts = []
         if self.prints_timestamp:
             parts.append(_timestamp(record))

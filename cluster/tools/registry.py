@@ -1,4 +1,4 @@
-"""`registry`: look at and change the znodes of a registry or ZooKeeper; laid out as zkCli does."""
+"""`registry`: shows and changes znodes of a registry or ZooKeeper, with the output of zkCli."""
 
 import argparse
 import contextlib
@@ -45,13 +45,13 @@ _REFUSALS: Final[dict[type[KazooException], str]] = {
     InvalidACLError: "Acl is not valid : {path}",
     BadArgumentsError: "Arguments are not valid : {path}",
 }
-"""zkCli's words."""
+"""Error messages as zkCli prints them."""
 
 Act = Callable[[KazooClient, argparse.Namespace], None]
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `registry` and its options to `subparsers`."""
     parser = add_command(
         subparsers,
         "registry",
@@ -98,7 +98,7 @@ def _add_options(name: str, action: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do one action and print what zkCli would."""
+    """Do one action and print its result as zkCli would. Returns the exit status."""
     if args.action == "delete" and args.recursive and args.version != -1:
         raise UsageError("--version does not go with --recursive")
     server = args.server or str(running_state(args)["registry"])
@@ -183,7 +183,7 @@ def _set(client: KazooClient, args: argparse.Namespace) -> None:
 
 def _delete(client: KazooClient, args: argparse.Namespace) -> None:
     if args.recursive and client.exists(args.path) is None:
-        raise NoNodeError  # which kazoo takes for success
+        raise NoNodeError  # kazoo itself would report success
     client.delete(args.path, version=args.version, recursive=args.recursive)
 
 
@@ -192,8 +192,10 @@ def _watch(client: KazooClient, args: argparse.Namespace) -> None:
 
 
 class _Watch:
-    """Prints what happens at a path, or below it too, by kazoo's recipes: they leave their watches
-    again after every event and every lost connection, on every version of ZooKeeper.
+    """Prints the events of a path, or of its descendants too.
+
+    It uses kazoo's DataWatch and ChildrenWatch: they renew their watches after every event and
+    every lost connection, and work with every version of ZooKeeper.
     """
 
     def __init__(self, client: KazooClient, top: str, *, recursive: bool) -> None:
@@ -204,7 +206,7 @@ class _Watch:
         self._watched: set[str] = set()
 
     def run(self, count: int | None) -> None:
-        """Until so many events are printed, or for ever. Raises UserError when the session ends."""
+        """Print `count` events, or without end for None. Raises UserError if the session ends."""
         lost = threading.Event()
         self._client.add_listener(lambda state: lost.set() if state == KazooState.LOST else None)
         self._watch_znode(self._top, is_new=False)
@@ -224,7 +226,7 @@ class _Watch:
                 )
 
     def _watch_znode(self, path: str, *, is_new: bool) -> None:
-        """`is_new`: it appeared under a watched parent; else its being there is no event."""
+        """`is_new`: it was created after its parent was watched, so print a NodeCreated event."""
         self._watched.add(path)
         before: ZnodeStat | None = None
         is_event = is_new
@@ -240,7 +242,7 @@ class _Watch:
                     self._events.put(("NodeCreated", path))
                 self._watch_children(path, is_new=is_event)
             before, is_event = now, True
-            is_over = now is None and path != self._top  # the parent's watch tells if it comes back
+            is_over = now is None and path != self._top  # a new one is seen by the parent's watch
             if is_over:
                 self._watched.discard(path)
             return not is_over
@@ -254,7 +256,7 @@ class _Watch:
             nonlocal is_event
             if self._recursive:
                 for name in sorted(names):
-                    # A child may be gone again, or not for us to read: no reason to end.
+                    # A child may be deleted again already, or be unreadable with our identity.
                     with contextlib.suppress(NoNodeError, NoAuthError):
                         if (child := join(path, name)) not in self._watched:
                             self._watch_znode(child, is_new=is_event)
@@ -285,7 +287,7 @@ def print_stat(stat: ZnodeStat) -> None:
 
 
 def _date(wall_ms: WallMs) -> str:
-    """In this machine's time zone, as Java's Date shows itself."""
+    """The time in this machine's time zone, in the format of Java's `Date.toString`."""
     return datetime.fromtimestamp(wall_ms / 1000).astimezone().strftime("%a %b %d %H:%M:%S %Z %Y")
 
 

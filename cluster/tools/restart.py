@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 _POLL_S: Final = 0.02
 _PATIENCE_S: Final = 90.0
-"""A controlled shutdown and a recovery may take this long."""
+"""Long enough for a controlled shutdown and a log recovery."""
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `restart` and its options to `subparsers`."""
     add_id(add_command(subparsers, "restart", "restart 1"))
 
 
 def run(args: argparse.Namespace) -> int:
-    """Order the restart and wait until the new process serves."""
+    """Restart the process and wait until the new one is ready. Returns the exit status."""
     files = data_dir(args)
     began = time.monotonic()
     before = ask_supervisor(files.control_socket, {"command": "restart", "id": args.id})["pid"]

@@ -1,4 +1,4 @@
-"""`rollup`: quota metrics into 10 s and 1 min windows, by PySpark, into Parquet."""
+"""`rollup`: aggregates quota metrics into Parquet files of 10 s and 1 min windows, by PySpark."""
 
 import argparse
 import json
@@ -27,7 +27,7 @@ JAVA_EXTRA: Final = "rollup-java"
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `rollup` and its options to `subparsers`."""
     parser = add_command(
         subparsers,
         "rollup",
@@ -58,7 +58,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Install what is missing, roll up, and say what was done."""
+    """Install missing packages, run the rollup and print a summary. Returns the exit status."""
     began = time.monotonic()
     servers = _reachable(args)
     need_extra(EXTRA, "pyspark", "pyarrow")
@@ -85,13 +85,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def output_dir(args: argparse.Namespace) -> Path:
-    """Where the windows are: `--output`, else in the cluster's directory."""
+    """The folder of the window files: `--output`, else `rollup` in the data directory."""
     chosen: Path | None = args.output
     return data_dir(args).path / "rollup" if chosen is None else chosen.absolute()
 
 
 def _reachable(args: argparse.Namespace) -> str:
-    """The brokers, once one has answered: before anything is downloaded or started."""
+    """The bootstrap servers, after one has answered: checked before Spark is downloaded."""
     from confluent_kafka.admin import AdminClient
 
     connect(AdminClient, args, "milena-rollup")
@@ -99,7 +99,7 @@ def _reachable(args: argparse.Namespace) -> str:
 
 
 def _need_java() -> None:
-    """Find a Java, if need be by installing one. Raises UserError."""
+    """Make sure that there is a Java, installing one if necessary. Raises UserError."""
     from cluster.analytics.java_process import NoJava, find_java
 
     shim_dir = Path(tempfile.mkdtemp(prefix="milena-java-"))
@@ -115,7 +115,7 @@ def _need_java() -> None:
 
 @contextmanager
 def _phase(title: str) -> Iterator[None]:
-    """One line on stderr, with how long it took."""
+    """Print one progress line on stderr, with the seconds that the block took."""
     print(f"  {title} ... ", end="", file=sys.stderr, flush=True)
     began = time.monotonic()
     outcome = "failed"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `start` and its options to `subparsers`."""
     parser = add_command(
         subparsers,
         "start",
@@ -70,8 +70,8 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Start, unless it runs already."""
-    # The interpreter and its imports have computed since the person pressed return.
+    """Start the cluster unless it is running already. Returns the exit status."""
+    # CPU time so far approximates the time since the user entered the command.
     began_ms = (time.monotonic_ns() - time.process_time_ns()) // 1_000_000
     files = data_dir(args)
     try:
@@ -90,7 +90,7 @@ def run(args: argparse.Namespace) -> int:
         print(how_to_go_on(state, foreground=False))
         return 0
 
-    # Only now: this import brings everything that brokers run.
+    # Imported only now, because it loads everything that brokers run.
     from cluster import launch
 
     options = launch.StartOptions(

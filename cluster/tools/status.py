@@ -1,4 +1,4 @@
-"""`status`: what runs, where, and who is the controller; exit status 1 when nothing does."""
+"""`status`: the processes, their addresses and the controller; exit status 1 if none runs."""
 
 import argparse
 import json
@@ -17,13 +17,13 @@ _ANSWER_TIMEOUT_S: Final = 0.25
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `status` and its options to `subparsers`."""
     parser = add_command(subparsers, "status", "status", "status --json")
     parser.add_argument("--json", action="store_true", help="one object, for scripts")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the state of the running cluster."""
+    """Print the state of the running cluster and return 0. Raises NotRunning."""
     state = running_state(args)
     view = _ask_some_broker(state)
     state["controller"] = view.controller if view and view.controller >= 0 else None

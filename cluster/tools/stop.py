@@ -22,13 +22,13 @@ _PATIENCE_S: Final = 300.0
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `stop` and its options to `subparsers`."""
     parser = add_command(subparsers, "stop", "stop", "stop --purge")
     parser.add_argument("--purge", action="store_true", help="then remove the data directory")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Stop, wait until everything is gone, and purge if asked."""
+    """Stop the cluster, wait for the end of all processes, and with --purge remove its data."""
     files = data_dir(args)
     try:
         _stop(files)
@@ -58,7 +58,7 @@ def _stop(files: DataDir) -> None:
 
 
 def _purge(files: DataDir) -> None:
-    """Only a directory that `start` marked is removed."""
+    """Remove the data directory, provided that `start` has marked it. Raises UserError."""
     if read_state(files.state_file) is None:
         raise UserError(f"there is no cluster in {shown(files.path)}: nothing was removed")
     try:

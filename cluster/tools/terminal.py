@@ -1,8 +1,8 @@
-"""The standard streams of a command: no foreign text reaches a terminal unescaped.
+"""The standard streams of a command, which escape control characters of untrusted text.
 
-`main` puts an `EscapedStream` in the place of stdout and stderr, so that no call of `print` can
-forget. Names and reasons are put on one line where they are shown (`printable.one_line`): an end of
-line is part of what a command prints, so a stream cannot know which one is foreign.
+`main` replaces stdout and stderr by an `EscapedStream`, so that every `print` is covered. Newlines
+within names and error texts are escaped where these are printed (`printable.one_line`), because a
+stream cannot distinguish them from the newlines that a command prints itself.
 """
 
 import sys
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 class EscapedStream:
-    """A text stream whose control characters are spelled out, but for tabs and ends of lines."""
+    """A text stream that escapes control characters, except for tabs and newlines."""
 
     def __init__(self, stream: TextIO) -> None:
         self.raw_text = stream
-        """For those who make escape sequences themselves."""
+        """The stream without escaping, for code that writes terminal sequences itself."""
 
     def write(self, text: str) -> int:
-        """As the stream does."""
+        """Write the text escaped. Returns the length of `text`, as text streams do."""
         self.raw_text.write(lines(text))
         return len(text)
 
@@ -36,7 +36,7 @@ class EscapedStream:
 
 @contextmanager
 def escaped_streams() -> Iterator[None]:
-    """What this process prints within the block is escaped."""
+    """Within the block, everything that this process prints is escaped."""
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (cast(TextIO, EscapedStream(stream)) for stream in before)
     try:
@@ -46,10 +46,10 @@ def escaped_streams() -> Iterator[None]:
 
 
 def console(*, is_stderr: bool = False, **options: Any) -> "Console":
-    """A console of rich on stdout or stderr; its colours and movements are not escaped.
+    """A rich console on stdout or stderr; its colours and cursor movements are not escaped.
 
-    Texts that are foreign go through `printable.one_line` and into a `rich.text.Text`, which reads
-    no markup in them.
+    Untrusted text must go through `printable.one_line` and into a `rich.text.Text`, which does not
+    interpret markup.
     """
     from rich.console import Console
 
@@ -63,7 +63,7 @@ def print_table(
     *,
     right: Collection[str] = (),
 ) -> None:
-    """The table on stdout: with its styles where a terminal shows them, else as plain text."""
+    """Print the table on stdout, with styles on a terminal, else as plain text."""
     if sys.stdout.isatty():
         console(width=WIDTH_MAX).print(rich_table(headings, rows, right=right))
     else:
@@ -71,5 +71,5 @@ def print_table(
 
 
 def readable(line: bytes) -> bytes:
-    """A line of records as a terminal may get it: text in UTF-8, control characters spelled out."""
+    """The line for a terminal: control characters and bytes that are not UTF-8 are escaped."""
     return lines(line.decode("utf-8", "backslashreplace")).encode()

@@ -1,4 +1,4 @@
-"""Programs in other languages that drive their clients: built once into a cache, asked in JSON.
+"""Programs in other languages that use Kafka clients: built once into a cache, driven by JSON.
 
 A program reads requests from its stdin, one line of JSON each, and answers each with a line on its
 stdout: `{"answer": ...}` or `{"error": text}`. A request names its action. Two actions go on until
@@ -34,7 +34,7 @@ _DEADLINE_S: Final = 120.0
 
 
 class ProgramFailed(AssertionError):
-    """A program could not do what it was asked; says what it told."""
+    """A program failed to carry out a request; the message contains its output."""
 
 
 # -- building ---------------------------------------------------------------------------------
@@ -43,10 +43,11 @@ class ProgramFailed(AssertionError):
 def built(
     sources: Path, *, fetch: Sequence[str], build: Sequence[str] = ()
 ) -> tuple[Path | None, str]:
-    """Where a program's sources lie together with what two commands made there; without it, why.
+    """Build a program in a copy of its sources by two commands, `fetch` and `build`.
 
-    It is made where tests may install software, in a cache that is found again as long as the
-    sources are the same. What cannot be fetched is a reason; what does not build is a failure.
+    Returns the folder, or None and the reason. It is built where tests may install software, in a
+    cache that is valid as long as the sources are unchanged. If fetching fails, that is returned as
+    the reason; if building fails, the test fails.
     """
     files = sorted(path for path in sources.iterdir() if path.is_file())
     digest = hashlib.sha256()
@@ -73,7 +74,7 @@ def built(
             problem = _run_quietly(build, product)
             assert not problem, problem
         try:
-            product.rename(place)  # whole or not at all
+            product.rename(place)  # atomic, so the cache never holds half a build
         except OSError:
             if not place.exists():  # nobody else built it meanwhile
                 raise
@@ -133,7 +134,7 @@ class RunningProgram:
         self._unread = b""
 
     def close(self) -> None:
-        """SIGKILL, and gone."""
+        """Send SIGKILL and wait for the end of the process."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._stdin, self._stdout, self._errors):
@@ -145,7 +146,7 @@ class RunningProgram:
         self._stdin.flush()
 
     def end_input(self) -> None:
-        """It is told no more."""
+        """Close its stdin."""
         self._stdin.close()
 
     def read_line(self, deadline: float) -> Any:
@@ -186,23 +187,23 @@ class ClientProgram:
         return told["answer"]
 
     def produce(self, topic: str, samples: Sequence[Sample], **request: object) -> Transfer:
-        """Each record to its partition; what the client was told of each, in the same order."""
+        """Produce each record to its partition. Returns the outcome of each, in order."""
         defaults = {"compression": "none", "acks": "all", "idempotent": False}
         sent = [_to_json(sample) for sample in samples]
         return _transfer(self.ask("produce", topic=topic, records=sent, **{**defaults, **request}))
 
     def consume(self, topic: str, **request: object) -> Transfer:
-        """Every record of every partition, from its beginning to its present end."""
+        """Read every partition from its beginning to its present end."""
         return _transfer(self.ask("consume", topic=topic, **request))
 
     def stream(self, topic: str) -> "Stream":
-        """Idempotent producing, which is the last action of a process."""
+        """Produce with an idempotent producer; no other action may follow in this process."""
         how = {"compression": "none", "acks": "all", "idempotent": True}
         self._tell("stream", {"topic": topic, "partitions": PARTITIONS, **how})
         return Stream(self._process)
 
     def follow(self, topic: str) -> "Stream":
-        """Reading from the beginning, which is the last action of a process."""
+        """Read from the beginning; no other action may follow in this process."""
         self._tell("follow", {"topic": topic, "partitions": PARTITIONS})
         return Stream(self._process)
 
@@ -219,12 +220,12 @@ class Stream:
         self.records: list[Placed] = []
 
     def read_until(self, condition: Callable[[], object]) -> None:
-        """Until the records so far make a condition true."""
+        """Read records until the condition holds."""
         while not condition():
             assert self._read_one(), f"it has ended\n{self._process.complaint()}"
 
     def finish(self) -> list[Placed]:
-        """Tell it to end: every record, when there are no more."""
+        """Make the program end. Returns every record of the stream."""
         self._process.end_input()
         while self._read_one():
             pass
@@ -297,9 +298,9 @@ def stored_batches(cluster: Cluster, topic: str, partition: int) -> list[BatchHe
 def produced_by_every_codec(
     cluster: Cluster, program: ClientProgram, topic: str, samples: list[Sample], acks: str
 ) -> dict[int, list[Sample]]:
-    """Produce the samples once with each codec; what lies in each partition then.
+    """Produce the samples once with each codec. Returns the resulting records by partition.
 
-    `acks` may be `idempotent`. Checked: the offsets that the client was told, the end of each
+    `acks` may be `idempotent`. Checks the offsets in the acknowledgements, the end offset of each
     partition, and how the batches of partition 2 are stored.
     """
     expected = by_partition([])
@@ -343,7 +344,7 @@ def check_that_a_leaders_death_neither_loses_nor_repeats(
     stream.read_until(lambda: stream.count(0) >= 100)
     cluster.kill_now(victim)
     before = stream.count(0)
-    # More than lay unread in the pipe: these were acknowledged by another leader.
+    # More than the pipe can have buffered, so the new leader has acknowledged some of them.
     stream.read_until(lambda: stream.count(0) >= before + 300)
     acknowledged = stream.finish()
     assert leader(cluster, topic, partition=0, asked=survivor) != victim

@@ -20,7 +20,7 @@ TIMEOUT_S = 60.0
 
 @contextmanager
 def assigning_consumer(bootstrap: str, **config: object) -> Iterator[Consumer]:
-    """A consumer for partitions that it is told; it reports their ends."""
+    """A consumer for manual assignment, which reports the ends of partitions."""
     reader = Consumer(
         {
             "bootstrap.servers": bootstrap,

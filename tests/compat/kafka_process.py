@@ -37,7 +37,7 @@ def require_kafka() -> str:
 
 @functools.cache
 def _class_path() -> tuple[str | None, str]:
-    """Fetched once at most; without it, why."""
+    """Kafka's class path, fetched at most once; or None and the reason."""
     jars, problem = class_path(), "no Apache Kafka; `python -m tests.compat.kafka_jvm` fetches it"
     if jars is None and may_install():
         problem = fetch()
@@ -46,7 +46,7 @@ def _class_path() -> tuple[str | None, str]:
 
 
 def run_tool(main_class: str, *arguments: str, stdin: str = "", fails: bool = False) -> str:
-    """Run one tool of Kafka's to its end; what it wrote, to stdout and to stderr.
+    """Run one tool of Kafka to its end. Returns its output, stdout and stderr.
 
     Raises ToolFailed when its exit status is not 0; with `fails`, when it is 0.
     """
@@ -66,9 +66,9 @@ def run_tool(main_class: str, *arguments: str, stdin: str = "", fails: bool = Fa
 
 @contextmanager
 def running_tool(main_class: str, *arguments: str) -> Iterator[Callable[[], str]]:
-    """Start one tool of Kafka's; calling what this gives waits for its end and is its stdout.
+    """Start one of Kafka's tools. Yields a function that waits for its end and returns its stdout.
 
-    Raises ToolFailed then when its exit status is not 0.
+    That function raises ToolFailed when the exit status is not 0.
     """
     with (
         tempfile.TemporaryFile("w+") as output,  # a pipe that nobody reads would stop the tool
@@ -130,7 +130,7 @@ class KafkaProcess:
 
     @property
     def bootstrap(self) -> str:
-        """As clients are told."""
+        """The address for clients' `bootstrap.servers`."""
         return "{}:{}".format(*self.address)
 
     def log(self) -> str:
@@ -159,13 +159,13 @@ class KafkaProcess:
         return self
 
     def stop(self) -> None:
-        """SIGTERM, and gone: Kafka closes its logs."""
+        """Send SIGTERM, so that Kafka closes its logs, and wait for its end."""
         process = self._taken()
         process.terminate()
         process.wait(_BROKER_DEADLINE_S)
 
     def kill(self) -> None:
-        """SIGKILL, and gone."""
+        """Send SIGKILL and wait for the end of the process."""
         process = self._taken()
         process.kill()
         process.wait()

@@ -63,7 +63,7 @@ def client(process: RunningProgram, cluster: Cluster) -> ClientProgram:
     return ClientProgram(process, cluster.bootstrap)
 
 
-def test_topics_live_and_die(cluster: Cluster, client: ClientProgram) -> None:
+def test_topics_are_created_described_and_deleted(cluster: Cluster, client: ClientProgram) -> None:
     topic = unique_name("javascript")
     facts = {"partitions": 2, "replicas": 3, "configs": {"min.insync.replicas": "2"}}
     client.ask("create-topic", topic=topic, **facts)
@@ -119,7 +119,9 @@ def test_records_come_back_as_they_were_sent(
         assert read_all(consumer, topic) == expected
 
 
-def test_offsets_are_told(client: ClientProgram, topic: str) -> None:
+def test_earliest_latest_and_timestamp_offsets_are_listed(
+    client: ClientProgram, topic: str
+) -> None:
     client.produce(topic, SAMPLES)
     check_that_the_samples_offsets_are_told(client, topic)
 

@@ -46,7 +46,7 @@ def run(cluster: Cluster, main_class: str, *arguments: str, stdin: str = "") -> 
 # -- topics and their configs -----------------------------------------------------------------
 
 
-def test_topics_live_and_die(cluster: Cluster) -> None:
+def test_topics_are_created_described_and_deleted(cluster: Cluster) -> None:
     topic = unique_name("tools")
     created = run(
         cluster,
@@ -217,7 +217,7 @@ def test_the_console_producer_and_consumer_agree(cluster: Cluster) -> None:
     assert all(header.producer_id >= 0 for header in headers)  # idempotent by default
 
 
-def test_offsets_are_told(cluster: Cluster) -> None:
+def test_earliest_latest_and_timestamp_offsets_are_listed(cluster: Cluster) -> None:
     topic = create_topic(cluster, unique_name("tools"), partitions=PARTITIONS)
     produce(cluster.bootstrap, topic, SAMPLES)
 
@@ -273,7 +273,7 @@ def test_javas_idempotent_producer_lives_through_a_leaders_death(
 # -- versions ---------------------------------------------------------------------------------
 
 
-def test_every_broker_tells_its_versions(cluster: Cluster) -> None:
+def test_every_broker_lists_its_api_versions(cluster: Cluster) -> None:
     text = run(cluster, BROKER_API_VERSIONS)
 
     for broker, (host, port) in enumerate(cluster.addresses):

@@ -1,4 +1,4 @@
-"""Records that a topic does not take: what clients are told, and that Kafka tells them the same."""
+"""Records that a topic refuses: the errors that clients get, which are the same as Kafka's."""
 
 import re
 import time
@@ -126,7 +126,7 @@ def ours(cluster: Cluster) -> Address:
 
 
 def outcome(address: Address, batch: bytes, version: int) -> Any:
-    """What became of it, without the broker's present time."""
+    """The broker's answer to a batch, without the present time that its error text contains."""
     with WireClient(address) as client:
         answer = client.call(produce_request("compacted", batch, version=version))
     ((told,),) = (one.partition_responses for one in answer.responses)
@@ -157,7 +157,7 @@ def outcome(address: Address, batch: bytes, version: int) -> Any:
         ([None], [2 * HOUR_MS]),
     ],
 )
-def test_kafka_tells_the_same(
+def test_kafka_answers_refused_records_with_the_same_errors(
     ours: Address,
     kafka: Address,
     keys: list[bytes | None],

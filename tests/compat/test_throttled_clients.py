@@ -1,6 +1,6 @@
-"""Stock clients over their quota: held back whether they honour the throttle time or ignore it.
+"""Stock clients over their quota are throttled whether they honour the throttle time or not.
 
-librdkafka and aiokafka ignore it, kafka-python pauses. A second's worth may be sent at once.
+librdkafka and aiokafka ignore it, kafka-python pauses. A burst of one second's worth is allowed.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from tests.support.waiting import wait_until
 pytestmark = pytest.mark.compat
 
 
-def test_librdkafka_is_held_back_though_it_ignores_the_hint(cluster):
+def test_librdkafka_is_throttled_although_it_ignores_the_throttle_time(cluster):
     client_id, topic = a_client_id(), create_topic(cluster)
     told: list[float] = []
     producer = Producer(
@@ -110,7 +110,7 @@ def test_kafka_python_gets_everything_through_slowly(cluster):
     assert took > 1.0
 
 
-def test_aiokafka_is_held_back_though_it_ignores_the_hint(cluster):
+def test_aiokafka_is_throttled_although_it_ignores_the_throttle_time(cluster):
     client_id, topic = a_client_id(), create_topic(cluster)
 
     async def exchange() -> tuple[float, int]:

@@ -39,7 +39,7 @@ def change(
 
 
 def own_configs(cluster: Cluster, topic: str) -> list[dict[str, str]]:
-    """What the topic has of its own, as each broker tells it."""
+    """The configs set for the topic itself, as each broker describes them."""
     found = []
     for host, port in cluster.addresses:
         asked = AdminClient({"bootstrap.servers": f"{host}:{port}"})
@@ -77,7 +77,7 @@ def test_values_are_set_appended_subtracted_and_deleted(
     ]
 
 
-def test_the_old_request_replaces_everything(cluster: Cluster, admin: AdminClient) -> None:
+def test_alter_configs_replaces_all_values_of_a_topic(cluster: Cluster, admin: AdminClient) -> None:
     topic = create_topic(cluster, configs={"retention.ms": "1000", "flush.ms": "5"})
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic, {"retention.ms": "2000"})
     with pytest.warns(DeprecationWarning, match="incremental"):
@@ -126,7 +126,7 @@ def test_bad_values_are_refused_and_nothing_is_changed(
     assert (refused.value.args[0].code(), own_configs(cluster, topic)) == (code, [{}, {}, {}])
 
 
-def test_a_trial_changes_nothing_and_an_unknown_topic_is_named(
+def test_validate_only_changes_nothing_and_an_unknown_topic_is_an_error(
     cluster: Cluster, admin: AdminClient
 ) -> None:
     topic = create_topic(cluster)

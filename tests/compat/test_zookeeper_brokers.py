@@ -20,8 +20,8 @@ from tests.support.topics import controller, create_topic, leader, partition_sta
 from tests.support.waiting import wait_until
 
 SESSION_TIMEOUT_MS = 20_000
-FAST_S = 12.0  # nobody waited for a session to time out
-"""Well below the session timeout: somebody closed the session of the dead broker."""
+FAST_S = 12.0
+"""Well below the session timeout, so the supervisor must have closed the dead broker's session."""
 CHROOT = "/some/kafka"
 IDENTITY = "milena:s3cret"
 SETTINGS = {
@@ -107,7 +107,9 @@ def produce(cluster: Cluster, topic: str, count: int = 50) -> None:
     assert failures == []
 
 
-def test_what_dies_is_replaced_and_nothing_is_open_to_strangers(registry: Registry) -> None:
+def test_brokers_and_sessions_that_die_are_replaced_and_znodes_are_protected(
+    registry: Registry,
+) -> None:
     cluster = registry.cluster
     assert (cluster.state()["registry_process"] is not None) is registry.is_built_in
     topic = create_topic(cluster, partitions=1)

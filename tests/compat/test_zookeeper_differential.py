@@ -1,7 +1,7 @@
 """The built-in registry and ZooKeeper are asked the same and must answer the same, in all that a
 client can see: error codes, zxids, Stats, events and their order, connections closed.
 
-What they are known and meant to differ in stands at the head of `zookeeper_scenarios`.
+Known and intended differences are listed at the head of `zookeeper_scenarios`.
 """
 
 import re
@@ -76,7 +76,7 @@ WORDS = (
 
 
 def layout(word: str, text: str) -> str:
-    """A word's answer without what may differ: numbers, versions, the order of hashing."""
+    """The answer to a four-letter word without what may differ, such as numbers and versions."""
     text = re.sub(r"(?m)^((Zookeeper )?version: |zk_version\t).*$", r"\1", text)
     text = re.sub(r"(?m)^(\w+=).*$", r"\1", text)
     text = re.sub(r"[A-Z][a-z]{2} [A-Z][a-z]{2} \d\d [\d:]+ \w+ \d{4}", "TIME", text)

@@ -320,7 +320,7 @@ def watches(stage: Stage) -> None:
 
 
 def watches_of_others(stage: Stage) -> None:
-    """Another client hears of a change before it can see it."""
+    """A client gets the event of another client's change before it can read the change."""
     r, reader = stage.root, stage.client()
     stage.do("create", z.CREATE, z.create(f"{r}/a", b"0"))
     stage.do("get", z.GET_DATA, z.watchable(f"{r}/a", watch=True), by=reader)
@@ -577,7 +577,7 @@ def sessions(stage: Stage) -> None:
 
 
 def expiry(stage: Stage) -> None:
-    """A session that nobody keeps alive ends with its ephemeral nodes, and cannot be taken up."""
+    """A session without heartbeats expires with its ephemeral nodes, and cannot be resumed."""
     r = stage.root
     owner = stage.client(timeout_ms=2 * TICK_MS)
     stage.do("ephemeral", z.CREATE, z.create(f"{r}/e", b"", z.EPHEMERAL), by=owner)

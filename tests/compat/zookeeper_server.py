@@ -52,7 +52,7 @@ def _why_absent() -> str | None:
 
 
 def may_install() -> bool:
-    """Whether tests may add software to this machine: in CI, or where somebody says so."""
+    """Whether tests may install software here: in CI, or if MILENA_TEST_INSTALL is set."""
     return os.environ.get("CI") == "true" or os.environ.get("MILENA_TEST_INSTALL") == "1"
 
 
@@ -101,7 +101,7 @@ class ZooKeeperProcess:
 
     @property
     def pid(self) -> int:
-        """Of the running process."""
+        """The id of the running process."""
         assert self._process is not None
         return self._process.pid
 
@@ -132,7 +132,7 @@ class ZooKeeperProcess:
         return self
 
     def kill(self) -> None:
-        """SIGKILL, and gone."""
+        """Send SIGKILL and wait for the end of the process."""
         process, self._process = self._process, None
         assert process is not None
         process.kill()

@@ -1,4 +1,4 @@
-"""Where a scenario plays: one server, its clients, and a transcript that two servers must share.
+"""Runs a scenario on one server and writes a transcript, which must be the same for two servers.
 
 What must differ is masked: times; ids of sessions, which become their order of appearance; zxids,
 which are counted from the beginning of the scenario.
@@ -44,7 +44,7 @@ class Stage:
 
     @property
     def main(self) -> WireClient:
-        """The client that most scenarios need alone."""
+        """The only client that most scenarios need."""
         return self._main
 
     def client(self, **options: Any) -> WireClient:
@@ -55,7 +55,7 @@ class Stage:
         return client
 
     def come_back(self) -> None:
-        """The main client on another connection, in its session."""
+        """Reconnect the main client to its session over a new connection."""
         before, self._main = self._main, self.bare_client()
         self._main.connect(session_id=before.session_id, password=before.password)
         self.note("back as", self.know(self._main), self._main.granted_timeout_ms)

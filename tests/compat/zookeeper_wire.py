@@ -52,7 +52,7 @@ class Event(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """One answer; `fields` is the record decoded, `rest` what of it could not be."""
+    """One reply; `fields` is the decoded record, `rest` the bytes that remained."""
 
     xid: int
     zxid: int
@@ -247,7 +247,7 @@ class WireClient:
     def call(self, operation: int, record: bytes = b"", *, xid: int | None = None) -> Reply:
         """One request and its answer; events that come before it are kept. Raises Closed."""
         if operation == PING and xid is None:
-            xid = -2  # what it is answered with, whatever the request said
+            xid = -2  # the reply to a ping has this xid, whatever xid the request had
         sent_xid = self.send(operation, record, xid=xid)
         while True:
             reply = self.receive(operation)

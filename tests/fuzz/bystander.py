@@ -1,4 +1,4 @@
-"""A client that does everything right, beside those that do not."""
+"""A well-behaved client, which must be served while others misbehave."""
 
 from types import TracebackType
 from typing import Self

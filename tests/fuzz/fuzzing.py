@@ -1,7 +1,7 @@
-"""What every fuzzer shares: its seed, its time, and what must be true after every thousand sent.
+"""What all fuzzers share: seed, duration, and the checks after every thousand messages.
 
-A fuzzer sends for some seconds (`--fuzz-seconds`), but at least one round, so that it says
-something on a slow machine too. All that it sends comes from one seed (`--fuzz-seed`), in order.
+A fuzzer sends for some seconds (`--fuzz-seconds`), but at least one round, so that it tests
+something on a slow machine too. All its messages follow from one seed (`--fuzz-seed`).
 """
 
 import os
@@ -18,12 +18,12 @@ from tests.support.running_cluster import Cluster
 
 ROUND: Final = 1_000
 GROWTH_MAX_BYTES: Final = 150 << 20
-"""Above what a process had at the first check: caches and allocators may take some, leaks more."""
+"""Allowed growth since the first check: caches and allocators may grow some, a leak grows more."""
 _SIGNS_OF_A_BUG: Final = ("Traceback", "Unhandled", "InvariantViolated", "Exception ignored")
 
 
 class Watched:
-    """Processes that must live on, with their logs."""
+    """Processes that must survive, with their logs."""
 
     def __init__(self, pids: Mapping[str, int], logs: Mapping[str, Path]) -> None:
         self._processes = {name: psutil.Process(pid) for name, pid in pids.items()}
@@ -38,7 +38,7 @@ class Watched:
         return cls(pids, {name: cluster.log_path(name) for name in pids})
 
     def check(self) -> None:
-        """Nobody has ended, grown without bound, or logged a trace since the last call."""
+        """Check that no process has ended, leaked memory, or logged a traceback."""
         for name, process in self._processes.items():
             assert process.is_running(), f"{name} has ended"
             assert process.status() != psutil.STATUS_ZOMBIE, f"{name} has ended"
@@ -77,9 +77,9 @@ class Fuzzer:
         size: int = ROUND,
         share: float = 1.0,
     ) -> None:
-        """Rounds until that share of the time is over, one at the least.
+        """Run rounds until that share of the time is over, at least one.
 
-        What a failure raises says how to have it again.
+        The message of a failure says how to reproduce it.
         """
         random = Random(self.seed)
         until = time.monotonic() + share * self.seconds

@@ -29,7 +29,7 @@ _CHANGES_TOPICS: Final = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS,
     ApiKey.ALTER_CLIENT_QUOTAS,
 }
-"""These name what cannot exist: a run shall not depend on what has become of its topics."""
+"""In these requests topics never exist, so that a run does not change the topics it uses."""
 _INTEGERS: Final = (0, 0, 0, 1, 1, -1, 2, 3, 100, 2**7 - 1)
 _TEXTS: Final = ("", "a", "no such", "nl\n2026-01-01 ERROR forged: line", "\x1b[31m", "é" * 20)
 _BATCHES: Final = [bytes(batch_of(*[b"value"] * count)) for count in (1, 3, 50)]

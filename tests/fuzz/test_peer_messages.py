@@ -1,7 +1,7 @@
 """Confused messages at both ZeroMQ endpoints of brokers that replicate, beside a client's produce.
 
-What is sent is that of a stranger: a peer can claim to be any broker, and one that is believed
-replicates in its place. Whether a message is sound is decided before that.
+The messages claim to come from an unknown broker. If they claimed a known broker's id, valid ones
+would take effect; whether a message is valid is checked before its sender is.
 """
 
 import contextlib
@@ -59,7 +59,7 @@ def endpoints(cluster: Cluster, broker: int) -> tuple[str, str]:
 
 
 class Peers:
-    """Sockets of strangers; what they are answered is thrown away."""
+    """Sockets that belong to no broker; replies to them are ignored."""
 
     def __init__(self, endpoint: str) -> None:
         self._context = zmq.Context()

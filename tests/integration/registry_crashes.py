@@ -72,6 +72,10 @@ class Writer:
         self.counter = max(found[0], *(int(name) for name in found[1])) if found[1] else found[0]
         self.pending.clear()
 
+    def fileno(self) -> int:
+        """Readable when an answer has come."""
+        return self.client.fileno()
+
     def send(self) -> None:
         """The next write, or three at once."""
         self.counter += 1
@@ -138,17 +142,17 @@ def write_until_killed(writers: list[Writer], pid: int, dice: random.Random) -> 
     highest_zxid = 0
     kill_at = time.monotonic() + dice.random() * MAX_DELAY_SECONDS
     is_killed = False
-    alive = {writer.client: writer for writer in writers}
+    alive = list(writers)
     while alive:
-        for writer in () if is_killed else alive.values():
+        for writer in () if is_killed else alive:
             while len(writer.pending) < PIPELINE:
                 writer.send()
         patience = None if is_killed else max(0.0, kill_at - time.monotonic())
-        for ready in select.select(list(alive), [], [], patience)[0]:
+        for writer in select.select(alive, [], [], patience)[0]:
             try:
-                highest_zxid = max(highest_zxid, alive[ready].take_reply())
+                highest_zxid = max(highest_zxid, writer.take_reply())
             except Closed:
-                del alive[ready]
+                alive.remove(writer)
         if not is_killed and time.monotonic() >= kill_at:
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)

@@ -89,11 +89,11 @@ class RegistryProcess:
         return self.log_path.read_text()
 
     def kill(self) -> None:
-        """SIGKILL, and gone."""
+        """Send SIGKILL and wait for the end of the process."""
         self._end(signal.SIGKILL)
 
     def stop(self) -> int:
-        """SIGTERM; the exit status."""
+        """Send SIGTERM. Returns the exit status."""
         return self._end(signal.SIGTERM)
 
     def _end(self, signal_number: int) -> int:

@@ -1,6 +1,6 @@
-"""Clients that are not clients: a mistake gets its error code or a closed connection, alone.
+"""Malformed requests get an error code or a closed connection, and do not affect other clients.
 
-What closes a connection leaves exactly one line in the broker's log, which names the peer.
+Each closed connection leaves exactly one line in the broker's log, which names the peer.
 """
 
 import struct

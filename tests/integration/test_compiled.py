@@ -32,7 +32,7 @@ pytestmark = [
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """A Python in the compiled copy, without what this run of pytest tells its own processes."""
+    """Run Python in the compiled copy, without the environment variables of this pytest run."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     return subprocess.run(
         [sys.executable, "-P", *words],

@@ -124,7 +124,7 @@ def test_a_port_that_is_taken_is_one_line(demo, tmp_path):
     assert not (tmp_path / "demo").exists()
 
 
-def test_a_port_that_is_taken_after_the_look_is_replaced(tmp_path, monkeypatch):
+def test_a_port_that_is_taken_after_the_check_is_replaced(tmp_path, monkeypatch):
     files = own_directory(tmp_path / "demo")
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -1,4 +1,4 @@
-"""Names that would forge log lines or move a terminal's cursor, given to a running cluster."""
+"""Names with newlines or terminal escapes cannot forge log lines or move a terminal's cursor."""
 
 import os
 import re
@@ -32,7 +32,7 @@ def troubled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def told(troubled: Cluster) -> Cluster:
-    """The cluster, after it was told every kind of name that it writes or shows somewhere."""
+    """The cluster, after clients have sent every kind of name that it logs or shows."""
     topic = create_topic(troubled, "orders", replication_factor=1)
     with WireClient(troubled.addresses[0], client_id=NASTY) as client:
         client.call(

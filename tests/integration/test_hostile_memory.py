@@ -1,7 +1,7 @@
-"""How much memory hostile connections can take of a broker and of the registry, as processes.
+"""Bounds on the memory that hostile connections can take up in a broker and in the registry.
 
 The arithmetic is in docs/memory.md; the settings here are small, so that its terms can be told
-apart. Meanwhile somebody else is served, and when the connections are gone the memory is too.
+apart. Meanwhile another client is served; the memory is freed when the connections have closed.
 """
 
 import contextlib
@@ -40,7 +40,7 @@ BROKER_BOUND = QUEUED + LARGEST_REQUEST + QUEUED // 4 + QUEUED // 4 + DECODED
 REGISTRY_RECEIVING, REGISTRY_UNSENT, REGISTRY_ROUND = 32 * MIB, 64 * MIB, 16 * MIB
 PER_CONNECTION = 64 << 10
 SLACK = 24 * MIB
-"""The heap's gaps, and what a sample may catch midway."""
+"""For fragmentation of the heap, and for memory that is in use at the time of a sample."""
 GIVEN_BACK_WITHIN = 40 * MIB
 """The pool of buffers keeps up to 32 MiB."""
 
@@ -57,7 +57,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 class Hostile:
-    """Connections that send what they are told and read nothing."""
+    """Connections that send given bytes and never read."""
 
     def __init__(self, address: Address, count: int = CONNECTIONS) -> None:
         self._sockets = []

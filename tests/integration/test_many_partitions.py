@@ -1,4 +1,4 @@
-"""Thousands of partitions come and go while a bystander produces: it is answered all along."""
+"""While thousands of partitions are created and deleted, another client is served promptly."""
 
 from collections.abc import Callable
 from dataclasses import replace

@@ -282,7 +282,7 @@ def drain(terminal):
     return False
 
 
-def test_looks_one_after_the_other_until_interrupted(watched):
+def test_watch_prints_a_line_per_interval_until_interrupted(watched):
     with subprocess.Popen(
         [
             *(sys.executable, "-m", "cluster", "quotas", "watch", "--json", "--interval", "0.2"),

@@ -1,6 +1,6 @@
-"""Quotas on a live cluster: who ignores the throttle time is held back all the same.
+"""Quotas on a live cluster: clients are throttled even if they ignore the throttle time.
 
-Every test has client ids of its own, so the limits of one do not touch another.
+Every test has client ids of its own, so that limits do not affect other tests.
 """
 
 import json

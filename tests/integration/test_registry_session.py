@@ -76,7 +76,9 @@ def test_watches_and_identity_outlive_the_registry(registry: RegistryProcess, ow
     assert session.session_id == before
 
 
-def test_another_session_is_told(registry: RegistryProcess, owner: Owner, tmp_path: Path) -> None:
+def test_the_owner_is_notified_of_a_new_session(
+    registry: RegistryProcess, owner: Owner, tmp_path: Path
+) -> None:
     session_id, password = owner.session.call(lambda store: store.client.client_id)
     told = watcher(owner.session, lambda: owner.told.append("watch"))
     owner.session.call(lambda store: store.client.exists("/a", watch=told))
@@ -89,7 +91,7 @@ def test_another_session_is_told(registry: RegistryProcess, owner: Owner, tmp_pa
     assert owner.told == ["lost", "begun"], "the old watch ended with its session"
 
 
-def test_another_session_is_told_also_when_the_disk_takes_nothing(
+def test_the_owner_is_notified_of_a_new_session_when_the_disk_is_full(
     registry: RegistryProcess, tmp_path: Path
 ) -> None:
     """Else the broker would never register again."""
@@ -104,7 +106,7 @@ def test_another_session_is_told_also_when_the_disk_takes_nothing(
     owner.session.close(2_000)
 
 
-def test_no_registry_is_said(tmp_path: Path) -> None:
+def test_without_a_registry_the_error_says_so(tmp_path: Path) -> None:
     session = KazooSession("127.0.0.1:1", 1_000, tmp_path / "a.session", lambda _: None)
     with pytest.raises(UserError, match=r"no answer from the registry at 127\.0\.0\.1:1"):
         session.connect(200)

@@ -2,17 +2,19 @@
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from cluster.supervisor.lock_file import is_locked
 from tests.support import kafka_files
-from tests.support.waiting import wait_until
+from tests.support.waiting import is_readable, wait_until
 
 ROOT = Path(__file__).parents[2]
 DEADLINE_S = 60.0
@@ -151,6 +153,31 @@ def test_ctrl_c_while_it_starts_in_the_background_stops_it(cluster):
     assert starting.returncode == 130, output
     assert "Traceback" not in output
     wait_until(lambda: not is_locked(lock_file), "the supervisor's end")
+
+
+def test_ctrl_c_in_a_terminal_reaches_the_supervisor_alone_which_stops_brokers_in_order(cluster):
+    pid, terminal = pty.fork()
+    if pid == 0:
+        command = [sys.executable, "-P", "-m", "cluster", "start", "--brokers", "2"]
+        environment = {"PYTHONPATH": str(ROOT), "MILENA_DATA_DIR": str(cluster.data_dir)}
+        ports = ["--port", "0", "--registry-port", "0"]
+        os.execve(sys.executable, [*command, *ports], os.environ | environment)
+    seen = bytearray()
+
+    def has_said(text: bytes) -> bool:
+        if is_readable(terminal, 0.1):
+            with suppress(OSError):  # how Linux says that nobody has the other end any more
+                seen.extend(os.read(terminal, 65_536))
+        return text in seen
+
+    wait_until(lambda: has_said(b"Cluster ready"), "the cluster")
+    os.write(terminal, b"\x03")
+    wait_until(lambda: has_said(b"Cluster stopped in"), "the end")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    os.close(terminal)
+    ends = [seen.index(b"%b  stopped" % name) for name in (b"broker 0", b"broker 1", b"registry")]
+    assert ends == sorted(ends)
+    assert b"killed" not in seen
 
 
 @pytest.mark.parametrize("detach", [[], ["--detach"]])

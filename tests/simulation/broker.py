@@ -36,7 +36,7 @@ SETTINGS = {
 
 
 class SimulatedBroker:
-    """One life; the directory stays for the next one."""
+    """One broker process from start to death; its directory is kept for the next process."""
 
     def __init__(
         self,

@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Replicated(NamedTuple):
-    """A partition for good: a topic of the same name may come after it."""
+    """A partition identified by topic id, since a deleted topic's name may be used again."""
 
     topic_id: uuid.UUID
     number: int
 
 
 class Acked(NamedTuple):
-    """A record that a producer with acks=all was promised."""
+    """A record that was acknowledged to a producer with acks=all."""
 
     partition: Replicated
     offset: int
@@ -32,7 +32,7 @@ class Acked(NamedTuple):
 
 
 class Checks:
-    """Remembers what was seen, to find out whether it changes.
+    """Checks invariants, partly by comparing states with earlier ones.
 
     - One broker leads a partition in one leader epoch.
     - A leader's high watermark never falls within its epoch and life, and never passes its own log
@@ -47,12 +47,12 @@ class Checks:
         self._leaders: dict[tuple[Replicated, int], int] = {}
         self._high_watermarks: dict[tuple[Replicated, int, int], int] = {}
         self._seen: dict[tuple[int, int, Replicated], int] = {}
-        """High watermark at the last look, by broker, life and partition."""
+        """High watermark at the last check, by broker, life and partition."""
         self._committed: dict[Replicated, dict[int, bytes]] = {}
         self._committed_end: dict[Replicated, int] = {}
         self.acked: list[Acked] = []
         self.members_may_lack_records = False
-        """Where a broker lost its unflushed tail, the registry still counts it as in sync."""
+        """Set when a broker lost unflushed records while the registry counts it as in sync."""
 
     def after_event(self) -> None:
         for broker in self._cluster.brokers.values():

@@ -26,7 +26,7 @@ QUIET_LIMIT_MS = 90_000
 
 
 class SimulatedCluster:
-    """Everything that happens follows from the seed and from the calls of a test."""
+    """A deterministic cluster: all events follow from the seed and from the calls of a test."""
 
     def __init__(
         self,
@@ -114,7 +114,7 @@ class SimulatedCluster:
         self.world.after(delay_ms, broker.session.client.expire)
 
     def lose_unflushed_tail(self, number: int) -> None:
-        """Of a broker that is down: a part of what it had written but not synced is gone."""
+        """Remove a part of what a broker, now down, had written but not synced to disk."""
         for partition in self.brokers[number].table:
             log = partition.log
             flushed, end = log.recovery_point, log.log_end_offset
@@ -143,9 +143,7 @@ class SimulatedCluster:
         self.brokers[number].stop_cleanly(on_stopped)
 
     def pause(self, number: int) -> None:
-        """SIGSTOP: nothing runs, and nothing is answered; the session goes on being refreshed by
-        nobody.
-        """
+        """SIGSTOP: nothing runs and nothing is answered; nobody refreshes the session."""
         broker = self.brokers[number]
         if broker.is_up:
             self.world.note(f"broker {number} is paused")
@@ -153,7 +151,7 @@ class SimulatedCluster:
             broker.session.cut_off()
 
     def resume(self, number: int) -> None:
-        """SIGCONT: it goes on where it was, believing what it believed."""
+        """SIGCONT: it continues with the state that it had when it was paused."""
         broker = self.brokers[number]
         if broker.node.is_alive and broker.node.is_paused:
             self.world.note(f"broker {number} resumes")
@@ -175,7 +173,7 @@ class SimulatedCluster:
             broker.session.reach_again()
 
     def separate(self, first: int, second: int) -> None:
-        """Two brokers do not hear of each other."""
+        """Cut the network between two brokers."""
         self.world.note(f"brokers {first} and {second} are apart")
         self.world.separate(first, second)
 
@@ -187,12 +185,12 @@ class SimulatedCluster:
 
     @property
     def controller(self) -> SimulatedBroker | None:
-        """Whoever is up and believes to be the controller, in the highest epoch."""
+        """Of the live brokers that believe to be controller, the one in the highest epoch."""
         active = [b for b in self.brokers.values() if b.is_up and b.driver.controller is not None]
         return max(active, key=lambda b: b.driver.controller.epoch, default=None)  # type: ignore[union-attr]
 
     def create_topic(self, name: str, partition_count: int, replication_factor: int) -> bool:
-        """Ask the controller, and wait for its answer; whether it says that it has."""
+        """Ask the controller to create a topic. Returns whether it confirms that."""
         self.world.run_until(lambda: self.controller is not None, QUIET_LIMIT_MS)
         controller = self.controller
         assert controller is not None
@@ -232,7 +230,7 @@ class SimulatedCluster:
         return known
 
     def delete_topic(self, name: str) -> None:
-        """Ask the controller; it may be done now, later or not at all."""
+        """Ask the controller to delete a topic, without waiting for the outcome."""
         controller = self.controller
         if controller is not None:
             self.world.note(f"topic {name} is to be deleted")
@@ -308,7 +306,7 @@ class SimulatedCluster:
         self.world.after(self.world.delay_ms(), arrive)
 
     def promise(self, written: Replicated, base_offset: int, values: list[bytes]) -> None:
-        """A producer was told that these records are in every in-sync replica."""
+        """Record that a producer with acks=all got an acknowledgement for these records."""
         self.checks.acked += [
             Acked(written, base_offset + index, value) for index, value in enumerate(values)
         ]
@@ -334,7 +332,7 @@ class SimulatedCluster:
     # The end of all faults
 
     def heal(self) -> None:
-        """Everybody is up and reaches everybody."""
+        """End all faults: all brokers are up and reach each other and the registry."""
         self.world.note("everything heals")
         self._is_healed = True
         for first in self.brokers:
@@ -348,13 +346,13 @@ class SimulatedCluster:
                 self.start(number)
 
     def settle(self, limit_ms: int = QUIET_LIMIT_MS) -> None:
-        """Everything gets in sync again, and nothing that was promised is missing."""
+        """Wait until all replicas are in sync, then check that no acknowledged record is lost."""
         in_sync = self.world.run_until(self.checks.everything_is_in_sync, limit_ms)
         assert in_sync, "not everything is in sync again: " + self.describe()
         self.checks.at_the_end()
 
     def explain(self, error: BaseException, replay: str) -> None:
-        """Tell whoever reads the failure what happened before, and how to see it again."""
+        """Add the trace of events, and the command that replays them, to a failure."""
         error.add_note(f"replay: {replay}")
         error.add_note("the last events:\n" + "\n".join(self.world.trace))
         error.add_note(self.describe())

@@ -1,4 +1,4 @@
-"""Random histories: producers at work while everything that may go wrong goes wrong."""
+"""Random histories: producers write while all kinds of faults happen."""
 
 from collections.abc import Callable
 
@@ -36,7 +36,7 @@ class RandomHistory:
         ]
 
     def run(self, steps: int = STEPS) -> None:
-        """Topics, faults and records, then peace and the final checks."""
+        """Do `steps` random actions on topics, faults and records, then heal all and check."""
         cluster = self._cluster
         cluster.create_topic("orders", 2, min(3, len(cluster.brokers)))
         cluster.create_topic("bills", 1, 2)

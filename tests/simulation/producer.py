@@ -37,7 +37,7 @@ class IdempotentProducer:
         if self._sent_at_ms is not None and now_ms - self._sent_at_ms < RETRY_MS:
             return
         if cluster.topic_id(self._partition.topic) != self._topic_id:
-            return  # the topic is gone; another of that name is none of ours
+            return  # the topic was deleted; a new one of that name is not ours
         leader = cluster.believed_leader(self._partition)
         if leader is None:
             return

@@ -18,8 +18,8 @@ SESSION_TIMEOUT_MS = 1_500
 class SimulatedSession:
     """Stands in for `KazooSession`, with its client's connection to the registry.
 
-    Calls are carried out one after another; each takes its time there and back. While the broker is
-    cut off nothing happens on its side; when it comes back it learns what became of its session.
+    Calls are carried out one after another, each with a delay for request and reply. While the
+    broker is cut off, it receives nothing; when reconnected, it learns if its session has expired.
     """
 
     def __init__(self, world: World, node: Node, tree: FakeTree) -> None:

@@ -54,7 +54,7 @@ def test_nothing_promised_is_lost_when_one_machine_loses_power(seed: int, tmp_pa
 
 
 @pytest.mark.simulation
-def test_a_seed_is_a_history(tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_history(tmp_path: Path) -> None:
     """The same events in the same order, or a failure could not be replayed."""
     histories = []
     for name in ("first", "second"):

@@ -1,4 +1,4 @@
-"""A control link whose messages a test answers, or loses."""
+"""A fake control link: the test decides whether and how each message is answered."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -67,7 +67,7 @@ class FakeControlLink:
         self._watched[endpoint] = on_change
 
     def tell_connection(self, endpoint: str, *, stands: bool) -> None:
-        """The connection to an endpoint breaks, or stands again."""
+        """Simulate that the connection to an endpoint is lost, or established again."""
         self._watched[endpoint](stands)
 
     def forget(self, endpoint: str) -> None:

@@ -19,14 +19,14 @@ BUDGETS: Final = {
     "tests/integration": 650,
     "tests/compat": 400,
 }
-"""Seconds on two cores that do nothing else. All of them, and the checks, are under 15 minutes."""
+"""Seconds on two otherwise idle cores. All tests and static checks take less than 15 minutes."""
 
 FAILS_ABOVE: Final = 3.0
-"""Times the budget. Up to that there is a warning: the machine may be a slower one."""
+"""Fail above this multiple of the budget; below it only warn, as the machine may be slower."""
 
 
 def crowding() -> float:
-    """How many times longer all takes because more wants to run than there are cores; 1 or more."""
+    """The factor by which other load slows the tests down: runnable tasks per core, at least 1."""
     return max(1.0, os.getloadavg()[1] / (os.cpu_count() or 1))
 
 

@@ -1,8 +1,8 @@
-"""One broker without sockets: real handlers, pipeline, logs and roles, on a clock that a test sets.
+"""One broker without sockets: real handlers, pipeline, logs and roles, with a fake clock.
 
-Requests come as frames and answers are parsed by kio, so versions and encodings are tested along
-the way. What the controller decides comes as its updates, through its real assembly; what
-this broker asks of the controller stays in `stage.link` until a test answers it.
+Requests are given as frames and responses parsed by kio, so that versions and encodings are tested
+too. The controller's decisions are given as its update messages; requests of this broker to the
+controller stay in `stage.link` until a test answers them.
 """
 
 import itertools
@@ -282,7 +282,7 @@ class HandlerStage:
         self.turn()
 
     def reconnect(self, peer: int) -> None:
-        """A connection to a peer stands again."""
+        """The connection to a peer is established again."""
         self.link.tell_connection(a_broker(peer).control_endpoint, stands=True)
         self.turn()
 
@@ -293,17 +293,17 @@ class HandlerStage:
         return StageConnection(self, listener, next(self._connection_numbers))
 
     def turn(self) -> None:
-        """What is due and deferred happens."""
+        """Run one turn of the loop: due timers and deferred calls."""
         self.loop.run_once(max_wait_ms=0)
 
     def look_round(self) -> None:
-        """Leaders look after their followers."""
+        """Run the leaders' periodic check of their followers."""
         self.turn()
         self.changes.look_round()
         self.turn()
 
     def pass_time(self, duration_ms: int) -> None:
-        """Time goes on, and what is due by then happens."""
+        """Advance the clock and run the timers that are due by then."""
         self.clock.pass_time(duration_ms)
         self.turn()
 

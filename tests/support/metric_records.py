@@ -127,7 +127,7 @@ def _window(key: tuple[Any, ...], members: list[Record], width_s: int) -> Record
 
 
 def _exact_sum(numbers: Iterable[float]) -> float:
-    """To the millionth, whatever the order."""
+    """The sum in millionths, so that it does not depend on the order."""
     millionths = sum(round(Fraction(number) * 1_000_000) for number in numbers)
     return millionths / 1_000_000
 

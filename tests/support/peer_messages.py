@@ -87,7 +87,7 @@ REQUESTS: Final[tuple[Any, ...]] = (
     Ping(7),
     ProduceMetrics(1_000, b"no batch"),
 )
-"""Of a stranger: in a cluster without broker 77 they change nothing, whatever becomes of them."""
+"""Requests from an unknown broker: in a cluster without broker 77 none of them changes anything."""
 
 ANSWERS: Final[tuple[Any, ...]] = (
     PartitionAltered(ErrorCode.none, (BrokerId(1), BrokerId(2)), PartitionEpoch(4)),

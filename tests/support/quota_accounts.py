@@ -1,4 +1,4 @@
-"""Usage recorded by the names of a client, as tests tell it."""
+"""Records usage by a client's user and client id, for tests of quotas."""
 
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.model.clocks import MonotonicMs
@@ -32,6 +32,6 @@ def on_throttled(
 def delay_ms(
     quotas: ClientQuotas, kind: QuotaKind, user: str, client_id: str, now_ms: MonotonicMs
 ) -> int | None:
-    """What a request that uses nothing would be told; None for a client that was not seen."""
+    """The delay in ms of a request without usage; None for an unknown client."""
     state = quotas.state_of(kind, user, client_id, now_ms)
     return None if state is None else state.delay_ms

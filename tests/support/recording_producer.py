@@ -82,7 +82,7 @@ class Recorder:
             turn += 1
 
     def flush(self) -> None:
-        """Until every record is acknowledged or given up."""
+        """Wait until every record is acknowledged or has failed."""
         assert self._producer.flush(TIMEOUT_S) == 0
 
     def _on_delivery(self, error: KafkaError | None, message: Message) -> None:

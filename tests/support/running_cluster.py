@@ -88,7 +88,7 @@ class Cluster:
         wait_until(lambda: not any(map(_is_alive, processes)), "every process to be gone")
 
     def close(self) -> None:
-        """Stop what runs and remove the data; the logs stay for whoever looks into a failure."""
+        """Stop all processes and remove the data, but keep the logs for debugging."""
         try:
             self.stop()
         except (CommandFailed, subprocess.TimeoutExpired):
@@ -132,7 +132,7 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        """Every broker, as clients are told."""
+        """The addresses of all brokers, for clients' `bootstrap.servers`."""
         return ",".join(f"{host}:{port}" for host, port in self.addresses)
 
     @property
@@ -219,7 +219,7 @@ def _is_alive(process: psutil.Process) -> bool:
 
 
 def _free_ports(count: int) -> int:
-    """The first of `count` consecutive ports that nobody has at this moment."""
+    """The first of `count` consecutive ports that are free at this moment."""
     dice = SystemRandom()
     for _ in range(100):
         first = dice.choice(_PORTS[: -count or None])

@@ -10,7 +10,7 @@ from cluster.runtime.loop import HasFileno
 T = TypeVar("T")
 
 DEADLINE_S = 60.0
-"""A machine with other work may stand still for seconds; who waits in vain is not in a hurry."""
+"""Long, because a busy machine may pause for seconds; only failing tests wait for all of it."""
 _POLL_S = 0.02
 
 
@@ -24,7 +24,7 @@ def wait_until(condition: Callable[[], T | None], what: str, deadline_s: float =
 
 
 def is_readable(source: HasFileno | int, patience_s: float) -> bool:
-    """Whether something can be read within so many seconds, or the end of the stream is there.
+    """Whether data, or the end of the stream, can be read within `patience_s` seconds.
 
     With `poll`: `select` takes no descriptor above 1023, and a test process may have more.
     """

@@ -1,4 +1,4 @@
-"""Which settings does the code read? Found in the source, so that no path has to be run.
+"""Finds the settings that the code reads by analysing the source, without running it.
 
 A setting is read where its handle stands in a subscript or another expression (`settings[keys.X]`)
 in a module outside `cluster/config/`. A value that only fills a field of a dataclass or named tuple

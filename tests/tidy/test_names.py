@@ -1,4 +1,4 @@
-"""Names that say nothing and notes to oneself stay out."""
+"""Meaningless names (`manager`, `utils`) and notes such as TODO are not allowed."""
 
 import ast
 import re
@@ -13,12 +13,12 @@ NOTES_TO_ONESELF = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 
 
 def last_word(name: str) -> str:
-    """`TopicManager` and `topic_manager` are both managers."""
+    """The last word of a name, in lower case: `manager` for `TopicManager` and `topic_manager`."""
     return re.findall(r"[A-Z]+[a-z0-9]*|[a-z0-9]+", name)[-1].lower()
 
 
 def name_of(path: Path) -> str:
-    """As a person says it."""
+    """The path relative to the project's root."""
     return str(path.relative_to(ROOT))
 
 

@@ -1,4 +1,4 @@
-"""What a setting says of its effect is what the code does; `setting_reads` says how it is found."""
+"""The declared effects of settings agree with the code; `setting_reads` explains the method."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""A module above 600 lines holds two ideas; a class above 450 does too much, aim at 250."""
+"""A module has at most 600 lines, a class at most 450 (aim at 250), so that each has one task."""
 
 import ast
 from pathlib import Path

@@ -2,7 +2,7 @@
 
 Any broker serves it. Answers when the registry has the changes; every broker follows within a
 round trip to the registry. Each entry succeeds or fails alone; one with any mistake changes
-nothing. Not done: quotas of addresses, and of mutations (refused). v1 flexible.
+nothing. Not done: quotas of IP addresses, and of mutations (refused). v1 flexible.
 """
 
 from datetime import timedelta

@@ -1,6 +1,6 @@
 """AlterConfigs (API key 33), versions 0-2.
 
-As IncrementalAlterConfigs, but the named values become all that a topic has of its own.
+As IncrementalAlterConfigs, but the given values replace all overrides of a topic.
 v2 flexible.
 """
 

@@ -34,7 +34,10 @@ def alter(
     is_whole: bool,
     validate_only: bool,
 ) -> None:
-    """Check every resource, have the good ones changed, and call back with all outcomes."""
+    """Check every resource, have the valid ones changed, and call `on_done` with all outcomes.
+
+    `is_whole`: the given values replace all overrides of the topic.
+    """
     outcomes: dict[Resource, Outcome] = {}
     alterations: dict[str, TopicAlteration] = {}
     resources = [resource for resource, _ in asked]
@@ -84,7 +87,7 @@ def _topic_of(resource: Resource, operations: Sequence[Operation]) -> str:
 def _values(
     topic: str, operations: Sequence[Operation], services: AltersConfigs
 ) -> dict[str, str | None]:
-    """The value of each key afterwards, None for none of its own. Raises Refused."""
+    """The new override of each key, None to remove it. Raises Refused."""
     values: dict[str, str | None] = {}
     for key, operation, value in operations:
         if key in values:

@@ -1,7 +1,7 @@
 """CreatePartitions (API key 37), versions 0-3.
 
 Served by the controller. Answers when every live broker knows the partitions, or at the timeout
-(REQUEST_TIMED_OUT, though they are there).
+(REQUEST_TIMED_OUT, although they exist).
 v2 flexible; v3 as v2 (throttled mutations, KIP-599, are not done).
 """
 

@@ -1,7 +1,7 @@
 """CreateTopics (API key 19), versions 2-7.
 
 Served by the controller (NOT_CONTROLLER elsewhere). Answers when every live broker knows the new
-topics, or at the timeout (REQUEST_TIMED_OUT, though they are there). Not done: mutation quotas
+topics, or at the timeout (REQUEST_TIMED_OUT, although they exist). Not done: mutation quotas
 (KIP-599).
 v4 default partition count and replication factor (-1); v5 flexible, configs; v7 topic ids.
 """

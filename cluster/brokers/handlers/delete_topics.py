@@ -1,7 +1,8 @@
 """DeleteTopics (API key 20), versions 1-6.
 
 Served by the controller. Answers when every live broker has dropped the topics, or at the timeout
-(REQUEST_TIMED_OUT, though they are gone); a broker that is away drops its replicas when it is back.
+(REQUEST_TIMED_OUT, although they are deleted); a broker that is down drops its replicas when it is
+back.
 v4 flexible; v5 error messages; v6 topics by id.
 """
 

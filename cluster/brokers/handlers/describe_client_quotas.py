@@ -1,6 +1,6 @@
 """DescribeClientQuotas (API key 48), versions 0-1.
 
-Answers when the registry was read, so it tells what was just changed through any broker.
+Answers after reading the registry, so what was just changed through any broker is in the answer.
 v1 flexible.
 """
 

@@ -22,7 +22,7 @@ API: Final = Api(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, 0)
 def handle(
     request: DescribeUserScramCredentialsRequest, _context: RequestContext, _services: object
 ) -> DescribeUserScramCredentialsResponse:
-    """Nobody has any; one result per user that was named."""
+    """RESOURCE_NOT_FOUND for each user that is named."""
     names = list(dict.fromkeys(user.name for user in request.users or ()))
     return DescribeUserScramCredentialsResponse(
         throttle_time=timedelta(0),

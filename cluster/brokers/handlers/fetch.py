@@ -6,7 +6,7 @@ Records leave as file regions.
 Not done: fetch sessions (KIP-227; session id 0 declines them), reading from followers (KIP-392),
 aborted transactions (there are none, so read_committed reads to the high watermark).
 v9 leader epoch fencing (KIP-320); v12 flexible, diverging epochs; v13 topic ids; v16 leader hints;
-v18 a replica's high watermark by tag (KIP-1166), for the quorum of KRaft alone: passed over.
+v18 a replica's high watermark by tag (KIP-1166), which only KRaft's quorum uses: ignored.
 """
 
 import logging
@@ -53,7 +53,7 @@ class Ports(HasPartitions, KnowsLiveness, Protocol):
 
 
 class _Result:
-    """One pass over all partitions of a request."""
+    """What one pass over all partitions of a request has read."""
 
     __slots__ = ("endpoints", "is_enough", "size_bytes", "topics")
 
@@ -138,8 +138,8 @@ def _read(
     context: RequestContext,
     services: Ports,
 ) -> tuple[FetchedPartition, int]:
-    """One partition's answer, and by how many bytes it fell short of a limit where more could have
-    been read.
+    """One partition's answer, and how many bytes of its limit are unused although more records are
+    there: only whole batches are read.
     """
     index, leader_epoch, offset, last_fetched_epoch, _, max_bytes = wanted
     partition = None
@@ -228,7 +228,7 @@ def _topic_name(name: str | None, topic_id: uuid.UUID | None, services: Ports) -
 
 
 def _diverging_epoch(partition: Partition, wanted: FetchPartition) -> tuple[int, int] | None:
-    """Where the client's history parts from ours (KIP-595), or None if it does not.
+    """Epoch and end offset at which the client's log diverges from ours (KIP-595), or None.
 
     Raises Refused(offset_out_of_range) for an epoch that is newer than all of ours.
     """

@@ -19,7 +19,7 @@ def find_partition(
 
     `topic` is None where a topic id named nothing. Raises Refused: unknown_topic_id,
     unknown_topic_or_partition, not_leader_or_follower for a partition of other brokers, and
-    `other_id` where the replica here still is one of an earlier topic of that name.
+    `other_id` where the replica here belongs to an earlier topic of that name.
     """
     if topic is None:
         raise Refused(ErrorCode.unknown_topic_id)

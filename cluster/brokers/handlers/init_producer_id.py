@@ -2,7 +2,7 @@
 
 Gives idempotent producers a new id with epoch 0; waits when a new block of ids has to be fetched
 from the registry. Not done: transactional ids (COORDINATOR_NOT_AVAILABLE).
-v2 flexible; v3 present id and epoch: without transactions a producer that bumps gets a new id too;
+v2 flexible; v3 present id and epoch: a producer that asks for a higher epoch gets a new id instead;
 v5 lets the broker answer TRANSACTION_ABORTABLE (KIP-890), which only transactions need.
 """
 

@@ -1,8 +1,8 @@
 """ListOffsets (API key 2), versions 1-10.
 
 Answers at once. Latest is the high watermark for both isolation levels (there are no transactions).
-A new leader whose high watermark is not known up to the start of its epoch does not answer with an
-offset that might go back later (KIP-207).
+A new leader whose high watermark is still below the start of its epoch answers
+OFFSET_NOT_AVAILABLE rather than an offset that might go back later (KIP-207).
 v4 leader epochs; v5 OFFSET_NOT_AVAILABLE, before it LEADER_NOT_AVAILABLE; v6 flexible; v7 -3 max
 timestamp; v8 -4 earliest local (as earliest, there is no remote tier); v9 -5 latest tiered (none);
 v10 timeout.

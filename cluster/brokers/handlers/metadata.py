@@ -2,8 +2,8 @@
 
 Answers from the broker's cache, once every leader that it would name has shown that it is alive
 (see `peer_liveness`); encoded answers are kept until the cluster changes, since load-test clients
-ask often. A missing topic that may be created is asked of the controller and answered
-LEADER_NOT_AVAILABLE, upon which clients ask again.
+ask often. For a missing topic that may be created, the controller is asked to create it and the
+answer is LEADER_NOT_AVAILABLE, upon which clients ask again.
 v1 null: all topics; v4 allow_auto_topic_creation; v6 LISTENER_NOT_FOUND, before it
 LEADER_NOT_AVAILABLE; v8 authorized operations; v9 flexible; v12 topics by id; v13 top-level error.
 """
@@ -92,7 +92,7 @@ class _DelayedMetadata:
 
 
 class _SpacedMetadata:
-    """A request in the purgatory: the answer before listed a broker that this one leaves out."""
+    """A request in the purgatory, for the pause after an answer that listed a departed broker."""
 
     def __init__(self, request: MetadataRequest, context: RequestContext, services: Ports) -> None:
         self._request = request
@@ -160,11 +160,11 @@ def _encoded(
     *,
     may_hold: bool = True,
 ) -> bytes:
-    """The frame of the answer, for any correlation id; remembered if it may hold for a while."""
+    """The frame of the answer, for any correlation id; cached if it may stay valid for a while."""
     response = describe_cluster_topics(request, context, services, prepared)
     frame = encode_response(ApiKey.METADATA, context.version, 0, response)
     is_calm = may_hold and services.liveness.is_calm(services.loop.now_ms)
-    # An answer with errors had side effects, or will be another one soon.
+    # An answer with errors had side effects, or will be different soon.
     if is_calm and all(topic.error_code is ErrorCode.none for topic in response.topics):
         remembered = services.metadata.encoded_answers
         if len(remembered) >= _REMEMBERED_MAX:
@@ -182,8 +182,8 @@ def _answer_later(
 ) -> Iterator[None]:
     """Encode the partitions step by step, then the answer.
 
-    Partitions are told as they were when their step came; an answer that the cluster has changed
-    under, or a broker's liveness, is not remembered.
+    Each partition is encoded as it is in its step. The answer is not cached if the cluster's state
+    or a broker's liveness has changed meanwhile.
     """
     was_calm = services.liveness.is_calm(services.loop.now_ms)
     prepared: dict[str, EncodedItems] = {}
@@ -221,7 +221,7 @@ def _addressed(frame: bytes, context: RequestContext) -> bytes:
 
 
 def _asked_topics(request: MetadataRequest, services: Ports) -> list[TopicState]:
-    """The topics that are there of those that are asked for, each once."""
+    """The topics of the request that exist, each once."""
     metadata = services.metadata
     if request.topics is None:
         return list(metadata.topics.values())
@@ -242,7 +242,7 @@ def _leaders(request: MetadataRequest, services: Ports) -> frozenset[BrokerId]:
 
 
 def _live(services: Ports) -> set[BrokerId]:
-    """The brokers that nothing says are dead."""
+    """The registered brokers that are not known to have died."""
     now_ms = services.loop.now_ms
     return {b for b in services.metadata.brokers if not services.liveness.is_lost(b, now_ms)}
 
@@ -267,7 +267,7 @@ def describe_cluster_topics(
             for topic in metadata.topics.values()
         ]
     else:
-        # A topic twice in a request is told once, as in Kafka: clients index the answer by name.
+        # A topic named twice is answered once, as in Kafka: clients index the answer by name.
         once = {(asked.name, asked.topic_id): asked for asked in request.topics}
         topics = [
             _asked_topic(asked, request, context, services, topic_operations, prepared)
@@ -296,7 +296,7 @@ def describe_cluster_topics(
 def _listed_brokers(
     request: MetadataRequest, context: RequestContext, services: Ports
 ) -> Iterable[BrokerRegistration]:
-    """The live brokers; who asks about topics by name is told once of those that have just left."""
+    """The live brokers; for a request that names topics, once also those that have just left."""
     live = services.metadata.brokers.values()
     if not request.topics:
         return live

@@ -1,9 +1,9 @@
 """OffsetForLeaderEpoch (API key 23), versions 2-4.
 
-Answers at once: where the records of a leader epoch end here. By this a consumer sees after a
-change of leaders whether what it has read is still in the log (KIP-320); without, franz-go reads
-no more. The end of the newest epoch is the log's, which may lie above the high watermark.
-v3 replica id (whoever asks is answered alike); v4 flexible.
+Answers at once: where the records of a leader epoch end here. After a change of leaders a consumer
+checks with it whether what it has read is still in the log (KIP-320); franz-go does not go on
+without it. The end of the newest epoch is the log's, which may lie above the high watermark.
+v3 replica id (ignored); v4 flexible.
 """
 
 from datetime import timedelta

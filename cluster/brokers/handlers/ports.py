@@ -34,7 +34,7 @@ class HasPartitions(HasMetadata, Protocol):
 
 
 class HasLog(Protocol):
-    """Where appended batches are told, and counted."""
+    """Where appended batches are announced and counted."""
 
     events: PartitionEvents
     counters: BrokerCounters | None
@@ -42,7 +42,7 @@ class HasLog(Protocol):
 
 
 class CanWait(Protocol):
-    """Where requests wait, and the time they wait by."""
+    """Where requests wait, and the clock and the loop for their deadlines."""
 
     clock: Clock
     loop: EventLoop
@@ -50,7 +50,7 @@ class CanWait(Protocol):
 
 
 class MakesAnswersInSlices(Protocol):
-    """Where answers are made that take long."""
+    """Where answers that take long are made in short steps."""
 
     slices: Slices
 
@@ -72,12 +72,12 @@ class HasTopicSettings(Protocol):
 
     @property
     def topic_settings(self) -> Callable[[Mapping[str, str]], Settings]:
-        """Overrides over the broker's settings; raises Refused(invalid_config)."""
+        """From a topic's overrides to all its settings; raises Refused(invalid_config)."""
         ...
 
 
 class HasController(Protocol):
-    """The controller, where this broker is it."""
+    """The controller's operations; NOT_CONTROLLER unless this broker is the controller."""
 
     controller: ControllerRequests
 
@@ -97,7 +97,7 @@ class AlterTopicConfigs(Protocol):
 
 
 class AsksController(Protocol):
-    """What any broker has the controller do."""
+    """What any broker asks the controller to do."""
 
     @property
     def request_topic_creation(self) -> Callable[[list[str]], None]:

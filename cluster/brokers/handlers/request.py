@@ -1,6 +1,6 @@
 """What handlers are given and give back: a request's context, answers, a row of the dispatch table.
 
-What a handler needs of its broker it names itself, as a protocol made of those in `ports`.
+Each handler declares what it needs of its broker, as a protocol made of those in `ports`.
 """
 
 import enum
@@ -62,9 +62,9 @@ class RequestContext:
         self.size_bytes = size_bytes
         """Of the whole request, as quotas count it."""
         self.began_ns: int | None = began_ns
-        """When the broker's thread took it up; None once it is parked."""
+        """Monotonic time at which the broker's thread began with it; None once it is parked."""
         self.handled_us = 0
-        """How long the thread had it before it was parked."""
+        """How long the thread worked on it before it was parked."""
 
     @property
     def user(self) -> str:
@@ -91,25 +91,25 @@ class Handler(Generic[P_contra]):
     api: Api
     handle: Callable[[Any, RequestContext, P_contra], Any]
     decode: Callable[[int, memoryview, int], Any]
-    """Version, frame, where the body begins."""
+    """From version, frame and the position of the body to the request."""
     encode: "Callable[[int, int, Any, int], list[Outgoing]]"
-    """Version, correlation id, answer, throttle time in ms."""
+    """From version, correlation id, answer and throttle time in ms to what is sent."""
     charge: Charge = ClientAccounts.on_request
     """What a request is charged to: its time, and for some its bytes or those of its answer."""
     measure: Callable[[int, Any], int] | None = None
-    """Version and answer to the answer's bytes, where those are charged. Such an answer is sent
+    """From version and answer to its size in bytes, where that is charged. Such an answer is sent
     without its data when it is throttled: the bytes would be over the limit (KIP-219)."""
     note_sent: Callable[[BrokerCounters, Any], None] | None = None
     """Counts an answer that leaves with its data."""
     authorizes: str | None = None
     """The operation on the cluster or on topics that the principal has to be allowed."""
     before_authentication: bool = False
-    """Whether a connection may send it that has still to say who it is."""
+    """Whether a connection may send it before it has authenticated."""
     answers_any_version: bool = False
     """Whether it answers versions that it does not serve (ApiVersions, KIP-511)."""
     carries_records: bool = False
-    """Whether its requests are mostly records, which may be large and are in the log before it is
-    parked: of other requests every byte becomes a part of an object."""
+    """Whether its requests are mostly records: these may be large, and are in the log before the
+    request is parked. Any other request takes memory as Python objects while it is parked."""
 
 
 @dataclass(slots=True)
@@ -120,7 +120,7 @@ class Route:
     version: int
     client_id: str | None
     header_tail: bytes
-    """The header after the correlation id, as it came: another one makes another route."""
+    """The header after the correlation id; a request whose bytes differ gets another route."""
     body_position: int
     accounts: ClientAccounts
     note_us: Callable[[int], None] | None

@@ -22,11 +22,11 @@ _VERSION: Final = "0"
 
 
 class DamagedCheckpoint(Exception):
-    """A checkpoint file is not what its format says; the caller knows how to do without."""
+    """A checkpoint file does not follow its format; the caller can do without it."""
 
 
 def sync_path(path: Path) -> None:
-    """fsync a file or directory by name; one that is gone needs no sync. Raises OSError."""
+    """fsync a file or directory by name; a missing one is skipped. Raises OSError."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -38,9 +38,9 @@ def sync_path(path: Path) -> None:
 
 
 def replace_file(path: Path, content: bytes, *, sync: bool) -> None:
-    """Make `content` the whole file; after a crash it is the old or the new one.
+    """Make `content` the whole file; after a crash of the process it is the old or the new one.
 
-    Only `sync` makes that true of a machine's crash as well. Raises StorageFailed.
+    With `sync` that holds after a crash of the machine as well. Raises StorageFailed.
     """
     aside = path.with_name(path.name + ".tmp")
     try:
@@ -101,7 +101,7 @@ def write_topic_id(directory: Path, topic_id: str) -> None:
 def create_topic_id(directory: Path, topic_id: str) -> None:
     """As `write_topic_id`, for a directory that has just been made. Raises StorageFailed.
 
-    In place: a partition that a crash leaves without its topic id is given it again.
+    Written in place: a partition without a topic id after a crash is given it again.
     """
     path = directory / PARTITION_METADATA
     try:

@@ -1,6 +1,6 @@
-"""Names of partition directories, and their removal: renamed first, so that none is half there.
+"""Names of partition directories, and their removal: renamed first, so that none is half deleted.
 
-As in Kafka, a renamed one goes later; unlinking takes its time, and nobody waits for it.
+As in Kafka, a renamed directory is unlinked later: that takes time, and nobody waits for it.
 """
 
 import shutil
@@ -24,15 +24,15 @@ def parse_directory_name(name: str) -> TopicPartition | None:
 
 
 def deleted_name(name: str) -> str:
-    """The name of a directory on its way out, no longer than file systems allow."""
+    """The name of a directory that is to be removed, no longer than file systems allow."""
     suffix = f".{uuid.uuid4().hex}{DELETE_SUFFIX}"
     return name[: _MAX_NAME - len(suffix)] + suffix
 
 
 def set_aside(directory: Path) -> Path:
-    """Rename a partition directory, which ends the partition; its new name, to be removed later.
+    """Rename a partition directory, which deletes the partition; returns its new path.
 
-    What a crash leaves goes at the next start. One that is gone is no failure.
+    `remove_directory` removes it later; after a crash, at the next start. None there: no error.
     Raises StorageFailed.
     """
     doomed = directory.with_name(deleted_name(directory.name))

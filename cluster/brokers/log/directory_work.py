@@ -2,8 +2,8 @@
 
 A new log has nothing to lose before its first record, so nobody waits for its files: they are made
 one log after the other, or by the first append if that comes before. A deleted log's directory is
-renamed, as in Kafka, so that none is half there after a crash, and unlinked later. What a crash
-comes before is done again when the controller's full update has been heard.
+renamed, and unlinked later (see `directories`). What a crash interrupts is done again after the
+controller's next full update.
 """
 
 import logging
@@ -21,7 +21,7 @@ Post = Callable[[Callable[[], None]], None]
 
 
 def run_now(call: Callable[[], None]) -> None:
-    """In place of a thread: by the caller, at once."""
+    """In place of a thread: make the call at once."""
     call()
 
 
@@ -36,10 +36,10 @@ class DirectoryWork:
         self._post_removal = post_removal
         self._unmade: dict[Path, Once] = {}
         self._unmoved: dict[Path, Once] = {}
-        """What is asked for and may not be done, by the directory's path."""
+        """Renames that were asked for and may not be done yet, by the directory's path."""
 
     def create(self, directory: Path, make: Callable[[], None]) -> Callable[[], None]:
-        """Have a directory made; what is returned waits for that, and raises StorageFailed."""
+        """Have a directory made; the function returned waits for that, and raises StorageFailed."""
         before = self._unmoved.get(directory)
 
         def make_in_turn() -> None:
@@ -75,7 +75,7 @@ class DirectoryWork:
             log.error("%s", failure)  # noqa: TRY400 - one line; the next start tries again
 
     def remove_later(self, doomed: Path) -> None:
-        """Unlink what an earlier stop has left."""
+        """Unlink, on the thread for removals, what an earlier run of the broker has left."""
         self._post_removal(partial(self.remove, doomed))
 
 

@@ -1,4 +1,4 @@
-"""What of one log is on disk, and when it is to be synced again. Pure: `flushing` syncs."""
+"""Up to where a log is on disk, and when it is to be synced again. Pure: `flushing` syncs."""
 
 from cluster.brokers.log.flushing import FlushTarget
 from cluster.brokers.log.options import LogOptions
@@ -15,10 +15,10 @@ class Durability:
     def __init__(self, recovery_point: Offset) -> None:
         self.recovery_point = recovery_point
         self.cuts = 0
-        """How often the log was cut."""
+        """How often the log was truncated."""
         self._lowest_cut = recovery_point
         self._synced_at_ms: MonotonicMs | None = None
-        """When somebody last looked whether a sync is due, and all was synced or about to be."""
+        """When `is_due` last found everything synced, or found a sync due."""
 
     def is_due(
         self,
@@ -27,10 +27,10 @@ class Durability:
         options: LogOptions,
         now_ms: MonotonicMs,
     ) -> bool:
-        """Whether `flush.messages` or `flush.ms` is over, or a closed segment is not on disk.
+        """Whether `flush.messages` or `flush.ms` is reached, or a closed segment is not on disk.
 
-        To be asked regularly, by somebody who then syncs: as in Kafka, `flush.ms` begins when
-        the log was last synced or without anything to sync, so no record waits for longer.
+        To be called regularly, by a caller who then syncs: as in Kafka, `flush.ms` counts from when
+        the log was last synced or had nothing to sync, so no record waits for longer.
         """
         unsynced = log_end_offset - self.recovery_point
         if unsynced <= 0 or self._synced_at_ms is None:
@@ -47,22 +47,22 @@ class Durability:
     def on_synced(self, target: FlushTarget) -> None:
         """Take a finished sync into account.
 
-        Where the log was cut meanwhile, other records may stand above the cut by now.
+        If the log was truncated meanwhile, the records above that offset may be other ones by now.
         """
         end = target.offset if target.cuts == self.cuts else min(target.offset, self._lowest_cut)
         self.recovery_point = max(self.recovery_point, end)
 
     def on_cut(self, end: Offset) -> None:
-        """The log now ends there."""
+        """The log was truncated to `end`."""
         self._lowest_cut = min(self._lowest_cut, end) if self.cuts else end
         self.cuts += 1
         self.recovery_point = min(self.recovery_point, end)
 
     def on_start_moved(self, log_start_offset: Offset) -> None:
-        """Nothing before it is needed any more."""
+        """Records before the new log start need not be synced any more."""
         self.recovery_point = max(self.recovery_point, log_start_offset)
 
     def restart_at(self, offset: Offset) -> None:
-        """The log is empty and goes on there."""
+        """The log was emptied; its next record gets `offset`."""
         self.on_cut(offset)
         self.recovery_point = offset

@@ -55,7 +55,7 @@ class LeaderEpochs:
         return list(zip(self._epochs, self._start_offsets, strict=True))
 
     def begin(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Records from this offset on are of this epoch; entries that contradict it go.
+        """Records from this offset on are of this epoch; entries that contradict it are removed.
 
         To be called before the first of them is appended. Raises StorageFailed.
         """
@@ -63,14 +63,14 @@ class LeaderEpochs:
             self.write()
 
     def announce(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """As `begin`, in memory: until it has a record, the epoch is nothing that a crash may lose.
+        """As `begin`, but in memory only: a crash may lose an epoch that has no record yet.
 
-        A leadership then costs no file, however many are taken at once.
+        So taking a leadership writes no file, however many are taken at once.
         """
         self._add(epoch, start_offset)
 
     def note(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """A batch of the log says so; for recovery, which writes the file when it is through."""
+        """Take a batch's epoch into account; for recovery, which writes the file at its end."""
         if epoch > self.latest:
             self._add(epoch, start_offset)
 
@@ -133,7 +133,7 @@ class LeaderEpochs:
         self.write()
 
     def clear(self) -> None:
-        """Forget everything: the log starts anew somewhere else."""
+        """Forget everything: the log was emptied."""
         self._epochs.clear()
         self._start_offsets.clear()
         self.latest = NO_EPOCH

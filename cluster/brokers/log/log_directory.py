@@ -1,4 +1,4 @@
-"""One `log.dirs` entry: whose it is, whether it was left cleanly, and its checkpoints.
+"""One `log.dirs` entry: its owner, whether its last shutdown was clean, and its checkpoints.
 
 One process at a time: the directory is locked while this object is open.
 """
@@ -38,7 +38,7 @@ class LogDirectory:
         """For `open`."""
         self.path = path
         self.leftovers = leftovers
-        """Directories of deleted partitions that the last stop came before."""
+        """Renamed directories of deleted partitions that were not removed before the last stop."""
         self.was_clean_shutdown = was_clean_shutdown
         self._lock_descriptor = lock_descriptor
 
@@ -111,7 +111,7 @@ class LogDirectory:
         self._write(checkpoints.RECOVERY_POINTS, offsets)
 
     def read_log_start_offsets(self) -> Offsets:
-        """Log starts that are not the base of a first segment; a missing one counts as 0."""
+        """Log start offsets at the last write; a missing one counts as 0."""
         return self._read(checkpoints.LOG_START_OFFSETS)
 
     def write_log_start_offsets(self, offsets: Offsets) -> None:
@@ -119,7 +119,7 @@ class LogDirectory:
         self._write(checkpoints.LOG_START_OFFSETS, offsets)
 
     def mark_clean_shutdown(self) -> None:
-        """Say that every log was closed: the next start trusts them. Raises StorageFailed."""
+        """Note that every log was closed: the next start skips recovery. Raises StorageFailed."""
         checkpoints.replace_file(self.path / _CLEAN_SHUTDOWN, b"", sync=True)
 
     def close(self) -> None:
@@ -141,7 +141,7 @@ class LogDirectory:
 def _lock(path: Path) -> int:
     descriptor = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     try:
-        # The first for openers in this process too, the second because it is the one Kafka takes.
+        # flock also excludes other openers in this process; lockf is the lock that Kafka takes.
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):  # lockf may answer EACCES

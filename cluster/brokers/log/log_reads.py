@@ -16,7 +16,7 @@ class LogSlice:
     """Whole batches of one segment file, not yet read.
 
     Owns the file for as long as it lives: the descriptor and the bytes stay readable even when the
-    log deletes the segment meanwhile. A file that another process may cut is read by descriptor.
+    log deletes the segment meanwhile. Another process must read it by descriptor: it may be cut.
     """
 
     __slots__ = ("_file", "next_offset", "position", "size_bytes")
@@ -141,7 +141,7 @@ def find_max_timestamp(
 def _scan_for_max(
     segments: Sequence[Segment], bounds: tuple[Offset, Offset]
 ) -> TimestampOffset | None:
-    """The newest record of all is out of bounds (not yet replicated): look at every batch."""
+    """Read every batch header: the newest record of all is out of bounds (not yet replicated)."""
     best: tuple[Segment, int, BatchHeader] | None = None
     for segment in segments:
         for position, header in segment.headers_from(0):

@@ -2,7 +2,7 @@
 
 Space is allocated before it is mapped: a write through a mapping into a hole of a full disk would
 kill the process (SIGBUS), a refused allocation is an error that can be answered. For the same
-reason the file never shrinks below a mapped and used byte while this process may look at it.
+reason the file never shrinks below a mapped and used byte while this process may read it.
 """
 
 import errno
@@ -59,9 +59,9 @@ class MmapSegment:
     )
 
     def __init__(self, path: Path, step_bytes: int, *, is_new: bool = False) -> None:
-        """Name a file, opened (an absent one is created) at first use; all of it counts as used.
+        """The file is opened, or created, at first use; all that it holds counts as used.
 
-        With `is_new` it is taken for absent.
+        With `is_new` it is taken for absent, without looking.
         """
         self.path = path
         self._step_bytes = step_bytes
@@ -120,18 +120,18 @@ class MmapSegment:
         return memoryview(self._mapping_for_append(start + size_bytes))[start : start + size_bytes]
 
     def extend(self, size_bytes: int) -> None:
-        """Take over bytes that were written into a reserved view."""
+        """Append the bytes that were written into a reserved view."""
         ensure(self.size_bytes + size_bytes <= self._writable, "extended beyond what was reserved")
         self.size_bytes += size_bytes
 
     def writable(self) -> mmap.mmap:
-        """The mapping through which appended bytes may be stamped. Raises StorageFailed."""
+        """The writable mapping, to change bytes that are appended already. Raises StorageFailed."""
         return self._mapping_for_append(self.size_bytes)
 
     def erase(self, position: int, end: int) -> None:
         """Overwrite a range with zeros, so that no recovery takes it for batches.
 
-        In place instead of a shorter file: views on the range may still be on their way out.
+        In place, not by shortening the file: views on the range may still be waiting to be sent.
         """
         if position >= end:
             return

@@ -122,7 +122,7 @@ class ClosedOffsetIndex:
 
 
 def map_file(path: Path) -> mmap.mmap | None:
-    """A read-only mapping of a whole file; None when it is empty or gone. Raises OSError."""
+    """A read-only mapping of a whole file; None when it is empty or missing. Raises OSError."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

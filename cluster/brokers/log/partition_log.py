@@ -73,7 +73,7 @@ class PartitionLog:
         recovery_point: Offset,
         wall_ms: WallMs,
     ) -> None:
-        """For `open`."""
+        """For `open` and `create`."""
         self.directory = directory
         self.partition = partition
         self.epochs: LeaderEpochs = recovered.epochs
@@ -120,8 +120,8 @@ class PartitionLog:
     ) -> "PartitionLog":
         """A new log, in memory until its first record: no file, no descriptor.
 
-        `make_files` has `make_first_files` done when it returns, by whomever; it is called before
-        the first record is written. It may raise StorageFailed.
+        `make_files` makes the directory and its first files, or waits until they are made; it is
+        called before the first record is written and may raise StorageFailed.
         """
         recovered = empty_log(directory, options, wall_ms)
         log = cls(directory, partition, options, recovered, Offset(0), wall_ms)
@@ -221,7 +221,7 @@ class PartitionLog:
     def reserve(self, size_bytes: int) -> memoryview:
         """Writable space at the end of the log, for replicated bytes to be read into.
 
-        `commit_reserved` comes next, or nothing. Raises StorageFailed.
+        To be followed by `commit_reserved`, or given up. Raises StorageFailed.
         """
         self._have_files()
         active = self._files.active
@@ -446,8 +446,8 @@ class PartitionLog:
     def close(self, *, flush: bool) -> None:
         """Leave a directory that opens without recovery; `flush` also waits for the disk.
 
-        A log without a record yet is not waited for, nor are its files made if they are not: it is
-        made again when the controller says so.
+        For a log without records nothing is written, and missing files are not made: the next full
+        update of the controller has them made.
         Raises StorageFailed: then the stop is not clean. The log is not used afterwards.
         """
         if self._files_state is not FilesState.CHANGED:

@@ -27,7 +27,7 @@ _NOTHING_APPENDED: Final = AppendedBatch(NO_SEQUENCE, -1, 0, -1)
 
 
 class DamagedSnapshot(Exception):
-    """A snapshot that cannot be believed; an older one and more of the log replace it."""
+    """A damaged or missing snapshot; an older one and more batches of the log replace it."""
 
 
 def snapshot_path(directory: Path, offset: int) -> Path:
@@ -117,7 +117,7 @@ def remove_snapshot(directory: Path, offset: int) -> None:
 
 
 def read_snapshot(directory: Path, offset: int) -> dict[int, ProducerEntry]:
-    """The state at an offset. Raises DamagedSnapshot, also when the file is gone."""
+    """The state at an offset. Raises DamagedSnapshot, also when the file is missing."""
     try:
         return decode_snapshot(snapshot_path(directory, offset).read_bytes())
     except OSError as problem:

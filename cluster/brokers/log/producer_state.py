@@ -160,7 +160,7 @@ class ProducerState:
 
     @property
     def first_undecided_offset(self) -> int | None:
-        """Offset of the oldest transaction without an end marker; None when all are decided."""
+        """First offset of the oldest open transaction (Kafka: `firstUnstableOffset`), or None."""
         offsets = [e.transaction_offset for e in self.entries.values() if e.transaction_offset >= 0]
         return min(offsets) if offsets else None
 

@@ -48,7 +48,7 @@ _CRC_FROM = 21
 
 
 class FilesState(enum.Enum):
-    """How the files of a log stand to what a clean stop leaves."""
+    """How the files of a log compare with what a clean stop leaves."""
 
     NEW = "just made, without a record"
     AS_CLOSED = "as the last clean stop has left them"
@@ -68,7 +68,7 @@ class RecoveredLog:
 
 
 class Scan(NamedTuple):
-    """How far a segment file is good."""
+    """Up to where a segment file is valid; `defect` says what is wrong there, if anything."""
 
     valid_bytes: int
     next_offset: int
@@ -88,7 +88,7 @@ def recover(directory: Path, options: LogOptions, stop: LastStop, wall_ms: WallM
     """Load every segment of a directory, which is created when absent. Raises StorageFailed."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        with os.scandir(directory) as entries:  # once: thousands of directories may be to open
+        with os.scandir(directory) as entries:  # one scan: there may be thousands of directories
             names = [entry.name for entry in entries]
         segments = _find_segments(directory, names, options, wall_ms)
     except OSError as error:
@@ -123,7 +123,7 @@ def recover(directory: Path, options: LogOptions, stop: LastStop, wall_ms: WallM
 
 
 def _complete_empty(directory: Path, segment: Segment, names: list[str]) -> None:
-    """Make the index files that a crash came before, where the segment has no record yet."""
+    """Make the index files that are missing after a crash, where the segment has no record yet."""
     if segment.file.size_bytes == 0:
         for suffix in (INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             if segment_path(directory, segment.base_offset, suffix).name not in names:
@@ -163,7 +163,7 @@ def _find_segments(
 
 
 def _load_epochs(directory: Path) -> tuple[LeaderEpochs, bool]:
-    """The epochs, and whether they can be believed; else every segment is scanned for them."""
+    """The epochs, and whether their file is sound; if not, every segment is scanned for them."""
     try:
         return LeaderEpochs.load(directory), True
     except DamagedCheckpoint as error:
@@ -211,7 +211,7 @@ def _load_segments(
 
 
 def _trust(segment: Segment, *, active: bool) -> bool:
-    """Use a cleanly closed segment as it is, if its indexes and last batch are what they should."""
+    """Use a cleanly closed segment as it is, if its indexes and its last batch are sound."""
     size = segment.file.size_bytes
     if not size and active:
         return True
@@ -220,7 +220,7 @@ def _trust(segment: Segment, *, active: bool) -> bool:
         return False
     segment.trust_indexes(active=active)
     if active:
-        # A cheap look at the end: the walk from the last index entry must end with the file.
+        # A cheap check of the end: the walk from the last index entry must end with the file.
         position = segment.boundary_before(0, size - 1)
         if size - position < HEADER_BYTES or segment.batch_end(position) != size:
             return False
@@ -275,7 +275,7 @@ def _defect(
 
 
 def _refuse_old_format(header: BatchHeader, content: memoryview, position: int, end: int) -> None:
-    """A sound message of format v0 or v1 is somebody's data, not damage: leave it alone."""
+    """Raise StorageFailed for a valid message of format v0 or v1: it is data, not damage."""
     if header.magic not in (0, 1) or header.batch_length < 14 or end > len(content):
         return
     checksum = int.from_bytes(content[position + 12 : position + 16], "big")

@@ -19,8 +19,7 @@ _LAST_OFFSET_MAX: Final = 2**63 - 2
 def check_replicated(records: memoryview, next_offset: int) -> list[BatchHeader]:
     """Headers of the whole batches that fill `records`, offsets growing from `next_offset` on.
 
-    Raises Refused(corrupt_message): the leader or the way here damaged them, or they do not fit
-    this log's end.
+    Raises Refused(corrupt_message): they are damaged, or do not continue the log at its end.
     """
     headers: list[BatchHeader] = []
     size = 0
@@ -45,7 +44,7 @@ def check_replicated(records: memoryview, next_offset: int) -> list[BatchHeader]
                 f"replicated offsets {first.base_offset} to {header.last_offset} fit in no segment",
             )
         if header.producer_id >= 0 and header.attributes & CONTROL_BIT:
-            # Read again once it is in the log, where a marker that is none would be too late.
+            # A marker is decoded again after the append, when it would be too late to refuse it.
             for _ in records_of_batch(header, batch):
                 pass
         headers.append(header)

@@ -41,9 +41,9 @@ def segment_path(directory: Path, base_offset: int, suffix: str = LOG_SUFFIX) ->
 
 
 def create_segment_file(directory: Path, base_offset: int, suffix: str = LOG_SUFFIX) -> None:
-    """Make an empty file of a segment, which may be there. Raises StorageFailed.
+    """Make an empty file of a segment, unless it exists. Raises StorageFailed.
 
-    It is not kept open: a log that nobody writes costs no descriptor.
+    It is not kept open: a log that is not written costs no descriptor.
     """
     path = segment_path(directory, base_offset, suffix)
     try:
@@ -85,7 +85,7 @@ class Segment:
         *,
         is_new: bool = False,
     ) -> None:
-        """Name a segment; with `is_new` no file of it is looked for."""
+        """A segment over its files, if they exist; with `is_new` that is not checked."""
         self.directory = directory
         self.base_offset = base_offset
         self.created_ms = created_ms
@@ -131,7 +131,7 @@ class Segment:
         first_ms = self._first_timestamp_ms
         if first_ms is None:
             first_ms = self._first_timestamp_ms = read_header(self.file.mapping()).max_timestamp
-        # Its age in the records' time; in the broker's when they have none.
+        # Its age by the records' timestamps; by the broker's clock when they have none.
         has_times = first_ms >= 0 and timestamp_ms >= 0
         age_ms = timestamp_ms - first_ms if has_times else wall_ms - self.created_ms
         return (
@@ -141,7 +141,7 @@ class Segment:
         )
 
     def _note_index_room(self) -> None:
-        """Whenever entries came or went."""
+        """To be called whenever index entries were added or removed."""
         index, times = self._active_index, self._active_time_index
         self._is_index_full = (
             index is None
@@ -328,7 +328,7 @@ class Segment:
         self._note_index_room()
         self._newest_recent, self._older_recent = {}, {}
         self.max_timestamp_ms, self.max_timestamp_offset = NO_TIMESTAMP, self.base_offset
-        # The last entry left may be older than the batches after it: look at those.
+        # Batches after the last entry that is left may have larger timestamps.
         last = times.last
         start = 0
         if last is not None:
@@ -341,7 +341,7 @@ class Segment:
                 self.max_timestamp_offset = header.last_offset
 
     def remove_files(self) -> None:
-        """Unlink the files; slices handed out keep theirs. Raises StorageFailed."""
+        """Unlink the files; slices handed out stay readable. Raises StorageFailed."""
         try:
             for path in self.paths:
                 path.unlink(missing_ok=True)

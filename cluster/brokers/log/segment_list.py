@@ -20,8 +20,8 @@ from cluster.model.ids import Offset
 class SegmentList:
     """Segments in order of their base offset; the last one is active.
 
-    A change makes a new tuple, so whoever holds the old one keeps a consistent list, and the files
-    of a segment that went stay readable for those who opened them.
+    A change makes a new tuple, so a holder of the old one keeps a consistent list; the files of a
+    removed segment stay readable for those who opened them.
     """
 
     def __init__(self, directory: Path, segments: tuple[Segment, ...]) -> None:
@@ -51,7 +51,7 @@ class SegmentList:
     def truncate(self, offset: Offset, options: LogOptions) -> Offset:
         """Make the batch before an offset the last one; returns the new end. Raises StorageFailed.
 
-        The offset is not below the first segment's base. A batch that holds it goes as a whole.
+        The offset is not below the first segment's base. A batch that holds it is removed whole.
         """
         slot = segment_slot(self.segments, offset)
         kept, gone = self.segments[: slot + 1], self.segments[slot + 1 :]

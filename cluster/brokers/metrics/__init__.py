@@ -1,1 +1,1 @@
-"""What a broker counts and tells of itself: the stats file's figures and the metric records."""
+"""A broker's metrics: counters, the figures in its stats file, and the metric records."""

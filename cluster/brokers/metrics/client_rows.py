@@ -1,7 +1,7 @@
-"""How each client stands against its quotas: rows of the stats file, intervals of the records.
+"""Each client's use of its quotas: rows of the stats file, intervals of the metric records.
 
-Fed by what the quota core drains. Bounded by the rows of the file: the client that was active
-longest ago gives its row to a new one. Pure, apart from the stores into the file's memory.
+Fed by `ClientQuotas.drain_interval`. Bounded by the rows of the file: when all are taken, a new
+client gets the row of the one inactive for longest. Pure, apart from stores into the file's memory.
 """
 
 from collections.abc import Mapping
@@ -52,7 +52,7 @@ class ClientRows:
         self._quotas: Quotas = {}
 
     def take_quotas(self, quotas: Quotas) -> None:
-        """What is configured now, for all entities."""
+        """Take over the limits that are configured now, for all entities."""
         if quotas != self._quotas:
             self._quotas = quotas
             for key, client in self._clients.items():
@@ -62,7 +62,7 @@ class ClientRows:
     def on_usage(
         self, usage: QuotaUsage, state: QuotaState, now_ms: MonotonicMs, wall_ms: WallMs
     ) -> None:
-        """What a client used since the last time, and where it stands."""
+        """Add what a client used since the last call; `state` is its present rate and delay."""
         key = (usage.quota, usage.user, usage.client_id)
         interval = self._intervals.get(key)
         if interval is None:
@@ -80,7 +80,7 @@ class ClientRows:
         self._write(key, client, state, now_ms, wall_ms)
 
     def on_state(self, key: Key, state: QuotaState, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
-        """Where a client stands that has used nothing since the last time."""
+        """Update the row of a client that has used nothing since the last call."""
         client = self._clients.get(key)
         if client is not None:
             self._write(key, client, state, now_ms, wall_ms)

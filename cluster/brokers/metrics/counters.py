@@ -1,9 +1,9 @@
 """Counting on the path of requests, in plain integers; a few times a second they are stored in the
 stats file. A request may cost 20 us in all, so counting it gets a fraction of one: no clock, and
-what every request has to tell is only put into a list, which is summed up when it is stored. (A
+a request's figures are only put into a list, which is summed up when it is stored. (A
 line of Python between others takes some ten times as long as in a loop of its own.)
 
-What is a state rather than an event (leaders, connections) is looked at by the publisher instead.
+What is a state rather than an event (leaders, connections) is sampled by the publisher instead.
 """
 
 import logging
@@ -70,7 +70,7 @@ class BrokerCounters:
         """Requests of an API by the bits of their microseconds."""
         self._appended: list[Appended] = []
         self.note_appended = self._appended.append
-        """A client's batch is in the log."""
+        """Counts a client's batch that was appended."""
         self.bytes_in = 0
         self.messages_in = 0
         self.failed_produces = 0
@@ -90,7 +90,7 @@ class BrokerCounters:
         ]
 
     def note_us(self, api_key: int) -> Callable[[int], None]:
-        """For the path of one API's requests: counts one by the microseconds that it kept the
+        """A function that counts one request of an API, given the microseconds that it kept the
         broker's thread.
         """
         return self._handled_us[api_key].append
@@ -149,7 +149,7 @@ class BrokerCounters:
             appended.clear()
 
     def set(self, key: str, value: int) -> None:
-        """Set what the publisher looked at, by its key in `BROKER_METRICS`."""
+        """Set a gauge that the publisher has sampled, by its key in `BROKER_METRICS`."""
         self.stats.counts[self.slots[key]] = value
 
 
@@ -158,7 +158,7 @@ def open_counters(
 ) -> BrokerCounters | None:
     """Counters in `broker-<id>.stats` of the run directory; None when nothing is to be counted.
 
-    A disk without room for the file costs the view from outside, not the broker.
+    Where the file cannot be made (disk full), they are kept in memory, which nobody else can read.
     """
     if not is_enabled:
         return None

@@ -1,4 +1,4 @@
-"""Looks at the broker a few times a second: gauges and client rows into the stats file; once per
+"""Samples the broker a few times a second: gauges and client rows into the stats file; once per
 interval the metric records into their topic. Decides nothing and changes nothing of the broker.
 """
 
@@ -29,7 +29,7 @@ _REFRESHED_PER_TICK: Final = 64
 
 
 class ClientConnections(Protocol):
-    """The client side of the broker, as far as it is counted."""
+    """What is counted of the broker's client connections."""
 
     failed_count: int
 
@@ -45,7 +45,7 @@ class ClientConnections(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What the publisher looks at."""
+    """What the publisher samples."""
 
     clients: ClientConnections
     partitions: PartitionTable

@@ -36,7 +36,7 @@ def quota_record(broker: int, wall_ms: WallMs, interval_ms: int, usage: QuotaUsa
 def broker_record(
     broker: int, wall_ms: WallMs, interval_ms: int, values: Mapping[str, float]
 ) -> bytes:
-    """A record of kind `broker`: rates are per second, gauges as they stand."""
+    """A record of kind `broker`: rates are per second, gauges are present values."""
     return _encode(
         {
             "v": VERSION,

@@ -2,7 +2,7 @@
 
 A broker's records go to partition `broker id % partitions`, so that they stay in order. Its leader
 appends them; another broker hands it the batch over the control link. They take no part in quotas.
-At most once: a batch is given again only when it certainly was not appended.
+At most once: a batch is sent again only when it was certainly not appended.
 """
 
 import logging
@@ -27,10 +27,10 @@ log = logging.getLogger(__name__)
 _REPLICAS_MAX: Final = 3
 _RETENTION_MS: Final = 24 * 60 * 60 * 1000
 _SETTLED_AFTER_MS: Final = 1_500
-"""So long the set of brokers must have been the same: they do not all register at once."""
+"""How long the set of brokers must have been the same: they do not all register at once."""
 _CREATE_TIMEOUT_MS: Final = 10_000
 _SEND_TIMEOUT_MS: Final = 30_000
-"""Above replica.lag.time.max.ms: so long may a batch wait for a replica that has stopped."""
+"""Above replica.lag.time.max.ms: a batch may wait that long for a replica that has stopped."""
 _BATCHES_MAX: Final = 64
 """What waits for a leader is bounded: the oldest batch is dropped first."""
 _RECORDS_PER_BATCH: Final = 500
@@ -112,7 +112,7 @@ class MetricTopic:
         self.flush()
 
     def flush(self) -> None:
-        """Hand over what waits, in order, as far as there is somebody to take it."""
+        """Append the waiting batches, here or at a peer, in order, as long as there is a leader."""
         while self._waiting and not self._in_flight:
             topic = self._metadata.topics.get(METRICS_TOPIC)
             if topic is None or not topic.partitions:

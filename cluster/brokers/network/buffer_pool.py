@@ -13,11 +13,11 @@ KEPT_PER_SIZE: Final = 4
 """At most 4 x (64 KiB + 128 KiB + ... + 4 MiB), 32 MiB, and only after such requests came."""
 _GROWTH: Final = 4
 _ZEROS: Final = bytes(1024 * 1024)
-"""What a buffer above the largest kept size grows by, in its place."""
+"""A buffer above the largest kept size grows by this much, in place."""
 
 
 def capacity_for(size_bytes: int, arrived_bytes: int) -> int:
-    """How large a buffer to have for a frame of `size_bytes` of which so much has arrived."""
+    """The size of the buffer for a frame of `size_bytes` of which `arrived_bytes` have arrived."""
     wanted = max(_SMALLEST_BYTES, _GROWTH * arrived_bytes)
     if size_bytes <= min(wanted, _LARGEST_BYTES):
         if size_bytes <= _SMALLEST_BYTES // 2:
@@ -40,8 +40,9 @@ class BufferPool:
         return free.pop() if free else bytearray(capacity_bytes)
 
     def grow(self, buffer: bytearray, filled_bytes: int, capacity_bytes: int) -> bytearray:
-        """A buffer of that larger size that begins with the first so many bytes of this one, which
-        is not to be used any more.
+        """A buffer of `capacity_bytes` that begins with the first `filled_bytes` of this one.
+
+        `buffer` is not to be used any more.
         """
         if filled_bytes >= _LARGEST_BYTES:
             buffer += memoryview(_ZEROS)[: capacity_bytes - len(buffer)]

@@ -33,7 +33,7 @@ BUFFERS_AHEAD_MAX: Final = 512
 """Pipelined requests are handed over while fewer buffers than this wait to be written."""
 _AHEAD_MAX_BYTES: Final = 64 * 1024
 """Pipelined requests are handed over while fewer bytes than this wait to be written; file regions
-are no bytes in memory. With the last answer it is what a client that does not read can make wait.
+are no bytes in memory. A client that does not read makes the broker hold this and one more answer.
 """
 _RESPONSE_PENDING: Final = MuteReason.RESPONSE_PENDING
 BACKLOG_MAX_BYTES: Final = 16 * 1024
@@ -57,7 +57,7 @@ class ChannelOwner(Protocol):
         ...
 
     def on_closed(self, channel: "Channel", reason: str | None) -> None:
-        """The channel is gone; `reason` is None when the peer closed it between two requests."""
+        """The channel is closed; `reason` is None when the peer closed it between two requests."""
         ...
 
     def take_buffer(
@@ -77,16 +77,16 @@ class ChannelOwner(Protocol):
         ...
 
     def hold(self, channel: "Channel", size_bytes: int) -> None:
-        """A request that waits for its answer takes so much memory; may close the channel."""
+        """Count `size_bytes` for a request that waits for its answer; may close the channel."""
         ...
 
     def let_go(self, channel: "Channel") -> None:
-        """It has been answered."""
+        """The request that was held has been answered."""
         ...
 
     def on_unsent(self, channel: "Channel", size_bytes: int) -> None:
-        """So many bytes of answers wait in memory, since the socket takes no more; told again
-        whenever it has taken some, last with 0.
+        """`size_bytes` of answers wait in memory, since the socket takes no more; called again
+        whenever it has taken some, at last with 0.
         """
         ...
 
@@ -133,7 +133,7 @@ class Channel:
         """False once the socket is closed."""
         self.last_active_ms = owner.loop.now_ms
         self.on_close: Callable[[], None] | None = None
-        """Set while a request of this channel waits in the purgatory: forgets it."""
+        """Called at close: removes what waits for this channel, in the purgatory or for a timer."""
         self.principal = ANONYMOUS
         """Who the peer has proved to be."""
         self.routes: dict[int, Any] = {}
@@ -268,7 +268,7 @@ class Channel:
             self._owner.backlog_bytes += end - position
 
     def _begin_partial(self, size: int, arrived: memoryview) -> bool:
-        """Move what has arrived of a frame into a buffer of its own; False: it is backlog yet."""
+        """Move what has arrived of a frame into a buffer of its own; False: it stays backlog."""
         if len(arrived) < BACKLOG_MAX_BYTES:
             self._is_incomplete = True
             return False
@@ -342,7 +342,7 @@ class Channel:
             self._update_interest()
 
     def unmute(self, reason: int) -> None:
-        """Drop one reason; with the last one gone the channel goes on with what it has received."""
+        """Drop one reason; when none is left, the channel goes on with what it has received."""
         if reason & self.mute_reasons and self.is_open:
             self.mute_reasons &= ~reason
             try:

@@ -1,4 +1,4 @@
-"""A client's connection as those see it who answer its requests, and what an answer is made of."""
+"""What answering a request needs: the client's connection, and the parts of an answer."""
 
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias
@@ -51,7 +51,7 @@ class Connection(Protocol):
     is_open: bool
     """False once it is closed."""
     on_close: Callable[[], None] | None
-    """Set while a request of it waits in the purgatory: forgets it."""
+    """Called at close: removes what waits for this connection."""
     routes: dict[int, Any]
     """What the request layer remembers of its requests."""
 
@@ -68,5 +68,5 @@ class Connection(Protocol):
         ...
 
     def unmute(self, reason: int) -> None:
-        """Drop one reason; with the last one gone it goes on."""
+        """Drop one reason; when none is left, it is read again."""
         ...

@@ -8,13 +8,13 @@ from cluster.model.errors import PeerError, StorageFailed
 from cluster.runtime.transport import BUFFERS_PER_SEND, Buffer, Transport
 
 BYTES_TYPES: Final = (bytes, bytearray, memoryview)
-"""What is in memory, and no region of a file."""
+"""The types of what is in memory; everything else is a region of a file."""
 _SENDFILE_ABOVE_BYTES: Final = 64 * 1024
 """Below this, copying from the mapping into the socket beats a second system call."""
 
 
 def send_outgoing(out: "deque[Outgoing]", transport: Transport) -> None:
-    """Send in order, and take away what was sent, until nothing is left or no more is taken.
+    """Send in order, removing what was sent, until nothing is left or the socket takes no more.
 
     Raises OSError where the connection is lost, PeerError where a region cannot be read.
     """

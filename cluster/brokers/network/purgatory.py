@@ -1,7 +1,7 @@
 """Requests that wait: operations keyed by what can complete them, with a deadline. No I/O.
 
 Used by every API that waits (produce with acks=all, fetch, create and delete topics). The
-operation decides; the purgatory only knows whom to ask when something changed.
+operation decides; the purgatory only knows which ones to try when something changed.
 """
 
 from collections.abc import Callable, Hashable, Iterable
@@ -49,12 +49,12 @@ class Parked:
         self._timer = call_at(deadline_ms, self._on_deadline)
 
     def attempt(self) -> None:
-        """Ask the operation; leave the purgatory when it has answered."""
+        """Try the operation; leave the purgatory when it has answered."""
         if not self.done and self._operation.try_complete():
             self.drop()
 
     def drop(self) -> None:
-        """Leave the purgatory without an answer; doing it twice is nothing."""
+        """Leave the purgatory without an answer; a second call does nothing."""
         if self.done:
             return
         self.done = True
@@ -95,14 +95,14 @@ class Purgatory:
         return parked
 
     def check(self, key: Hashable) -> None:
-        """Something changed for `key`: ask every operation that waits for it."""
+        """Something changed for `key`: try every operation that waits for it."""
         watchers = self._watchers.get(key)
         if watchers is not None:
             for parked in list(watchers):
                 parked.attempt()
 
     def is_watched(self, key: Hashable) -> bool:
-        """Whether a `check` of `key` would ask anybody; cheap, for hot paths."""
+        """Whether any operation waits for `key`; cheap, for hot paths."""
         return key in self._watchers
 
     def forget(self, parked: Parked, keys: tuple[Hashable, ...]) -> None:

@@ -2,8 +2,8 @@
 
 Limits are Kafka's: `max.connections` holds new connections back in the listen queue,
 `max.connections.per.ip` closes them, `connections.max.idle.ms` closes silent ones,
-`queued.max.request.bytes` bounds what requests that have not arrived whole take: who began last
-is muted, the oldest always goes on. A quarter of it bounds answers that nobody reads.
+`queued.max.request.bytes` bounds the memory of requests that have not arrived whole: the channel
+that began last is muted, the oldest always goes on. A quarter of it bounds answers nobody reads.
 """
 
 import logging
@@ -173,7 +173,7 @@ class SocketServer:
         self._buffers.give_back(buffer)
 
     def hold(self, channel: Channel, size_bytes: int) -> None:
-        """Count a request that waits: others have to wait for it, unless it is too much itself."""
+        """Count a request that waits, so that others wait; close the channel if it is too much."""
         if not self._receiving.hold(channel, size_bytes, self.loop.now_ms):
             channel.close(
                 "its request cannot be held until there is an answer, it takes too much memory"
@@ -186,7 +186,7 @@ class SocketServer:
         self._admit_later()
 
     def on_unsent(self, channel: Channel, size_bytes: int) -> None:
-        """Count answers that wait; at the end of the turn some may have to go."""
+        """Count answers that wait; channels above the limit are closed at the end of the turn."""
         self._unsent.note(channel, size_bytes, has_taken=True)
         if self._unsent.is_full:
             self.loop.defer(self._cut_off_silent)

@@ -53,7 +53,7 @@ class Account:
         delay_ms_max: int | None,
         now_ms: MonotonicMs,
     ) -> None:
-        """`active` collects the accounts that have something to tell; `apply` comes next."""
+        """`active` collects accounts with usage to report; `apply` must be called before use."""
         self.kind, self.user, self.client_id = kind, user, client_id
         self.active = active
         self.delay_ms_max = delay_ms_max
@@ -99,12 +99,12 @@ class Account:
         return 0 if self.limit is None else self.delay_ms(now_ms)
 
     def take_back(self, value: float, now_ms: MonotonicMs) -> None:
-        """Of what was recorded at the same time: the answer goes out without the bytes."""
+        """Undo a `record` of the same time: the answer is sent without these bytes."""
         self.usage -= value
         self.budget.record(-value, now_ms)
 
     def delay_ms(self, now_ms: MonotonicMs) -> int:
-        """What a request that uses nothing would be told now."""
+        """The delay in ms that a request which uses nothing would get now."""
         if self.limit is None:
             return 0
         delay_ms = self.budget.delay_ms(self.limit, now_ms)
@@ -115,7 +115,7 @@ class Account:
     # -- muting ------------------------------------------------------------------------------------
 
     def on_throttled(self, delay_ms: int, now_ms: MonotonicMs) -> None:
-        """A channel of this client was told to wait, and is muted from now for `delay_ms`."""
+        """A channel of this client is muted from now for `delay_ms`."""
         self.active[self] = None
         self.count_muted(now_ms)
         self.throttled += 1

@@ -138,8 +138,8 @@ class ClientQuotas:
     # -- telling -----------------------------------------------------------------------------------
 
     def drain_interval(self, now_ms: MonotonicMs) -> list[tuple[QuotaUsage, QuotaState]]:
-        """What every client that was active or is muted did since the last drain, and where it
-        stands now.
+        """What every client that was active or is muted used since the last drain, and its present
+        state.
         """
         accounts = list(self._active)
         self._active.clear()
@@ -154,7 +154,7 @@ class ClientQuotas:
     def state_of(
         self, kind: QuotaKind, user: str, client_id: str, now_ms: MonotonicMs
     ) -> QuotaState | None:
-        """Where a client stands now; None if it has used nothing of this kind lately."""
+        """A client's present state; None if it has used nothing of this kind lately."""
         account = self._accounts.get((kind, user, client_id))
         return None if account is None else self._state_of(account, now_ms)
 

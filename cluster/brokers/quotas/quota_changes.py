@@ -93,9 +93,9 @@ class QuotaChanges:
         changes: Mapping[QuotaEntity, Mapping[str, str | None]],
         on_done: Callable[[dict[QuotaEntity, Exception | None]], None],
     ) -> None:
-        """Write the changes of each entity; calls back with what went wrong for which.
+        """Write the changes of each entity; `on_done` gets the error of each, None for success.
 
-        By then they hold on this broker; the others are about to hear of them.
+        By then this broker applies them; the others are being notified by the registry.
         """
         wall_ms = self._clock.wall_ms()
         outcomes: dict[QuotaEntity, Exception | None] = {}

@@ -1,4 +1,4 @@
-"""Where a client stands under one kind of quota."""
+"""A client's present rate and delay under one kind of quota."""
 
 from dataclasses import dataclass
 
@@ -13,5 +13,5 @@ class QuotaState:
     """Bytes/s, or percent of one thread."""
     measured_ms: int
     delay_ms: int
-    """What the next request would be told if it used nothing."""
+    """The delay that the next request would get if it used nothing."""
     mute_left_ms: int

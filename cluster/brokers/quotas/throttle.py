@@ -1,7 +1,7 @@
 """Enforces quotas as KIP-219 says: the answer goes at once and tells the delay, then the channel is
 not read until the delay is over, so a client that ignores it is held back all the same.
 
-Decides no delay itself: `ClientQuotas` does. What brokers send each other comes by other links.
+Delays are computed by `ClientQuotas`. Traffic between brokers uses other links and is not limited.
 """
 
 from collections.abc import Callable
@@ -57,7 +57,7 @@ class QuotaThrottle:
             self._hold(channel, delay.account, now_ms + delay.ms)
 
     def on_limits_changed(self) -> None:
-        """Other limits are in force: whoever would wait less now is released sooner."""
+        """Other limits are in force: channels that would wait less now are released sooner."""
         now_ms = self._timers.now_ms
         for channel, mute in list(self._mutes.items()):
             account = mute.account
@@ -70,7 +70,7 @@ class QuotaThrottle:
     def _hold(self, channel: Connection, account: Account, until_ms: int) -> None:
         timer = self._timers.call_at(until_ms, lambda: self._release(channel))
         self._mutes[channel] = _Mute(account, until_ms, timer)
-        # A muted channel has no request in progress, so nobody else needs to hear of its end.
+        # A muted channel has no request in progress, so `on_close` is free for this.
         channel.on_close = lambda: self._forget(channel)
 
     def _release(self, channel: Connection) -> None:

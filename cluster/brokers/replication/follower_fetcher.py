@@ -1,8 +1,8 @@
 """The follower's side: what to ask one leader next, and what to do with its answer. No sockets.
 
 One request per leader is in flight. Its answer is appended, and the next request is at the same
-time the acknowledgement of what was appended. Only news that the leader must not wait for,
-such as another partition to follow, is told by a request that takes the place of the parked one.
+time the acknowledgement of what was appended. Only changes that must not wait for an answer,
+such as another partition to follow, are sent at once: that request replaces the parked one.
 """
 
 import logging
@@ -29,18 +29,18 @@ log = logging.getLogger(__name__)
 _ANSWER_GRACE_MS: Final = 2_000
 """An answer this much later than the leader may park the request counts as lost."""
 _PARTITIONS_PER_REQUEST: Final = 100
-"""What is left is told by the next request: neither side is to be busy for long with one."""
+"""What is left goes into the next request: neither side is to be busy for long with one."""
 
 
 class SegmentReader(Protocol):
     """Reads replicated bytes from the leader's files (same machine)."""
 
     def holds(self, source: FileSource) -> bool:
-        """Whether there is such a file, and as long as that: nothing is reserved for less."""
+        """Whether the file exists and is long enough; asked before log space is reserved for it."""
         ...
 
     def read_into(self, source: FileSource, target: memoryview) -> bool:
-        """Fill `target`; False when the file is gone or shorter by now."""
+        """Fill `target`; False when the file is deleted or shorter by now."""
         ...
 
 
@@ -89,6 +89,7 @@ class FollowerFetcher:
         self._asked_at_ms: int | None = None
         self._has_news = False
         self._resume_at_ms = 0
+        self._retry_at_ms: int | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -97,8 +98,15 @@ class FollowerFetcher:
 
     @property
     def has_news(self) -> bool:
-        """There is more to tell the leader at once, whether it has answered or not."""
+        """There are changes to send to the leader at once, whether it has answered or not."""
         return self._has_news and self._sequence >= 0
+
+    def take_retry_at_ms(self) -> int | None:
+        """When to call `on_tick` for what has been put off since this was last asked; None: for
+        nothing.
+        """
+        retry_at_ms, self._retry_at_ms = self._retry_at_ms, None
+        return retry_at_ms
 
     def partition(self, partition_id: TopicPartition) -> Partition:
         """A partition that is followed here."""
@@ -107,7 +115,7 @@ class FollowerFetcher:
     def follow(self, partition: Partition) -> None:
         """Start, or start again in a new leader epoch."""
         if partition.id in self._forgotten:
-            self._sequence = -1  # an answer for its earlier life may be on its way
+            self._sequence = -1  # an answer from before `unfollow` may be on its way
         self._partitions[partition.id] = partition
         self._changed[partition.id] = None
         self._has_news = True
@@ -173,7 +181,7 @@ class FollowerFetcher:
             self._asked_at_ms = now_ms
         else:
             self._sequence = -1
-            self._resume_at_ms = now_ms + self._options.retry_ms
+            self._resume_at_ms = self._put_off(now_ms + self._options.retry_ms)
 
     def on_answer(self, answer: FetchAnswer, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
         """Append what came, and ask for more."""
@@ -185,20 +193,25 @@ class FollowerFetcher:
         if answer.sequence == self._sequence:
             self._asked_at_ms = None
         elif answer.partitions:
-            self._has_news = True  # it crossed our next request, which knew nothing of it
+            self._has_news = True  # it crossed our next request, which was made without it
         self._by_bytes.clear()
         for fetched in answer.partitions:
             self._on_partition(fetched, now_ms, wall_ms)
         self.ask(now_ms)
 
     def on_malformed_answer(self, now_ms: MonotonicMs) -> None:
-        """Nothing of it counts; what it was about is asked for in a new session, after a pause."""
+        """Ignore it, and begin a new session after a pause."""
         self._begin_again_later(now_ms)
 
     def _begin_again_later(self, now_ms: MonotonicMs) -> None:
         self._asked_at_ms = None
         self._sequence = -1
-        self._resume_at_ms = now_ms + self._options.retry_ms
+        self._resume_at_ms = self._put_off(now_ms + self._options.retry_ms)
+
+    def _put_off(self, until_ms: int) -> int:
+        if self._retry_at_ms is None or until_ms < self._retry_at_ms:
+            self._retry_at_ms = until_ms
+        return until_ms
 
     def _begin_session(self) -> None:
         self._session = self._random.randrange(1, 2**31)
@@ -232,11 +245,11 @@ class FollowerFetcher:
             else:
                 self._append(partition, fetched, wall_ms)
         except Refused as refused:
-            self.delayed[partition_id] = now_ms + self._options.retry_ms
+            self.delayed[partition_id] = self._put_off(now_ms + self._options.retry_ms)
             log.info("%s: leader %d answered %s", partition_id, self.leader, refused)
             return
         except StorageFailed as failure:
-            self.delayed[partition_id] = now_ms + 10 * self._options.retry_ms
+            self.delayed[partition_id] = self._put_off(now_ms + 10 * self._options.retry_ms)
             log.error("%s: cannot replicate: %s", partition_id, failure)  # noqa: TRY400 - one line
             return
         self._changed[partition_id] = None
@@ -249,7 +262,7 @@ class FollowerFetcher:
             if not self._reader.holds(records) or not self._reader.read_into(
                 records, partition.log.reserve(records.size_bytes)
             ):
-                self._by_bytes.add(partition.id)  # the segment has gone: have the bytes sent
+                self._by_bytes.add(partition.id)  # the segment was deleted: have the bytes sent
                 return
             partition.log.commit_reserved(records.size_bytes, wall_ms)
         elif records is not None:

@@ -16,7 +16,7 @@ from cluster.model.ids import TopicPartition
 log = logging.getLogger(__name__)
 
 OnOutcome = Callable[[PartitionState | ErrorCode | None], None]
-"""Takes the new state, why not, or None where no answer tells whether it is in force."""
+"""Takes the new state, the error, or None when no answer came and the ISR may be in force."""
 
 
 class AsksForIsr(Protocol):
@@ -40,7 +40,7 @@ class IsrChanges:
         now_ms: Callable[[], MonotonicMs],
         on_changed: Callable[[int], None],
     ) -> None:
-        """`on_changed` is told by how many members an ISR has grown for us (negative: shrunk)."""
+        """`on_changed` gets the number of members by which an ISR has grown (negative: shrunk)."""
         self._table = table
         self._events = events
         self._controller = controller
@@ -75,7 +75,7 @@ class IsrChanges:
         proposal: IsrProposal,
         answer: PartitionState | ErrorCode | None,
     ) -> None:
-        """The controller's answer to a proposal: the new state, why not, or None for no answer."""
+        """The controller's answer to a proposal: the new state, an error, or None for no answer."""
         partition = self._table.find(partition_id)
         if partition is None or partition.leader is None:
             return
@@ -83,7 +83,7 @@ class IsrChanges:
         if leader.leader_epoch != proposal.leader_epoch:
             return
         if answer is None or answer is ErrorCode.not_controller:
-            leader.on_proposal_lost(proposal)  # whoever stopped being it may have written it before
+            leader.on_proposal_lost(proposal)  # a former controller may have written it before
             return
         if isinstance(answer, ErrorCode):
             moved = leader.on_proposal_refused(proposal, self._now_ms())

@@ -28,14 +28,14 @@ from cluster.protocol.peer.replication import (
 log = logging.getLogger(__name__)
 
 _WATERMARKS_PERIOD_MS: Final = 500
-"""As often as a Kafka follower hears of a high watermark without records: its fetch wait."""
+"""How often followers get high watermarks without records; in Kafka, their fetch wait."""
 _PARTITIONS_PER_ANSWER: Final = 100
 """What is left goes first in the next answer: neither side is to be busy for long with one."""
 _SESSIONS_MAX: Final = 4096
-"""Followers are brokers: far fewer than this; a leak shows here and not in memory."""
+"""Followers are brokers, far fewer than this: it bounds the memory that a bug could leak."""
 _PARKED_MAX_MS: Final = 300_000
 _FORGOTTEN_AFTER_MS: Final = 2 * _PARKED_MAX_MS
-"""A follower that has not asked for so long is gone; if it comes back it begins another session."""
+"""The session of a follower that has not fetched for this long is dropped; it may begin another."""
 
 
 class LeaderFetchPorts(Protocol):
@@ -46,11 +46,11 @@ class LeaderFetchPorts(Protocol):
         ...
 
     def on_high_watermark_moved(self, partition: Partition) -> None:
-        """Somebody may be waiting for it."""
+        """Wake the requests that wait for it."""
         ...
 
     def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
-        """Ask the controller."""
+        """Ask the controller to change the ISR."""
         ...
 
 
@@ -63,11 +63,11 @@ class _Session:
     sequence: int
     positions: dict[TopicPartition, FetchPosition] = field(default_factory=dict)
     ready: dict[TopicPartition, None] = field(default_factory=dict)
-    """Partitions with something to tell: data beyond the follower's position, or an error."""
+    """Partitions with something to send: data beyond the follower's position, or an error."""
     told: set[TopicPartition] = field(default_factory=set)
     """Partitions whose position is out of date: answered, and not reported since."""
     behind: set[TopicPartition] = field(default_factory=set)
-    """Partitions whose high watermark has moved since the follower was told."""
+    """Partitions whose high watermark has moved since it was last sent to the follower."""
     tell_watermarks_at_ms: int = 0
     heard_at_ms: int = 0
     parked_until_ms: int | None = None
@@ -129,9 +129,9 @@ class LeaderFetches:
                 self._answer(session)
 
     def on_high_watermark_moved(self, partition: TopicPartition) -> None:
-        """Followers learn it with the next records, or after a while when none come.
+        """Followers get it with the next records, or after a while when none come.
 
-        One that never learnt it would begin as a leader with an old one.
+        A follower without it would begin with an old one when it becomes the leader.
         """
         for follower in self._watchers.get(partition, ()):
             self._sessions[follower].behind.add(partition)
@@ -149,11 +149,11 @@ class LeaderFetches:
                     self._answer(session)
 
     def on_role_changed(self, partition: TopicPartition) -> None:
-        """We lead it no more, or anew: its followers learn that at once."""
+        """We stop leading it, or lead it in another epoch: answer its followers at once."""
         self.on_appended(partition)
 
     def on_tick(self, now_ms: MonotonicMs) -> None:
-        """Answer the requests that have waited long enough; tell high watermarks now and then."""
+        """Answer the requests that have waited long enough; send high watermarks now and then."""
         for session in list(self._sessions.values()):
             if session.behind and session.tell_watermarks_at_ms <= now_ms:
                 session.tell_watermarks_at_ms = now_ms + _WATERMARKS_PERIOD_MS
@@ -195,7 +195,7 @@ class LeaderFetches:
         self._watchers.setdefault(partition_id, set()).add(session.follower)
         partition = self._ports.find_partition(partition_id)
         if partition is None or position.leader_epoch > partition.leader_epoch:
-            # The controller has told the follower before us: `on_role_changed` answers.
+            # The controller's update has reached the follower first: `on_role_changed` answers.
             session.behind.discard(partition_id)
             return
         if (
@@ -238,7 +238,7 @@ class LeaderFetches:
             answers.append(fetched)
         answer = FetchAnswer(session.session, session.sequence, ErrorCode.none, answers)
         if not self._send(session.identity, answer):
-            self._drop(session)  # what it was told is lost: it must begin again
+            self._drop(session)  # the answer is lost: the follower must begin again
 
     def _answer_partition(
         self, session: _Session, position: FetchPosition, budget: int
@@ -302,7 +302,7 @@ class LeaderFetches:
         return data.view()
 
     def _diverges(self, partition: Partition, position: FetchPosition) -> tuple[int, int] | None:
-        """Where our history and the follower's part (KIP-595), or None if they do not."""
+        """Epoch and end offset at which the follower's log diverges (KIP-595), or None."""
         if position.last_fetched_epoch < 0:
             return None
         epoch, end_offset = partition.log.epoch_end_offset(LeaderEpoch(position.last_fetched_epoch))

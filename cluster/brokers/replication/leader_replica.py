@@ -12,7 +12,7 @@ from cluster.model.clocks import MonotonicMs
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset, PartitionEpoch
 
 _PROPOSE_AGAIN_MS: Final = 500
-"""Pause after a refusal: a follower that may not join, as it is about to stop, fetches on."""
+"""Pause after a refusal: a follower that may not join, as it is about to stop, still fetches."""
 
 
 @dataclass(slots=True)
@@ -40,7 +40,7 @@ class LeaderReplica:
 
     Invariant: the high watermark never passes the log end and never moves back.
     Invariant: it never passes a member of any ISR that may be in force: the last one committed, the
-    one proposed, and those proposed for the same partition epoch whose fate is not known.
+    one proposed, and those proposed for the same partition epoch whose outcome is not known.
     Invariant: at most one ISR proposal is in flight.
     """
 
@@ -92,7 +92,7 @@ class LeaderReplica:
             return log_end_offset > before
         for progress in self._followers.values():
             if progress.log_end_offset == before:
-                # It was level until now: its lag is counted from here, however long ago it fetched.
+                # It was caught up until now: its lag counts from here, however long ago it fetched.
                 progress.last_caught_up_ms = now_ms
         return self._raise_high_watermark()
 
@@ -102,7 +102,7 @@ class LeaderReplica:
         """A follower has everything below `fetch_offset`.
 
         Returns whether the high watermark moved, and an ISR with the follower if it may join.
-        A stranger, or an offset beyond our log, changes nothing.
+        A broker that is no replica, or an offset beyond our log, changes nothing.
         """
         progress = self._followers.get(follower)
         if progress is None or fetch_offset > self._log_end_offset:
@@ -124,7 +124,8 @@ class LeaderReplica:
     def on_tick(self, now_ms: MonotonicMs, lag_time_max_ms: int) -> IsrProposal | None:
         """The ISR without followers that have trailed longer than `replica.lag.time.max.ms`.
 
-        Also the present one, where an earlier proposal was not answered: then one of both is taken.
+        Also the present ISR where an earlier proposal was not answered: the answer to this one
+        shows which is in force.
         """
         if self._in_flight is not None:
             return None
@@ -138,7 +139,7 @@ class LeaderReplica:
     def on_isr_committed(self, isr: Iterable[BrokerId], partition_epoch: PartitionEpoch) -> bool:
         """The controller has written an ISR; whether the high watermark moved with it.
 
-        What we know already changes nothing: a proposal made since then may be in force.
+        A partition epoch that we know already changes nothing: a later proposal may be in force.
         """
         if partition_epoch <= self.partition_epoch:
             return False
@@ -149,7 +150,7 @@ class LeaderReplica:
         return self._raise_high_watermark()
 
     def on_proposal_refused(self, proposal: IsrProposal, now_ms: MonotonicMs) -> bool:
-        """It is not in force and will not be; whether the high watermark moved."""
+        """The proposal is not in force and will not be; whether the high watermark moved."""
         if proposal != self._in_flight:
             return False
         self._in_flight = None
@@ -157,7 +158,7 @@ class LeaderReplica:
         return self._raise_high_watermark()
 
     def on_proposal_lost(self, proposal: IsrProposal) -> None:
-        """No answer: it may be in force, until the partition epoch tells."""
+        """No answer came: it may be in force, until a new partition epoch shows which ISR is."""
         if proposal == self._in_flight:
             self._in_flight = None
             self._unsettled.update(proposal.isr)

@@ -80,9 +80,9 @@ class Partition:
         return True
 
     def resign(self) -> None:
-        """Neither lead nor follow until the controller speaks again: the session is lost.
+        """Neither lead nor follow until the controller's next update: the session is lost.
 
-        Or ever again: the replica is deleted.
+        Also for a replica that is deleted.
         """
         self._high_watermark = self.high_watermark
         self.leader = None
@@ -127,7 +127,7 @@ class Partition:
     def produce_outcome(
         self, required_offset: Offset, leader_epoch: LeaderEpoch
     ) -> ErrorCode | None:
-        """How an acks=all produce that ends at `required_offset` stands; None: still waiting."""
+        """The outcome of an acks=all produce up to `required_offset`; None: still waiting."""
         leader = self.leader
         if leader is None or leader.leader_epoch != leader_epoch:
             return ErrorCode.not_leader_or_follower

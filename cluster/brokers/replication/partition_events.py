@@ -1,6 +1,6 @@
-"""What happens to replicas, told to whoever has registered for it.
+"""What happens to replicas, passed on to the listeners that registered for it.
 
-Appends and moved offsets are collected during a turn of the loop and told once at its end, so that
+Appends and moved offsets are collected in a turn of the loop and passed on once at its end, so that
 a partition that took fifty batches in one turn wakes its followers once.
 """
 
@@ -53,7 +53,7 @@ class PartitionEvents:
         self.on_moved(partition.id)
 
     def on_role_changed(self, partition_id: TopicPartition) -> None:
-        """It leads, follows, or is gone."""
+        """A replica leads, follows, or was removed."""
         for listener in self.role_listeners:
             listener(partition_id)
 

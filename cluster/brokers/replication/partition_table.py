@@ -126,9 +126,9 @@ class PartitionTable:
     ) -> Partition:
         """The replica, created in the log directory with the fewest if it is not here yet.
 
-        What does not say its topic id (Kafka before 2.8 wrote none) is given this one, as Kafka
-        does; what says another one must be deleted first. A new one's files are made in the
-        background. Raises StorageFailed.
+        A replica without a topic id on disk (Kafka before 2.8 wrote none) is given this one, as
+        Kafka does; one with another id must be deleted first. The files of a new one are made in
+        the background. Raises StorageFailed.
         """
         options, min_insync_replicas = self._options(configs)
         partition = self._partitions.get(partition_id)
@@ -160,7 +160,7 @@ class PartitionTable:
         return partition
 
     def _options(self, configs: Mapping[str, str]) -> tuple[LogOptions, int]:
-        """One object for the partitions of a topic, which come one after the other."""
+        """Cached for the latest configs: partitions of a topic come one after the other."""
         latest = self._latest_options
         if latest is None or latest[0] != configs:
             latest = self._latest_options = dict(configs), self._options_of(configs)
@@ -173,10 +173,10 @@ class PartitionTable:
         return partition.topic_id not in (topic_id, _NO_TOPIC_ID)
 
     def delete(self, partition_id: TopicPartition) -> Partition | None:
-        """Remove a replica and its files; what it was, or None. Raises StorageFailed: files stay.
+        """Remove a replica and its files; returns it, or None. Raises StorageFailed: files stay.
 
-        The files are renamed at once and removed later. It leads no more, so whoever waits for a
-        high watermark of it does not wait in vain.
+        The directory is renamed first and removed later, in the background. The replica resigns, so
+        that requests which wait for its high watermark are answered.
         """
         partition = self._partitions.pop(partition_id, None)
         if partition is not None:

@@ -25,7 +25,7 @@ class Followers(Protocol):
 
     @property
     def leader_side(self) -> LeaderFetches:
-        """What follows us."""
+        """What serves the brokers that follow us."""
         ...
 
     def follow(self, partition: Partition, leader: BrokerId, endpoint: str) -> None:
@@ -33,7 +33,7 @@ class Followers(Protocol):
         ...
 
     def unfollow(self, partition_id: TopicPartition) -> None:
-        """Replicate no more."""
+        """Stop replicating a partition."""
         ...
 
 
@@ -83,7 +83,7 @@ class ReplicaRoles:
         return self._take_role(partition_id, topic, state, brokers, now_ms)
 
     def followed(self) -> list[TopicPartition]:
-        """What is fetched from a leader, or will be when it is there."""
+        """The partitions that are fetched from a leader, or will be once it is registered."""
         return list(self._followed)
 
     def follow_where_it_is(
@@ -102,7 +102,7 @@ class ReplicaRoles:
             self._events.on_role_changed(partition.id)
 
     def check_followers(self, partition: Partition, now_ms: MonotonicMs) -> None:
-        """Find those of a led partition that trail for too long, and that may be in sync again."""
+        """Find the followers of a led partition that lag too long, or may be in sync again."""
         leader = partition.leader
         if leader is None:
             return

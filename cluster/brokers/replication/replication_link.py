@@ -23,6 +23,7 @@ from cluster.runtime.peer_sockets import DealerSocket, PeerSockets
 log = logging.getLogger(__name__)
 
 _TICK_MS: Final = 100
+"""For what waits too long; what is to be tried again at a certain time has a timer of its own."""
 
 
 class ReplicationLink:
@@ -52,7 +53,7 @@ class ReplicationLink:
         self._fetchers: dict[BrokerId, FollowerFetcher] = {}
         self._following: dict[TopicPartition, BrokerId] = {}
         self._to_ask: set[BrokerId] = set()
-        """Leaders that are told news in this turn or the next."""
+        """Leaders that a request goes to in this turn or the next."""
         self.sent_bytes = 0
         """Record bytes handed to followers since the start."""
         self.received_bytes = 0
@@ -90,17 +91,20 @@ class ReplicationLink:
             self._dealers.pop(leader).close()
 
     def _ask(self, leader: BrokerId) -> None:
-        """Tell what is new, request after request, with a turn of the loop between them."""
+        """Send what has changed, request after request, with a turn of the loop between them."""
         self._to_ask.discard(leader)
         fetcher = self._fetchers.get(leader)
         if fetcher is not None:
             fetcher.ask(self._loop.now_ms)
-            self._tell_the_rest(leader, fetcher)
+            self._go_on(leader, fetcher)
 
-    def _tell_the_rest(self, leader: BrokerId, fetcher: FollowerFetcher) -> None:
+    def _go_on(self, leader: BrokerId, fetcher: FollowerFetcher) -> None:
         if fetcher.has_news and leader not in self._to_ask:
             self._to_ask.add(leader)
             self._loop.next_turn(lambda: self._ask(leader))
+        retry_at_ms = fetcher.take_retry_at_ms()
+        if retry_at_ms is not None:
+            self._loop.call_at(retry_at_ms, lambda: self._retry(leader, fetcher))
 
     def close(self) -> None:
         """Close sockets and files."""
@@ -140,7 +144,12 @@ class ReplicationLink:
         self.leader_side.on_tick(now_ms)
         for leader, fetcher in list(self._fetchers.items()):
             fetcher.on_tick(now_ms)
-            self._tell_the_rest(leader, fetcher)
+            self._go_on(leader, fetcher)
+
+    def _retry(self, leader: BrokerId, fetcher: FollowerFetcher) -> None:
+        if self._fetchers.get(leader) is fetcher:
+            fetcher.on_tick(self._loop.now_ms)
+            self._go_on(leader, fetcher)
 
     def _on_request(self, identity: bytes, frames: list[bytes]) -> None:
         try:
@@ -168,10 +177,11 @@ class ReplicationLink:
         except PeerError as error:
             log.warning("refused an answer of leader %d: %s", leader, error)
             fetcher.on_malformed_answer(self._loop.now_ms)
+            self._go_on(leader, fetcher)
             return
         self.received_bytes += _records_bytes(answer)
         fetcher.on_answer(answer, self._loop.now_ms, self._clock.wall_ms())
-        self._tell_the_rest(leader, fetcher)
+        self._go_on(leader, fetcher)
 
 
 def _records_bytes(answer: FetchAnswer) -> int:

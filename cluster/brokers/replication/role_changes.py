@@ -65,8 +65,8 @@ class RoleChanges:
         self._slices = slices
         self._now_ms = now_ms
         self._session = 0
-        """Counts the sessions with the registry: what was begun in an earlier one is not gone on
-        with, as others may lead by now."""
+        """Counts the sessions with the registry: work of an earlier one is abandoned, as others may
+        lead by now."""
         self._is_looking_round = False
         self._growth = Growth()
 
@@ -79,10 +79,10 @@ class RoleChanges:
         have_brokers_changed: bool,
         on_done: Callable[[], None],
     ) -> None:
-        """The cluster's state has changed in these partitions of these topics, and these are gone.
+        """The state of these partitions has changed, and the topics in `gone` are deleted.
 
-        `on_done` is called when every replica here stands as the state says, in this turn where
-        they are few; never where the session ends before.
+        `on_done` is called when every replica here has the role that the state gives it, in this
+        turn where they are few; never if the session ends before.
         """
         removed: deque[tuple[TopicPartition, LeaderReplica | None]] = deque()
         for partition in self._table.of_topics(gone):
@@ -103,7 +103,7 @@ class RoleChanges:
         self._roles.resign_all()
 
     def look_round(self) -> None:
-        """Find followers that trail or may be in sync again; once at a time, however slow."""
+        """Find followers that lag or may be in sync again, unless the last search still goes on."""
         if not self._is_looking_round:
             self._is_looking_round = True
             self._slices.start(self._round(), STEPS_AT_ONCE)
@@ -112,7 +112,7 @@ class RoleChanges:
         session = self._session
         changed = 0
         for line in steps:
-            self._growth.add(1)  # also where its role stays: the state that it has is a new one
+            self._growth.add(1)  # also where its role stays: its state is a new object
             if line is not None:
                 changed += 1
                 if changed <= _LINES_MAX:
@@ -132,12 +132,12 @@ class RoleChanges:
         self, removed: deque[tuple[TopicPartition, LeaderReplica | None]]
     ) -> Iterator[str | None]:
         while removed:
-            # What led is let go of here: thousands at once take as long as all else in that turn.
+            # Leader objects are freed here: thousands at once would take as long as the whole turn.
             partition_id, _ = removed.popleft()
             yield self._apply(partition_id)
 
     def _apply_to_strays(self) -> Iterator[str | None]:
-        """Replicas of topics that are gone, or that are no longer ours."""
+        """Replicas of topics that are deleted, or that are no longer ours."""
         for partition in self._table:
             yield self._apply(partition.id)
 

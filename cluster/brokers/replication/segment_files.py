@@ -1,7 +1,7 @@
 """Reads replicated bytes straight from the leader's page cache into our mapping.
 
 Only for brokers of one machine. The leader may delete or truncate a file at any time, so it is read
-with preadv, which then comes back short, and never mapped.
+with preadv, which then returns fewer bytes, and never mapped.
 """
 
 import os
@@ -66,7 +66,7 @@ class SegmentFiles:
             self._open_files.move_to_end(path)
             return known[0]
         self._forget(path)
-        # What a peer names may be anything, also what blocks whoever opens it.
+        # The path comes from a peer: it may be anything, even a FIFO that blocks when it is opened.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
         facts = os.fstat(descriptor)
         if not stat.S_ISREG(facts.st_mode):

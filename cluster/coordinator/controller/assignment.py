@@ -43,7 +43,7 @@ def assign_replicas(
     shift = fixed_start if fixed_start is not None else random.randrange(len(order))
     assignment: dict[int, tuple[BrokerId, ...]] = {}
     known: dict[tuple[int, int], tuple[BrokerId, ...]] = {}
-    """By leader and shift, which come again after so many laps over the brokers."""
+    """Cached by leader and shift: these repeat after some laps over the brokers."""
     for number in range(first_partition, first_partition + partition_count):
         if number > 0 and number % len(order) == 0:
             shift += 1

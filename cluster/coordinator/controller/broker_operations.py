@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class TakeOver:
-    """The first of a new controller: elect where leaders have gone, tell everyone everything."""
+    """A new controller's first operation: elect missing leaders, send everyone the full state."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class TakeOver:
         brokers: list[BrokerRegistration],
         written: Mapping[TopicPartition, BrokerEpoch],
     ) -> None:
-        """The live brokers, and which broker epoch stood behind each partition's state."""
+        """The live brokers, and when each partition's state was written (see `LoadedCluster`)."""
         self._updates = updates
         self._brokers = brokers
         self._written = written
@@ -44,7 +44,7 @@ class TakeOver:
         self._updates.tell_everyone(plan, full_to={broker.id for broker in self._brokers})
 
     def refuse(self) -> None:
-        """Nobody has asked for it; the next controller begins with the same."""
+        """Nobody waits for an answer; the next controller begins with the same operation."""
 
 
 class ChangeOfBrokers:
@@ -56,7 +56,7 @@ class ChangeOfBrokers:
         brokers: list[BrokerRegistration],
         forget_all_but: Callable[[set[str]], None],
     ) -> None:
-        """`forget_all_but` is told the control endpoints that are left."""
+        """`forget_all_but` is given the control endpoints that are left."""
         self._updates = updates
         self._brokers = brokers
         self._forget_all_but = forget_all_but
@@ -78,7 +78,7 @@ class ChangeOfBrokers:
         self._updates.tell_everyone(plan, full_to=self._joined)
 
     def refuse(self) -> None:
-        """Nobody has asked for it; the next controller looks for itself."""
+        """Nobody waits for an answer; the next controller reads the registrations itself."""
 
 
 class Shutdown:
@@ -152,18 +152,18 @@ class IsrChanges:
             self._changes = self._take()
             self._codes = [ErrorCode.none] * len(self._changes)
         for (_, reply), code in zip(self._changes, self._codes, strict=True):
-            # What is refused for what it says was not asked of the registry.
+            # A proposal with an error of its own was not part of the write.
             reply(PartitionAltered(ErrorCode.not_controller if code is ErrorCode.none else code))
 
 
 def _is_its_own(controller: Controller, request: AlterPartition | ControlledShutdown) -> bool:
-    """Whether the broker that is named is registered, in the life that is named (KIP-380)."""
+    """Whether the request is by a registered broker, with its present epoch (KIP-380)."""
     registered = controller.state.brokers.get(request.broker)
     return registered is not None and registered.epoch == request.broker_epoch
 
 
 def _plan_isr(controller: Controller, request: AlterPartition, plan: Plan) -> ErrorCode:
-    """Add what a leader proposes to the plan, or say why not."""
+    """Add what a leader proposes to the plan; the error code, if it is refused."""
     partition = TopicPartition(request.topic, request.partition)
     if not _is_its_own(controller, request):
         return ErrorCode.stale_broker_epoch

@@ -1,4 +1,4 @@
-"""Tells every live broker what the controller has changed, and goes on until it has heard."""
+"""Sends every live broker what the controller has changed, until the broker acknowledges it."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -25,7 +25,7 @@ def _nothing(_do_all_know: bool) -> None:
 
 
 class BrokerUpdates:
-    """The messages of this broker as controller, each for as long as its sender is the controller.
+    """The updates that this broker sends while it is the controller.
 
     Invariant: a broker that is behind has at most one resent full state under way.
     `active` gives the controller, if it is still this broker; `on_deposed` is called when a broker
@@ -55,8 +55,8 @@ class BrokerUpdates:
         done: Callable[[bool], None] = _nothing,
         timeout_ms: int = UPDATE_TIMEOUT_MS,
     ) -> None:
-        """Send what changed to every live broker; `done` when all have answered or timed out, with
-        whether all have answered that are still there.
+        """Send what changed to every live broker; `done` is called when all have answered or timed
+        out, with False if one that is still registered has not answered.
         """
         controller = self._active()
         if controller is None:
@@ -136,7 +136,7 @@ class BrokerUpdates:
         self._lines.send(broker, Sending(update, timeout_ms, is_current, on_reply, on_part_reply))
 
     def _resend(self, controller: Controller, broker: BrokerRegistration) -> None:
-        """The full state, again and again until the broker has it, or is gone."""
+        """Send the full state, again and again until the broker has it or is not registered."""
         life = broker.id, broker.epoch
         if self._active() is not controller:
             return

@@ -1,4 +1,4 @@
-"""Checks and plans for other configs of topics (AlterConfigs, IncrementalAlterConfigs). Pure."""
+"""Checks and plans for changes of topic configs (AlterConfigs, IncrementalAlterConfigs). Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 

@@ -37,7 +37,7 @@ class ControlLink:
 
     Invariant: every `ask` calls its `on_reply` exactly once, with None after the timeout.
     Requests to one endpoint arrive in the order in which they were asked.
-    Invariant: whoever is called back is given a message whose fields have been checked.
+    Invariant: handlers and callbacks are given messages whose fields have been checked.
     """
 
     def __init__(
@@ -78,13 +78,13 @@ class ControlLink:
         dealer.send(_framed(request_id, request))
 
     def watch(self, endpoint: str, on_change: Callable[[bool], None]) -> None:
-        """Be connected to an endpoint, and be told when that connection breaks (False) or stands
+        """Keep a connection to an endpoint; `on_change` is called when it breaks (False) or is up
         again (True), until the endpoint is forgotten.
         """
         self._dealer(endpoint).watch_connection(on_change)
 
     def forget_all_but(self, endpoints: set[str]) -> None:
-        """Close connections to brokers that are gone; what was asked of them gets None at once."""
+        """Close connections to all other endpoints; what was asked there gets None at once."""
         for endpoint in [e for e in self._dealers if e not in endpoints]:
             self.forget(endpoint)
 
@@ -148,7 +148,7 @@ class ControlLink:
             if type(answer) not in (asked.answer, Refusal):
                 raise PeerError(f"{type(answer).__name__} is no answer to that request")
         except PeerError as error:
-            # Nobody knows what has become of the request: as if no answer had come.
+            # The outcome of the request is unknown, as if no answer had come.
             log.warning("ignored an answer of %r: %s", asked.endpoint, error)
             return
         if type(answer) is Refusal:

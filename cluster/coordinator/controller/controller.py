@@ -1,7 +1,7 @@
-"""The controller's state machine: what happened in, plans out. Pure; the driver does the I/O.
+"""The controller's state machine: from events to plans. Pure; the driver does the I/O.
 
-One plan is carried out at a time (registry first, then `Plan.apply`, then the brokers are told), so
-a plan is always made from the state that the registry holds.
+One plan is carried out at a time (registry first, then `Plan.apply`, then updates to the brokers),
+so a plan is always made from the state that the registry holds.
 """
 
 import uuid
@@ -62,8 +62,8 @@ class Controller:
     ) -> Plan:
         """Elections that are due when this controller starts: a live leader goes on leading.
 
-        `written` tells when each partition's state was written, on the scale of broker epochs. A
-        broker that has registered since then was away, though nobody saw it.
+        `written`: see `LoadedCluster`. A broker that has registered after a partition's state was
+        written was away meanwhile, even if no controller has seen it.
         """
         brokers = self.state.brokers
         brokers.update({broker.id: broker for broker in registrations})
@@ -79,7 +79,7 @@ class Controller:
     ) -> tuple[Plan, list[BrokerId]]:
         """Brokers came, went or came back with a new epoch.
 
-        Returns the elections, and the brokers that know nothing yet and need the full state.
+        Returns the elections, and the brokers that are new and need the full state.
         """
         new = {broker.id: broker for broker in registrations}
         old = self.state.brokers
@@ -92,7 +92,7 @@ class Controller:
         self._shutting_down &= stayed
         self.state.brokers.clear()
         self.state.brokers.update(new)
-        # One that came back between two looks was away: it loses its leaderships first.
+        # One that restarted between two reads was away: it loses its leaderships first.
         return self._elections(lambda _: stayed), joined
 
     def on_controlled_shutdown(self, broker: BrokerId) -> Plan:
@@ -204,7 +204,7 @@ class Controller:
     # -- shared ------------------------------------------------------------------------------
 
     def _elections(self, stayed: Callable[[TopicPartition], set[BrokerId]]) -> Plan:
-        """Of every partition: a plan with steps."""
+        """The plan whose steps elect a leader for every partition that needs one."""
         plan = Plan()
         live, unclean = set(self.state.brokers), self._unclean_topics()
         plan.steps = elect_all(self.state, stayed, live, unclean, plan.changed)

@@ -1,7 +1,7 @@
 """Carries out the controller's plans: elections through the registry, writes, messages to brokers.
 
 One operation is in progress at a time: plan (elections in slices), write to the registry (on the
-registry thread), apply, tell the brokers. Everything else waits in a queue.
+registry thread), apply, update the brokers. Everything else waits in a queue.
 """
 
 import logging
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 _RETRY_MS = 500
 _STEPS_AT_ONCE = 4
-"""Of a plan: most are made in the turn in which they are asked for."""
+"""Steps of a plan: most plans are complete in the turn in which they are asked for."""
 
 
 class ControllerDriver:
@@ -135,7 +135,7 @@ class ControllerDriver:
             return
         self._is_campaigning = False
         if controller is None:
-            self.campaign()  # gone between the two looks
+            self.campaign()  # it ended between the two reads
         elif election.epoch is not None and controller == self._local_id:
             self._take_over(election)
 
@@ -199,7 +199,7 @@ class ControllerDriver:
         if term != self._term:
             return
         if self._controller is None:
-            # The watch is spent: we are loading the state now and look again afterwards.
+            # The watch has fired: we are loading the state, and read the brokers again afterwards.
             self._have_brokers_changed = True
             return
         self._store.submit(
@@ -288,4 +288,4 @@ class ControllerDriver:
 
     def _reload(self, term: int, election: Election) -> None:
         if term == self._term and not self._is_campaigning:
-            self._take_over(election)  # the claim of that election is still ours
+            self._take_over(election)  # `/controller` is still ours from that election

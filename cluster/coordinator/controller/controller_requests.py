@@ -1,7 +1,7 @@
 """What brokers and clients ask of the controller, each as one operation of its driver.
 
 An answer is given when the registry has the change and, for topics, every live broker knows it;
-REQUEST_TIMED_OUT if that takes longer than the client wants to wait (DelayedCreatePartitions).
+REQUEST_TIMED_OUT after the client's timeout (Kafka: `DelayedCreatePartitions`).
 """
 
 from collections.abc import Callable
@@ -50,15 +50,15 @@ class ControllerRequests:
     def on_isr_proposed(self, request: AlterPartition, reply: Reply) -> None:
         """A leader's proposal; the answer holds an error code, or the new state.
 
-        All that are proposed while an operation is under way are the next one: a broker that comes
-        back joins thousands at once.
+        Proposals that come while an operation is in progress are the next operation together: a
+        broker that comes back joins thousands of ISRs at once.
         """
         self._isr_changes.append((request, reply))
         if len(self._isr_changes) == 1:
             self._enqueue_isr_changes()
 
     def on_topics_missed(self, request: CreateTopics, reply: Reply) -> None:
-        """A broker's client asked for topics that are not there, and may have them created."""
+        """A broker's client asked for topics that do not exist, and may have them created."""
         self.create_topics(
             [NewTopic(name) for name in request.names],
             validate_only=False,

@@ -60,8 +60,8 @@ def elect_after_absence(
 ) -> PartitionState | None:
     """`elect` where only `stayed` of the `live` brokers were there all the time.
 
-    One that was away may have lost what it had not synced: it leaves the leadership and the ISR to
-    those who stayed, and has them again, in a new leader epoch, where nobody did.
+    One that was away may have lost what it had not synced: it leaves the leadership and the ISR if
+    another member of the ISR stayed. If nobody stayed, it leads again, in a new leader epoch.
     """
     without = elect(state, stayed, unclean=False)
     with_all = elect(without or state, live, unclean=unclean)

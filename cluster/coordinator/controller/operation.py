@@ -1,4 +1,4 @@
-"""One change of the cluster as the controller's driver carries it out, and how it is told."""
+"""One change of the cluster as the controller's driver carries it out, and its announcement."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -15,24 +15,24 @@ class Operation(Protocol):
     """
 
     def plan(self, controller: Controller) -> Plan:
-        """What to change, made from the state as it is by now. An empty plan changes nothing."""
+        """What to change, made from the present state. An empty plan changes nothing."""
         ...
 
     def finish(self, plan: Plan) -> None:
-        """The registry and the state have it."""
+        """The registry and the controller's state have the change: announce it and answer."""
         ...
 
     def refuse(self) -> None:
-        """This broker is not the controller, or not any more: it was not done, as far as known."""
+        """This broker is not the controller (any more): nothing was done, as far as it knows."""
         ...
 
 
 def tell(updates: BrokerUpdates, plan: Plan, done: Callable[[bool], None], timeout_ms: int) -> None:
     """Call `done` when every live broker knows the plan, with False if that took too long.
 
-    At once where there is nothing in the plan, or nothing to wait for (0 ms). A broker that does
-    not answer for UPDATE_TIMEOUT_MS is waited for no longer, whoever has more time: it is as good
-    as gone, and will be sent everything.
+    At once where the plan is empty or `timeout_ms` is 0. A broker that does not answer within
+    UPDATE_TIMEOUT_MS is not waited for any longer, even if `timeout_ms` is larger: it is treated as
+    dead, and will be sent the full state.
     """
     if plan.is_empty:
         done(True)

@@ -29,7 +29,7 @@ NamedTopic = tuple[str | None, uuid.UUID | None]
 
 
 class CreateTopics:
-    """With `validate_only` it says what would come of it."""
+    """Create topics; with `validate_only`, only find out what the outcomes would be."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class CreateTopics:
         *,
         validate_only: bool,
     ) -> None:
-        """`on_done` takes outcomes, and what topics are or would be, by name."""
+        """`on_done` takes the outcomes, and the states of the (planned) topics, by name."""
         self._updates = updates
         self._topics = topics
         self._timeout_ms = timeout_ms
@@ -69,7 +69,7 @@ class CreateTopics:
 
 
 class DeleteTopics:
-    """Topics by name or id."""
+    """Delete topics, each given by its name or id."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ def _as_known(outcomes: dict[str, Outcome], do_all_know: bool) -> dict[str, Outc
 
 
 def _late(outcome: Outcome) -> Outcome:
-    """What was done in the registry, but is not known everywhere: as Kafka has it, an error."""
+    """Done in the registry, but not known to every broker in time: an error, as in Kafka."""
     return _TIMED_OUT if outcome.code is ErrorCode.none else outcome
 
 

@@ -1,4 +1,4 @@
-"""Outcomes of topics' requests as another broker is answered. Pure."""
+"""The outcomes of a request about topics, as a message to another broker. Pure."""
 
 from collections.abc import Mapping
 

@@ -19,7 +19,7 @@ from cluster.model.plan import Outcome, Plan
 from cluster.model.topics import NewTopic, check_topic_name
 
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
-"""As Kafka's controller: a larger count is a slip of somebody's finger."""
+"""The limit of Kafka's controller: a larger count is taken for a typing mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +222,7 @@ def _check_assignment(
 def _first_states(
     assignments: Iterable[tuple[BrokerId, ...]], state: ClusterState
 ) -> dict[tuple[BrokerId, ...], PartitionState]:
-    """How partitions begin, by their replicas: one object for however many partitions."""
+    """First states, by replicas: partitions with the same replicas share one object."""
     states = {}
     for replicas in set(assignments):
         live = tuple(broker for broker in replicas if broker in state.brokers)

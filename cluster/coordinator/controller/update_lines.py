@@ -1,4 +1,4 @@
-"""One line of updates to each broker: part after part, in slices, in the order of the plans."""
+"""A queue of updates for each broker: sent part by part, in slices, in the order of plans."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -22,9 +22,9 @@ class Sending:
 
     update: ClusterUpdate
     timeout_ms: int
-    """From the last part on."""
+    """For each part, counted from when it is sent."""
     is_current: Callable[[], bool]
-    """Whether it still is to be sent: the sender is still the controller and the receiver alive."""
+    """Whether to go on sending: we are still the controller, and the receiver is registered."""
     on_reply: Callable[[Acknowledged | Refusal | None], None]
     """Called once: the answer to the last part, or None where there is none."""
     on_part_reply: Callable[[Acknowledged | Refusal | None], None]

@@ -1,4 +1,4 @@
-"""An update of thousands of partitions goes in parts: neither end is busy for long. Pure.
+"""Divides an update of thousands of partitions, so that neither end is busy for long. Pure.
 
 The parts of one update follow each other on one connection. The receiver takes the update when its
 last part has come, as a whole: a topic is never seen with some of its partitions.
@@ -30,7 +30,7 @@ def _pieces_of(topics: Iterable[TopicState], size: int) -> list[list[TopicState]
     for topic in topics:
         rest = iter(topic.partitions.items())
         some = dict(islice(rest, room))
-        while True:  # also a topic without partitions has its place
+        while True:  # a topic without partitions is sent too
             pieces[-1].append(replace(topic, partitions=some))
             room -= len(some) or 1
             if room <= 0:
@@ -45,7 +45,7 @@ def _pieces_of(topics: Iterable[TopicState], size: int) -> list[list[TopicState]
 
 
 class UpdateParts:
-    """What has come of an update whose last part is not there yet."""
+    """The parts received of an update whose last part has not come yet."""
 
     def __init__(self) -> None:
         self._parts: list[ClusterUpdate] = []
@@ -67,7 +67,7 @@ class UpdateParts:
 
     @property
     def is_incomplete(self) -> bool:
-        """Parts are there that wait for the others."""
+        """Whether parts have come and others are still missing."""
         return bool(self._parts)
 
 

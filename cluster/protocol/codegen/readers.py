@@ -1,6 +1,6 @@
-"""Source of functions that read a message, written for input that nobody vouches for.
+"""Source of functions that read a message, written for untrusted input.
 
-Every length is held against what is left of the frame before anything is made of it, and unknown
+Every length is checked against what is left of the frame before anything is made of it, and unknown
 tagged fields are skipped. A function reads at `position`, knows that the frame ends at `end`, and
 returns the message and the position after it.
 """
@@ -197,7 +197,7 @@ class _Reader:
     def _elements(self, each: WireField, place: _Place) -> None:
         kind = each.wire_type if each.struct is None else None
         width = 1 if kind is None or not kind.format else _WIDTHS[kind.format]
-        # A count beyond the rest of the frame is a lie: nothing is made for it.
+        # A count beyond the rest of the frame is false: nothing is allocated for it.
         with self._text.block(f"if {_times(width)} > {place.end} - position:"):
             self._text.add("raise truncated()")
         with self._text.block("if size > ELEMENTS_MAX:"):

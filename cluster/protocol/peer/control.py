@@ -1,6 +1,6 @@
 """Requests between brokers that are not about records, and their answers.
 
-What the controller tells brokers (Kafka's LeaderAndIsr, StopReplica and UpdateMetadata in one
+What the controller sends to brokers (Kafka's LeaderAndIsr, StopReplica and UpdateMetadata in one
 message), and what brokers ask of the controller (AlterPartition, CreateTopics, ...).
 """
 
@@ -70,7 +70,7 @@ class Acknowledged:
 class ClusterUpdate(Request[Acknowledged]):
     """Changes of the cluster's state, or all of it when `is_full`.
 
-    `broker_epoch` is the receiver's: an update for its former life is refused (KIP-380).
+    `broker_epoch` is the receiver's: an update for an earlier registration is refused (KIP-380).
     `topics` hold only the partitions that changed, unless `is_full`. A large update goes in parts.
     """
 
@@ -98,7 +98,7 @@ class PartitionAltered:
 class AlterPartition(Request[PartitionAltered]):
     """A leader proposes an ISR for the state that it knows (KIP-497).
 
-    `broker_epoch` is the leader's own: a proposal of its former life, or of a stranger, is refused.
+    `broker_epoch` is the leader's own: a proposal from an earlier registration is refused.
     """
 
     broker: BrokerId
@@ -142,7 +142,7 @@ class AlterTopicConfigs(Request[TopicOutcomes]):
 
 @dataclass(frozen=True, slots=True)
 class ShutdownPrepared:
-    """False: the broker asked is not the controller, or no more."""
+    """`is_done` is False when the broker that was asked is not the controller (any more)."""
 
     is_done: bool
 
@@ -179,7 +179,7 @@ _TOPIC: Final = matching(
     re.compile(rf"(?!\.{{1,2}}\Z)[^/\0]{{1,{TOPIC_NAME_LENGTH_MAX}}}\Z").match,
     f"a topic's name, of at most {TOPIC_NAME_LENGTH_MAX} characters",
 )
-"""It is part of a directory's name: what is no more than illegal is the controller's to refuse."""
+"""Checked only as part of a directory's name; the controller refuses illegal topic names."""
 _BROKERS: Final = listed(INT32, _LIST_MAX)
 
 _BROKER: Final = record(

@@ -40,7 +40,7 @@ _SEGMENT_NAME_LENGTH: Final = len("00000000000000000000.log")
 
 @dataclass(frozen=True, slots=True)
 class FetchPosition:
-    """Where a follower stands in one partition."""
+    """A follower's fetch position in one partition."""
 
     topic: str
     partition: int

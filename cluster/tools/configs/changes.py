@@ -1,4 +1,4 @@
-"""`configs --alter`: what `--add-config` and `--delete-config` say, and how it is carried out."""
+"""`configs --alter`: reads `--add-config` and `--delete-config`, and carries the changes out."""
 
 import argparse
 import re
@@ -18,7 +18,7 @@ _PAIR: Final = re.compile(r"\s*([^=,\[\]]+)=(?:\[([^\]]*)\]|([^,\[\]]*))\s*(?:,|
 
 
 def add_changes(parser: argparse.ArgumentParser) -> None:
-    """The options of `--alter`."""
+    """Add the options of `--alter`."""
     group = parser.add_argument_group("with --alter")
     group.add_argument(
         "--add-config", metavar="K=V,K=[V,V]", action="append", default=[], help="values to set"
@@ -65,7 +65,7 @@ def pairs(text: str) -> dict[str, str]:
 def alter(
     client: SocketClient, found: list[Entity], added: dict[str, str], deleted: list[str]
 ) -> str:
-    """Carry the changes out; the line for the person. Raises Refused and UsageError."""
+    """Carry the changes out and return the line to print. Raises Refused and UsageError."""
     head = found[0]
     if head.is_of_quotas:
         _alter_quotas(client, found, added, deleted)

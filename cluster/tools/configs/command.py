@@ -34,7 +34,7 @@ _CLIENT_ID = "milena-configs"
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `configs` and its options to `subparsers`."""
     parser = add_command(
         subparsers,
         "configs",
@@ -55,7 +55,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: "argparse.Namespace") -> int:
-    """Print or change the settings of what was named."""
+    """Print or change the settings of the named entities. Returns the exit status."""
     found = entities(args)
     if args.alter:
         return _alter(args, found)

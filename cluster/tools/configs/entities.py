@@ -1,4 +1,4 @@
-"""Whose settings `configs` is about: pairs of entity type and name, as Kafka's tool takes them."""
+"""The entities of `configs`: pairs of entity type and name, with the options of Kafka's tool."""
 
 import argparse
 from typing import Final, NamedTuple
@@ -20,19 +20,19 @@ QUOTA_TYPES: Final = {"users": USER, "clients": CLIENT_ID}
 
 
 class Entity(NamedTuple):
-    """One pair; a name of None stands for every one of that type."""
+    """One pair; a name of None stands for all entities of that type."""
 
     type: str
     name: Name | None
 
     @property
     def is_of_quotas(self) -> bool:
-        """Users and clients have quotas, topics and brokers have settings."""
+        """Whether the entity has quotas (users, clients) rather than settings (topics, brokers)."""
         return self.type in QUOTA_TYPES
 
 
 def add_entities(parser: argparse.ArgumentParser) -> None:
-    """`--entity-type` with `--entity-name` or `--entity-default`, and the short forms."""
+    """Add `--entity-type`, `--entity-name` and `--entity-default`, and their short forms."""
     group = parser.add_argument_group("whose settings (users and clients may be given together)")
     group.add_argument(
         "--entity-type", action="append", choices=TYPES, default=[], dest="entity_types"
@@ -78,7 +78,7 @@ def add_entities(parser: argparse.ArgumentParser) -> None:
 
 
 def entities(args: argparse.Namespace) -> list[Entity]:
-    """What the options name, one topic or broker, or a user and a client. Raises UsageError."""
+    """The entities that the options name: one, or a user and a client id. Raises UsageError."""
     types: list[str] = args.entity_types
     names: list[Name] = args.entity_names
     if len(names) > len(types):
@@ -114,7 +114,7 @@ def quota_entity(found: list[Entity]) -> QuotaEntity:
 
 
 def quota_filter(found: list[Entity]) -> list[FilterComponent]:
-    """What to ask for when quotas are described."""
+    """The filter of the DescribeClientQuotas request for these entities."""
     components = []
     for entity in found:
         entity_type = QUOTA_TYPES[entity.type]

@@ -7,11 +7,11 @@ from typing import Any, Final, NamedTuple
 from cluster.model.printable import one_line
 
 DYNAMIC_SOURCES: Final = {"topics": "DYNAMIC_TOPIC_CONFIG", "brokers": "DYNAMIC_BROKER_CONFIG"}
-"""Where the values come from that were set for one topic or one broker while it ran."""
+"""The sources of values set dynamically for a single topic or broker, by entity type."""
 
 
 class Synonym(NamedTuple):
-    """One place that may give a value, e.g. `log.retention.ms` of the broker's file."""
+    """One possible source of a value, e.g. `log.retention.ms` of the broker's file."""
 
     source: str
     name: str
@@ -23,7 +23,7 @@ class Synonym(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One setting; `synonyms` begin with the one in effect. A sensitive value is never told."""
+    """One setting; `synonyms` begin with the one in effect. The value of a secret is None."""
 
     name: str
     value: str | None
@@ -32,11 +32,11 @@ class ConfigEntry:
     is_read_only: bool
     synonyms: tuple[Synonym, ...]
     remark: str | None = None
-    """Where it does not do, or not all, what it says: why."""
+    """Why the setting has no effect, or not all of its documented effect; None if it has."""
 
     @property
     def is_default(self) -> bool:
-        """Whether nobody has set it."""
+        """Whether the value is the default, set neither dynamically nor in a file."""
         return self.source == "DEFAULT_CONFIG"
 
     def __str__(self) -> str:
@@ -47,7 +47,7 @@ class ConfigEntry:
         return f"{self.name}={value} sensitive={sensitive} synonyms={{{synonyms}}}{remark}"
 
     def as_json(self) -> dict[str, Any]:
-        """The same facts for scripts."""
+        """The entry as the object that `--json` prints."""
         return {
             "name": self.name,
             "value": self.value,
@@ -60,7 +60,7 @@ class ConfigEntry:
 
 
 def selected(entity_type: str, entries: Iterable[ConfigEntry], *, every: bool) -> list[ConfigEntry]:
-    """By name: all of them, or those that were set for this topic or broker alone."""
+    """The entries sorted by name: with `every` all, else only those set for this entity."""
     dynamic = DYNAMIC_SOURCES[entity_type]
     chosen = [entry for entry in entries if every or entry.source == dynamic]
     return sorted(chosen, key=lambda entry: entry.name)
@@ -69,7 +69,7 @@ def selected(entity_type: str, entries: Iterable[ConfigEntry], *, every: bool) -
 def lines(
     entity_type: str, name: str, entries: Iterable[ConfigEntry], *, every: bool
 ) -> Iterator[str]:
-    """The header of one topic or broker, then its settings."""
+    """The lines to print for one topic or broker: a header, then its settings."""
     which = "All" if every else "Dynamic"
     yield f"{which} configs for {entity_type.removesuffix('s')} {one_line(name)} are:"
     for entry in entries:
@@ -79,11 +79,11 @@ def lines(
 def completed_synonyms(
     source: str, name: str, value: str | None, told: Iterable[Synonym]
 ) -> tuple[Synonym, ...]:
-    """The synonyms, in effect first, from those that confluent-kafka tells.
+    """The synonyms, the one in effect first, from those that confluent-kafka returns.
 
-    It keeps one synonym per name, the last, in the place of the first: where a file and the default
-    set the same name, the file's is lost. The first is known from the entry itself; one in the
-    middle is not, and stays out.
+    confluent-kafka keeps one synonym per name, the last, at the position of the first: where a file
+    and the default set the same name, the file's is lost. The first synonym can be restored from
+    the entry itself; a lost one in the middle cannot.
     """
     rest = list(told)
     if rest and rest[0].source != source:
@@ -94,12 +94,12 @@ def completed_synonyms(
 
 
 def _shown(value: str | None) -> str:
-    """As Java prints a missing value."""
+    """The value as Kafka's tool prints it: `null` for None."""
     return "null" if value is None else one_line(value, None)
 
 
 def quota_line(parts: Iterable[tuple[str, str | None]], limits: Mapping[str, float]) -> str:
-    """One entity's quotas; its parts are (type, name) pairs, a name of None is the default."""
+    """The line for one entity's quotas; `parts` are (type, name) pairs, None is the default."""
     titles = {"user": "user-principal", "client-id": "client-id"}
     who = ", ".join(
         f"the default {titles[entity_type]}"

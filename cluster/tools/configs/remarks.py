@@ -1,7 +1,8 @@
-"""What a cluster says of settings that do not do what they say: in listings, and as warnings.
+"""Remarks on settings that lack part of their documented effect, in listings and as warnings.
 
-confluent-kafka leaves the documentation of settings out, so another connection asks for it. Where
-that cannot be had (a cluster with TLS, one that stops), there are no remarks.
+They come from the documentation in DescribeConfigs responses. confluent-kafka does not return it,
+so this module requests it over a connection of its own. Where that fails (a cluster with TLS, one
+that is stopping), there are no remarks.
 """
 
 import sys
@@ -38,13 +39,13 @@ def with_remarks(
 def warn_of_new_topic(
     servers: Sequence[tuple[str, int]], topic: str, given: Mapping[str, str]
 ) -> None:
-    """As `warn_of_topic_configs`, over a connection made for it."""
+    """Call `warn_of_topic_configs` with a new connection to one of `servers`."""
     with suppress(UserError), SocketClient.connect(servers, _CLIENT_ID) as client:
         warn_of_topic_configs(client, topic, given)
 
 
 def warn_of_topic_configs(client: Caller, topic: str, given: Mapping[str, str]) -> None:
-    """One line on stderr for each reason, with the names of the settings, after they were taken."""
+    """Print one line on stderr per reason, naming the settings, after they have been accepted."""
     try:
         said = shortfalls(client, "topics", topic)
     except (Refused, UserError):

@@ -32,7 +32,7 @@ def topic_configs(
 
 
 def broker_configs(client: "admin.AdminClient", broker_id: str) -> list[ConfigEntry]:
-    """The settings of one broker, which is asked itself. Raises KafkaException."""
+    """The settings of one broker, requested from that broker. Raises KafkaException."""
     from confluent_kafka.admin import ConfigResource, ResourceType
 
     resource = ConfigResource(ResourceType.BROKER, broker_id)

@@ -26,7 +26,7 @@ _MESSAGE_TIMEOUT_MS: Final = 60_000
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `load-test` and its options to `subparsers`."""
     parser = add_command(
         subparsers,
         "load-test",
@@ -144,11 +144,11 @@ def _add_scenario(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run it; Ctrl-C ends it early with what there is."""
+    """Run the load test; Ctrl-C ends it early and prints the results so far."""
     _check(args)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.default_int_handler)
-    # Only now: help and mistakes cost no client library.
+    # Imported only now, so that help and wrong usage do not load the client library.
     if args.scenario is not None:
         from cluster.tools.load.scenario import run_scenario
 
@@ -226,7 +226,7 @@ def _plan(args: argparse.Namespace, topic: "LoadTopic") -> "LoadPlan":
 
 
 def producer_properties(args: argparse.Namespace) -> dict[str, Any]:
-    """Settings of the producers, the person's own last."""
+    """Settings of the producers; `--command-property` overrides the others."""
     given = {**dict(args.command_properties), **dict(args.producer_props)}
     acks = given.get("acks", args.acks)
     return {

@@ -24,7 +24,7 @@ _RECENT: Final = 2
 
 @contextmanager
 def display(reporting_interval_ms: int, *, is_silent: bool) -> Iterator[Progress]:
-    """What to call with the workers, as often as one likes."""
+    """A function that shows the workers' progress; it may be called at any rate."""
     if is_silent:
         yield lambda _workers: None
     elif sys.stderr.isatty():
@@ -66,7 +66,7 @@ def _live() -> Iterator[Progress]:
         console=console(is_stderr=True),
         auto_refresh=False,
         transient=True,
-        redirect_stdout=sys.stdout.isatty(),  # else what is piped would go to the terminal
+        redirect_stdout=sys.stdout.isatty(),  # else output for a pipe would go to the terminal
     )
     with live:
         due = 0.0

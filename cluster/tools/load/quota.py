@@ -10,7 +10,10 @@ _KEY = "producer_byte_rate"
 
 
 def limit_producer(bootstrap: str, client_id: str, bytes_per_s: float | None) -> None:
-    """Set the quota of a client id, per broker, or remove it with None. Raises UserError."""
+    """Set the produce quota of a client id, in bytes/s per broker, or remove it with None.
+
+    Raises UserError.
+    """
     with SocketClient.connect(addresses(bootstrap), "milena-load-test") as client:
         try:
             alter_quotas(client, QuotaEntity(None, client_id), {_KEY: bytes_per_s})

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 POLITE_RECORDS_PER_S: Final = 300.0
 _METRIC_DELAY_S: Final = 1.5
-"""Brokers publish once a second."""
+"""Longer than a second, because brokers publish their metrics once a second."""
 _PHASE_TEXTS: Final = {
     "alone": "polite alone",
     "limited": "noisy wants half as much again as its quota",
@@ -50,21 +50,21 @@ _PHASE_TEXTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ScenarioOptions:
-    """What a person, or the demo, chose."""
+    """Options of the scenario, from the command line or from the demo."""
 
     quota: float
-    """Bytes/s at each broker."""
+    """The noisy client's produce quota: bytes/s at each broker."""
     phases: Phases
     properties: "Mapping[str, object]"
     """Of both producers."""
     record_bytes: int = 1_000
     while_limited: Callable[[], None] = lambda: None
-    """Called once while the noisy client is held back."""
+    """Called once while the noisy client is throttled."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScenarioResult:
-    """What was measured, and what to think of it."""
+    """What was measured, and the checks of it against what is expected."""
 
     stretches: "Mapping[str, Stretch]"
     checks: list[Check]
@@ -72,12 +72,12 @@ class ScenarioResult:
 
     @property
     def holds(self) -> bool:
-        """Every expectation."""
+        """Whether every check holds."""
         return all(check.holds for check in self.checks)
 
 
 def run_scenario(args: argparse.Namespace, properties: "Mapping[str, object]") -> int:
-    """Run it for a person: exit status 0 if everything is as expected."""
+    """Run the scenario and print the result. Returns 0 if all is as expected, else 1 or 130."""
     phases = SHORT if args.short else Phases()
     options = ScenarioOptions(args.quota, phases, properties, args.record_size)
 
@@ -103,10 +103,10 @@ def neighbours(
     progress: Callable[..., None],
     say: Callable[[str], None],
 ) -> ScenarioResult:
-    """Run the phases; the quota is gone afterwards, however they end. Raises UserError."""
+    """Run the phases; the quota is removed afterwards in any case. Raises UserError."""
     properties = {
         **options.properties,
-        # Small requests and a small queue: what waits for a quota should wait in the schedule.
+        # Small requests and a small queue: throttled records should wait in the schedule instead.
         "batch.size": 65_536,
         "queue.buffering.max.kbytes": 4_096,
     }
@@ -157,7 +157,7 @@ def neighbours(
 
 
 def _broker_rates(topic: LoadTopic, limited: Stretch) -> tuple[dict[int, float], str]:
-    """What each leading broker counted of the noisy client; without metrics, what it confirmed."""
+    """The noisy client's bytes/s by leader: from metrics, else from acknowledgements."""
     leaders = topic.leaders()
     seconds = (limited.until_us - limited.from_us) / 1e6
     wall_offset_us = (time.time_ns() - time.monotonic_ns()) // 1_000
@@ -188,7 +188,7 @@ def scenario_text(result: ScenarioResult) -> str:
 
 
 def scenario_json(result: ScenarioResult) -> dict[str, object]:
-    """The same for scripts."""
+    """The result as the object that `--json` prints."""
     return {
         "scenario": "noisy-neighbour",
         "holds": result.holds,

@@ -17,7 +17,7 @@ CLIENT_ID: Final = "milena-load-test"
 
 
 class LoadTopic:
-    """A topic that exists, and what the load test wants to know of it."""
+    """An existing topic, with its partitions, leaders and end offsets."""
 
     def __init__(self, client: "AdminClient", name: str, bootstrap: str) -> None:
         self.client = client
@@ -26,15 +26,15 @@ class LoadTopic:
 
     @property
     def partition_count(self) -> int:
-        """How many it has."""
+        """The number of the topic's partitions."""
         return len(self._described().partitions)
 
     def leaders(self) -> dict[int, int]:
-        """The broker that leads each partition now."""
+        """The id of each partition's present leader, by partition."""
         return {number: one.leader for number, one in self._described().partitions.items()}
 
     def end_offsets(self) -> dict[int, int]:
-        """Where each partition ends now. Raises UserError."""
+        """The present end offset of each partition. Raises UserError."""
         from confluent_kafka import KafkaException, TopicPartition
         from confluent_kafka.admin import OffsetSpec
 
@@ -54,7 +54,10 @@ class LoadTopic:
 
 @contextmanager
 def open_load_topic(args: argparse.Namespace) -> Iterator[LoadTopic]:
-    """`--topic`, made if it is missing; without the option one of its own. Raises UserError."""
+    """The topic of `--topic`, or a new one without the option. Raises UserError.
+
+    A topic that did not exist is created, and deleted at the end.
+    """
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 

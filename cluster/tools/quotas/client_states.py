@@ -1,6 +1,6 @@
-"""Reads every broker's stats file and says where clients stand: per broker, and worst first.
+"""Reads every broker's stats file: each client's use of its quotas, per broker, highest first.
 
-Asks nobody: works while a broker is saturated, and after it died.
+It sends no requests, so it works while a broker is saturated, and after its death.
 """
 
 import os
@@ -21,7 +21,7 @@ SILENT: Final = "silent"
 DEAD: Final = "dead"
 
 _SILENT_AFTER_MS: Final = 1_500
-"""A broker writes four times a second: six misses are a broker that is stuck or paused."""
+"""A broker writes four times a second; one that has missed six writes is stuck or paused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,12 +31,12 @@ class BrokerStats:
     broker: int
     state: str
     age_ms: int
-    """Since it last wrote."""
+    """Milliseconds since the broker last wrote."""
     stats: Stats
 
     @property
     def is_dead(self) -> bool:
-        """Whether its process is gone: nothing in its file is true any more, only was."""
+        """Whether its process has ended, so that its file only shows its last state."""
         return self.state == DEAD
 
 
@@ -50,11 +50,11 @@ class ClientState:
 
     @property
     def is_active(self) -> bool:
-        """Whether it used something within the window, or waits."""
+        """Whether the client used some of its quota within the window, or is muted now."""
         return self.row.rate > 0 or self.muted_left_ms > 0
 
     def to_json(self) -> dict[str, Any]:
-        """For scripts."""
+        """The fields that `--json` prints."""
         row = self.row
         return {
             "broker": self.source.broker,
@@ -84,13 +84,13 @@ def read_brokers(data_dir: DataDir) -> list[BrokerStats]:
         except (OSError, ValueError):
             continue
         if number.isdecimal():
-            age_ms = _now_ms() - stats.written_ms  # now, not before it was read
+            age_ms = _now_ms() - stats.written_ms  # not the time before: the file may be newer
             found.append(BrokerStats(int(number), _state(stats, age_ms), max(0, age_ms), stats))
     return sorted(found, key=lambda broker: broker.broker)
 
 
 def read_running(data_dir: DataDir) -> list[BrokerStats]:
-    """The same. Raises NotRunning when no broker lives."""
+    """As `read_brokers`, but raises NotRunning when no broker is alive."""
     brokers = read_brokers(data_dir)
     if all(broker.is_dead for broker in brokers):
         raise NotRunning(data_dir.path)
@@ -98,7 +98,7 @@ def read_running(data_dir: DataDir) -> list[BrokerStats]:
 
 
 def client_states(brokers: Iterable[BrokerStats]) -> list[ClientState]:
-    """Every row of every broker; the time that is left is counted from this moment."""
+    """Every row of every broker; remaining mute times are counted from now."""
     now_ms = _now_ms()
     return [
         ClientState(broker, row, 0 if broker.is_dead else row.muted_left_ms(now_ms))
@@ -108,7 +108,7 @@ def client_states(brokers: Iterable[BrokerStats]) -> list[ClientState]:
 
 
 def by_client(found: Iterable[ClientState]) -> dict[tuple[str, str, str], list[ClientState]]:
-    """Client states by user, client id and quota; within each the worst of the living first."""
+    """Client states by user, client id and quota; in each group live brokers and high use first."""
     groups: dict[tuple[str, str, str], list[ClientState]] = {}
     for state in found:
         row = state.row
@@ -129,7 +129,7 @@ def _badness(state: ClientState) -> tuple[bool, float, float]:
 
 
 def _state(stats: Stats, age_ms: int) -> str:
-    # A clock that went back is a machine that was started anew.
+    # A negative age means that the machine has rebooted since the file was written.
     if age_ms < 0 or stats.pid <= 0 or not _is_running(stats.pid):
         return DEAD
     return SILENT if age_ms > _SILENT_AFTER_MS else ALIVE

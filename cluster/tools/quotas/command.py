@@ -1,4 +1,4 @@
-"""`quotas`: what clients may use, who uses how much, and why somebody has to wait."""
+"""`quotas`: sets and lists client quotas, and shows their use and why clients are throttled."""
 
 import argparse
 import importlib
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the sub-commands."""
+    """Add the command `quotas` and its sub-commands to `subparsers`."""
     parser = add_command(
         subparsers,
         "quotas",

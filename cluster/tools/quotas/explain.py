@@ -1,4 +1,4 @@
-"""`quotas explain`: which of the eight rules holds for a client, and its delay as arithmetic."""
+"""`quotas explain`: which of the eight quota rules applies to a client, and its delay computed."""
 
 import argparse
 import json
@@ -38,7 +38,7 @@ _SHARED: Final = {
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `quotas explain` and its options to `subparsers`."""
     parser = add_subcommand(
         subparsers,
         "explain",
@@ -51,7 +51,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print where the client stands. Raises UserError when no broker knows it."""
+    """Print the client's rules, use and delays. Raises UserError when no broker knows it."""
     brokers = read_running(data_dir(args))
     # Long names are cut in the stats file.
     client_id = cut(args.client_id, CLIENT_ID_MAX_BYTES).decode()
@@ -152,7 +152,7 @@ def _newest(group: Sequence[ClientState]) -> ClientState:
 
 
 def _sum(group: Sequence[ClientState]) -> dict[str, Any]:
-    """Rates and limits add up, waiting does not: a client waits at each broker by itself."""
+    """Totals over brokers: rates and limits are added; delays are not, each broker has its own."""
     living = [state for state in group if not state.source.is_dead]
     limits = [state.row.limit for state in living]
     known = [limit for limit in limits if limit is not None]

@@ -22,7 +22,7 @@ _HEADINGS = ("RULE", "USER", "CLIENT-ID", "PRODUCE", "FETCH", "REQUEST")
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `quotas list` and its options to `subparsers`."""
     parser = add_subcommand(subparsers, "list", "quotas list", "quotas list --user alice --json")
     add_entity(parser)
     parser.add_argument("--json", action="store_true", help="one array, for scripts")
@@ -30,7 +30,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print them as a table; limits hold for each broker."""
+    """Print all limits, which hold per broker, as a table or JSON. Returns the exit status."""
     only = entity_or_none(args)
     with connected(args) as client:
         try:
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _as_json(entity: QuotaEntity, limits: Mapping[str, float]) -> dict[str, object]:
-    """`user` and `client_id` are null where they play no part."""
+    """One entity and its limits; `user` or `client_id` is null if not part of the entity."""
     return {
         "rule": entity.rule,
         "user": _name(entity.user),

@@ -16,7 +16,7 @@ AMOUNTS: Final = "sizes: 1048576, 1MiB or 1M (1024 x 1024 bytes), 1MB (1000 x 10
 
 
 def add_entity(parser: argparse.ArgumentParser) -> None:
-    """`--user`, `--client-id`, or the default of either."""
+    """Add `--user`, `--client-id`, and the options for the default of either."""
     user = parser.add_mutually_exclusive_group()
     user.add_argument("--user", metavar="U", help="a user")
     user.add_argument("--user-default", action="store_true", help="every user without its own")
@@ -28,7 +28,7 @@ def add_entity(parser: argparse.ArgumentParser) -> None:
 
 
 def add_servers(parser: argparse.ArgumentParser) -> None:
-    """`--bootstrap-server`."""
+    """Add `--bootstrap-server`."""
     parser.add_argument(
         "--bootstrap-server",
         metavar="HOST:PORT",
@@ -59,19 +59,19 @@ def connected(args: argparse.Namespace) -> SocketClient:
 
 
 def byte_rate(text: str) -> float:
-    """Bytes per second, from a number or a size such as 1MiB."""
+    """Bytes per second, from a number or a size such as 1MiB. Raises ArgumentTypeError."""
     matched = _AMOUNT.fullmatch(text.strip())
     if matched is None:
         raise argparse.ArgumentTypeError(f"must be bytes per second such as 1048576, not {text}")
     number, prefix, is_binary, unit = matched.groups()
-    # A bare prefix (1M) is binary, as in Kafka's own tools; with a B it means what it says.
+    # A bare prefix is binary (1M = 1MiB); with a B it is decimal (1MB).
     base = 1000 if unit and not is_binary else 1024
     amount = float(number) * float(base ** _POWERS[prefix.lower()])
     return positive(float(round(amount)), text)
 
 
 def percentage(text: str) -> float:
-    """Percent of one thread; 200 is two threads' time."""
+    """Percent of one thread's time, may exceed 100. Raises ArgumentTypeError."""
     try:
         amount = float(text.strip().removesuffix("%"))
     except ValueError:
@@ -80,7 +80,7 @@ def percentage(text: str) -> float:
 
 
 def positive(amount: float, text: str) -> float:
-    """The amount, if it can be a limit."""
+    """The amount, if it is above 0 and thus valid as a limit. Raises ArgumentTypeError."""
     if not 0 < amount < float("inf"):
         raise argparse.ArgumentTypeError(f"must be more than 0, not {text}")
     return amount

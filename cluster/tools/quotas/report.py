@@ -27,16 +27,16 @@ if TYPE_CHECKING:
 
 _WIDTHS_S: Final = {"10s": 10, "1m": 60}
 _LONG: Final = timedelta(hours=2)
-"""A longer time is shown in minutes, unless told otherwise."""
+"""Longer periods are shown in windows of one minute, unless an option says otherwise."""
 _PLOT_COLUMNS: Final = 72
 _PLOTS_MAX: Final = 6
 _STYLES: Final = {"over": "bold red", "near": "yellow", "": ""}
 _MARGIN: Final = 40
-"""Columns beside a plot: its axis, and the words after its throttle line."""
+"""Columns needed beside a plot, for its axis and the text after its line of throttle times."""
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `quotas report` and its options to `subparsers`."""
     parser = add_subcommand(
         subparsers, "report", "quotas report", "quotas report --client-id loader-1 --html page.html"
     )
@@ -67,7 +67,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Read the windows and show them."""
+    """Print tables and plots of the windows, or write the HTML page. Returns the exit status."""
     output = output_dir(args)
     hint = f"run `{launcher(data_dir(args).path)} rollup` first"
     if not output.is_dir():
@@ -104,7 +104,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _windows(args: argparse.Namespace, output: Path) -> "tuple[str, pa.Table]":
-    """Of the chosen width, or of the one that suits their time; within `--last`."""
+    """The windows within `--last` and their width: the chosen one, or one that suits the period."""
     import pyarrow as pa
 
     from cluster.analytics.window_files import read_windows
@@ -159,7 +159,7 @@ def _write_page(path: Path, found: "list[Usage]", span: "Span", source: str) -> 
 
 
 def _print(found: "list[Usage]", span: "Span") -> None:
-    """Table and plots; colours only where they are seen."""
+    """Print table and plots, with colours on terminals only."""
     from rich.text import Text
 
     from cluster.analytics import html_report, terminal_plot

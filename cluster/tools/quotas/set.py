@@ -1,4 +1,4 @@
-"""`quotas set`: limit a client, a user, or whoever has no limit of their own."""
+"""`quotas set`: limits a client id, a user, a pair of them, or the default of either."""
 
 import argparse
 import sys
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `quotas set` and its options to `subparsers`."""
     parser = add_subcommand(
         subparsers,
         "set",
@@ -51,7 +51,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Set the limits; they hold on every broker at once."""
+    """Set the limits, which take effect on every broker. Returns the exit status."""
     entity = chosen_entity(args)
     limits: dict[str, float | None] = {
         key: value for key in QUOTA_KEYS if (value := getattr(args, key)) is not None
@@ -66,6 +66,6 @@ def run(args: argparse.Namespace) -> int:
             print(f"error: {refused.detail}", file=sys.stderr)
             return 1
     for key, value in limits.items():
-        # As Kafka stores it, then as a person reads it.
+        # The value as Kafka stores it, then with a unit.
         print(f"{entity}: {key}={value:.12g} ({rate(QUOTA_KEYS[key].value, value)} per broker)")
     return 0

@@ -1,4 +1,4 @@
-"""`quotas unset`: take limits away again."""
+"""`quotas unset`: removes limits."""
 
 import argparse
 import sys
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `quotas unset` and its options to `subparsers`."""
     parser = add_subcommand(
         subparsers,
         "unset",
@@ -30,7 +30,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Remove the limits; whoever waits because of them goes on at once. Raises UserError."""
+    """Remove the limits; clients throttled by them continue at once. Raises UserError."""
     entity = chosen_entity(args)
     with connected(args) as client:
         try:

@@ -1,6 +1,6 @@
-"""`quotas watch`: who uses how much of which quota, live; the fullest first.
+"""`quotas watch`: live use of quotas by client, the highest share of a limit first.
 
-Reads the brokers' stats files and nothing else, so it costs brokers nothing and outlives them.
+It only reads the brokers' stats files, so it costs brokers nothing and works after their death.
 """
 
 import argparse
@@ -58,7 +58,7 @@ _HINT: Final = "Rates and limits are of the broker named first, where the client
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `quotas watch` and its options to `subparsers`."""
     parser = add_subcommand(
         subparsers, "watch", "quotas watch", "quotas watch --once", "quotas watch --json"
     )
@@ -75,7 +75,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Show where clients are until `q`, Ctrl-C or, with --once, at once."""
+    """Show the use of quotas until `q` or Ctrl-C, or once with --once."""
     files = data_dir(args)
     first = read_running(files)
     with contextlib.suppress(KeyboardInterrupt):
@@ -198,7 +198,7 @@ def _bar(utilisation: float | None) -> str:
 
 @contextlib.contextmanager
 def _single_keys() -> Iterator[None]:
-    """The keyboard gives each key at once and does not show it; as it was afterwards."""
+    """Within the block, the terminal delivers single keys without echo; afterwards as before."""
     if not sys.stdin.isatty():
         yield
         return
@@ -211,7 +211,7 @@ def _single_keys() -> Iterator[None]:
 
 
 def _is_quit_pressed(wait_s: float) -> bool:
-    """Wait that long, or until `q`."""
+    """Wait for `wait_s`, or until the key `q`. Returns whether that was pressed."""
     if not sys.stdin.isatty():
         time.sleep(wait_s)
         return False

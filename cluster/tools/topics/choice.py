@@ -7,7 +7,7 @@ from cluster.tools.arguments import UsageError
 
 
 def chosen_topics(pattern: str | None, names: Iterable[str]) -> list[str]:
-    """Sorted names that the pattern means; all without one. Raises UsageError.
+    """The sorted names that the pattern matches; all for None. Raises UsageError.
 
     A pattern is a name, else a list separated by commas, else a regular expression for the whole
     name: where a topic `a.b` exists, it is not taken for an expression that also means `axb`.
@@ -26,7 +26,7 @@ def chosen_topics(pattern: str | None, names: Iterable[str]) -> list[str]:
 
 
 def may_collide(name: str) -> bool:
-    """Whether metrics may take it for another topic, as Kafka warns."""
+    """Whether Kafka warns of the name: metric names turn `.` into `_`, so two may collide."""
     return "." in name or "_" in name
 
 

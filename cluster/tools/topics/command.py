@@ -35,18 +35,18 @@ _ACTIONS_OF: Final = {
     "unavailable_partitions": ("describe",),
     "json": ("list", "describe"),
 }
-"""An option that its action would not heed is a misunderstanding."""
+"""Options by the actions that use them; with another action they are wrong usage."""
 
 
 class TopicMissing(Exception):
-    """`--topic` means none of the topics."""
+    """`--topic` matches no existing topic."""
 
     def __init__(self, pattern: str) -> None:
         super().__init__(f"Topic '{pattern}' does not exist as expected")
 
 
 def add_parser(subparsers: "Subparsers") -> None:
-    """Declare the options."""
+    """Add the command `topics` and its options to `subparsers`."""
     parser = add_command(
         subparsers,
         "topics",
@@ -98,7 +98,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Do what was asked for, and say a refusal as Kafka's tool does."""
+    """Carry out the action; print a refusal as Kafka's tool does. Returns the exit status."""
     replicas = _checked(args)
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
@@ -114,7 +114,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 Replicas = list[list[int]] | None
-"""What `--replica-assignment` says."""
+"""The value of `--replica-assignment`: each partition's replicas. None without the option."""
 
 
 def _create(client: "AdminClient", args: argparse.Namespace, replicas: Replicas) -> None:
@@ -185,7 +185,7 @@ def _describe(client: "AdminClient", args: argparse.Namespace, _replicas: Replic
 
 def _alter(client: "AdminClient", args: argparse.Namespace, replicas: Replicas) -> None:
     for name, count in _existing(client, args).items():
-        # The option speaks of every partition, the request of those that are new.
+        # The option lists all partitions, the request only the new ones.
         new = None if replicas is None else replicas[count:]
         topic_requests.add_partitions(client, name, args.partitions, new)
 
@@ -205,7 +205,7 @@ _ACTIONS: Final[dict[str, Callable[["AdminClient", argparse.Namespace, Replicas]
 
 
 def _existing(client: "AdminClient", args: argparse.Namespace) -> dict[str, int]:
-    """The topics that `--topic` means, with their partition counts. Raises TopicMissing."""
+    """The topics that `--topic` matches, with their partition counts. Raises TopicMissing."""
     counts = topic_requests.partition_counts(client, exclude_internal=args.exclude_internal)
     names = chosen_topics(args.topic, counts)
     if not names and args.topic is not None and not args.if_exists:
@@ -214,7 +214,7 @@ def _existing(client: "AdminClient", args: argparse.Namespace) -> dict[str, int]
 
 
 def _checked(args: argparse.Namespace) -> Replicas:
-    """Whether the options go together. Raises UsageError."""
+    """Check that the options fit together; returns `--replica-assignment`. Raises UsageError."""
     for option, actions in _ACTIONS_OF.items():
         if getattr(args, option) and args.action not in actions:
             raise UsageError(f"--{option.replace('_', '-')} does not go with --{args.action}")

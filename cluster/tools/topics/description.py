@@ -23,11 +23,11 @@ class PartitionDescription:
 
     @property
     def is_unavailable(self) -> bool:
-        """Whether nobody serves it."""
+        """Whether the partition has no leader."""
         return self.leader is None
 
     def line(self, topic: str) -> str:
-        """Kafka 3.8 and newer end with two columns that only its own quorum fills."""
+        """The line of Kafka's tool. Its last two columns, since 3.8, are only filled with KRaft."""
         leader = "none" if self.leader is None else self.leader
         return (
             f"\tTopic: {one_line(topic)}\tPartition: {self.id}\tLeader: {leader}"
@@ -47,13 +47,13 @@ class TopicDescription:
 
     @property
     def replication_factor(self) -> int:
-        """Of the first partition, as Kafka counts."""
+        """The number of replicas of the first partition, as Kafka's tool counts."""
         return len(self.partitions[0].replicas) if self.partitions else 0
 
     def chosen_partitions(
         self, *, under_replicated: bool, unavailable: bool
     ) -> tuple[PartitionDescription, ...]:
-        """Those that are so, one way or the other."""
+        """The partitions that meet at least one of the conditions that are set."""
         return tuple(
             partition
             for partition in self.partitions

@@ -1,4 +1,4 @@
-"""What `topics` asks of a cluster, in the words of confluent-kafka's admin client.
+"""The requests of `topics`, through confluent-kafka's admin client.
 
 Prints nothing. Every request raises KafkaException with the cluster's refusal.
 """
@@ -36,9 +36,10 @@ def create_topic(
     replicas: list[list[int]] | None,
     configs: Mapping[str, str],
 ) -> None:
-    """Returns when every live broker knows it. None: as the broker is configured (KIP-464).
+    """Create a topic; returns when every live broker knows it.
 
-    Raises ValueError for a number beyond the client's limits.
+    None for `partitions` or `replication_factor` takes the broker's default (KIP-464). Raises
+    ValueError for a number beyond the client's limits.
     """
     from confluent_kafka.admin import NewTopic
 
@@ -61,12 +62,12 @@ def add_partitions(
 
 
 def delete_topic(client: "admin.AdminClient", name: str) -> None:
-    """Returns when every live broker has forgotten it."""
+    """Delete a topic; returns when no live broker knows it any more."""
     answer_of_controller(client, lambda: client.delete_topics([name], **_PATIENCE))
 
 
 def describe_topics(client: "admin.AdminClient", names: Sequence[str]) -> list[TopicDescription]:
-    """In the order of the names, without those that have been deleted meanwhile."""
+    """Descriptions in the order of the names, without topics that have been deleted meanwhile."""
     topics = _described(client, names)
     configs = topic_configs(client, [topic.name for topic in topics])
     return [
@@ -111,5 +112,5 @@ def _partition(partition: "TopicPartitionInfo") -> PartitionDescription:
 
 
 def _id(node: "Node | None") -> int | None:
-    """None is what a partition without a leader has."""
+    """The broker's id; None for a partition without a leader."""
     return None if node is None else node.id

@@ -91,6 +91,6 @@ def test_both_ways_of_parsing_give_the_same_rows():
     assert counts(rows_of([*values, b"hello"])) == {**counts(rows_of(values)), "rejected": 1}
 
 
-def test_nothing_gives_nothing():
+def test_no_values_give_no_batches():
     assert rows_of([]) == []
     assert counts([count_row("lost", 7)]) == {"lost": 7}

@@ -30,6 +30,6 @@ def test_a_short_one_is_not_worth_cutting():
     assert split([OffsetRange(0, 0, 50_000)], 4) == (OffsetRange(0, 0, 50_000),)
 
 
-def test_they_travel_as_text():
+def test_ranges_come_back_from_their_text():
     ranges = (OffsetRange(0, 1, 2), OffsetRange(7, 0, 1 << 40))
     assert from_text(to_text(ranges)) == ranges

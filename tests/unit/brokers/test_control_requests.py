@@ -256,7 +256,7 @@ def test_a_proposal_without_an_answer_may_be_in_force(stage: HandlerStage, answe
     assert leader.high_watermark == 0
 
 
-def test_nobody_to_ask_is_a_refusal(stage: HandlerStage) -> None:
+def test_without_a_controller_an_isr_proposal_counts_as_refused(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition(ALL)))
     stage.metadata.forget_controller()
 

@@ -1,4 +1,4 @@
-"""Appends to internal topics: told when committed; keepers of their state: of leadership."""
+"""Internal topics: callbacks when an append is committed, and when leadership begins or ends."""
 
 from collections.abc import Iterator
 from pathlib import Path

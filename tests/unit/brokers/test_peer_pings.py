@@ -71,7 +71,7 @@ class Peer:
 
 
 class Stage:
-    """Broker 1, whose peer is told to it by updates."""
+    """Broker 1, which learns of its peer from updates."""
 
     def __init__(self) -> None:
         self.context = ZmqContext()

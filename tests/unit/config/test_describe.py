@@ -53,7 +53,7 @@ def test_what_may_change_and_what_may_not():
     assert entry(dynamic, "message.max.bytes").source is Source.DYNAMIC_DEFAULT_BROKER
 
 
-def test_tools_learn_that_quotas_and_topic_deletion_work():
+def test_protocol_version_and_topic_deletion_are_described_as_tools_expect():
     assert entry(BROKER, "inter.broker.protocol.version").value == "3.9"
     assert entry(BROKER, "delete.topic.enable").value == "true"
 

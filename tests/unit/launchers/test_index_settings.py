@@ -1,4 +1,4 @@
-"""uv is told what pip is configured with."""
+"""pip's configuration is translated into environment variables of uv."""
 
 import importlib.util
 from pathlib import Path

@@ -19,7 +19,7 @@ def test_values_differ_also_without_their_stamps():
     assert len({maker.make(n, 0)[STAMP_BYTES:] for n in range(100)}) == 100
 
 
-def test_something_else_has_no_stamp():
+def test_a_value_too_short_for_a_stamp_has_none():
     assert read_stamp(None) is None
     assert read_stamp(b"short") is None
 

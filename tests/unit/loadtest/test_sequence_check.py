@@ -30,12 +30,12 @@ def test_what_is_missing_at_the_end_is_lost():
     assert verify({(0, 0): Promised(5)}, {}).lost == 5
 
 
-def test_nobody_promised_what_failed():
+def test_a_failed_record_that_did_not_arrive_is_not_lost():
     verified = verify({(0, 0): Promised(5, unsure=(2, 4))}, {(0, 0): checked(0, 1, 3)})
     assert verified.lost == 0
 
 
-def test_one_that_failed_and_arrived_all_the_same_is_no_fault():
+def test_a_failed_record_that_arrived_all_the_same_is_accepted():
     verified = verify({(0, 0): Promised(2, unsure=(1,))}, {(0, 0): checked(0, 1)})
     assert verified.is_perfect
 

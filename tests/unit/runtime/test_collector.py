@@ -1,4 +1,4 @@
-"""When the objects of partitions are left out of collections."""
+"""When objects of partitions are frozen, which leaves them out of garbage collections."""
 
 import gc
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ def thawed() -> Iterator[None]:
     gc.unfreeze()
 
 
-def test_they_are_left_out_once_for_so_many() -> None:
+def test_objects_are_frozen_once_per_so_many() -> None:
     calls: list[int] = []
     growth = Growth(lambda: calls.append(1))
     for _ in range(3 * PARTITIONS_PER_FREEZE - 1):

@@ -34,7 +34,7 @@ def test_without_a_limit_nobody_is_cut_off() -> None:
     assert not ledger.is_full
 
 
-def test_the_peak_is_told_once() -> None:
+def test_each_call_returns_the_peak_since_the_call_before() -> None:
     ledger = UnsentLedger[str](None)
     ledger.note("a", 70, has_taken=True)
     ledger.note("a", 20, has_taken=True)

@@ -1,4 +1,4 @@
-"""What is said to a reader that rests is kept and comes later; nobody waits for it."""
+"""Output for a reader that pauses is buffered and written later, without blocking."""
 
 import os
 import pty

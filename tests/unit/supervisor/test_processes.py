@@ -1,4 +1,4 @@
-"""Forking a child: what is sent to it is its own; what it tells, and how it ends."""
+"""Forking a child: its signals do not reach its parent, its reports, and how it ended."""
 
 import errno
 import os

@@ -88,11 +88,11 @@ def test_it_stops_after_as_many_as_asked():
         KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION, retriable=True),
     ],
 )
-def test_what_passes_by_itself_is_passed_over(error):
+def test_temporary_errors_of_the_client_are_ignored(error):
     assert printed(FakeMessage(error=error), A) == (b"a\n", 1)
 
 
-def test_what_stays_is_said():
+def test_permanent_errors_of_the_client_are_raised():
     gone = FakeMessage(error=KafkaError(KafkaError.UNKNOWN_TOPIC_OR_PART, "Broker: Unknown topic"))
     with pytest.raises(UserError, match=r"^Unknown topic$"):
         printed(gone, A)

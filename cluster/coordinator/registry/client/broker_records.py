@@ -69,7 +69,7 @@ def register_broker(
             return BrokerEpoch(stat.czxid)
         stat = client.exists(path)
         if stat is None:
-            continue  # it has just gone with the session of our former life
+            continue  # it was just removed with our previous session
         if stat.ephemeralOwner == client.client_id[0]:
             return BrokerEpoch(stat.czxid)  # made by an earlier try whose answer was lost
         raise UserError(
@@ -102,7 +102,7 @@ def live_brokers(client: KazooClient, watch: Watch | None = None) -> list[Broker
 def campaign(client: KazooClient, broker: BrokerId, wall_ms: WallMs) -> Election:
     """Try to become the controller: claim `/controller` and raise the epoch in one transaction.
 
-    A claim of our own session that we do not act on any more is given up first.
+    If our own session still holds `/controller` from an earlier campaign, it is deleted first.
     """
     while True:
         try:
@@ -144,7 +144,7 @@ def watch_controller(client: KazooClient, watch: Watch) -> BrokerId | None:
 def next_producer_ids(client: KazooClient, broker: BrokerId) -> range:
     """A block of producer ids that no other broker has or will have.
 
-    Raises ValueError when there is none left, or the registry does not tell which was the last.
+    Raises ValueError when there is none left, or the last block in the registry is unreadable.
     """
     while True:
         document, stat = client.get(paths.LATEST_PRODUCER_ID_BLOCK)

@@ -49,8 +49,9 @@ class KazooSession:
         identity: str | None = None,
         protects_znodes: bool = False,
     ) -> None:
-        """`identity` (`digest:user:password`) is proved on every connection; `protects_znodes`:
-        what is created belongs to it alone.
+        """`identity` (`digest:user:password`) authenticates every connection.
+
+        `protects_znodes`: only this identity may read or change what is created.
         """
         self._hosts = hosts
         self._session_file = session_file
@@ -162,8 +163,8 @@ class KazooSession:
     def _remember_session(self) -> None:
         """Leave id and password where the supervisor finds them if we die (mode 0600).
 
-        Without them our death is noticed when the session times out; so a disk that takes nothing
-        must not keep a broker from registering.
+        Without them our death is noticed only when the session times out; so a full disk is no
+        reason not to register.
         """
         session_id, password = self._client.client_id
         self._session_id = session_id

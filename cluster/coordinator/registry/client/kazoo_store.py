@@ -1,4 +1,4 @@
-"""The cluster's store on ZooKeeper's protocol: kazoo's client behind the cluster's words."""
+"""The `ClusterStore` over ZooKeeper's protocol, by kazoo's client."""
 
 from collections.abc import Callable, Mapping
 
@@ -25,7 +25,7 @@ MakeWatch = Callable[[OnChange], Callable[[WatchedEvent], None]]
 class KazooStore:
     """A `ClusterStore`. Used by one thread, the session's.
 
-    The client is public for whoever knows that the store is kazoo's: tests of the adapter.
+    `client` is public for the tests of this adapter.
     """
 
     def __init__(self, client: KazooClient, make_watch: MakeWatch) -> None:

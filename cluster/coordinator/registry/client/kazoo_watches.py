@@ -1,8 +1,8 @@
 """Watches that outlive a change of connection, which kazoo forgets: it drops every watch when a
 connection is lost, and sends no setWatches when the session goes on.
 
-As ZooKeeper's own client: what was watched is watched again, and what has happened meanwhile is
-told at once. Runs on kazoo's connection thread; the watches of recipes are left to the recipes.
+As in ZooKeeper's own client, what was watched is watched again, and what has happened meanwhile is
+notified at once. Runs on kazoo's connection thread; watches of kazoo's recipes are left alone.
 """
 
 from collections.abc import Callable
@@ -53,8 +53,7 @@ class LastingWatches:
     """The watches of one client.
 
     Invariant: a watch left by a function that `mark` returned is either among kazoo's, or kept
-    here while there is no connection. What happened after `_seen_zxid` is still to be told to those
-    that were watching then.
+    here while there is no connection. Watches kept here have seen everything up to `_seen_zxid`.
     """
 
     def __init__(self, client: KazooClient) -> None:
@@ -64,7 +63,7 @@ class LastingWatches:
         self._children: dict[str, set[WatchFunction]] = {}
         self._seen_zxid = 0
         self._unanswered_count = 0
-        """Of setWatches: replies to other requests say nothing of what our watches have missed."""
+        """setWatches requests without a reply; until then `last_zxid` may be ahead of watches."""
 
     def mark(self, watch: WatchFunction) -> WatchFunction:
         """A function for one kazoo call; it is called once, whatever happens to connections."""

@@ -32,7 +32,7 @@ Watch = Callable[[WatchedEvent], None]
 
 
 def load_quotas(client: KazooClient, watch: Watch | None = None) -> Quotas:
-    """All quotas; `watch` fires once when a config changes after this looked."""
+    """All quotas; `watch` fires once when a config changes after this has read them."""
     client.get_children(paths.CONFIG_CHANGES, watch=watch)
     users = client.get_children(f"{paths.CONFIG}/{paths.USER_CONFIGS}")
     clients = client.get_children(f"{paths.CONFIG}/{paths.CLIENT_CONFIGS}")
@@ -56,7 +56,7 @@ def load_quotas(client: KazooClient, watch: Watch | None = None) -> Quotas:
             document, _ = answer.get()
             limits = limits_of(znodes.decode_entity_config(document))
         except (NoNodeError, NoAuthError, ValueError) as error:
-            # Gone meanwhile, not ours to read, not written by a broker: the others still hold.
+            # Deleted meanwhile, not readable for us, or malformed: the other quotas still apply.
             if not isinstance(error, NoNodeError):
                 log.warning("no quota of %s: %r", entity, error)
             continue
@@ -88,7 +88,7 @@ def alter_quota(
 
 
 def announce(client: KazooClient, entity_path: str, wall_ms: WallMs) -> None:
-    """Tell every broker that a config has changed; remove announcements that are old."""
+    """Notify every broker that a config has changed; remove old change nodes."""
     client.create(
         paths.CONFIG_CHANGE_PREFIX, znodes.encode_config_change(entity_path), sequence=True
     )

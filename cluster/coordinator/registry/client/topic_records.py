@@ -185,8 +185,10 @@ def _naming(path: str) -> Iterator[None]:
 def _writes(
     client: KazooClient, plan: Plan, state: ClusterState, epoch: ControllerEpoch
 ) -> Iterator[_Write]:
-    """What the plan takes; it depends on what is there, where other tools write too, and where an
-    earlier controller may have died between two transactions.
+    """The writes that carry out the plan.
+
+    They depend on which znodes exist: other tools write there too, and an earlier controller may
+    have died between two transactions.
     """
     for topic in plan.created:
         yield from _create_topic(client, topic, epoch)
@@ -230,7 +232,7 @@ def _change_partition(
 ) -> Iterator[_Write]:
     path, document = paths.partition_state(partition), _encode_state(state, epoch)
     if state.partition_epoch == 0:
-        client.ensure_path(paths.partition(partition))  # any of its parents may be there
+        client.ensure_path(paths.partition(partition))  # any of its parents may be missing
         yield _creation(path, document)
     else:
         yield lambda t: t.set_data(path, document, version=state.partition_epoch - 1)

@@ -45,11 +45,11 @@ PERSISTENT_PATHS: Final = (
     LOG_DIR_EVENT_NOTIFICATION,
     LATEST_PRODUCER_ID_BLOCK,
 )
-"""What a broker makes, empty, where it is missing, before it registers."""
+"""The nodes that a broker creates, empty, where they are missing, before it registers."""
 
 
 def broker(broker_id: BrokerId) -> str:
-    """Ephemeral; there while the broker lives."""
+    """A broker's registration; ephemeral, so it exists as long as the broker's session."""
     return f"{BROKER_IDS}/{broker_id}"
 
 
@@ -94,7 +94,7 @@ def user_client_path(user: str, client_id: str) -> str:
 
 
 def delete_topic(name: str) -> str:
-    """There while the topic is to be deleted."""
+    """Exists while the topic is to be deleted."""
     return f"{DELETE_TOPICS}/{name}"
 
 

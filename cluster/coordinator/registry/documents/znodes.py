@@ -233,7 +233,7 @@ def encode_partition_list(partitions: list[TopicPartition]) -> bytes:
 
 
 def decode_partition_list(document: bytes) -> list[TopicPartition]:
-    """The partitions that are meant."""
+    """The partitions in the list."""
     with _fields(document) as fields:
         return [
             TopicPartition(str(one["topic"]), int(one["partition"])) for one in fields["partitions"]
@@ -268,7 +268,7 @@ def _fields(document: bytes) -> Iterator[dict[str, Any]]:
     except RecursionError as error:
         raise ValueError(f"too deep a JSON document: {document[:80]!r}") from error
     if b"\\u" in document:
-        # Half a surrogate pair is JSON, but no text: whoever sends it on would fail.
+        # Half a surrogate pair is valid JSON, but cannot be encoded when it is sent on.
         json.dumps(fields, ensure_ascii=False).encode("utf-8")
     if not isinstance(fields, dict):
         raise ValueError(f"not a JSON object: {document[:80]!r}")  # noqa: TRY004 - wrong text

@@ -22,7 +22,7 @@ class AclEntry(NamedTuple):
 
 
 class Identity(NamedTuple):
-    """One thing a connection has proved about itself."""
+    """One authenticated identity of a connection."""
 
     scheme: str
     id: str

@@ -1,6 +1,6 @@
-"""Who hears of a committed change: whoever watches, if it may read the znode. Pure.
+"""Who is notified of a committed change: the watchers that may read the znode. Pure.
 
-A watch that stays (addWatch) is granted on any path, so permission is asked when it would tell
+A persistent watch (addWatch) is granted on any path, so permission is checked when it would notify
 (CVE-2024-23944).
 """
 
@@ -24,8 +24,9 @@ IdentitiesOf = Callable[[ConnectionId], tuple[Identity, ...]]
 def notifications_of(
     changes: Sequence[Change], watches: WatchTable, tree: ZnodeTree, identities_of: IdentitiesOf
 ) -> list[Notification]:
-    """What is to be told of a transaction, which uses up the one-shot watches that it sets off;
-    `tree` is the one after it.
+    """The notifications of a transaction; one-shot watches that it triggers are removed.
+
+    `tree` is the tree after the transaction.
     """
     deleted = {change.path: change.acl for change in changes if isinstance(change, NodeDeleted)}
 

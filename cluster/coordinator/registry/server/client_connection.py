@@ -1,4 +1,4 @@
-"""One client's connection: what was received and not yet read, what was not yet taken. No loop."""
+"""One client's connection, with its buffers of received and of unsent bytes. Knows no loop."""
 
 from cluster.coordinator.registry.wire.framing import FrameReader
 from cluster.model.clocks import MonotonicMs
@@ -38,7 +38,7 @@ class ClientConnection:
         self.frames = FrameReader(max_record_bytes)
         self.unsent = bytearray()
         self.awaited_since_ms = now_ms
-        """When it was accepted, or since when it has been closing."""
+        """When it was accepted; once it is closing, since when."""
         self.last_read_ms = now_ms
         self.is_closing = False
         self.is_greeted = False
@@ -53,7 +53,7 @@ class ClientConnection:
         return f"{self.host}:{self.port}"
 
     def receive(self, scratch: memoryview) -> memoryview | None:
-        """What has arrived, in `scratch`, empty if nothing has; None when the peer is gone."""
+        """What has arrived, in `scratch`, empty if nothing has; None when the connection ended."""
         try:
             size_bytes = self.transport.receive_into(scratch)
         except (BlockingIOError, InterruptedError):
@@ -63,7 +63,7 @@ class ClientConnection:
         return scratch[:size_bytes] if size_bytes else None
 
     def send(self, content: bytes) -> bool:
-        """Send what the kernel takes, keep the rest in `unsent`; False: the peer is gone."""
+        """Send what the kernel takes, keep the rest in `unsent`; False: the connection is lost."""
         self.unsent += content
         try:
             while self.unsent:

@@ -1,6 +1,6 @@
 """All connections of the registry: what they hold in memory, and what the loop waits for.
 
-Knows bytes and sockets; what is in a record, or in a reply, is the driver's business.
+Knows bytes and sockets; records and replies are interpreted by the driver.
 """
 
 import logging
@@ -20,7 +20,7 @@ from cluster.runtime.unsent_ledger import UnsentLedger
 _logger = logging.getLogger(__name__)
 
 RECEIVE_BYTES: Final = 64 << 10
-"""What is received of one connection in a turn."""
+"""At most this much is received from one connection in a turn."""
 PAUSE_READING_BYTES: Final = 256 << 10
 """A client with so much unsent is not read until it has taken its replies."""
 UNCLAIMED_BYTES: Final = 16 << 10
@@ -46,7 +46,7 @@ class Connections:
         on_ready: Callable[[ClientConnection, int], None],
         on_gone: Callable[[ClientConnection], None],
     ) -> None:
-        """`on_ready` is called with the events of a connection; it may be gone afterwards."""
+        """`on_ready` is called with a connection's events, and may close the connection."""
         self._loop = loop
         self._max_record_bytes = options.jute_max_buffer_bytes
         self._on_ready = on_ready
@@ -60,7 +60,7 @@ class Connections:
 
     @property
     def receiving_bytes(self) -> int:
-        """What is held, and may come next, of records that have not arrived whole."""
+        """Bytes of incomplete records, with the room reserved for what arrives next."""
         return self._receiving.held_bytes
 
     @property
@@ -91,7 +91,7 @@ class Connections:
         return connection
 
     def receive(self, connection: ClientConnection) -> bool:
-        """Take what has come; False when the connection is gone after it."""
+        """Receive what has arrived; False when the connection is closed after it."""
         received = connection.receive(self._scratch)
         if received is None:
             self.drop(connection)
@@ -101,7 +101,7 @@ class Connections:
         return True
 
     def send(self, connection: ClientConnection, content: bytes) -> bool:
-        """Send, or keep until the client takes it; False when the connection is gone after it."""
+        """Send, or keep until the client takes it; False when the connection is closed after it."""
         offered_bytes = len(connection.unsent) + len(content)
         if not connection.send(content) or (connection.is_closing and not connection.unsent):
             self.drop(connection)
@@ -156,7 +156,7 @@ class Connections:
             self._watch(connection)
 
     def tick(self) -> None:
-        """Close those that let others wait too long, and give memory back to the system."""
+        """Close connections that hold others up too long, and give memory back to the system."""
         now_ms = self._loop.now_ms
         for connection in self:
             is_overdue = now_ms - connection.awaited_since_ms > GREETING_TIMEOUT_MS
@@ -179,8 +179,8 @@ class Connections:
         self.drop(connection)
 
     def _watch(self, connection: ClientConnection) -> None:
-        """Wait for what the connection needs next: writable while anything is unsent; readable
-        unless it is closing, owes us too much reading or waits for memory.
+        """Have the loop wait for what is needed next: writable while anything is unsent; readable
+        unless it is closing, has too much unsent or waits for memory.
         """
         unsent_bytes = len(connection.unsent)
         connection.is_reading_paused = connection.is_closing or unsent_bytes > PAUSE_READING_BYTES

@@ -5,12 +5,12 @@ import platform
 from dataclasses import dataclass
 
 VERSION_TEXT = "3.8.0-milena"
-"""The protocol level, which kazoo and monitoring read from it, and whose server this is."""
+"""ZooKeeper's version, which kazoo and monitoring tools parse, and the name of this server."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegistryFigures:
-    """Everything the words tell; latencies in ms from receipt of a request to its reply."""
+    """Everything the words report; latencies in ms from receipt of a request to its reply."""
 
     clients: tuple[str, ...]
     """One line for each connection."""

@@ -131,7 +131,7 @@ class JournalFiles:
                 os.close(following)
                 raise
         except OSError as error:
-            # Recovery would take it for the continuation of a file that goes on growing.
+            # The old file goes on growing, and recovery would take this one for its continuation.
             try:
                 if is_new:
                     path.unlink(missing_ok=True)
@@ -142,7 +142,7 @@ class JournalFiles:
         self._journal = following
 
     def size_bytes(self) -> int:
-        """What journal and snapshots take on disk; 0 where it cannot be told."""
+        """What journal and snapshots take on disk; 0 where it cannot be determined."""
         try:
             return sum(
                 path.stat().st_size

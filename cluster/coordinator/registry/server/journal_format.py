@@ -24,7 +24,7 @@ class TornEntry(Exception):
 
 
 def encode_entry(payload: bytes) -> bytes:
-    """A payload as it stands in the file."""
+    """A payload as it is written to the file, with its length and checksum."""
     return _ENTRY.pack(len(payload), crc32c(payload)) + payload
 
 

@@ -88,7 +88,7 @@ class Node:
 
     @property
     def cversion(self) -> int:
-        """Changes of the set of children: each one counted once when made and once when gone."""
+        """Number of changes to the set of children: creations and deletions."""
         return _wrap_int(2 * self.created_children - self.child_count)
 
     def encode_stat(self) -> bytes:

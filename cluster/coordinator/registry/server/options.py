@@ -20,8 +20,8 @@ class RegistryOptions:
     jute_max_buffer_bytes: int = 0xF_FFFF
     """Longest request; a longer one closes its connection (jute.maxbuffer)."""
     receiving_max_bytes: int = 32 << 20
-    """Bytes of requests that have not arrived whole, over all connections; above it whoever began
-    last is not read, the oldest is."""
+    """Bytes of requests that have not arrived whole, over all connections; above it the connection
+    that began last is not read, the oldest is."""
     unsent_max_bytes: int = 64 << 20
     """Bytes of replies and notifications that clients do not take, over all connections; above it
     the one that has taken nothing for longest is closed."""

@@ -1,4 +1,4 @@
-"""From a wish to a decided change: every check that ZooKeeper makes before a write, in its order.
+"""From request to decided change: every check that ZooKeeper makes before a write, in its order.
 
 Pure and without effect: the change is applied elsewhere. Source: `PrepRequestProcessor`.
 """

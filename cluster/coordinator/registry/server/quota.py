@@ -1,8 +1,8 @@
-"""Quotas as ZooKeeper shows them: the znode `zookeeper_stats` tells what lies below a path. Pure.
+"""Quotas as ZooKeeper shows them: the znode `zookeeper_stats` has the usage below a path. Pure.
 
 A quota of /a is the pair /zookeeper/quota/a/zookeeper_limits and .../zookeeper_stats. Nothing is
-enforced, as in ZooKeeper unless it is asked to; counted is at the moment of reading, so that no
-write pays for it.
+enforced, which is ZooKeeper's default too. Usage is counted when it is read, so that writes cost
+nothing.
 """
 
 from typing import Final

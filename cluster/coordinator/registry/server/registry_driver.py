@@ -29,13 +29,13 @@ _logger = logging.getLogger(__name__)
 
 LISTEN_BACKLOG: Final = 128
 TURN_REPLY_BYTES: Final = 1 << 20
-"""What one client's requests may bring forth before the others have their turn: a few bytes of
-request can ask for a megabyte.
+"""How many bytes of replies one client's requests may cause before the others have their turn: a
+few bytes of request can ask for a megabyte.
 """
 ROUND_REPLY_BYTES: Final = 16 << 20
-"""What all requests of a round may bring forth before replies are sent."""
+"""How many bytes of replies all requests of a round may cause before replies are sent."""
 ROUND_JOURNAL_BYTES: Final = 8 << 20
-"""What one round writes at the most where no room is kept free; else half of that room."""
+"""The most that one round journals if `min_free_bytes` is 0; otherwise half of that."""
 _NODE_BYTES: Final = 200
 """What a znode takes in a snapshot beside path and data: 64 bytes of numbers, lengths, its ACL."""
 
@@ -57,7 +57,7 @@ class RegistryDriver:
         state: RegistryState,
         clock: Clock,
     ) -> None:
-        """`port` is the one that clients connect to, as the four-letter words tell it."""
+        """`port` is the one that clients connect to, reported by the four-letter words."""
         self._options = options
         self._loop = loop
         self._acceptor = acceptor
@@ -127,7 +127,7 @@ class RegistryDriver:
         self.connections.tick()
 
     def _look_for_room(self) -> None:
-        """Before anything is executed: what is executed must also find room in the journal."""
+        """Check the disk before anything is executed: its transactions must fit in the journal."""
         is_full = self._files.free_bytes() < self._options.min_free_bytes
         if is_full and not self._core.is_read_only:
             _logger.error(
@@ -169,7 +169,7 @@ class RegistryDriver:
             self._files.write_snapshot(self._core.state)
 
     def _has_room_for_snapshot(self) -> bool:
-        """The journal's reserve is not spent on it."""
+        """Whether a snapshot fits on the disk without using the reserve for the journal."""
         tree = self._core.state.tree
         snapshot_bytes = tree.approximate_data_bytes() + _NODE_BYTES * len(tree)
         return self._files.free_bytes() - self._options.min_free_bytes > snapshot_bytes

@@ -55,7 +55,7 @@ def encode_reply(xid: int, zxid: int, error: RegistryError, record: bytes = b"")
 
 
 def encode_notification(event_type: EventType, path: str) -> bytes:
-    """The frame that tells a client of one event."""
+    """The frame that notifies a client of one event."""
     record = _NOTICE_HEADER.pack(NOTIFICATION_XID, -1, 0, event_type, SYNC_CONNECTED)
     record += encode_string(path)
     return INT.pack(len(record)) + record

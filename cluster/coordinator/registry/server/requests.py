@@ -91,8 +91,8 @@ class AuthRequest(NamedTuple):
 
 
 class SetWatchesRequest(NamedTuple):
-    """setWatches and setWatches2: what a client that came back had been watching, and until when
-    it was informed.
+    """setWatches and setWatches2: what a reconnected client was watching, and up to which zxid it
+    has been notified.
     """
 
     relative_zxid: int

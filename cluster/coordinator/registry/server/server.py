@@ -1,6 +1,6 @@
-"""The registry without its socket and its disk: records of clients in, orders out. Pure.
+"""The registry without sockets and disk: from clients' records to an Outbox of work. Pure.
 
-Every write takes the next zxid, so all of them stand in one total order. Whoever drives it performs
+Every write takes the next zxid, so all of them are in one total order. Whoever drives it performs
 an Outbox in its order: journal first, on disk, and only then frames and closings. Source of
 behaviour: ZooKeeper 3.8, `ZooKeeperServer` and its request processors.
 """
@@ -67,7 +67,7 @@ from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import PeerError
 
 CONTAINER_CHECK_INTERVAL_MS: Final = 60_000
-"""How often containers and TTL nodes are looked through (`znode.container.checkIntervalMs`)."""
+"""How often containers and TTL nodes are checked (`znode.container.checkIntervalMs`)."""
 NO_PASSWORD: Final = bytes(PASSWORD_BYTES)
 
 
@@ -133,8 +133,8 @@ class Connection:
 class RegistryServer:
     """Connections, and what their requests do to the state.
 
-    Invariant: a notification stands in the outbox before any reply that lets its receiver see the
-    new state; replies of one connection stand in the order of its requests.
+    Invariant: a notification is in the outbox before any reply that lets its receiver see the new
+    state; replies of one connection are in the order of its requests.
     """
 
     def __init__(
@@ -174,7 +174,7 @@ class RegistryServer:
         self.connections[connection_id] = Connection(connection_id, host, port, now)
 
     def on_disconnected(self, connection_id: ConnectionId) -> None:
-        """A connection is gone; its session lives on until it expires."""
+        """A connection is closed; its session goes on until it expires."""
         connection = self.connections.pop(connection_id, None)
         if connection is None:
             return
@@ -201,7 +201,7 @@ class RegistryServer:
         self._request(connection, connection.session, xid, operation, reader, now)
 
     def on_tick(self, now: Moment) -> None:
-        """Close the sessions whose time is over; now and then, remove outlived znodes.
+        """Close expired sessions; now and then, remove empty containers and expired TTL nodes.
 
         After a pause of more than two ticks every session gets its full time again: heartbeats may
         have come that nobody read.
@@ -281,7 +281,7 @@ class RegistryServer:
         except OperationRefused as refused:
             error = refused.code
         if error is not RegistryError.OK and operation in WRITES and not is_refused:
-            self._commit([], now)  # a refused write has its place in the order too
+            self._commit([], now)  # a refused write takes a zxid too
         if operation == Operation.PING:
             xid = PING_XID
         zxid = 0 if operation == Operation.AUTH else self.state.last_zxid
@@ -378,7 +378,7 @@ class RegistryServer:
         self._commit(changes, now, apply=True)
 
     def _commit(self, changes: Sequence[Change], now: Moment, *, apply: bool = False) -> None:
-        """Give changes the next zxid, tell who watches; `apply`: they are not in the state yet."""
+        """Give changes the next zxid, notify watchers; `apply`: they are not in the state yet."""
         transaction = Transaction(self.state.last_zxid + 1, now.wall_ms, tuple(changes))
         if apply:
             self.state.apply(transaction, now.monotonic_ms)
@@ -405,6 +405,6 @@ class RegistryServer:
         self._outbox.frame_bytes += len(frame)
 
     def _close(self, connection_id: ConnectionId) -> None:
-        """Close it once the outbox so far is sent; nothing is heard from it or sent to it again."""
+        """Close it once the outbox so far is sent; nothing more is read from it or sent to it."""
         self.on_disconnected(connection_id)
         self._outbox.closings.append(connection_id)

@@ -1,7 +1,7 @@
-"""Sessions: who lives, until when, on which connection. Pure; times are monotonic milliseconds.
+"""Sessions: when each expires, and its connection. Pure; times are monotonic milliseconds.
 
-A session lives in one expiry bucket, a multiple of the tick, so that thousands of heartbeats cost a
-dictionary lookup each and expiry looks at whole buckets (ZooKeeper's ExpiryQueue).
+A session is in one expiry bucket, a multiple of the tick, so that thousands of heartbeats cost a
+dictionary lookup each and expiry checks whole buckets (ZooKeeper's ExpiryQueue).
 """
 
 import hmac
@@ -30,7 +30,7 @@ class Session:
 
 
 class SessionTable:
-    """All living sessions.
+    """All sessions that have not ended.
 
     Invariant: a session expires at the first bucket at or after last heartbeat + timeout, never
     before it.
@@ -49,7 +49,7 @@ class SessionTable:
         return iter(self._sessions.values())
 
     def find(self, session_id: int) -> Session | None:
-        """The living session of that id, or None."""
+        """The session of that id, or None."""
         return self._sessions.get(session_id)
 
     @property
@@ -77,7 +77,7 @@ class SessionTable:
     def open(
         self, session_id: int, timeout_ms: int, password: bytes, now_ms: MonotonicMs
     ) -> Session:
-        """Add a session that has just been heard of."""
+        """Add a session, whose timeout begins now."""
         session = Session(session_id, timeout_ms, password)
         self._sessions[session_id] = session
         self.highest_session_id = max(self.highest_session_id, session_id)
@@ -112,20 +112,20 @@ class SessionTable:
         return session, previous
 
     def detach(self, session_id: int, connection_id: ConnectionId) -> None:
-        """The connection is gone; the session waits for its client, unless it has moved on."""
+        """The connection is closed; the session waits for its client, unless it has another one."""
         session = self._sessions.get(session_id)
         if session is not None and session.connection_id == connection_id:
             session.connection_id = None
 
     def touch(self, session: Session, now_ms: MonotonicMs) -> None:
-        """Its client was heard of now."""
+        """Its client has just sent something: begin its timeout anew."""
         if self._bucket_for(session, now_ms) != session.bucket_ms:
             self._leave_bucket(session)
             self._enter_bucket(session, now_ms)
 
     def touch_all(self, now_ms: MonotonicMs) -> None:
-        """Give every session its full time again: after a restart, or when this process stood still
-        and could not have heard anybody.
+        """Give every session its full time again: after a restart, or a pause of this process in
+        which it could not have received heartbeats.
         """
         for session in self._sessions.values():
             self.touch(session, now_ms)

@@ -1,7 +1,7 @@
 """Everything the registry must not forget: the tree, the sessions and the last zxid. Pure.
 
-Both the living server and recovery change it only through `apply`, so that a replayed journal gives
-what clients had seen.
+The running server and recovery change it in the same way, so that a replayed journal gives what
+clients had seen.
 """
 
 from cluster.coordinator.registry.server.sessions import SessionTable

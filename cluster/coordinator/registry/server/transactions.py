@@ -1,10 +1,10 @@
-"""What the journal keeps: each committed write as the facts it came to, and their byte layout.
+"""What the journal keeps: each committed write as decided changes, and their byte layout.
 
     transaction = zxid (long) | wall ms (long) | vector of changes
     change      = kind (int) | its fields in the order of the class
 
-Facts are already decided (sequential names are complete, sessions' ephemeral nodes are listed), so
-replaying them needs no checks and gives the same tree.
+Everything is decided already (sequential names are complete, sessions' ephemeral nodes are listed),
+so replaying needs no checks and gives the same tree.
 """
 
 from typing import Final, NamedTuple
@@ -31,8 +31,9 @@ class NodeCreated(NamedTuple):
 
 
 class NodeDeleted(NamedTuple):
-    """A znode without children is gone; `acl` said who could read it, which is not journaled:
-    only those who hear of the deletion at once are asked for it.
+    """A znode without children was deleted; `acl` said who could read it.
+
+    The ACL is not journaled: it is needed only for the notifications that are sent at once.
     """
 
     path: str
@@ -62,7 +63,7 @@ class SessionOpened(NamedTuple):
 
 
 class SessionClosed(NamedTuple):
-    """A session is over; the deletions of its ephemeral nodes stand before it."""
+    """A session has ended; the deletions of its ephemeral nodes come before it."""
 
     session_id: int
 

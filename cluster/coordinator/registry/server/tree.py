@@ -1,6 +1,6 @@
-"""The tree of znodes: applies decided changes and answers what is there. Pure, no checks of wishes.
+"""The tree of znodes: applies changes, and answers what is in it. Pure; does not check requests.
 
-Whether a change is allowed is decided before, in `planning`; what clients hear of it, in `watches`.
+Whether a change is allowed is decided before, in `planning`; who is notified, in `watches`.
 """
 
 from collections.abc import Callable, Iterator
@@ -107,12 +107,13 @@ class ZnodeTree:
         return paths
 
     def approximate_data_bytes(self) -> int:
-        """Data and paths, as ZooKeeper counts; looks at every path."""
+        """Bytes of data and paths, as ZooKeeper counts them; visits every path."""
         return self.data_bytes + sum(map(len, self._nodes))
 
     def apply(self, change: TreeChange, zxid: int, wall_ms: WallMs) -> Undo:
-        """Make a change that is known to be possible; what is returned takes it back, if it is
-        called before any other change or after all later ones were taken back.
+        """Make a change that is known to be possible; returns a function that undoes it.
+
+        To be called before any later change, or after all later ones have been undone.
         """
         match change:
             case NodeCreated():

@@ -26,8 +26,8 @@ def restore_watches(
     request: SetWatchesRequest,
     connection_id: ConnectionId,
 ) -> list[Notification]:
-    """Watch again what the client had watched; what happened meanwhile (after `relative_zxid`) is
-    told at once instead.
+    """Watch again what the client had watched; where something happened meanwhile (after
+    `relative_zxid`) the notification is returned instead.
     """
     missed: list[Notification] = []
 
@@ -63,7 +63,7 @@ def restore_watches(
 
 
 def add_watch(watches: WatchTable, request: AddWatchRequest, connection_id: ConnectionId) -> None:
-    """Leave a watch that stays. Raises OperationRefused(MARSHALLING_ERROR) for an unknown mode."""
+    """Add a persistent watch. Raises OperationRefused(MARSHALLING_ERROR) for an unknown mode."""
     if request.mode == AddWatchMode.PERSISTENT:
         watches.add(connection_id, WatchKind.PERSISTENT, request.path)
     elif request.mode == AddWatchMode.PERSISTENT_RECURSIVE:

@@ -1,4 +1,4 @@
-"""Watches: which connection hears of which path. Pure; answers with notifications in order.
+"""Watches: which connection is notified about which path. Pure; gives notifications in order.
 
 Kept apart as in ZooKeeper: one-shot data watches (getData, exists) and child watches
 (getChildren), which go off once; persistent and recursive ones (addWatch), which stay.
@@ -14,7 +14,7 @@ from cluster.coordinator.registry.wire.codes import EventType, WatcherType
 
 
 class WatchKind(IntEnum):
-    """How a watch listens."""
+    """Notified of data or of children, once; or persistently of one path, or of a subtree."""
 
     DATA = 0
     CHILDREN = 1
@@ -45,8 +45,8 @@ class WatchTable:
     """All watches.
 
     Invariant: `_by_path[kind][path]` holds a connection exactly if `_by_connection` of that
-    connection holds (kind, path); a connection hears of one event at one path once, however many
-    of its watches match.
+    connection holds (kind, path); a connection gets one notification of an event at a path, however
+    many of its watches match.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class WatchTable:
         self.count = 0
 
     def data_watchers(self) -> dict[str, list[ConnectionId]]:
-        """By path, who watches it in a way that hears of its data; for listings."""
+        """By path, the connections that watch its data; for listings."""
         watchers: dict[str, list[ConnectionId]] = {}
         for kind in (WatchKind.DATA, WatchKind.PERSISTENT, WatchKind.RECURSIVE):
             for path, ids in self._by_path[kind].items():
@@ -95,18 +95,18 @@ class WatchTable:
             self._drop(connection_id, kind, path)
 
     def on_node_created(self, path: str) -> list[Notification]:
-        """Who hears that the path exists now, and that its parent has another child."""
+        """Notifications that the path exists now, and that its parent has another child."""
         hearers = self._hearers_at(path, WatchKind.DATA)
         return self._tell(hearers, EventType.NODE_CREATED, path) + self._on_children_changed(path)
 
     def on_node_deleted(self, path: str) -> list[Notification]:
-        """Who hears that the path is gone, and that its parent has one child less."""
+        """Notifications that the path was deleted, and that its parent has one child less."""
         hearers = self._hearers_at(path, WatchKind.DATA)
         hearers.update(self._take(WatchKind.CHILDREN, path))
         return self._tell(hearers, EventType.NODE_DELETED, path) + self._on_children_changed(path)
 
     def on_data_changed(self, path: str) -> list[Notification]:
-        """Who hears that the data was set."""
+        """Notifications that the data was set."""
         hearers = self._hearers_at(path, WatchKind.DATA)
         return self._tell(hearers, EventType.NODE_DATA_CHANGED, path)
 
@@ -129,7 +129,7 @@ class WatchTable:
         return hearers
 
     def _take(self, kind: WatchKind, path: str) -> Watchers:
-        """Connections with a one-shot watch, which is thereby used up."""
+        """Remove the one-shot watches at a path; the connections that had them."""
         watchers = self._by_path[kind].pop(path, None)
         if watchers is None:
             return {}

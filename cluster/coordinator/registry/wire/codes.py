@@ -57,7 +57,7 @@ WRITES: Final = frozenset(
         Operation.CREATE_TTL,
     }
 )
-"""What takes a zxid, whether it is done or refused."""
+"""Operations that take a zxid, whether they are done or refused."""
 
 
 class RegistryError(IntEnum):

@@ -11,7 +11,7 @@ FOUR_LETTER_WORDS: Final = frozenset(
         *(b"ruok", b"srst", b"srvr", b"stat", b"wchc", b"wchp", b"wchs"),
     }
 )
-"""As lengths they would be above 1.6 GB, so that no frame can be mistaken for one."""
+"""Read as lengths they are above 1.6 GB, so no frame can be mistaken for one of them."""
 
 
 class FrameReader:

@@ -399,7 +399,7 @@ def test_every_producer_has_an_id_of_its_own(stage: HandlerStage, version: int) 
     ]
 
 
-def test_a_registry_that_is_away_is_a_coordinator_that_is(stage: HandlerStage) -> None:
+def test_without_a_registry_producer_ids_are_coordinator_not_available(stage: HandlerStage) -> None:
     client = stage.connect()
     client.send(init_producer_id())
     ((_, on_failed),) = stage.producer_id_blocks
@@ -441,7 +441,7 @@ def test_a_producer_that_bumps_its_epoch_gets_another_id(stage: HandlerStage) ->
 
 
 @pytest.mark.parametrize("version", range(5))
-def test_what_is_served_is_said(stage: HandlerStage, version: int) -> None:
+def test_api_versions_lists_what_is_served(stage: HandlerStage, version: int) -> None:
     answer = stage.connect().call(
         request(
             ApiKey.API_VERSIONS, version, client_software_name="me", client_software_version="1"

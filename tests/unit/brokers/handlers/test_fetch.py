@@ -279,7 +279,7 @@ def test_leader_epochs_of_clients_are_compared(stage: HandlerStage) -> None:
 
 
 def test_epochs_are_compared_before_leadership(stage: HandlerStage) -> None:
-    """A client that is ahead of a former leader is told so, and does not look for a new one."""
+    """A newer epoch gets unknown_leader_epoch, so the client does not look for another leader."""
     stage.update(a_topic("t", a_partition([BROKER, OTHER], leader=OTHER, leader_epoch=5)))
 
     asked = [wanted(0, leader_epoch=epoch) for epoch in (-1, 4, 5, 6)]

@@ -1,4 +1,4 @@
-"""Metadata and DescribeCluster from a broker's cache: what is told, what is created."""
+"""Metadata and DescribeCluster from a broker's cache, and automatic creation of topics."""
 
 import uuid
 from collections.abc import Sequence
@@ -136,7 +136,9 @@ def test_a_missing_topic_is_created_if_the_client_allows(stage: HandlerStage) ->
 
 
 @pytest.mark.parametrize("version", range(4))
-def test_clients_that_cannot_say_so_allow_it(stage: HandlerStage, version: int) -> None:
+def test_metadata_versions_without_the_flag_allow_topic_creation(
+    stage: HandlerStage, version: int
+) -> None:
     stage.update()
 
     (coming,) = ask(stage, "t", version=version).topics
@@ -145,7 +147,7 @@ def test_clients_that_cannot_say_so_allow_it(stage: HandlerStage, version: int) 
     assert len(stage.link.asked) == 1
 
 
-def test_a_broker_may_not_allow_it(tmp_path: Any) -> None:
+def test_a_broker_setting_can_forbid_automatic_topic_creation(tmp_path: Any) -> None:
     with HandlerStage(tmp_path, {"auto.create.topics.enable": "false"}) as stage:
         stage.update()
         (refused,) = ask(stage, "t", auto_create=True).topics
@@ -281,7 +283,7 @@ def test_an_answer_to_an_earlier_ping_is_no_sign_of_life(stage: HandlerStage) ->
     assert leader_of(second.receive()) == (OTHER, 0)
 
 
-def test_who_asks_for_topics_that_others_lead_waits_for_nobody(stage: HandlerStage) -> None:
+def test_metadata_that_names_no_other_leader_is_answered_without_pings(stage: HandlerStage) -> None:
     stage.update(a_topic("here", a_partition(ALL, leader=BROKER)), led_by(OTHER))
     stage.alive.clear()
 
@@ -413,8 +415,8 @@ def test_each_connection_is_told_once_of_a_broker_that_has_left(stage: HandlerSt
     assert listed(second.call(metadata_request("t"))) == [BROKER, THIRD, OTHER]
 
 
-def test_the_answer_without_the_dead_keeps_its_distance(stage: HandlerStage) -> None:
-    """librdkafka's handle of the dead broker first has to let its partitions go."""
+def test_the_answer_that_leaves_out_a_dead_broker_is_delayed(stage: HandlerStage) -> None:
+    """librdkafka must first move the partitions away from its handle of the dead broker."""
     stage.update(led_by(BROKER))
     stage.update(brokers=(BROKER, THIRD))
     client = stage.connect()
@@ -455,10 +457,10 @@ def test_a_broker_that_leaves_again_is_listed_again(stage: HandlerStage) -> None
         assert listed(client.call(metadata_request("t"))) == [BROKER, OTHER, THIRD]
 
 
-def test_who_was_told_of_the_departed_by_its_last_answer_is_not_told_again_soon(
+def test_a_broker_that_departs_again_within_twenty_seconds_is_not_listed_again(
     stage: HandlerStage,
 ) -> None:
-    """librdkafka has kept its handle then, and would back off for ever longer."""
+    """librdkafka has then kept its broker handle, whose reconnect back-off would grow further."""
     stage.update(led_by(BROKER))
     client = stage.connect()
     for left_out, after_ms in ((False, 0), (True, 19_999), (False, 0), (False, 20_000)):

@@ -139,7 +139,7 @@ def test_a_batch_that_is_refused_leaves_the_others_alone(
 
 
 @pytest.mark.parametrize("acks", [2, -2, 32767])
-def test_acks_that_mean_nothing(stage: HandlerStage, acks: int) -> None:
+def test_invalid_acks_are_refused(stage: HandlerStage, acks: int) -> None:
     stage.update(a_topic("t", ALONE))
 
     answer = stage.connect().call(produce_to(("t", 0, a_batch()), acks=acks))

@@ -1,4 +1,4 @@
-"""Directories made and removed in the background: in order for each path, whoever comes first."""
+"""Directories are made and removed in the background, in the right order for each path."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -212,7 +212,7 @@ def test_truncation_leaves_the_indexes_a_rebuild_would(tmp_path: Path) -> None:
         assert found.offset_for_timestamp(1050, upper_offset=Offset(170)) is None
 
 
-def test_epochs_that_the_batches_deny_go_at_an_unclean_start(tmp_path: Path) -> None:
+def test_epochs_that_contradict_the_batches_are_removed_at_an_unclean_start(tmp_path: Path) -> None:
     directory, _ = a_closed_log(tmp_path)
     (directory / "leader-epoch-checkpoint").write_text("0\n4\n0 0\n1 40\n5 70\n9 90\n")
     log = open_log(tmp_path, clean=False)

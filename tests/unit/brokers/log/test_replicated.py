@@ -1,4 +1,4 @@
-"""What a leader sends is refused before it is in the log, where it could not be part of one."""
+"""Records from a leader that could not be part of a log are refused before they are written."""
 
 import struct
 from pathlib import Path

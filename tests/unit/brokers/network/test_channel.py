@@ -496,7 +496,7 @@ def test_pipelined_requests_wait_while_the_answers_before_them_cannot_be_written
 
 
 def test_no_more_bytes_of_answers_pile_up_than_the_limit(server):
-    """Requests of some bytes may ask for large answers, and nobody says that they are read."""
+    """Small requests may ask for large answers, and the client may never read these."""
     fill(server, b"a" * 20_000)
     server.client.sendall(framed(b"x") * 400)
     server.turn(5)

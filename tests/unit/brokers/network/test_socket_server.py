@@ -225,7 +225,7 @@ def test_requests_that_wait_for_their_answers_count_like_half_requests(start):
 
 
 def test_a_request_that_waits_for_its_answer_and_is_too_much_is_dropped(start, caplog):
-    """They are large only when they have been decoded, so nobody could have held them back."""
+    """Their size is known only after decoding, so they could not be delayed before."""
     stage = start(queued_max_request_bytes=1_000_000)
     stage.parked_bytes = 400_000
     clients = [stage.connected() for _ in range(3)]

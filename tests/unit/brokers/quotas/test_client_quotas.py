@@ -1,4 +1,4 @@
-"""The quota core with a clock of its own: budgets, delays, what it tells, and its bounds."""
+"""The quota core with a fake clock: budgets, delays, reports, and bounds on its memory."""
 
 import math
 

@@ -57,7 +57,7 @@ def state_in(epoch: LeaderEpoch) -> PartitionState:
 
 
 class Dialogue:
-    """Both sides and the messages between them; a message arrives when it is told to."""
+    """Both sides and the messages between them; the test decides when a message arrives."""
 
     def __init__(self, directory: Path, *, by_file: bool) -> None:
         self.directory = directory
@@ -369,7 +369,7 @@ def test_late_answer_to_a_session_that_was_given_up_is_nothing(tmp_path: Path) -
     talk.close()
 
 
-def test_level_follower_reports_again_when_it_is_asked_to(tmp_path: Path) -> None:
+def test_follower_that_has_caught_up_reports_its_position_when_asked(tmp_path: Path) -> None:
     talk = Dialogue(tmp_path, by_file=False)
     talk.lead(0)
     talk.append(0)
@@ -416,6 +416,8 @@ def test_high_watermark_is_told_also_after_an_answer_that_was_an_error(tmp_path:
     talk.leader_side.on_role_changed(partition_id)
     talk.fetcher.on_answer(talk.to_follower.popleft(), talk.now_ms, WallMs(talk.now_ms))
     assert talk.fetcher.delayed
+    assert talk.fetcher.take_retry_at_ms() == talk.now_ms + RETRY_MS
+    assert talk.fetcher.take_retry_at_ms() is None
     leading.become(state_in(LeaderEpoch(0)), talk.now_ms)
     talk.leader_side.on_role_changed(partition_id)
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""Followers and leaders that lie: whatever sound message comes, nobody fails, no log is harmed."""
+"""False but well-formed messages of followers and leaders cause no failure and damage no log."""
 
 import os
 from collections.abc import Iterator
@@ -140,7 +140,7 @@ def test_thousands_of_forgotten_partitions_that_nobody_asked_for_are_nothing(
 
 
 def test_sessions_of_peers_that_ask_no_more_are_given_up(leader: Leader) -> None:
-    """Or whoever invents brokers would sooner or later leave no room for one that is real."""
+    """Otherwise sessions of invented broker ids would fill the table and keep real brokers out."""
     for broker in range(100, 100 + 5_000):
         leader.fetch(broker, at(0, "no such"))
     leader.fetch(OTHER, at(0))

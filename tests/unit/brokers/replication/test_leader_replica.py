@@ -89,7 +89,7 @@ def test_a_new_leader_begins_with_what_it_knew_and_not_beyond_its_log():
     assert a_leader(end=5, high_watermark=9).high_watermark == 5
 
 
-def test_strangers_and_offsets_beyond_the_log_change_nothing():
+def test_fetches_of_non_replicas_or_beyond_the_log_end_change_nothing():
     leader = a_leader(isr=(1, 2))
     append(leader, 10)
     assert leader.on_follower_fetch(FOUR, Offset(10), MonotonicMs(0)) == (False, None)
@@ -145,7 +145,7 @@ def test_a_newcomer_whose_proposal_was_not_answered_goes_on_counting():
     assert tick(leader, MonotonicMs(2)) is None
 
 
-def test_news_that_are_not_new_do_not_end_a_proposal():
+def test_a_repeated_update_does_not_end_a_proposal():
     leader = a_leader(isr=(1, 2))
     append(leader, 10)
     fetch(leader, 2, 10)

@@ -1,4 +1,4 @@
-"""Replicas on disk: found again after a stop, spread over directories, gone when deleted."""
+"""Replicas on disk: found after a restart, spread over directories, removed when deleted."""
 
 import uuid
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Roles as the controller's updates give them: who is followed where, and who hears of it."""
+"""Roles that the controller's updates assign: from where replicas fetch, and who is notified."""
 
 import shutil
 from collections.abc import Iterator

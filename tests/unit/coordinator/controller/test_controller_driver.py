@@ -86,7 +86,7 @@ class Stage:
         return member
 
     def settle(self) -> None:
-        """Until the registry has nothing to do and the loop nothing to hand over."""
+        """Run registry and loop until neither has anything left to do."""
         while self.loop.has_calls or any(member.session.pending for member in self.members):
             for member in self.members:
                 member.session.work()

@@ -44,7 +44,7 @@ def test_auth_stands_for_what_was_proved() -> None:
         (AclEntry(1, "magic", "x"),),
     ],
 )
-def test_lists_that_are_no_lists(acl: tuple[AclEntry, ...]) -> None:
+def test_invalid_acls_are_refused(acl: tuple[AclEntry, ...]) -> None:
     with pytest.raises(OperationRefused) as refused:
         resolve_acl(acl, (LOCAL, ALICE))
     assert refused.value.code is RegistryError.INVALID_ACL

@@ -36,7 +36,7 @@ Node count: 5
 """
 
 
-def test_words_with_little_to_say() -> None:
+def test_simple_four_letter_words_are_answered() -> None:
     assert answer(b"dirs", FIGURES) == "datadir_size: 200\nlogdir_size: 200\n"
     assert answer(b"srst", FIGURES) == "Server stats reset.\n"
     assert answer(b"crst", FIGURES) == "Connection stats reset.\n"

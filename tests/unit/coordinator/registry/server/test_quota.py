@@ -1,4 +1,4 @@
-"""What `zookeeper_stats` tells."""
+"""The content of `zookeeper_stats` nodes."""
 
 from cluster.coordinator.registry.server.acl import OPEN_ACL
 from cluster.coordinator.registry.server.quota import usage_at

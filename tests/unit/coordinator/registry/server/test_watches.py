@@ -1,4 +1,4 @@
-"""Watches: who hears of what, once or always."""
+"""Watches: which events each connection gets, for one-shot and persistent watches."""
 
 from cluster.coordinator.registry.server.watches import Notification, WatchKind, WatchTable
 from cluster.coordinator.registry.wire.codes import EventType, WatcherType
