@@ -7,6 +7,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from kazoo.security import CREATOR_ALL_ACL
 
 from tests.compat import zookeeper_wire as wire
 from tests.fuzz.connections import Connections
@@ -76,7 +77,9 @@ def registry(tmp_path: Path) -> Iterator[RegistryProcess]:
 
 def test_no_mutated_record_does_harm(registry: RegistryProcess, fuzzer: Fuzzer) -> None:
     watched = Watched({"registry": registry.pid}, {"registry": registry.log_path})
-    client = registry.client()
+    # The place is its own: a stranger may take everybody's rights to the root away (setACL on "/").
+    client = registry.client(auth="bystander:secret")
+    client.create("/bystander/0", makepath=True, acl=CREATOR_ALL_ACL)
     checked = 0
     with contextlib.closing(
         Connections((wire.HOST, registry.port), CONNECTIONS, sized(CONNECT))
@@ -95,8 +98,8 @@ def test_no_mutated_record_does_harm(registry: RegistryProcess, fuzzer: Fuzzer) 
             watched.check()
             checked += 1
             content = b"check %d" % checked
-            client.create(f"/bystander-{checked}", content)
-            assert client.get(f"/bystander-{checked}")[0] == content
+            client.create(f"/bystander/{checked}", content, CREATOR_ALL_ACL)
+            assert client.get(f"/bystander/{checked}")[0] == content
 
         fuzzer.run(send, check)
     assert connections.closed_count > 0
