@@ -8,7 +8,7 @@ from cluster.model.errors import UserError
 from cluster.runtime.installation import DATA_DIR_VARIABLE, default_data_dir
 from cluster.supervisor.control_socket import ask_supervisor
 from cluster.supervisor.plan import DataDir
-from cluster.tools.commands import COMMANDS
+from cluster.tools.commands import COMMANDS, Command
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -21,9 +21,16 @@ class UsageError(UserError):
 
 def add_command(subparsers: "Subparsers", name: str, *examples: str) -> argparse.ArgumentParser:
     """Add a command, with `--data-dir` and these examples at the end of `--help`."""
-    summary = COMMANDS[name].summary
+    return add_parser_of(subparsers, COMMANDS[name], *examples)
+
+
+def add_parser_of(
+    subparsers: "Subparsers", command: Command, *examples: str
+) -> argparse.ArgumentParser:
+    """Add a command or a sub-command in the way that all of them are added."""
+    summary = command.summary
     parser = subparsers.add_parser(
-        name,
+        command.name,
         help=summary,
         description=f"{summary[0].upper()}{summary[1:]}.",
         epilog=example(*examples),

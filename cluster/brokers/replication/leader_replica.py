@@ -1,7 +1,7 @@
 """What a leader knows of its followers: progress, in-sync set, high watermark. Pure.
 
-Sources: Kafka design section 4.7 (replication), KIP-497 (the leader proposes an ISR and counts with
-the largest set that may be in force until the controller has answered).
+Sources: "Replication" in the documentation of Apache Kafka; KIP-497 (the leader proposes an ISR and
+counts with the largest set that may be in force until the controller has answered).
 """
 
 from collections.abc import Iterable

@@ -1,12 +1,13 @@
 """The sub-commands of `quotas`, in the order of its help: one row and one module each."""
 
-import argparse
 from typing import TYPE_CHECKING, Final
 
-from cluster.tools.arguments import add_data_dir, example
+from cluster.tools.arguments import add_parser_of
 from cluster.tools.commands import Command
 
 if TYPE_CHECKING:
+    import argparse
+
     from cluster.tools.arguments import Subparsers
 
 QUOTA_COMMANDS: Final = {
@@ -23,15 +24,8 @@ QUOTA_COMMANDS: Final = {
 """`module` is one below `tools/`, with `add_parser(subparsers)` and `run(args) -> int`."""
 
 
-def add_subcommand(subparsers: "Subparsers", name: str, *examples: str) -> argparse.ArgumentParser:
+def add_subcommand(
+    subparsers: "Subparsers", name: str, *examples: str
+) -> "argparse.ArgumentParser":
     """A sub-command's parser, with `--data-dir` and its examples at the end of `--help`."""
-    summary = QUOTA_COMMANDS[name].summary
-    parser = subparsers.add_parser(
-        name,
-        help=summary,
-        description=f"{summary[0].upper()}{summary[1:]}.",
-        epilog=example(*examples),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    add_data_dir(parser, default=argparse.SUPPRESS)
-    return parser
+    return add_parser_of(subparsers, QUOTA_COMMANDS[name], *examples)
