@@ -22,16 +22,20 @@ _FIRST_SPECIAL_OWNER = 0xFF << 56
 
 
 class Stage:
-    """One run of one scenario; `root` is a znode of its own."""
+    """One run of one scenario; `root` is a znode of its own.
 
-    def __init__(self, port: int, name: str) -> None:
+    `timeout_ms` is what the main client asks for; a server grants up to 20 of its ticks.
+    """
+
+    def __init__(self, port: int, name: str, *, timeout_ms: int = 4_000) -> None:
         self.port = port
+        self._timeout_ms = timeout_ms
         self.root = f"/{name}"
         self.transcript: list[str] = []
         self._clients: list[WireClient] = []
         self._sessions: dict[int, str] = {}
         self._base_zxid = 0
-        self._main = self.client()
+        self._main = self.client(timeout_ms=timeout_ms)
         self._main.call(CREATE, create(self.root))
         self._base_zxid = self._main.call(SYNC, text("/")).zxid
 
@@ -57,7 +61,9 @@ class Stage:
     def come_back(self) -> None:
         """Reconnect the main client to its session over a new connection."""
         before, self._main = self._main, self.bare_client()
-        self._main.connect(session_id=before.session_id, password=before.password)
+        self._main.connect(
+            timeout_ms=self._timeout_ms, session_id=before.session_id, password=before.password
+        )
         self.note("back as", self.know(self._main), self._main.granted_timeout_ms)
 
     def bare_client(self) -> WireClient:

@@ -288,8 +288,11 @@ class WireClient:
         self.send_bytes(integer(len(record)) + record)
 
     def send_bytes(self, content: bytes) -> None:
-        """Anything at all."""
-        self._socket.sendall(content)
+        """Anything at all. Raises Closed."""
+        try:
+            self._socket.sendall(content)
+        except (BrokenPipeError, ConnectionResetError):
+            raise Closed from None
 
     def receive_frame(self) -> bytes:
         """The next record. Raises Closed."""
