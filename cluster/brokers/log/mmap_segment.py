@@ -1,4 +1,8 @@
-"""The bytes of one `.log` file, appended and read through a mapping. Knows nothing of batches.
+"""The bytes of one `.log` file, read through a mapping. Knows nothing of batches.
+
+Few bytes are appended through the mapping too, more of them by `pwritev`, which has no page
+faults. Where the file system gains from it, zeros are written ahead of the copies: faults on pages
+that are there already cost little. Which of it is fastest where: docs/decisions/004.
 
 Space is allocated before it is mapped: a write through a mapping into a hole of a full disk would
 kill the process (SIGBUS), a refused allocation is an error that can be answered. For the same
@@ -11,18 +15,20 @@ import os
 from pathlib import Path
 from typing import Final
 
+from cluster.brokers.log.file_systems import gains_from_zeros
 from cluster.model.errors import StorageFailed, ensure
 
 _PAGE: Final = mmap.PAGESIZE
 _FIRST_STEP_BYTES: Final = 256 * 1024
 _ZEROS: Final = bytes(1 << 20)
-_POPULATE_WRITE: Final = 23
-"""MADV_POPULATE_WRITE (Linux 5.14): one call instead of one page fault for each 4 KiB."""
-_POPULATE_FROM_BYTES: Final = 128 * 1024
+_ZEROED_BYTES: Final = 256 * 1024
+"""How far zeros are written ahead of the end, which takes some 50 us."""
+_WRITE_FROM_BYTES: Final = 8 * 1024
+"""From here on a system call is cheaper than the page faults of a copy into the mapping."""
+_WRITE_ZEROED_FROM_BYTES: Final = 128 * 1024
+"""The same where zeros are written ahead."""
 MAX_POSITION: Final = 2**31 - 1
 """Positions are int32 in Kafka's index."""
-
-_populates = hasattr(mmap.mmap, "madvise")
 
 
 def allocate_blocks(descriptor: int, position: int, size_bytes: int) -> None:
@@ -54,6 +60,8 @@ class MmapSegment:
         "_mapping",
         "_step_bytes",
         "_writable",
+        "_write_from",
+        "_zeroes_ahead",
         "path",
         "size_bytes",
     )
@@ -67,7 +75,9 @@ class MmapSegment:
         self._step_bytes = step_bytes
         self._descriptor = -1
         self._mapping: mmap.mmap | None = None
-        self._writable = 0  # bytes that the mapping covers, when it can be written
+        self._writable = 0  # up to where bytes can be copied into the mapping
+        self._write_from = _WRITE_FROM_BYTES
+        self._zeroes_ahead: bool | None = None  # not known before the file is open
         self._capacity = 0 if is_new else self._size_on_disk()
         self.size_bytes = self._capacity
 
@@ -106,23 +116,16 @@ class MmapSegment:
         start = self.size_bytes
         end = start + len(data)
         mapping = self._mapping
-        if mapping is None or end > self._writable or end - start >= _POPULATE_FROM_BYTES:
+        if mapping is None or end > self._writable:
             mapping = self._mapping_for_append(end)
-        mapping[start:end] = data
-        if head:
-            mapping[start : start + len(head)] = head
+        if end - start >= self._write_from:
+            self._write(start, data, head)
+        else:
+            mapping[start:end] = data
+            if head:
+                mapping[start : start + len(head)] = head
         self.size_bytes = end
         return start
-
-    def reserve(self, size_bytes: int) -> memoryview:
-        """A writable view of the bytes after the end; nothing is appended. Raises StorageFailed."""
-        start = self.size_bytes
-        return memoryview(self._mapping_for_append(start + size_bytes))[start : start + size_bytes]
-
-    def extend(self, size_bytes: int) -> None:
-        """Append the bytes that were written into a reserved view."""
-        ensure(self.size_bytes + size_bytes <= self._writable, "extended beyond what was reserved")
-        self.size_bytes += size_bytes
 
     def writable(self) -> mmap.mmap:
         """The writable mapping, to change bytes that are appended already. Raises StorageFailed."""
@@ -165,11 +168,52 @@ class MmapSegment:
     def _mapping_for_append(self, end: int) -> mmap.mmap:
         mapping = self._mapping
         if mapping is None or end > self._writable:
-            mapping = self._grow(end)
-        start = self.size_bytes
-        if end - start >= _POPULATE_FROM_BYTES:
-            _populate(mapping, start, end)
+            if mapping is None or end > self._capacity or not self._writable:
+                mapping = self._grow(end)
+            self._writable = self._prepare(end)
         return mapping
+
+    def _prepare(self, end: int) -> int:
+        """Write zeros ahead of a copy up to `end`, where that is worth it; returns up to where
+        bytes can be copied before this is called again. Raises StorageFailed.
+        """
+        start = -(-max(self.size_bytes, _FIRST_STEP_BYTES) // _PAGE) * _PAGE
+        if end <= start:  # not for the first bytes: most of many partitions stay small
+            return min(start, self._capacity)
+        try:
+            if not self._gains_from_zeros():
+                return self._capacity
+            if end - self.size_bytes >= self._write_from:
+                return end
+            until = min(self._capacity, max(end, start + _ZEROED_BYTES))
+            while start < until:
+                start += os.pwrite(self.fileno(), memoryview(_ZEROS)[: until - start], start)
+        except OSError as error:
+            raise StorageFailed(f"cannot write {self.path}: {error.strerror}") from error
+        return until
+
+    def _gains_from_zeros(self) -> bool:
+        gains = self._zeroes_ahead
+        if gains is None:
+            gains = self._zeroes_ahead = gains_from_zeros(self.fileno())
+            if gains:
+                self._write_from = _WRITE_ZEROED_FROM_BYTES
+        return gains
+
+    def _write(self, start: int, data: memoryview | bytearray, head: bytes) -> None:
+        """Write into space that is allocated and mapped."""
+        rest = memoryview(data)[len(head) :]
+        descriptor = self.fileno()
+        try:
+            done = os.pwritev(descriptor, (head, rest), start)
+            end = start + len(data)
+            while start + done < end:  # a signal, or less space than was allocated
+                written = max(0, done - len(head))
+                part = (head[done:], rest[written:])
+                done += os.pwritev(descriptor, part, start + done)
+        except OSError as error:
+            self.erase(start, start + len(data))
+            raise StorageFailed(f"cannot write {self.path}: {error.strerror}") from error
 
     def _grow(self, end: int) -> mmap.mmap:
         ensure(end <= MAX_POSITION, f"{self.path.name} would pass 2 GiB")
@@ -178,9 +222,7 @@ class MmapSegment:
             step = min(max(self._capacity, _FIRST_STEP_BYTES), self._step_bytes)
             wanted = -(-max(end, self._capacity + step) // _PAGE) * _PAGE
             self._allocate(min(wanted, MAX_POSITION), end)
-        mapping = self._map(self._capacity, mmap.ACCESS_WRITE)
-        self._writable = self._capacity
-        return mapping
+        return self._map(self._capacity, mmap.ACCESS_WRITE)
 
     def _allocate(self, wanted: int, needed: int) -> None:
         descriptor = self.fileno()
@@ -206,13 +248,3 @@ class MmapSegment:
             raise StorageFailed(f"cannot map {self.path}: {error}") from error
         self._mapping = mapping
         return mapping
-
-
-def _populate(mapping: mmap.mmap, start: int, end: int) -> None:
-    global _populates
-    if _populates:
-        first = start // _PAGE * _PAGE
-        try:
-            mapping.madvise(_POPULATE_WRITE, first, end - first)
-        except OSError:
-            _populates = False  # an older kernel: the copy itself faults the pages in

@@ -33,6 +33,7 @@ from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.records.batch import (
     CODEC_MASK,
+    MAX_INT32,
     NO_TIMESTAMP,
     BatchHeader,
     pack_head,
@@ -218,55 +219,31 @@ class PartitionLog:
         appended = (base_offset, last_offset, append_time_ms, start_offset, produced_bytes, False)
         return _new(Appended, appended)
 
-    def reserve(self, size_bytes: int) -> memoryview:
-        """Writable space at the end of the log, for replicated bytes to be read into.
-
-        To be followed by `commit_reserved`, or given up. Raises StorageFailed.
-        """
-        self._have_files()
-        active = self._files.active
-        if active.must_roll(
-            size_bytes, self.log_end_offset, active.max_timestamp_ms, self._wall_ms
-        ):
-            active = self._roll(self.log_end_offset, self._wall_ms)
-        return active.file.reserve(size_bytes)
-
-    def commit_reserved(self, size_bytes: int, wall_ms: WallMs) -> None:
-        """Append the whole batches that now fill the first `size_bytes` of the reserved space.
+    def append_as_follower(self, records: memoryview, wall_ms: WallMs) -> None:
+        """Append whole batches as the leader sent them.
 
         All or nothing. Raises Refused(corrupt_message) for damaged batches or offsets that do not
         follow the log end, StorageFailed.
         """
+        headers = check_replicated(records, self.log_end_offset)
+        if not headers:
+            return
+        self._have_files()
         active = self._files.active
-        position = active.file.size_bytes
-        with active.file.reserve(size_bytes) as written:
-            try:
-                headers = check_replicated(written, self.log_end_offset)
-            except Refused:
-                active.file.erase(position, position + size_bytes)
-                raise
-            self._begin_replicated_epochs(headers)
-            if headers and not active.can_hold(headers[-1].last_offset):
-                copied = bytes(written)
-                active.file.erase(position, position + size_bytes)
-                active = self._roll(Offset(headers[0].base_offset), wall_ms)
-                position = 0
-                active.file.append(memoryview(copied))
-            else:
-                active.file.extend(size_bytes)
+        last = headers[-1].last_offset
+        if active.must_roll(len(records), last, active.max_timestamp_ms, self._wall_ms):
+            # Where offsets are missing, the first batch may be too far from the log's end.
+            is_near = last - self.log_end_offset <= MAX_INT32
+            base_offset = self.log_end_offset if is_near else Offset(headers[0].base_offset)
+            active = self._roll(base_offset, wall_ms)
+        self._begin_replicated_epochs(headers)
+        position = active.file.append(records)
         for header in headers:
             self._note_replicated(active, header, position)
             position += header.size_bytes
-        if headers:
-            self.log_end_offset = Offset(headers[-1].last_offset + 1)
-            self._wall_ms = wall_ms
-            self._files_state = FilesState.CHANGED
-
-    def append_as_follower(self, records: memoryview, wall_ms: WallMs) -> None:
-        """Append whole batches as the leader sent them. Raises as `commit_reserved`."""
-        with self.reserve(len(records)) as space:
-            space[:] = records
-        self.commit_reserved(len(records), wall_ms)
+        self.log_end_offset = Offset(last + 1)
+        self._wall_ms = wall_ms
+        self._files_state = FilesState.CHANGED
 
     def _begin_replicated_epochs(self, headers: list[BatchHeader]) -> None:
         epochs = self.epochs

@@ -35,12 +35,8 @@ _PARTITIONS_PER_REQUEST: Final = 100
 class SegmentReader(Protocol):
     """Reads replicated bytes from the leader's files (same machine)."""
 
-    def holds(self, source: FileSource) -> bool:
-        """Whether the file exists and is long enough; asked before log space is reserved for it."""
-        ...
-
-    def read_into(self, source: FileSource, target: memoryview) -> bool:
-        """Fill `target`; False when the file is deleted or shorter by now."""
+    def read(self, source: FileSource) -> memoryview | None:
+        """The bytes, until the next call; None when the file is deleted or shorter by now."""
         ...
 
 
@@ -259,12 +255,11 @@ class FollowerFetcher:
     def _append(self, partition: Partition, fetched: FetchedPartition, wall_ms: WallMs) -> None:
         records = fetched.records
         if isinstance(records, FileSource):
-            if not self._reader.holds(records) or not self._reader.read_into(
-                records, partition.log.reserve(records.size_bytes)
-            ):
+            read = self._reader.read(records)
+            if read is None:
                 self._by_bytes.add(partition.id)  # the segment was deleted: have the bytes sent
                 return
-            partition.log.commit_reserved(records.size_bytes, wall_ms)
+            partition.log.append_as_follower(read, wall_ms)
         elif records is not None:
             partition.log.append_as_follower(memoryview(records), wall_ms)
         if fetched.log_start_offset > partition.log.log_start_offset:

@@ -1,4 +1,4 @@
-"""Reads replicated bytes straight from the leader's page cache into our mapping.
+"""Reads replicated bytes straight from the leader's page cache.
 
 Only for brokers of one machine. The leader may delete or truncate a file at any time, so it is read
 with preadv, which then returns fewer bytes, and never mapped.
@@ -12,6 +12,8 @@ from typing import Final
 from cluster.protocol.peer.replication import FileSource
 
 _OPEN_FILES_MAX: Final = 256
+_KEPT_BYTES: Final = 4 << 20
+"""Of the buffer: memory that is used again costs no page faults."""
 
 
 class SegmentFiles:
@@ -23,36 +25,41 @@ class SegmentFiles:
     def __init__(self) -> None:
         self._open_files: OrderedDict[str, tuple[int, int]] = OrderedDict()
         """Descriptor and inode by path."""
+        self._buffer = bytearray()
 
     def __del__(self) -> None:
         self.close()
 
-    def holds(self, source: FileSource) -> bool:
-        """Whether the file is there and has all of that, so far."""
+    def read(self, source: FileSource) -> memoryview | None:
+        """The bytes, in a buffer that the next call uses again; None when they cannot be had whole.
+
+        What the file does not hold takes no memory.
+        """
         try:
             descriptor = self._open(source.path, source.inode)
             if descriptor is None:
-                return False
-            return source.position + source.size_bytes <= os.fstat(descriptor).st_size
-        except OSError:
-            return False
-
-    def read_into(self, source: FileSource, target: memoryview) -> bool:
-        """Fill `target` from the file; False when it cannot be had whole."""
-        try:
-            descriptor = self._open(source.path, source.inode)
+                return None
             filled = 0
-            while descriptor is not None and filled < source.size_bytes:
-                count = os.preadv(descriptor, [target[filled:]], source.position + filled)
-                if count == 0:
-                    break
-                filled += count
+            if source.position + source.size_bytes <= os.fstat(descriptor).st_size:
+                target = self._space(source.size_bytes)
+                while filled < source.size_bytes:
+                    count = os.preadv(descriptor, [target[filled:]], source.position + filled)
+                    if count == 0:
+                        break
+                    filled += count
+                if filled == source.size_bytes:
+                    return target
         except OSError:
-            filled = 0
-        if filled == source.size_bytes:
-            return True
+            pass
         self._forget(source.path)
-        return False
+        return None
+
+    def _space(self, size_bytes: int) -> memoryview:
+        if size_bytes > _KEPT_BYTES:
+            return memoryview(bytearray(size_bytes))
+        if size_bytes > len(self._buffer):
+            self._buffer = bytearray(min(_KEPT_BYTES, 2 * size_bytes))
+        return memoryview(self._buffer)[:size_bytes]
 
     def close(self) -> None:
         """Close every file."""

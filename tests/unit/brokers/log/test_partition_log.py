@@ -1,6 +1,8 @@
 """Append, read, roll, truncate and flush of one log."""
 
+import errno
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -268,9 +270,7 @@ def test_a_follower_holds_the_leaders_bytes(tmp_path: Path) -> None:
             upper_offset=leader.log_end_offset,
             at_least_one_batch=True,
         )
-        space = follower.reserve(part.size_bytes)
-        assert os.preadv(part.fileno(), [space], part.position) == part.size_bytes
-        follower.commit_reserved(part.size_bytes, NOW_MS)
+        follower.append_as_follower(part.view(), NOW_MS)
     assert all_bytes(follower) == all_bytes(leader)
     assert follower.epochs.entries == leader.epochs.entries
     assert follower.producers.entries.keys() == {1}
@@ -505,12 +505,58 @@ def test_a_full_disk_is_a_clean_error(tmp_path: Path, monkeypatch: pytest.Monkey
     for _ in range(2):
         with pytest.raises(StorageFailed, match="No space left"):
             append(log, batch)
+    replicated = build_batch([NewRecord(bytes(50_000))], base_offset=fitting)
     with pytest.raises(StorageFailed, match="No space left"):
-        log.reserve(50_000)
+        log.append_as_follower(memoryview(replicated), NOW_MS)
     assert log.log_end_offset == fitting
     assert len(read_all(log)) == fitting
     log.close(flush=True)
     assert len(read_all(open_log(tmp_path))) == fitting
+
+
+Write = Callable[[int, Sequence[memoryview | bytes], int], int]
+
+
+def write_in_pieces(write: Write, piece_bytes: int, left: list[int]) -> Write:
+    """In place of `os.pwritev`: at most so many bytes at a time, as often as `left` says, once."""
+
+    def short_write(descriptor: int, parts: Sequence[memoryview | bytes], position: int) -> int:
+        if not left[0]:
+            raise OSError(errno.EIO, "Input/output error")
+        left[0] -= 1
+        return write(descriptor, [b"".join(parts)[:piece_bytes]], position)
+
+    return short_write
+
+
+@pytest.mark.parametrize("piece_bytes", [7, 16, 17, 5_000, 100_000])
+def test_a_large_batch_may_be_written_in_pieces(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, piece_bytes: int
+) -> None:
+    log = open_log(tmp_path, LogOptions())
+    batches = [a_batch(3, value=bytes([size % 251]) * size) for size in (10, 4_000, 9_000)]
+    monkeypatch.setattr(os, "pwritev", write_in_pieces(os.pwritev, piece_bytes, [10_000]))
+    for batch in batches:
+        append(log, batch, epoch=3)
+    assert [record.offset for record in read_all(log)] == list(range(9))
+    assert [len(record.value or b"") for record in read_all(log)][::3] == [10, 4_000, 9_000]
+
+
+def test_what_a_failed_write_has_left_is_erased(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a smaller batch in its place would be followed by pieces that may look like batches."""
+    log = open_log(tmp_path, LogOptions())
+    append(log, a_batch(2))
+    file = log.segments[0].file
+    end = file.size_bytes
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwritev", write_in_pieces(os.pwritev, 6_000, [1]))
+        with pytest.raises(StorageFailed, match="cannot write"):
+            append(log, a_batch(1, value=b"x" * 10_000))
+    assert not any(file.path.read_bytes()[end:])
+    append(log, a_batch(1))
+    assert [record.offset for record in read_all(log)] == [0, 1, 2]
 
 
 def test_space_grows_from_a_small_first_step(tmp_path: Path) -> None:

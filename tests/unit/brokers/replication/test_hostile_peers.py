@@ -301,7 +301,7 @@ def test_what_is_no_plain_file_is_not_read(follower: Follower, kind: str) -> Non
     inode = path.stat().st_ino if path.exists() else 1
     source = FileSource(str(path), inode, 0, secret.stat().st_size)
 
-    assert not follower.files.holds(source)
+    assert follower.files.read(source) is None
     follower.receive(answered(source))
 
     assert follower.log.log_end_offset == 3

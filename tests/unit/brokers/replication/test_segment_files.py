@@ -21,8 +21,8 @@ def source_of(path: Path, position: int, size_bytes: int) -> FileSource:
 
 
 def read(files: SegmentFiles, source: FileSource) -> bytes | None:
-    target = bytearray(source.size_bytes)
-    return bytes(target) if files.read_into(source, memoryview(target)) else None
+    content = files.read(source)
+    return None if content is None else bytes(content)
 
 
 def test_region_of_a_file(files: SegmentFiles, tmp_path: Path) -> None:
