@@ -129,7 +129,7 @@ class BrokerCore:
             ports.directories,
             self.id,
             lambda overrides: options.log_options(settings, overrides),
-            DirectoryWork(self._maker.do, self._remover.do),
+            DirectoryWork(self._maker.do, self._remover.do, self._later),
         )
         self.table.load(clock.wall_ms())
         self.metadata = MetadataCache(ports.cluster_id)
@@ -141,6 +141,15 @@ class BrokerCore:
         self._assemble_replication()
         self._assemble_control()
         self._assemble_clients()
+
+    def _later(self, delay_ms: int, call: Callable[[], None]) -> None:
+        """Make a call on the loop's thread after a while; on any thread."""
+        loop = self._ports.loop
+
+        def start_timer() -> None:
+            loop.call_after(delay_ms, call)
+
+        loop.call_from_thread(start_timer)
 
     def _assemble_replication(self) -> None:
         settings, ports = self._settings, self._ports

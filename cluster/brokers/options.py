@@ -100,6 +100,7 @@ def log_options(settings: Settings, overrides: Mapping[str, str]) -> tuple[LogOp
         message_timestamp_after_max_ms=own[topic.MESSAGE_TIMESTAMP_AFTER_MAX_MS],
         flush_messages=own[topic.FLUSH_MESSAGES],
         flush_ms=own[topic.FLUSH_MS],
+        file_delete_delay_ms=own[topic.FILE_DELETE_DELAY_MS],
         preallocate_step_bytes=settings[broker.LOG_PREALLOCATE_STEP_BYTES],
         producer_id_expiration_ms=settings[broker.PRODUCER_ID_EXPIRATION_MS],
         compression_type=own[topic.COMPRESSION_TYPE],

@@ -468,8 +468,7 @@ LOG_SEGMENT_DELETE_DELAY_MS: Final = broker_setting(
     long(at_least=0),
     default=MINUTE_MS,
     update=Update.CLUSTER_WIDE,
-    doc="How long a deleted segment's files stay on disk for readers that still hold them.",
-    effect=without_effect("the files of a deleted topic go at once"),
+    doc="How long the files of deleted segments and topics stay on disk, under other names.",
 )
 LOG_FLUSH_INTERVAL_MESSAGES: Final = broker_setting(
     "log.flush.interval.messages",

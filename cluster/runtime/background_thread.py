@@ -3,11 +3,22 @@
 import queue
 import threading
 import time
-from collections.abc import Callable
-from typing import Final
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final, Generic, TypeVar
+
+T = TypeVar("T")
+
+Post = Callable[[Callable[[], None]], None]
+"""Hands a call to a thread, which makes such calls one after the other."""
 
 _REST_AFTER_S: Final = 0.002
 """Rest only after this much work: shorter rests cost more than they give."""
+
+
+def run_now(call: Callable[[], None]) -> None:
+    """In place of a thread: make the call at once."""
+    call()
 
 
 class Pace:
@@ -54,6 +65,40 @@ class Once:
             was_to_be_done = self._act is not None
             self._act = None
         return was_to_be_done
+
+
+class InOrder(Generic[T]):
+    """Things that are done one after the other, by whichever threads come to do them.
+
+    Invariant: none is done before those that were added earlier, nor after `cancel` has returned.
+    """
+
+    def __init__(self, act: Callable[[T], None]) -> None:
+        self._act = act
+        self._waiting: deque[T] = deque()
+        self._lock = threading.Lock()
+
+    def add(self, things: Iterable[T]) -> None:
+        """Append what is to be done."""
+        self._waiting.extend(things)
+
+    def run(self) -> None:
+        """Do all that is left, or wait for the thread that does it.
+
+        Raises what the work raises: the thing that failed, and what comes after it, stays.
+        """
+        is_done = False
+        while not is_done:
+            with self._lock:  # for one thing at a time: another thread may want to cancel
+                if self._waiting:
+                    self._act(self._waiting[0])
+                    self._waiting.popleft()
+                is_done = not self._waiting
+
+    def cancel(self) -> None:
+        """Do nothing more; waits for the one thing that is being done."""
+        with self._lock:
+            self._waiting.clear()
 
 
 class BackgroundThread:

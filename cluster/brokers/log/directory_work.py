@@ -11,18 +11,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+from cluster.brokers.log.deleted_files import DeletedFiles, Later
 from cluster.brokers.log.directories import remove_directory, set_aside
 from cluster.model.errors import StorageFailed
-from cluster.runtime.background_thread import Once
+from cluster.runtime.background_thread import Once, Post, run_now
 
 log = logging.getLogger(__name__)
-
-Post = Callable[[Callable[[], None]], None]
-
-
-def run_now(call: Callable[[], None]) -> None:
-    """In place of a thread: make the call at once."""
-    call()
 
 
 class DirectoryWork:
@@ -31,7 +25,16 @@ class DirectoryWork:
     Invariant: work on one path is done in the order in which it was asked for.
     """
 
-    def __init__(self, post: Post = run_now, post_removal: Post = run_now) -> None:
+    def __init__(
+        self,
+        post: Post = run_now,
+        post_removal: Post = run_now,
+        later: Later | None = None,
+    ) -> None:
+        """Without `later`, what is deleted is unlinked at once."""
+        self.deleted_files = DeletedFiles(post, post_removal, later)
+        """The deleted segments of the logs in these directories."""
+        self._later = later
         self._post = post
         self._post_removal = post_removal
         self._unmade: dict[Path, Once] = {}
@@ -52,15 +55,21 @@ class DirectoryWork:
         self._post(partial(_run, once, self._unmade, directory))
         return once.run
 
-    def delete(self, directory: Path) -> None:
-        """Have a directory renamed and then removed, if it has been made at all."""
+    def delete(self, directory: Path, delay_ms: int) -> None:
+        """Have a directory renamed, if it has been made at all, and removed so much later."""
         creation = self._unmade.pop(directory, None)
         if creation is not None and creation.cancel():
             return
 
+        end_work_on_files = self.deleted_files.withdraw(directory)
+
         def move() -> None:
+            end_work_on_files()
             doomed = set_aside(directory)
-            self._post_removal(partial(self.remove, doomed))
+            if self._later is None:
+                self.remove_later(doomed)
+            else:
+                self._later(delay_ms, partial(self.remove_later, doomed))
 
         once = Once(move)
         self._unmoved[directory] = once
@@ -75,7 +84,7 @@ class DirectoryWork:
             log.error("%s", failure)  # noqa: TRY400 - one line; the next start tries again
 
     def remove_later(self, doomed: Path) -> None:
-        """Unlink, on the thread for removals, what an earlier run of the broker has left."""
+        """Unlink, on the thread for removals, what was set aside, perhaps in an earlier run."""
         self._post_removal(partial(self.remove, doomed))
 
 

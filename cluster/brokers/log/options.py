@@ -27,6 +27,7 @@ class LogOptions:
     message_timestamp_after_max_ms: int = 3_600_000
     flush_messages: int = NO_LIMIT
     flush_ms: int = NO_LIMIT
+    file_delete_delay_ms: int = 60_000
     preallocate_step_bytes: int = 16 << 20
     producer_id_expiration_ms: int = 86_400_000
     compression_type: str = PRODUCER_CODEC

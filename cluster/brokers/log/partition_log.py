@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cluster.brokers.log import log_reads
+from cluster.brokers.log.deleted_files import DeletedFiles
 from cluster.brokers.log.durability import Durability
 from cluster.brokers.log.flushing import FlushTarget
 from cluster.brokers.log.leader_epochs import LeaderEpochs
@@ -73,6 +74,7 @@ class PartitionLog:
         recovered: RecoveredLog,
         recovery_point: Offset,
         wall_ms: WallMs,
+        deleted_files: DeletedFiles | None,
     ) -> None:
         """For `open` and `create`."""
         self.directory = directory
@@ -87,7 +89,7 @@ class PartitionLog:
         self._wall_ms = wall_ms
         self._files_state = recovered.files_state
         self._make_files: Callable[[], None] | None = None
-        self._files = SegmentList(directory, recovered.segments)
+        self._files = SegmentList(directory, recovered.segments, deleted_files or DeletedFiles())
         self.update_options(options)
 
     @classmethod
@@ -101,14 +103,15 @@ class PartitionLog:
         clean_shutdown: bool,
         recovery_point: Offset,
         log_start_offset: Offset,
+        deleted_files: DeletedFiles | None = None,
     ) -> "PartitionLog":
         """Open or create a partition directory; after an unclean stop its tail is checked.
 
-        Raises StorageFailed.
+        `deleted_files` removes deleted segments, by default at once. Raises StorageFailed.
         """
         stop = LastStop(clean_shutdown, recovery_point, log_start_offset)
         recovered = recover(directory, options, stop, wall_ms)
-        return cls(directory, partition, options, recovered, recovery_point, wall_ms)
+        return cls(directory, partition, options, recovered, recovery_point, wall_ms, deleted_files)
 
     @classmethod
     def create(
@@ -118,6 +121,7 @@ class PartitionLog:
         options: LogOptions,
         wall_ms: WallMs,
         make_files: Callable[[], None],
+        deleted_files: DeletedFiles | None = None,
     ) -> "PartitionLog":
         """A new log, in memory until its first record: no file, no descriptor.
 
@@ -125,7 +129,7 @@ class PartitionLog:
         called before the first record is written and may raise StorageFailed.
         """
         recovered = empty_log(directory, options, wall_ms)
-        log = cls(directory, partition, options, recovered, Offset(0), wall_ms)
+        log = cls(directory, partition, options, recovered, Offset(0), wall_ms, deleted_files)
         log._make_files = make_files
         return log
 
@@ -368,15 +372,13 @@ class PartitionLog:
             self._durability.on_start_moved(offset)
             self.epochs.truncate_from_start(offset)
 
-    def drop_segments_before(self, offset: Offset) -> int:
-        """Delete the closed segments whose records are all before an offset; returns how many.
+    def drop_segments(self, count: int) -> None:
+        """Delete the oldest segments, not the active one, and move the log start to the next.
 
-        Moves the log start along. Slices handed out stay readable. Raises StorageFailed.
+        Slices handed out stay readable. Raises StorageFailed.
         """
-        dropped = self._files.drop_before(offset)
-        if dropped:
-            self.advance_log_start_offset(Offset(self._files.segments[0].base_offset))
-        return dropped
+        self.advance_log_start_offset(Offset(self._files.segments[count].base_offset))
+        self._files.remove_first(count)
 
     # Durability
 
@@ -394,11 +396,7 @@ class PartitionLog:
         """
         segments = self._files.since(self.recovery_point)
         closed = [path for segment in segments[:-1] for path in segment.paths[1:]]
-        snapshots = [
-            snapshot_path(self.directory, offset)
-            for offset in snapshot_offsets(self.directory)
-            if offset >= self.recovery_point
-        ]
+        snapshots = [snapshot_path(self.directory, one.base_offset) for one in segments]
         for segment in segments:
             segment.file.fileno()  # opened here, not on the syncing thread
         return FlushTarget(
@@ -433,8 +431,8 @@ class PartitionLog:
         active.file.seal()
         active.write_indexes()
         self.epochs.write_if_behind()
-        write_snapshot(self.directory, self.log_end_offset, self.producers.entries)
+        snapshot = write_snapshot(self.directory, self.log_end_offset, self.producers.entries)
         if flush:
             target = self.flush_target()
-            replace(target, paths=(*active.paths[1:], *target.paths)).sync()
+            replace(target, paths=(*active.paths[1:], snapshot, *target.paths)).sync()
             self.on_flushed(target)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from cluster.brokers.log.deleted_files import DeletedFiles
 from cluster.brokers.log.log_reads import segment_slot
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.producer_snapshots import (
@@ -24,8 +25,11 @@ class SegmentList:
     removed segment stay readable for those who opened them.
     """
 
-    def __init__(self, directory: Path, segments: tuple[Segment, ...]) -> None:
+    def __init__(
+        self, directory: Path, segments: tuple[Segment, ...], deleted_files: DeletedFiles
+    ) -> None:
         self.directory = directory
+        self._deleted_files = deleted_files
         self._set(segments)
 
     def _set(self, segments: tuple[Segment, ...]) -> None:
@@ -70,23 +74,21 @@ class SegmentList:
     def restart(self, offset: Offset, wall_ms: WallMs) -> None:
         """Delete everything and begin anew at an offset. Raises StorageFailed."""
         options = self.active.options
+        self._deleted_files.settle(self.directory)  # one of them may have had the new one's name
         for segment in reversed(self.segments):
             segment.remove_files()
         self._remove_snapshots_before(None)
         self._set((new_segment(self.directory, offset, options, wall_ms),))
 
-    def drop_before(self, offset: Offset) -> int:
-        """Delete the closed segments whose records are all before an offset; returns how many.
+    def remove_first(self, count: int) -> tuple[Segment, ...]:
+        """Delete the oldest segments, not the active one; returns them.
 
-        Raises StorageFailed.
+        Their files are renamed and unlinked later (see `DeletedFiles`).
         """
-        slot = segment_slot(self.segments, offset)
-        if slot:
-            for segment in self.segments[:slot]:
-                segment.remove_files()
-            self._set(self.segments[slot:])
-            self._remove_snapshots_before(self.segments[0].base_offset)
-        return slot
+        gone, self.segments = self.segments[:count], self.segments[count:]
+        self._closed_bytes -= sum(segment.file.size_bytes for segment in gone)
+        self._deleted_files.delete(self.directory, gone, self.active.options.file_delete_delay_ms)
+        return gone
 
     def _remove_snapshots_before(self, limit: int | None) -> None:
         for offset in snapshot_offsets(self.directory):

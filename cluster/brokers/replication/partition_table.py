@@ -95,6 +95,7 @@ class PartitionTable:
                     clean_shutdown=directory.was_clean_shutdown,
                     recovery_point=recovery_points.get(partition_id, Offset(0)),
                     log_start_offset=log_starts.get(partition_id, Offset(0)),
+                    deleted_files=self._work.deleted_files,
                 )
                 self._add(
                     Partition(
@@ -142,7 +143,9 @@ class PartitionTable:
             make = self._work.create(
                 path, partial(directory.create_partition, partition_id, encode_uuid(topic_id))
             )
-            partition_log = PartitionLog.create(path, partition_id, options, wall_ms, make)
+            partition_log = PartitionLog.create(
+                path, partition_id, options, wall_ms, make, self._work.deleted_files
+            )
             partition = Partition(
                 partition_id,
                 topic_id,
@@ -187,7 +190,7 @@ class PartitionTable:
             directory = self._directory_of.pop(partition_id)
             self._counts[self._directories.index(directory)] -= 1
             partition.resign()
-            self._work.delete(partition.log.directory)
+            self._work.delete(partition.log.directory, partition.log.options.file_delete_delay_ms)
         return partition
 
     @property

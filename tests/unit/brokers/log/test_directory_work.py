@@ -12,6 +12,7 @@ from cluster.model.errors import StorageFailed
 from cluster.model.ids import TopicPartition
 
 T0 = TopicPartition("t", 0)
+DELAY_MS = 60_000
 
 
 class Stage:
@@ -22,7 +23,12 @@ class Stage:
         self.path = self.directory.partition_path(T0)
         self.posted: list[Callable[[], None]] = []
         self.removals: list[Callable[[], None]] = []
-        self.work = DirectoryWork(self.posted.append, self.removals.append)
+        self.delays: list[int] = []
+        self.work = DirectoryWork(self.posted.append, self.removals.append, self._later)
+
+    def _later(self, delay_ms: int, call: Callable[[], None]) -> None:
+        self.delays.append(delay_ms)
+        call()
 
     def create(self, topic_id: str) -> Callable[[], None]:
         return self.work.create(self.path, lambda: self.directory.create_partition(T0, topic_id))
@@ -64,7 +70,7 @@ def test_whoever_needs_it_earlier_makes_it(stage: Stage) -> None:
 
 def test_what_was_never_made_is_never_made_when_it_is_deleted(stage: Stage) -> None:
     stage.create("first")
-    stage.work.delete(stage.path)
+    stage.work.delete(stage.path, DELAY_MS)
     stage.run()
     assert stage.names() == []
 
@@ -72,11 +78,12 @@ def test_what_was_never_made_is_never_made_when_it_is_deleted(stage: Stage) -> N
 def test_a_deleted_directory_is_renamed_and_then_removed(stage: Stage) -> None:
     stage.create("first")
     stage.run()
-    stage.work.delete(stage.path)
+    stage.work.delete(stage.path, DELAY_MS)
     stage.posted.pop()()
     (name,) = stage.names()
     assert name.startswith("t-0.")
     assert name.endswith("-delete")
+    assert stage.delays == [DELAY_MS]
     stage.run()
     assert stage.names() == []
 
@@ -85,7 +92,7 @@ def test_a_new_topic_of_the_name_waits_for_the_old_ones_directory(stage: Stage) 
     stage.create("first")
     stage.run()
     (stage.path / "of the first").touch()
-    stage.work.delete(stage.path)
+    stage.work.delete(stage.path, DELAY_MS)
     make = stage.create("second")
 
     make()  # before any thread has come to it
@@ -100,9 +107,9 @@ def test_a_new_topic_of_the_name_waits_for_the_old_ones_directory(stage: Stage) 
 
 def test_created_deleted_and_created_again_before_any_thread_came(stage: Stage) -> None:
     stage.create("first")
-    stage.work.delete(stage.path)
+    stage.work.delete(stage.path, DELAY_MS)
     stage.create("second")
-    stage.work.delete(stage.path)
+    stage.work.delete(stage.path, DELAY_MS)
     stage.create("third")()
     stage.run()
     assert read_topic_id(stage.path) == "third"

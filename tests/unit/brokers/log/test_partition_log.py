@@ -198,8 +198,9 @@ def test_a_slice_outlives_its_segment(tmp_path: Path) -> None:
         append(log, a_batch())
     part = log.read(ZERO, 500, upper_offset=log.log_end_offset, at_least_one_batch=True)
     before = bytes(part.view())
-    assert log.drop_segments_before(Offset(59)) == 2
+    log.drop_segments(2)
     assert not part.path.exists()
+    assert log.log_start_offset == log.segments[0].base_offset > 0
     log.close(flush=False)
     del log
     assert part.view() == before
