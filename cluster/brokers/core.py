@@ -29,6 +29,7 @@ from cluster.brokers.metrics.publisher import (
 )
 from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.option_changes import OptionChanges
 from cluster.brokers.peer_pings import PeerPings
 from cluster.brokers.pipeline import Pipeline
 from cluster.brokers.producer_ids import ProducerIds
@@ -44,7 +45,8 @@ from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.brokers.replication.role_changes import RoleChanges
 from cluster.brokers.services import Services
 from cluster.config import broker as keys
-from cluster.config.settings import Settings, topic_settings
+from cluster.config.live_settings import LiveSettings
+from cluster.config.settings import Settings
 from cluster.config.topic import UNCLEAN_LEADER_ELECTION_ENABLE
 from cluster.coordinator.cluster_store import StoreSession
 from cluster.coordinator.controller.control_link import ControlLink
@@ -116,7 +118,7 @@ class BrokerCore:
     """
 
     def __init__(self, settings: Settings, ports: BrokerPorts) -> None:
-        self._settings = settings
+        self._settings = self.live = LiveSettings(settings)
         self._ports = ports
         self.id = BrokerId(settings[keys.BROKER_ID])
         loop, clock = ports.loop, ports.clock
@@ -128,7 +130,7 @@ class BrokerCore:
         self.table = PartitionTable(
             ports.directories,
             self.id,
-            lambda overrides: options.log_options(settings, overrides),
+            lambda overrides: options.log_options(self.live.now, overrides),
             DirectoryWork(self._maker.do, self._remover.do, self._later),
         )
         self.table.load(clock.wall_ms())
@@ -163,7 +165,7 @@ class BrokerCore:
             loop,
             ports.clock,
             settings[keys.CONTROL_HOST],
-            options.fetch_options(settings, ports.machine),
+            options.fetch_options(settings.now, ports.machine),
             settings[keys.REPLICA_FETCH_MAX_BYTES],
             self.isr_changes,
             ports.random,
@@ -188,6 +190,9 @@ class BrokerCore:
         self.changes = RoleChanges(
             self.roles, self.table, self.metadata, self.slices, lambda: loop.now_ms
         )
+        self.live.listeners.append(
+            OptionChanges(self.table, self.metadata, self.slices).on_settings_changed
+        )
 
     def _assemble_control(self) -> None:
         settings, ports = self._settings, self._ports
@@ -211,9 +216,9 @@ class BrokerCore:
             TopicRules(
                 settings[keys.NUM_PARTITIONS],
                 settings[keys.DEFAULT_REPLICATION_FACTOR],
-                lambda overrides: _ignore(topic_settings(settings, overrides)),
+                lambda overrides: _ignore(settings.of_topic(overrides)),
             ),
-            lambda overrides: options.stored_topic_settings(settings, overrides)[
+            lambda overrides: options.stored_topic_settings(settings.now, overrides)[
                 UNCLEAN_LEADER_ELECTION_ENABLE
             ],
             ports.random,
@@ -231,7 +236,7 @@ class BrokerCore:
 
     def _assemble_clients(self) -> None:
         settings, ports = self._settings, self._ports
-        self.quotas = ClientQuotas(options.quota_windows(settings))
+        self.quotas = ClientQuotas(options.quota_windows(settings.now))
         throttle = QuotaThrottle(ports.loop)
         self.quota_changes = QuotaChanges(
             ports.store, ports.loop, ports.clock, self.quotas, throttle
@@ -255,7 +260,7 @@ class BrokerCore:
                     lambda store: store.next_producer_ids(self.id), on_done, on_failed
                 )
             ),
-            topic_settings=lambda overrides: topic_settings(settings, overrides),
+            topic_settings=settings.of_topic,
             quota_changes=self.quota_changes,
             fetch_max_bytes=settings[keys.FETCH_MAX_BYTES],
             api_versions=ApiVersionsAnswers(handler.api for handler in HANDLERS),

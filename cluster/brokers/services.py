@@ -11,6 +11,7 @@ from cluster.brokers.peer_liveness import PeerLiveness
 from cluster.brokers.quotas.quota_changes import QuotaChanges
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import Settings
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.model.ids import BrokerId
@@ -25,7 +26,7 @@ class Services:
     """Made once, when the broker is put together."""
 
     broker_id: BrokerId
-    settings: Settings
+    settings: LiveSettings
     clock: Clock
     loop: EventLoop
     slices: Slices

@@ -84,7 +84,7 @@ def _entries(resource: DescribeConfigsResource, services: Ports) -> list[Entry]:
                 f"Unexpected broker id, expected {services.broker_id} or empty string,"
                 f" but received {name}",
             )
-        return describe(services.settings)
+        return describe(services.settings.now)
     raise Refused(ErrorCode.invalid_request, f"Unsupported resource type: {resource.resource_type}")
 
 

@@ -10,6 +10,7 @@ from cluster.brokers.peer_liveness import PeerLiveness
 from cluster.brokers.quotas.quota_changes import QuotaChanges
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import Settings
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.model.ids import BrokerId
@@ -64,7 +65,7 @@ class KnowsLiveness(HasMetadata, CanWait, Protocol):
 class HasSettings(Protocol):
     """The broker's settings."""
 
-    settings: Settings
+    settings: LiveSettings
 
 
 class HasTopicSettings(Protocol):

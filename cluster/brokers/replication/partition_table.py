@@ -131,12 +131,12 @@ class PartitionTable:
         Kafka does; one with another id must be deleted first. The files of a new one are made in
         the background. Raises StorageFailed.
         """
-        options, min_insync_replicas = self._options(configs)
         partition = self._partitions.get(partition_id)
         if partition is not None and partition.topic_id == _NO_TOPIC_ID:
             write_topic_id(partition.log.directory, encode_uuid(topic_id))
             partition.topic_id = topic_id
         if partition is None:
+            options, min_insync_replicas = self._options(configs)
             slot = min(self._counts, key=self._counts.__getitem__)
             directory = self._directories[slot]
             path = directory.partition_path(partition_id)
@@ -157,10 +157,20 @@ class PartitionTable:
             self._add(partition)
             self._directory_of[partition_id] = directory
             self._counts[slot] += 1
-        elif partition.log.options is not options:
+        else:
+            self.take_options(partition, configs)
+        return partition
+
+    def take_options(self, partition: Partition, configs: Mapping[str, str]) -> None:
+        """Give a replica the options that its topic's configs and the broker's settings make."""
+        options, min_insync_replicas = self._options(configs)
+        if partition.log.options is not options:
             partition.log.update_options(options)
             partition.min_insync_replicas = min_insync_replicas
-        return partition
+
+    def forget_options(self) -> None:
+        """The broker's settings have changed: the same configs make other options now."""
+        self._latest_options = None
 
     def _options(self, configs: Mapping[str, str]) -> tuple[LogOptions, int]:
         """Cached for the latest configs: partitions of a topic come one after the other."""

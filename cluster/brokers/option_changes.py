@@ -1,0 +1,50 @@
+"""Gives every replica's log the options that follow from changed settings of the broker."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, Protocol
+
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.config.snapshot import Settings
+from cluster.model.cluster import TopicState
+from cluster.runtime.slices import Slices
+
+_LOGS_PER_STEP: Final = 16
+"""Some 100 us where every one is of another topic."""
+
+
+class TopicsView(Protocol):
+    """The topics as this broker knows them now."""
+
+    @property
+    def topics(self) -> Mapping[str, TopicState]:
+        """By name."""
+        ...
+
+
+class OptionChanges:
+    """Owned by the broker's thread. Thousands of logs are changed in slices.
+
+    Until its step has come, a log goes on with the options it has.
+    """
+
+    def __init__(self, table: PartitionTable, cluster: TopicsView, slices: Slices) -> None:
+        self._table = table
+        self._cluster = cluster
+        self._slices = slices
+        self._round_number = 0
+        """Of the newest round: an older one that is still under way ends."""
+
+    def on_settings_changed(self, _settings: Settings) -> None:
+        """Begin a round through all replicas here."""
+        self._table.forget_options()
+        self._round_number += 1
+        self._slices.start(self._round(self._round_number), steps_at_once=1)
+
+    def _round(self, number: int) -> Iterator[None]:
+        for count, partition in enumerate(self._table, 1):
+            topic = self._cluster.topics.get(partition.id.topic)
+            self._table.take_options(partition, {} if topic is None else topic.configs)
+            if count % _LOGS_PER_STEP == 0:
+                yield
+                if number != self._round_number:
+                    return

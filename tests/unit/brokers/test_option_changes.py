@@ -1,0 +1,65 @@
+"""Settings of a broker that change while it runs reach every log that follows them."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.config import broker as keys
+from cluster.config.settings import reconfigured_broker
+from tests.support.cluster_states import a_partition, a_topic
+from tests.support.handler_stage import BROKER, OTHER, HandlerStage
+from tests.support.turning import turn_until
+
+MANY = 100
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[HandlerStage]:
+    with HandlerStage(tmp_path / "data") as made:
+        yield made
+
+
+def change(stage: HandlerStage, **texts: str) -> None:
+    values = {key.replace("_", "."): text for key, text in texts.items()}
+    live = stage.core.live
+    live.replace(reconfigured_broker(live.started, values, {}))
+
+
+def segment_bytes(stage: HandlerStage, topic: str) -> set[int]:
+    return {partition.log.options.segment_bytes for partition in stage.table.of_topics([topic])}
+
+
+def test_logs_follow_the_broker_except_where_their_topic_has_a_value(stage: HandlerStage) -> None:
+    stage.update(
+        a_topic("follows", a_partition([BROKER, OTHER])),
+        a_topic("own", a_partition([BROKER]), configs={"segment.bytes": "5000"}),
+    )
+    change(stage, log_segment_bytes="7000", min_insync_replicas="2")
+
+    assert segment_bytes(stage, "follows") == {7_000}
+    assert segment_bytes(stage, "own") == {5_000}
+    assert stage.partition("follows").min_insync_replicas == 2
+    assert stage.core.live[keys.LOG_SEGMENT_BYTES] == 7_000
+
+    change(stage)
+    assert segment_bytes(stage, "follows") == {1 << 30}
+    assert stage.partition("follows").min_insync_replicas == 1
+
+
+def test_a_new_partition_has_the_changed_settings(stage: HandlerStage) -> None:
+    stage.update(a_topic("first", a_partition([BROKER])))
+    change(stage, log_segment_bytes="7000")
+    stage.update(a_topic("later", a_partition([BROKER])))
+    assert segment_bytes(stage, "later") == {7_000}
+
+
+def test_many_logs_are_changed_in_slices_and_the_newest_change_wins(stage: HandlerStage) -> None:
+    stage.update(a_topic("many", *[a_partition([BROKER])] * MANY))
+    turn_until(stage.loop, lambda: len(stage.table) == MANY, "the replicas")
+
+    change(stage, log_segment_bytes="7000")
+    assert segment_bytes(stage, "many") == {7_000, 1 << 30}
+    change(stage, log_segment_bytes="8000")
+    turn_until(stage.loop, lambda: segment_bytes(stage, "many") == {8_000}, "the newest")
+    assert stage.slices.is_idle
