@@ -80,15 +80,17 @@ def build_batch(
     return _assemble(header, compress(codec, payload))
 
 
-def recompress(header: BatchHeader, batch: memoryview, codec: Compression) -> bytearray:
+def recompress(
+    header: BatchHeader, batch: memoryview, codec: Compression, level: int | None = None
+) -> bytearray:
     """The same batch with its records under another codec; everything else stays.
 
-    Every record is read on the way, as Kafka's broker does when it recompresses.
-    Raises Refused(corrupt_message) when the records do not decode.
+    `level` is that of `compress`. Every record is read on the way, as Kafka's broker does when it
+    recompresses. Raises Refused(corrupt_message) when the records do not decode.
     """
     for _ in records_of_batch(header, batch):
         pass
-    payload = compress(codec, plain_records(header, batch))
+    payload = compress(codec, plain_records(header, batch), level)
     return _assemble(header._replace(attributes=header.attributes & ~CODEC_MASK | codec), payload)
 
 
