@@ -104,6 +104,9 @@ def log_options(settings: Settings, overrides: Mapping[str, str]) -> tuple[LogOp
         preallocate_step_bytes=settings[broker.LOG_PREALLOCATE_STEP_BYTES],
         producer_id_expiration_ms=settings[broker.PRODUCER_ID_EXPIRATION_MS],
         compression_type=own[topic.COMPRESSION_TYPE],
+        compression_gzip_level=own[topic.COMPRESSION_GZIP_LEVEL],
+        compression_lz4_level=own[topic.COMPRESSION_LZ4_LEVEL],
+        compression_zstd_level=own[topic.COMPRESSION_ZSTD_LEVEL],
         is_compacted="compact" in own[topic.CLEANUP_POLICY],
     )
     return options, own[topic.MIN_INSYNC_REPLICAS]

@@ -22,9 +22,6 @@ _THROTTLED_REPLICAS: Final = string_list(
     pattern=r"\*|none|\d+:\d+", allowed="a comma-separated list of partition:broker, * or none"
 )
 
-_CODEC_LEVEL: Final = without_effect(
-    "the broker compresses at the level that is the library's default"
-)
 _NO_REPLICATION_QUOTA: Final = without_effect("replication is not throttled")
 _NO_REMOTE_TIER: Final = without_effect("there is no remote tier")
 _ONE_FORMAT: Final = without_effect("record batches are stored and sent in format 2 only")
@@ -62,21 +59,18 @@ COMPRESSION_GZIP_LEVEL: Final = topic_setting(
     integer(at_least=-1, at_most=9),
     default=-1,
     doc="Level where the broker itself compresses with gzip; -1 is the codec's default.",
-    effect=_CODEC_LEVEL,
 )
 COMPRESSION_LZ4_LEVEL: Final = topic_setting(
     "compression.lz4.level",
     integer(at_least=1, at_most=17),
     default=9,
     doc="Level where the broker itself compresses with lz4.",
-    effect=_CODEC_LEVEL,
 )
 COMPRESSION_ZSTD_LEVEL: Final = topic_setting(
     "compression.zstd.level",
     integer(at_least=-131_072, at_most=22),
     default=3,
     doc="Level where the broker itself compresses with zstd.",
-    effect=_CODEC_LEVEL,
 )
 DELETE_RETENTION_MS: Final = follows(broker.LOG_CLEANER_DELETE_RETENTION_MS, "delete.retention.ms")
 FILE_DELETE_DELAY_MS: Final = follows(broker.LOG_SEGMENT_DELETE_DELAY_MS, "file.delete.delay.ms")

@@ -9,6 +9,7 @@ from cluster.records.batch import (
     CONTROL_BIT,
     HEADER_BYTES,
     LENGTH_OVERHEAD_BYTES,
+    LOG_APPEND_TIME_BIT,
     MAGIC_V2,
     TRANSACTIONAL_BIT,
     BatchHeader,
@@ -16,7 +17,7 @@ from cluster.records.batch import (
     stamp_checksum,
 )
 from cluster.records.compression import compress
-from cluster.records.reader import Headers, plain_records, records_of_batch
+from cluster.records.reader import Headers, Record, plain_records, records_of_batch
 from cluster.records.varint import write_varint
 
 
@@ -80,15 +81,55 @@ def build_batch(
     return _assemble(header, compress(codec, payload))
 
 
-def recompress(header: BatchHeader, batch: memoryview, codec: Compression) -> bytearray:
+def batch_at_offsets(
+    records: Sequence[Record],
+    *,
+    codec: Compression = Compression.NONE,
+    leader_epoch: int = NO_EPOCH,
+    is_log_append_time: bool = False,
+) -> bytearray:
+    """One batch, of no producer, whose records keep their offsets: at least one, ascending.
+
+    With `is_log_append_time` the largest timestamp is that of every record.
+    """
+    first, last = records[0], records[-1]
+    payload = bytearray()
+    for record in records:
+        new = NewRecord(record.value, record.key, record.timestamp_ms, record.headers)
+        body = _record_body(
+            new, record.timestamp_ms - first.timestamp_ms, record.offset - first.offset
+        )
+        write_varint(payload, len(body))
+        payload += body
+    header = BatchHeader(
+        base_offset=first.offset,
+        batch_length=0,
+        partition_leader_epoch=leader_epoch,
+        magic=MAGIC_V2,
+        crc=0,
+        attributes=codec | (LOG_APPEND_TIME_BIT if is_log_append_time else 0),
+        last_offset_delta=last.offset - first.offset,
+        base_timestamp=first.timestamp_ms,
+        max_timestamp=max(record.timestamp_ms for record in records),
+        producer_id=NO_PRODUCER_ID,
+        producer_epoch=NO_PRODUCER_EPOCH,
+        base_sequence=NO_SEQUENCE,
+        record_count=len(records),
+    )
+    return _assemble(header, compress(codec, payload))
+
+
+def recompress(
+    header: BatchHeader, batch: memoryview, codec: Compression, level: int | None = None
+) -> bytearray:
     """The same batch with its records under another codec; everything else stays.
 
-    Every record is read on the way, as Kafka's broker does when it recompresses.
-    Raises Refused(corrupt_message) when the records do not decode.
+    `level` is that of `compress`. Every record is read on the way, as Kafka's broker does when it
+    recompresses. Raises Refused(corrupt_message) when the records do not decode.
     """
     for _ in records_of_batch(header, batch):
         pass
-    payload = compress(codec, plain_records(header, batch))
+    payload = compress(codec, plain_records(header, batch), level)
     return _assemble(header._replace(attributes=header.attributes & ~CODEC_MASK | codec), payload)
 
 

@@ -15,6 +15,16 @@ from cluster.records.batch import Buffer, Compression
 MAX_DECOMPRESSED_BYTES: Final = 256 * 1024 * 1024
 """Bound on one batch's records, against a few bytes that decompress to gigabytes."""
 
+DEFAULT_LEVELS: Final = {
+    Compression.GZIP: -1,
+    Compression.SNAPPY: 0,
+    Compression.LZ4: 9,
+    Compression.ZSTD: 3,
+}
+"""Kafka's: -1 is zlib's own default (6); lz4's 9 selects the fast compressor, all other levels
+the one that searches longer, as in Kafka's `Lz4BlockOutputStream`.
+"""
+_LZ4_FAST: Final = 0
 _GZIP_WINDOW_BITS: Final = 31  # zlib's 15-bit window, with gzip's header and trailer
 _XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
 _XERIAL_HEADER: Final = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -25,19 +35,33 @@ _INT32: Final = struct.Struct(">i")
 _FIRST_GUESS_BYTES: Final = 64 * 1024
 
 
-def compress(codec: Compression, plain: Buffer) -> bytes:
-    """The bytes as this codec writes them (snappy in xerial's framing, as Kafka's clients do)."""
+def compress(codec: Compression, plain: Buffer, level: int | None = None) -> bytes:
+    """The bytes as this codec writes them (snappy in xerial's framing, as Kafka's clients do).
+
+    `level` is what Kafka's `compression.gzip.level` and its like take, None the default there;
+    snappy has no levels (KIP-390).
+    """
     if codec is Compression.NONE:
         return bytes(plain)
+    if level is None:
+        level = DEFAULT_LEVELS[codec]
     if codec is Compression.GZIP:
-        packer = zlib.compressobj(wbits=_GZIP_WINDOW_BITS)
+        packer = zlib.compressobj(level, wbits=_GZIP_WINDOW_BITS)
         return packer.compress(plain) + packer.flush()
     if codec is Compression.SNAPPY:
         return _xerial_compress(memoryview(plain))
     import cramjam
 
-    module = cramjam.lz4 if codec is Compression.LZ4 else cramjam.zstd
-    return bytes(module.compress(bytes(plain)))
+    if codec is Compression.ZSTD:
+        return bytes(cramjam.zstd.compress(bytes(plain), level))
+    # Java's client reads frames of independent blocks only.
+    frame = cramjam.lz4.Compressor(
+        level=_LZ4_FAST if level == DEFAULT_LEVELS[codec] else level,
+        content_checksum=False,
+        block_linked=False,
+    )
+    frame.compress(bytes(plain))
+    return bytes(frame.finish())
 
 
 def decompress(

@@ -5,6 +5,7 @@ from typing import Final
 
 from cluster.model.ids import TopicPartition
 from cluster.records.batch import Compression
+from cluster.records.compression import DEFAULT_LEVELS
 from cluster.records.produced import BatchLimits
 
 NO_LIMIT: Final = 2**63 - 1
@@ -31,6 +32,9 @@ class LogOptions:
     preallocate_step_bytes: int = 16 << 20
     producer_id_expiration_ms: int = 86_400_000
     compression_type: str = PRODUCER_CODEC
+    compression_gzip_level: int = DEFAULT_LEVELS[Compression.GZIP]
+    compression_lz4_level: int = DEFAULT_LEVELS[Compression.LZ4]
+    compression_zstd_level: int = DEFAULT_LEVELS[Compression.ZSTD]
     is_compacted: bool = False
     """Also where old segments are deleted besides."""
 
@@ -54,3 +58,15 @@ class LogOptions:
         """The codec that every stored batch gets; None to keep the producer's."""
         name = self.compression_type
         return None if name == PRODUCER_CODEC else Compression.of_name(name)
+
+    @property
+    def codec_level(self) -> int | None:
+        """The level for `codec`; None where it has no levels."""
+        match self.codec:
+            case Compression.GZIP:
+                return self.compression_gzip_level
+            case Compression.LZ4:
+                return self.compression_lz4_level
+            case Compression.ZSTD:
+                return self.compression_zstd_level
+        return None

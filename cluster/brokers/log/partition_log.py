@@ -179,7 +179,8 @@ class PartitionLog:
         size = produced_bytes = len(records)
         header = validate_produced(records, self._limits, wall_ms)
         if self._codec is not None and header.attributes & CODEC_MASK != self._codec:
-            records = memoryview(recompress(header, records, self._codec))
+            level = self._options.codec_level
+            records = memoryview(recompress(header, records, self._codec, level))
             header = validate_produced(records, self._limits, wall_ms)
             size = len(records)
         has_producer = header.producer_id >= 0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from cluster.model.errors import ErrorCode, Refused
 from cluster.records.batch import Compression
-from cluster.records.compression import compress, decompress
+from cluster.records.compression import DEFAULT_LEVELS, compress, decompress
 
 CODECS = [codec for codec in Compression if codec is not Compression.NONE]
 PLAIN = b"a line of text that repeats itself. " * 5000
@@ -93,3 +93,39 @@ def test_gzip_of_several_members() -> None:
 )
 def test_names_of_codecs(name: str, codec: Compression) -> None:
     assert Compression.of_name(name) is codec
+
+
+LEVELS = [
+    (Compression.GZIP, (1, 6, 9)),
+    (Compression.LZ4, (9, 3, 12)),  # 9 is Kafka's name for the fast compressor
+    (Compression.ZSTD, (-100, 3, 19)),
+]
+WORDS = b" ".join(b"%x" % (number * number % 7919) for number in range(20_000))
+
+
+@pytest.mark.parametrize(("codec", "levels"), LEVELS, ids=["gzip", "lz4", "zstd"])
+def test_a_higher_level_packs_tighter(codec: Compression, levels: tuple[int, ...]) -> None:
+    packed = [compress(codec, WORDS, level) for level in levels]
+    sizes = [len(each) for each in packed]
+    assert sizes == sorted(set(sizes), reverse=True)
+    assert all(bytes(decompress(codec, each)) == WORDS for each in packed)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_without_a_level_it_is_the_default_one(codec: Compression) -> None:
+    assert compress(codec, WORDS) == compress(codec, WORDS, DEFAULT_LEVELS[codec])
+
+
+@pytest.mark.parametrize("level", range(1, 18))
+def test_every_lz4_frame_has_independent_blocks(level: int) -> None:
+    """Java's client refuses frames whose blocks depend on each other."""
+    flags = compress(Compression.LZ4, WORDS, level)[4]
+    version, blocks_are_independent = flags >> 6, flags & 0x20
+    assert version == 1
+    assert blocks_are_independent
+
+
+@pytest.mark.parametrize("level", [-131_072, 22])
+def test_zstd_takes_the_whole_range_of_levels(level: int) -> None:
+    packed = compress(Compression.ZSTD, WORDS, level)
+    assert bytes(decompress(Compression.ZSTD, packed)) == WORDS
