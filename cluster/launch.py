@@ -24,16 +24,27 @@ from cluster.coordinator.registry.server.registry_process import run_registry
 from cluster.model.errors import UserError
 from cluster.supervisor.daemon import run_in_background
 from cluster.supervisor.lock_file import hold_lock
+from cluster.supervisor.log_dirs import (
+    DEFAULT_PLACES,
+    check_places,
+    missing_directories,
+    own_directories,
+    parse_places,
+    places_of,
+    remembered_directories,
+)
 from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir, Ready
 from cluster.supervisor.ports import WantedPort, choose_ports
-from cluster.supervisor.state_file import draft_of, remembered_brokers
+from cluster.supervisor.state_file import draft_of, read_state, remembered_brokers
 from cluster.supervisor.supervise import supervise
 
 DEFAULT_BROKERS: Final = 3
 _LOOPBACK: Final = "127.0.0.1"
 _ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})
-_PER_BROKER: Final = ("broker.id", "node.id", "listeners", "log.dirs", "log.dir")
+_PER_BROKER: Final = ("broker.id", "node.id", "listeners")
 """Keys whose values differ from broker to broker, so that `--override` refuses them."""
+_LOG_DIRS: Final = ("log.dirs", "log.dir")
+"""Their values are shared out among the brokers; the first one counts, as in Kafka."""
 _ADVERTISED: Final = "advertised.listeners"
 
 
@@ -51,6 +62,9 @@ class StartOptions:
     config: Path | None = None
     overrides: tuple[str, ...] = ()
     """`key=value`, strongest last."""
+    log_dirs: str | None = None
+    """Places of log directories, by commas; see `supervisor/log_dirs.py`. None: those of the
+    settings, else as the data directory was last started with, else the data directory."""
     detach: bool = False
 
 
@@ -61,7 +75,7 @@ def start(options: StartOptions, began_ms: int, note: Callable[[str], None]) -> 
     Raises UserError.
     """
     files = DataDir(options.data_dir)
-    _claim(files)
+    _claim(files, options.log_dirs)
     try:
         lock = hold_lock(files.lock_file)
     except OSError as problem:
@@ -83,6 +97,8 @@ class _Shared(NamedTuple):
     places: Mapping[str, str]
     """For each key from the file, its place for error messages, e.g. `FILE, line 3`."""
     advertised_host: str
+    log_dirs: str | None
+    """The list that the settings name, if any."""
 
 
 def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan:
@@ -98,6 +114,7 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     if external is None:
         wanted.append(WantedPort("registry", _LOOPBACK, options.registry_port, "--registry-port"))
     ports = choose_ports(wanted)
+    directories = _log_directories(options.log_dirs or shared.log_dirs, files, count)
     registry = None if external else _registry(files, ports[count])
     address = external or f"{_LOOPBACK}:{ports[count]}"
     settings = [
@@ -107,7 +124,7 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
                 **shared.texts,
                 "broker.id": str(broker),
                 "listeners": f"PLAINTEXT://{_bracketed(options.host)}:{ports[broker]}",
-                "log.dirs": str(files.broker(broker)),
+                "log.dirs": ",".join(map(str, directories[broker])),
                 "zookeeper.connect": address,
             },
             shared.places,
@@ -117,18 +134,25 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     for remark in remarks_on(settings[0]):
         note(remark)
     brokers = tuple(
-        _broker(options.host, ports[broker], broker, files.run, settings[broker])
+        _broker(
+            options.host, ports[broker], broker, files.run, settings[broker], directories[broker]
+        )
         for broker in range(count)
     )
     return ClusterPlan(files.path, registry, address, brokers)
 
 
-def _claim(files: DataDir) -> None:
-    """Create the data directory. Raises UserError if it holds files that are not this program's."""
+def _claim(files: DataDir, log_dirs: str | None) -> None:
+    """Create the data directory. Raises UserError if it holds files that are not this program's.
+
+    Places for partitions may have been made before, to mount disks on them.
+    """
     try:
         files.path.mkdir(parents=True, exist_ok=True)
         draft = draft_of(files.state_file).name  # of a first start that was killed
         ours = {files.run.name, files.logs.name, files.state_file.name, draft, "rollup"}
+        for place in parse_places(log_dirs or "."):
+            ours.update(Path(place).parts[:1])
         present = {entry.name for entry in files.path.iterdir()}
         if files.state_file.name not in present and not present <= ours:
             raise UserError(
@@ -149,6 +173,21 @@ def _broker_count(options: StartOptions, files: DataDir) -> int:
             f" use --brokers {before}, another --data-dir, or `stop --purge` first"
         )
     return count
+
+
+def _log_directories(named: str | None, files: DataDir, count: int) -> list[tuple[Path, ...]]:
+    """Where each broker keeps its partitions. Raises UserError."""
+    before = remembered_directories(read_state(files.state_file))
+    places = parse_places(named) if named is not None else places_of(before) or DEFAULT_PLACES
+    check_places(places, files.path)
+    directories = [own_directories(places, files.path, broker) for broker in range(count)]
+    missing = missing_directories(before, directories)
+    if missing:
+        raise UserError(
+            f"{missing[0]} holds replicas, which would be lost: keep {missing[0].parent} in"
+            " --log-dirs, or `stop --purge` first"
+        )
+    return directories
 
 
 def _shared(options: StartOptions, count: int, note: Callable[[str], None]) -> _Shared:
@@ -176,6 +215,13 @@ def _shared(options: StartOptions, count: int, note: Callable[[str], None]) -> _
     replaced = [key for key in _PER_BROKER if texts.pop(key, None) is not None]
     if replaced:
         note(f"From {options.config}, `start` sets itself: {', '.join(replaced)}.")
+    named = [text for key in _LOG_DIRS if (text := texts.pop(key, None)) is not None]
+    log_dirs = named[0] if named else None
+    if log_dirs is not None and options.log_dirs is None:
+        note(
+            f"Each broker keeps its partitions in a directory of its own below {log_dirs}"
+            " (--log-dirs . keeps them in the data directory)."
+        )
     for remark in read.remarks:
         note(remark)
     host = options.advertised_host
@@ -187,7 +233,7 @@ def _shared(options: StartOptions, count: int, note: Callable[[str], None]) -> _
         raise UserError(
             "advertised.listeners cannot be the same for several brokers: use --advertised-host"
         )
-    return _Shared(texts, places, host or options.host)
+    return _Shared(texts, places, host or options.host, log_dirs)
 
 
 def _registry(files: DataDir, port: int) -> ChildSpec:
@@ -199,12 +245,21 @@ def _registry(files: DataDir, port: int) -> ChildSpec:
     return ChildSpec("registry", "registry", _LOOPBACK, port, run)
 
 
-def _broker(host: str, port: int, broker_id: int, run_dir: Path, settings: Settings) -> ChildSpec:
+def _broker(
+    host: str,
+    port: int,
+    broker_id: int,
+    run_dir: Path,
+    settings: Settings,
+    log_dirs: tuple[Path, ...],
+) -> ChildSpec:
     def run(ready: Ready) -> None:
         run_broker(settings, run_dir, ready)
 
     shown_host = _LOOPBACK if host in _ANY_ADDRESS else host
-    return ChildSpec(f"broker-{broker_id}", f"broker {broker_id}", shown_host, port, run, broker_id)
+    return ChildSpec(
+        f"broker-{broker_id}", f"broker {broker_id}", shown_host, port, run, broker_id, log_dirs
+    )
 
 
 def _advertised(host: str, port: int) -> str:

@@ -15,9 +15,10 @@ _HEADER: Final = """\
 # Brokers take their settings when they start. What "also" names is another name for the same
 # setting; a "topic" setting is what one topic may have in its place (`configs --alter`).
 # Where a setting does nothing yet, or not all it should, a line that begins with "!" says so.
-# `bin/cluster start` itself sets broker.id, listeners and log.dirs of each broker (--host, --port,
-# --data-dir), and advertised.listeners, zookeeper.connect and default.replication.factor unless
-# this file or --override does.
+# `bin/cluster start` itself sets broker.id and listeners of each broker (--host, --port) and gives
+# it a directory of its own below each of log.dirs (--log-dirs; else below --data-dir). It sets
+# advertised.listeners, zookeeper.connect and default.replication.factor unless this file or
+# --override does.
 """
 
 _TOPIC_SETTINGS: Final = {

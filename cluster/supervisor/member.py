@@ -28,4 +28,10 @@ class Member:
             "port": self.spec.port,
             "restarts": self.child.restart_count,
         }
-        return shown if self.spec.broker_id is None else {"id": self.spec.broker_id, **shown}
+        if self.spec.broker_id is None:
+            return shown
+        return {
+            "id": self.spec.broker_id,
+            **shown,
+            "log_dirs": [str(path) for path in self.spec.log_dirs],
+        }

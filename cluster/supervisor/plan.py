@@ -21,6 +21,8 @@ class ChildSpec:
     port: int
     run: Callable[[Ready], None]
     broker_id: int | None = None
+    log_dirs: tuple[Path, ...] = ()
+    """Where a broker keeps its partitions."""
 
     @property
     def address(self) -> str:
@@ -90,5 +92,5 @@ class DataDir:
         return self.run / f"broker-{broker_id}.session"
 
     def broker(self, broker_id: int) -> Path:
-        """The log directory with the partitions of one broker."""
+        """The log directory of one broker, unless `start` was told others (see `log_dirs`)."""
         return self.path / f"broker-{broker_id}"

@@ -51,6 +51,12 @@ def add_parser(subparsers: "Subparsers") -> None:
         help="one broker setting, stronger than the file; may be repeated",
     )
     parser.add_argument(
+        "--log-dirs",
+        metavar="DIR[,DIR...]",
+        help="where brokers keep partitions, each in a directory of its own such as DIR/broker-0;"
+        " below the data directory unless absolute (default: as last time, else the data directory)",
+    )
+    parser.add_argument(
         "--host", default="127.0.0.1", help="address brokers listen on (default: 127.0.0.1)"
     )
     parser.add_argument(
@@ -102,6 +108,7 @@ def run(args: argparse.Namespace) -> int:
         registry_port=args.registry_port,
         config=args.config,
         overrides=tuple(args.override),
+        log_dirs=args.log_dirs,
         detach=args.detach,
     )
     return launch.start(options, began_ms, note=lambda text: print(text, file=sys.stderr))

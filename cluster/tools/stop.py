@@ -10,6 +10,7 @@ from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
 from cluster.supervisor.control_socket import NotRunning, ask_supervisor
 from cluster.supervisor.lock_file import hold_lock, is_locked
+from cluster.supervisor.log_dirs import remembered_directories, remove_directories
 from cluster.supervisor.plan import DataDir
 from cluster.supervisor.state_file import read_state
 from cluster.tools.arguments import add_command, data_dir
@@ -58,14 +59,20 @@ def _stop(files: DataDir) -> None:
 
 
 def _purge(files: DataDir) -> None:
-    """Remove the data directory, provided that `start` has marked it. Raises UserError."""
-    if read_state(files.state_file) is None:
+    """Remove the data directory, provided that `start` has marked it, and the log directories.
+
+    Raises UserError.
+    """
+    state = read_state(files.state_file)
+    if state is None:
         raise UserError(f"there is no cluster in {shown(files.path)}: nothing was removed")
     try:
         files.run.mkdir(mode=0o700, exist_ok=True)
         lock = hold_lock(files.lock_file)  # so that no start begins in what is being removed
         if lock is None:
             raise UserError(f"a cluster is starting in {shown(files.path)}: nothing was removed")
+        for directories in remembered_directories(state):
+            remove_directories(directories)
         shutil.rmtree(files.path.resolve())
         if files.path.is_symlink():
             files.path.unlink()

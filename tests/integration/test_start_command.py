@@ -89,14 +89,33 @@ def test_kafkas_file_for_a_single_node_with_kraft_starts_a_cluster_and_is_explai
 ):
     file = tmp_path / "server.properties"
     file.write_text(f"{kafka_files.SERVER_4_1}log.retention.minutes 5\n")
-    started = cluster.start("--config", str(file))
+    started = cluster.start("--config", str(file), "--log-dirs", ".")
     assert started.returncode == 0, started.stderr
     said = started.stderr.splitlines()
-    assert f"From {file}, `start` sets itself: node.id, listeners, log.dirs." in said
+    assert f"From {file}, `start` sets itself: node.id, listeners." in said
     assert sum("process.roles" in line and "registry" in line for line in said) == 1
     (warning,) = [line for line in said if line.startswith("Warning: ")]
     assert "log.retention.minutes" in warning
     assert cluster("topics", "--create", "--topic", "works").returncode == 0
+
+
+def test_partitions_are_spread_over_several_log_dirs_until_the_purge(cluster, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    started = cluster.start("--brokers", "2", "--log-dirs", f"disk1,{elsewhere}")
+    assert started.returncode == 0, started.stderr
+    expected = [
+        [str(cluster.data_dir / "disk1" / f"broker-{number}"), str(elsewhere / f"broker-{number}")]
+        for number in range(2)
+    ]
+    assert [broker["log_dirs"] for broker in cluster.status()["brokers"]] == expected
+    assert cluster("topics", "--create", "--topic", "t", "--partitions", "4").returncode == 0
+    every = [Path(path) for directories in expected for path in directories]
+    wait_until(lambda: all(list(path.glob("t-*")) for path in every), "directories of partitions")
+    assert cluster("stop").returncode == 0
+    assert cluster.start("--brokers", "2").returncode == 0
+    assert [broker["log_dirs"] for broker in cluster.status()["brokers"]] == expected
+    assert cluster("stop", "--purge").returncode == 0
+    assert list(elsewhere.iterdir()) == []
 
 
 def test_kafkas_file_for_a_controller_starts_nothing_and_says_why(cluster, tmp_path):

@@ -69,7 +69,9 @@ def test_a_stock_kafka_file_works_and_what_is_replaced_is_said(tmp_path):
     notes = []
     make_plan(options(tmp_path, config=config), notes.append)
     assert notes == [
-        f"From {config}, `start` sets itself: broker.id, log.dirs.",
+        f"From {config}, `start` sets itself: broker.id.",
+        "Each broker keeps its partitions in a directory of its own below /tmp/kafka-logs"
+        " (--log-dirs . keeps them in the data directory).",
         "Without effect here: num.io.threads"
         " (one thread serves a broker, beside a few with fixed tasks).",
     ]
@@ -93,7 +95,7 @@ def test_kafkas_single_node_file_starts_brokers_that_advertise_its_host(
     config.write_text(kafka_files.SERVER_4_1)
     notes = []
     plan = make_plan(options(tmp_path, brokers=brokers, config=config), notes.append)
-    assert f"From {config}, `start` sets itself: node.id, listeners, log.dirs." in notes
+    assert f"From {config}, `start` sets itself: node.id, listeners." in notes
     assert not [note for note in notes if note.startswith("Warning")]
     for spec, settings in zip(plan.brokers, settings_of_brokers(plan), strict=True):
         (advertised,) = settings[keys.ADVERTISED_LISTENERS]
@@ -165,3 +167,62 @@ def test_a_directory_with_other_files_is_not_taken(tmp_path):
     with pytest.raises(UserError, match="not Milena's"):
         launch.start(options(tmp_path), 0, NO_NOTE)
     assert [file.name for file in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def log_dirs_of(plan) -> list[list[str]]:
+    return [[str(path) for path in spec.log_dirs] for spec in plan.brokers]
+
+
+@pytest.mark.parametrize("way", ["option", "override", "file"])
+def test_every_broker_has_directories_of_its_own_below_each_log_dir(
+    tmp_path, settings_of_brokers, way
+):
+    elsewhere = tmp_path / "elsewhere"
+    named = f"disk1,{elsewhere}"
+    chosen = {}
+    if way == "option":
+        chosen["log_dirs"] = named
+    elif way == "override":
+        chosen["overrides"] = (f"log.dirs={named}",)
+    else:
+        chosen["config"] = tmp_path / "server.properties"
+        chosen["config"].write_text(f"log.dirs={named}\nlog.dir=/not/used\n")
+    notes = []
+    plan = make_plan(options(tmp_path / "data", brokers=2, **chosen), notes.append)
+    expected = [
+        [str(tmp_path / "data" / "disk1" / name), str(elsewhere / name)]
+        for name in ("broker-0", "broker-1")
+    ]
+    assert log_dirs_of(plan) == expected
+    assert [list(s[keys.LOG_DIRS]) for s in settings_of_brokers(plan)] == expected
+    assert any(named in note for note in notes) == (way != "option")
+
+
+def test_log_dirs_are_remembered_and_none_with_replicas_is_left_out(tmp_path):
+    files = DataDir(tmp_path)
+    first = make_plan(options(tmp_path, brokers=1, log_dirs="a,b"), NO_NOTE)
+    write_state(files.state_file, {"brokers": [{"log_dirs": log_dirs_of(first)[0]}]})
+    again = make_plan(options(tmp_path, brokers=2), NO_NOTE)
+    assert log_dirs_of(again)[0] == log_dirs_of(first)[0]
+    assert log_dirs_of(again)[1] == [str(tmp_path / "a/broker-1"), str(tmp_path / "b/broker-1")]
+    more = make_plan(options(tmp_path, brokers=1, log_dirs="a,b,c"), NO_NOTE)
+    assert len(log_dirs_of(more)[0]) == 3
+
+    (tmp_path / "b" / "broker-0").mkdir(parents=True)
+    with pytest.raises(UserError, match=r"b/broker-0 holds replicas, which would be lost"):
+        make_plan(options(tmp_path, brokers=1, log_dirs="a"), NO_NOTE)
+
+
+@pytest.mark.parametrize(
+    ("named", "message"), [(" ,", "log.dirs is empty"), ("a,b,a", "names a twice")]
+)
+def test_log_dirs_without_sense_are_refused(tmp_path, named, message):
+    with pytest.raises(UserError, match=message):
+        make_plan(options(tmp_path, log_dirs=named), NO_NOTE)
+
+
+def test_a_log_directory_of_kafka_is_not_built_in(tmp_path):
+    (tmp_path / "kafka").mkdir()
+    (tmp_path / "kafka" / "meta.properties").write_text("version=0\nbroker.id=0\n")
+    with pytest.raises(UserError, match="is a log directory of a broker"):
+        make_plan(options(tmp_path, log_dirs="kafka"), NO_NOTE)
