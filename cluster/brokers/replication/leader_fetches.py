@@ -67,7 +67,7 @@ class _Session:
     told: set[TopicPartition] = field(default_factory=set)
     """Partitions whose position is out of date: answered, and not reported since."""
     behind: set[TopicPartition] = field(default_factory=set)
-    """Partitions whose high watermark has moved since it was last sent to the follower."""
+    """Partitions whose high watermark or log start has moved since the follower was last told."""
     tell_watermarks_at_ms: int = 0
     heard_at_ms: int = 0
     parked_until_ms: int | None = None
@@ -135,6 +135,10 @@ class LeaderFetches:
         """
         for follower in self._watchers.get(partition, ()):
             self._sessions[follower].behind.add(partition)
+
+    def on_log_start_moved(self, partition: TopicPartition) -> None:
+        """Followers get it as they get the high watermark."""
+        self.on_high_watermark_moved(partition)
 
     def ask_for_positions(self, partition: TopicPartition, followers: Collection[BrokerId]) -> None:
         """Have these followers report where they are, also where they have every record.

@@ -23,6 +23,8 @@ class PartitionEvents:
         """At the end of a turn: what can be read, or is committed, may be more now."""
         self.watermark_listeners: list[Listener] = []
         """At once: the high watermark of a led partition has moved."""
+        self.start_listeners: list[Listener] = []
+        """At once: the log start offset of a led partition has moved."""
         self.role_listeners: list[Listener] = []
         """At once: a replica leads, follows, or is removed."""
         self._appended: dict[TopicPartition, None] = {}
@@ -49,6 +51,13 @@ class PartitionEvents:
         """More can be read, or more produce requests are committed."""
         if partition.leader is not None:
             for listener in self.watermark_listeners:
+                listener(partition.id)
+        self.on_moved(partition.id)
+
+    def on_log_start_moved(self, partition: Partition) -> None:
+        """Records were deleted from the beginning of a log."""
+        if partition.leader is not None:
+            for listener in self.start_listeners:
                 listener(partition.id)
         self.on_moved(partition.id)
 
