@@ -49,6 +49,10 @@ class LeaderFetchPorts(Protocol):
         """Wake the requests that wait for it."""
         ...
 
+    def on_follower_log_start_moved(self, partition: Partition) -> None:
+        """Wake the requests that wait for records to be deleted everywhere."""
+        ...
+
     def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
         """Ask the controller to change the ISR."""
         ...
@@ -219,9 +223,16 @@ class LeaderFetches:
         )
         if moved:
             self._ports.on_high_watermark_moved(partition)
+        if partition.leader.on_follower_log_start(
+            session.follower, Offset(position.log_start_offset)
+        ):
+            self._ports.on_follower_log_start_moved(partition)
         if proposal is not None:
             self._ports.propose_isr(partition, proposal)
-        if position.fetch_offset != partition.log.log_end_offset:
+        if (
+            position.fetch_offset != partition.log.log_end_offset
+            or position.log_start_offset < partition.log.log_start_offset
+        ):
             session.ready[partition_id] = None
 
     def _answer(self, session: _Session) -> None:
