@@ -19,6 +19,7 @@ from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.log.directory_work import DirectoryWork
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.log_flusher import LogFlusher
+from cluster.brokers.log_retention import FIRST_CHECK_MS, LogRetention
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.publisher import (
@@ -175,6 +176,7 @@ class BrokerCore:
         leader_side = self.replication.leader_side
         self.events.appended_listeners.append(leader_side.on_appended)
         self.events.watermark_listeners.append(leader_side.on_high_watermark_moved)
+        self.events.start_listeners.append(leader_side.on_log_start_moved)
         self.events.role_listeners += [leader_side.on_role_changed, self.purgatory.check]
         self.events.moved_listeners.append(self.purgatory.check)
         self.internal_topics = InternalTopics(self.table, self.events, ports.clock, loop)
@@ -314,6 +316,11 @@ class BrokerCore:
         checkpoints = CheckpointWriter(
             self.table, self.slices, self._checkpoint_thread.do, loop.call_from_thread
         )
+        retention = LogRetention(self.table, self.events, self.slices, clock.wall_ms)
+        check_ms = settings[keys.LOG_RETENTION_CHECK_INTERVAL_MS]
+        if check_ms > FIRST_CHECK_MS:
+            loop.call_after(FIRST_CHECK_MS, retention.on_tick)
+        loop.call_every(check_ms, retention.on_tick)
         loop.call_every(max(50, min(lag_ms // 2, 1_000)), self.changes.look_round)
         loop.call_every(
             settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS], checkpoints.on_tick

@@ -42,10 +42,9 @@ _SHUTDOWN_IS_TIMED: Final = without_effect(
 _ONE_CHECKPOINT: Final = without_effect(
     "written together with high watermarks, see replica.high.watermark.checkpoint.interval.ms"
 )
-_NO_RETENTION: Final = without_effect("no segment is deleted for its age or size")
 _NO_COMPACTION: Final = without_effect("logs are not compacted")
-_NO_RETENTION_OR_COMPACTION: Final = effective_in_part(
-    "with `compact` records need keys; segments are neither deleted for age or size nor compacted"
+_NO_RECORD_IS_COMPACTED: Final = effective_in_part(
+    "with `compact` records need keys, but none is compacted away"
 )
 _NO_REBALANCE: Final = without_effect(
     "leadership does not move back to preferred replicas by itself"
@@ -445,8 +444,7 @@ LOG_RETENTION_MS: Final = broker_setting(
     default=7 * DAY_MS,
     update=Update.CLUSTER_WIDE,
     aliases=(Alias("log.retention.minutes", MINUTE_MS), Alias("log.retention.hours", HOUR_MS)),
-    doc="Age after which a closed segment may be deleted; -1 keeps it for ever.",
-    effect=_NO_RETENTION,
+    doc="Age after which a segment is deleted; -1 keeps it for ever.",
 )
 LOG_RETENTION_BYTES: Final = broker_setting(
     "log.retention.bytes",
@@ -454,14 +452,12 @@ LOG_RETENTION_BYTES: Final = broker_setting(
     default=-1,
     update=Update.CLUSTER_WIDE,
     doc="Size of a partition above which old segments are deleted; -1 for no limit.",
-    effect=_NO_RETENTION,
 )
 LOG_RETENTION_CHECK_INTERVAL_MS: Final = broker_setting(
     "log.retention.check.interval.ms",
     long(at_least=1),
     default=5 * MINUTE_MS,
-    doc="How often segments are checked for deletion.",
-    effect=_NO_RETENTION,
+    doc="How often segments are checked for deletion; first 30 s after the start, or earlier.",
 )
 LOG_SEGMENT_DELETE_DELAY_MS: Final = broker_setting(
     "log.segment.delete.delay.ms",
@@ -510,7 +506,7 @@ LOG_CLEANUP_POLICY: Final = broker_setting(
     default=("delete",),
     update=Update.CLUSTER_WIDE,
     doc="What happens to old segments: deleted, compacted, or both.",
-    effect=_NO_RETENTION_OR_COMPACTION,
+    effect=_NO_RECORD_IS_COMPACTED,
 )
 LOG_CLEANER_DELETE_RETENTION_MS: Final = broker_setting(
     "log.cleaner.delete.retention.ms",

@@ -102,7 +102,7 @@ ANSWERS: Final[tuple[Any, ...]] = (
 
 def fetch_of(broker: int, topic: str, partitions: int = 1) -> FollowerFetch:
     """A first fetch of these partitions from the beginning of the log."""
-    positions = [FetchPosition(topic, number, 0, 0, -1) for number in range(partitions)]
+    positions = [FetchPosition(topic, number, 0, 0, -1, 0) for number in range(partitions)]
     return FollowerFetch(
         broker, "here", 7, 0, positions, [TopicPartition(topic, 9)], 500, 1 << 20, True
     )

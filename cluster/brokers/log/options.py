@@ -29,6 +29,12 @@ class LogOptions:
     flush_messages: int = NO_LIMIT
     flush_ms: int = NO_LIMIT
     file_delete_delay_ms: int = 60_000
+    retention_ms: int = 7 * 24 * 3600 * 1000
+    """Negative: for ever."""
+    retention_bytes: int = -1
+    """Of one partition; negative: no limit."""
+    is_deleted: bool = True
+    """Whether segments are deleted for their age and size."""
     preallocate_step_bytes: int = 16 << 20
     producer_id_expiration_ms: int = 86_400_000
     compression_type: str = PRODUCER_CODEC

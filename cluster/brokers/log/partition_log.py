@@ -373,6 +373,11 @@ class PartitionLog:
             self._durability.on_start_moved(offset)
             self.epochs.truncate_from_start(offset)
 
+    def roll(self, wall_ms: WallMs) -> None:
+        """Close the active segment and begin another. Raises StorageFailed."""
+        self._have_files()
+        self._roll(self.log_end_offset, wall_ms)
+
     def drop_segments(self, count: int) -> None:
         """Delete the oldest segments, not the active one, and move the log start to the next.
 

@@ -104,6 +104,14 @@ def recover(directory: Path, options: LogOptions, stop: LastStop, wall_ms: WallM
         )
     segments, log_end, are_trusted = _load_segments(segments, first_scanned, epochs)
     log_start = max(stop.log_start_offset, Offset(segments[0].base_offset))
+    if log_end < log_start and stop.is_clean:
+        _log.warning(
+            "%s ends at offset %d: the log start %d of its checkpoint is not used",
+            directory,
+            log_end,
+            log_start,
+        )
+        log_start = Offset(segments[0].base_offset)
     if log_end < log_start:
         _log.warning(
             "%s ends at offset %d, before its start %d: emptied", directory, log_end, log_start

@@ -55,6 +55,10 @@ class IsrChanges:
         """A follower's position has moved it."""
         self._events.on_high_watermark_moved(partition)
 
+    def on_follower_log_start_moved(self, partition: Partition) -> None:
+        """A follower has deleted records."""
+        self._events.on_moved(partition.id)
+
     def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
         """Ask the controller to change an ISR."""
         members = 0 if partition.leader is None else len(partition.leader.isr)

@@ -124,10 +124,24 @@ def test_leftovers_of_a_crash_go(tmp_path: Path) -> None:
 
 
 def test_a_log_that_ends_before_its_start_begins_there(tmp_path: Path) -> None:
+    """The machine has lost its end, after all of it was deleted by request."""
     a_closed_log(tmp_path, 10)
-    log = open_log(tmp_path, log_start_offset=50)
+    log = open_log(tmp_path, clean=False, log_start_offset=50)
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (50, 50, 0)
     assert append(log, a_batch()).base_offset == 50
+
+
+def test_a_log_start_beyond_a_log_that_was_closed_is_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A closed log has lost nothing, so its checkpoint is nonsense."""
+    _, records = a_closed_log(tmp_path, 10)
+    log = open_log(tmp_path, log_start_offset=10**15)
+    assert log.log_start_offset == 0
+    assert read_all(log) == records
+    assert (
+        "ends at offset 10: the log start 1000000000000000 of its checkpoint is not" in caplog.text
+    )
 
 
 def test_the_log_start_hides_records(tmp_path: Path) -> None:
