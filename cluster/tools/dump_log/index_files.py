@@ -114,7 +114,7 @@ def _check_index(file: StoredFile, entries: list[tuple[int, int]]) -> None:
     last_offset = file.base_offset + entries[-1][0]
     if last_offset < file.base_offset:
         raise Unreadable(
-            f"Corrupt index found, index file ({file.path.absolute()}) has non-zero size but the"
+            f"Corrupt index found, index file {file.path.absolute()} has non-zero size but the"
             f" last offset is {last_offset} which is less than the base offset {file.base_offset}"
         )
     _check_size(file, "Index file", _INDEX_ENTRY.size)

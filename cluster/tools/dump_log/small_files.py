@@ -51,7 +51,8 @@ def snapshot_lines(file: StoredFile) -> Iterator[str]:
 
 def transaction_index_lines(file: StoredFile) -> Iterator[str]:
     """Text to print of a `.txnindex`. Raises Unreadable."""
-    for version, aborted in transactions_in(file.all()):
+    for number, aborted in transactions_in(file.all()):
+        version = number >> 8  # Kafka looks at the first byte of the two
         if version > VERSION:
             raise Unreadable(
                 f"Unexpected aborted transaction version {version} in transaction index"
