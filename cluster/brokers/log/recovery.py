@@ -18,6 +18,7 @@ from crc32c import crc32c
 from cluster.brokers.log.checkpoints import DamagedCheckpoint
 from cluster.brokers.log.leader_epochs import LeaderEpochs
 from cluster.brokers.log.log_reads import segment_slot
+from cluster.brokers.log.old_formats import convert_old_segments
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.producer_snapshots import (
     DamagedSnapshot,
@@ -167,6 +168,7 @@ def _find_segments(
             (directory / name).unlink()
         elif suffix == LOG_SUFFIX and stem.isdigit():
             offsets.append(int(stem))
+    convert_old_segments(directory, sorted(offsets))
     return [Segment(directory, offset, options, wall_ms) for offset in sorted(offsets)]
 
 
@@ -289,7 +291,8 @@ def _refuse_old_format(header: BatchHeader, content: memoryview, position: int, 
     checksum = int.from_bytes(content[position + 12 : position + 16], "big")
     if zlib.crc32(content[position + 16 : end]) == checksum:
         raise StorageFailed(
-            f"offset {header.base_offset} has message format v{header.magic}; only v2 is read here"
+            f"offset {header.base_offset} has message format v{header.magic}, after batches of v2:"
+            " move the partition's directory away and take it in with import-log"
         )
 
 

@@ -1,7 +1,6 @@
 """What opening does with what it finds: indexes, epochs, leftovers, old formats."""
 
 import logging
-import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +9,8 @@ import pytest
 from cluster.brokers.log.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset
+from cluster.records.reader import Record
+from tests.support.old_messages import old_message
 from tests.unit.brokers.log.log_builder import (
     SMALL,
     a_batch,
@@ -151,14 +152,11 @@ def test_the_log_start_hides_records(tmp_path: Path) -> None:
     assert log.recovery_point == 30
 
 
-def test_old_message_formats_are_left_alone(tmp_path: Path) -> None:
-    """A v1 message: offset, size, CRC-32, magic, attributes, timestamp, key, value."""
-    body = b"\x01\x00" + bytes(8) + b"\xff\xff\xff\xff" + b"\0\0\0\1v"
-    message = zlib.crc32(body).to_bytes(4, "big") + body
-    content = bytes(8) + len(message).to_bytes(4, "big") + message + bytes(60)
+def test_an_old_message_after_batches_is_left_alone(tmp_path: Path) -> None:
     directory = tmp_path / "orders-0"
     directory.mkdir()
     path = directory / f"{0:020d}.log"
+    content = bytes(a_batch(1)) + old_message(Record(1, 5, None, b"v"), 1) + bytes(60)
     path.write_bytes(content)
     with pytest.raises(StorageFailed, match="message format v1"):
         open_log(tmp_path, clean=False)
