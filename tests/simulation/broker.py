@@ -82,6 +82,7 @@ class SimulatedBroker:
                 background=InlineBackground,
                 counters=None,
                 clients=no_clients,
+                give_up=lambda _failure: self.die(),
             ),
         )
         self.table = self.core.table

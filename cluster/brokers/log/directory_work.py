@@ -18,6 +18,7 @@ from cluster.runtime.background_thread import Once
 log = logging.getLogger(__name__)
 
 Post = Callable[[Callable[[], None]], None]
+OnFailed = Callable[[Path, StorageFailed], None]
 
 
 def run_now(call: Callable[[], None]) -> None:
@@ -31,7 +32,14 @@ class DirectoryWork:
     Invariant: work on one path is done in the order in which it was asked for.
     """
 
-    def __init__(self, post: Post = run_now, post_removal: Post = run_now) -> None:
+    def __init__(
+        self,
+        post: Post = run_now,
+        post_removal: Post = run_now,
+        on_failed: OnFailed = lambda _path, _failure: None,
+    ) -> None:
+        """`on_failed` is told, on any thread, of directories that could not be made or renamed."""
+        self._on_failed = on_failed
         self._post = post
         self._post_removal = post_removal
         self._unmade: dict[Path, Once] = {}
@@ -49,7 +57,7 @@ class DirectoryWork:
 
         once = Once(make_in_turn)
         self._unmade[directory] = once
-        self._post(partial(_run, once, self._unmade, directory))
+        self._post(partial(self._run, once, self._unmade, directory))
         return once.run
 
     def delete(self, directory: Path) -> None:
@@ -64,7 +72,7 @@ class DirectoryWork:
 
         once = Once(move)
         self._unmoved[directory] = once
-        self._post(partial(_run, once, self._unmoved, directory))
+        self._post(partial(self._run, once, self._unmoved, directory))
 
     @staticmethod
     def remove(doomed: Path) -> None:
@@ -78,12 +86,12 @@ class DirectoryWork:
         """Unlink, on the thread for removals, what an earlier run of the broker has left."""
         self._post_removal(partial(self.remove, doomed))
 
-
-def _run(once: Once, waiting: dict[Path, Once], directory: Path) -> None:
-    try:
-        once.run()
-    except StorageFailed as failure:
-        log.error("%s", failure)  # noqa: TRY400 - one line; whoever needs it tries again
-        return
-    if waiting.get(directory) is once:
-        waiting.pop(directory, None)
+    def _run(self, once: Once, waiting: dict[Path, Once], directory: Path) -> None:
+        try:
+            once.run()
+        except StorageFailed as failure:
+            log.error("%s", failure)  # noqa: TRY400 - one line; whoever needs it tries again
+            self._on_failed(directory, failure)
+            return
+        if waiting.get(directory) is once:
+            waiting.pop(directory, None)
