@@ -21,7 +21,7 @@ from cluster.brokers.producer_ids import ProducerIds
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
 from cluster.config.settings import broker_settings
-from cluster.model.cluster import TopicState
+from cluster.model.cluster import OfflinePartitions, TopicState
 from cluster.model.errors import ErrorCode, PeerError, StorageFailed
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, Offset, TopicPartition
 from cluster.protocol.peer.control import AlterPartition, ClusterUpdate
@@ -245,6 +245,7 @@ class HandlerStage:
         is_full: bool = False,
         controller_epoch: int = 1,
         broker_epoch: int = BROKER_EPOCH,
+        offline: tuple[OfflinePartitions, ...] = (),
     ) -> list[Any]:
         """An update of the controller, broker 2; answers come into the list that is returned."""
         replies: list[Any] = []
@@ -256,6 +257,7 @@ class HandlerStage:
             tuple(a_broker(number) for number in brokers),
             topics,
             deleted,
+            offline=offline,
         )
         self.link.receive(update, replies.append)
         return replies
