@@ -12,13 +12,14 @@ from typing import Any, Final
 from cluster.brokers import options
 from cluster.brokers.core import BrokerCore, BrokerPorts
 from cluster.brokers.handlers import HANDLERS
-from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.log.log_directory import LogDirectory, open_all
 from cluster.brokers.metrics.counters import open_counters
 from cluster.brokers.network.socket_server import SocketServer
 from cluster.config import broker as keys
 from cluster.config.settings import Settings
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.registry.client.kazoo_session import KazooSession
+from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerId
 from cluster.runtime import collector
 from cluster.runtime.acceptor import Listener
@@ -70,6 +71,7 @@ class Broker:
         self.ports: dict[str, int] = {}
         self.cluster_id = ""
         self._is_stopping = False
+        self._storage_failure: StorageFailed | None = None
         self._directories: list[LogDirectory] = []
         self._core: BrokerCore | None = None
         self._registry = KazooSession(
@@ -92,10 +94,7 @@ class Broker:
         self._registry.connect(settings[keys.ZOOKEEPER_CONNECTION_TIMEOUT_MS])
         self._registry.call(lambda store: store.prepare())
         self.cluster_id = self._registry.call(lambda store: store.cluster_id())
-        self._directories = [
-            LogDirectory.open(Path(path), self.cluster_id, self._id)
-            for path in settings[keys.LOG_DIRS]
-        ]
+        self._directories = open_all(map(Path, settings[keys.LOG_DIRS]), self.cluster_id, self._id)
         self._core = core = BrokerCore(settings, self._ports())
         core.start(options.advertised_endpoints(settings, self.ports))
         collector.leave_out_what_is_there()
@@ -125,14 +124,21 @@ class Broker:
                 [handler.api.key for handler in HANDLERS],
             ),
             clients=self._server,
+            give_up=self._on_storage_lost,
         )
 
     def run(self) -> None:
-        """Serve until a signal asks to stop."""
+        """Serve until a signal asks to stop. Raises StorageFailed when no log directory is left."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         log.info("broker %d of cluster %s serves %s", self._id, self.cluster_id, self.ports)
         self._loop.run()
+        if self._storage_failure is not None:
+            raise self._storage_failure
+
+    def _on_storage_lost(self, failure: StorageFailed) -> None:
+        self._storage_failure = failure
+        self._loop.stop()
 
     def _on_signal(self, _number: int, _frame: object) -> None:
         # Only a flag and a wake-up here: the handler interrupts the loop anywhere.

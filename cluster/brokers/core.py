@@ -7,6 +7,7 @@ cluster, log directories, background threads. Decides nothing about records, rol
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Final, Protocol
 
@@ -14,6 +15,7 @@ from cluster.brokers import options
 from cluster.brokers.checkpoint_writer import CheckpointWriter
 from cluster.brokers.controller_asks import ControllerAsks
 from cluster.brokers.controller_updates import ControllerUpdates
+from cluster.brokers.directory_failures import DirectoryFailures
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.log.directory_work import DirectoryWork
@@ -30,6 +32,7 @@ from cluster.brokers.metrics.publisher import (
 )
 from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.offline_report import OfflineReport
 from cluster.brokers.option_changes import OptionChanges
 from cluster.brokers.peer_pings import PeerPings
 from cluster.brokers.pipeline import Pipeline
@@ -66,6 +69,7 @@ from cluster.protocol.peer.control import (
     CreateTopics,
     Ping,
     ProduceMetrics,
+    ReportOffline,
 )
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
@@ -110,6 +114,8 @@ class BrokerPorts:
     counters: BrokerCounters | None
     """None where nothing is counted."""
     clients: ClientConnections
+    give_up: Callable[[StorageFailed], None]
+    """Stops the broker, as all of its log directories have failed."""
 
 
 class BrokerCore:
@@ -132,7 +138,9 @@ class BrokerCore:
             ports.directories,
             self.id,
             lambda overrides: options.log_options(self.live.now, overrides),
-            DirectoryWork(self._maker.do, self._remover.do, self._later),
+            DirectoryWork(
+                self._maker.do, self._remover.do, self._later, self._on_directory_work_failed
+            ),
         )
         self.table.load(clock.wall_ms())
         self.metadata = MetadataCache(ports.cluster_id)
@@ -189,6 +197,9 @@ class BrokerCore:
             self.replication,
             ports.clock.wall_ms,
         )
+        self.directory_failures = DirectoryFailures(
+            self.table, self.roles, loop.defer, ports.give_up
+        )
         self.changes = RoleChanges(
             self.roles, self.table, self.metadata, self.slices, lambda: loop.now_ms
         )
@@ -209,6 +220,10 @@ class BrokerCore:
             link,
         )
         self.updates.before_update.append(self.pings.on_update)
+        self.offline_report = OfflineReport(
+            self.id, self.table.offline, self.asks, loop.defer, loop.call_after
+        )
+        self.updates.before_update.append(self.offline_report.on_update)
         self.controller = ControllerDriver(
             self.id,
             ports.store,
@@ -230,6 +245,7 @@ class BrokerCore:
         link.serve(ClusterUpdate, self.updates.on_update)
         link.serve(Ping, self.pings.on_ping)
         link.serve(AlterPartition, self.controller_requests.on_isr_proposed)
+        link.serve(ReportOffline, self.controller_requests.on_offline_reported)
         link.serve(CreateTopics, self.controller_requests.on_topics_missed)
         link.serve(ControlledShutdown, self.controller_requests.on_controlled_shutdown)
         link.serve(AlterTopicConfigs, self.controller_requests.on_configs_altered)
@@ -277,6 +293,10 @@ class BrokerCore:
             ports.clock,
             ports.loop,
         )
+
+    def _on_directory_work_failed(self, path: Path, failure: StorageFailed) -> None:
+        """On any thread."""
+        self._ports.loop.call_from_thread(lambda: self.table.note_path_failure(path, failure))
 
     def _count_isr_change(self, growth: int) -> None:
         counters = self._ports.counters

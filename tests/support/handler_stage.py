@@ -6,7 +6,7 @@ controller stay in `stage.link` until a test answers them.
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -15,14 +15,14 @@ from typing import Any, Self
 from kio.index import load_response_schema
 
 from cluster.brokers.core import BrokerCore, BrokerPorts
-from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.log.log_directory import open_all
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.producer_ids import ProducerIds
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
 from cluster.config.settings import broker_settings
-from cluster.model.cluster import TopicState
-from cluster.model.errors import ErrorCode, PeerError
+from cluster.model.cluster import OfflinePartitions, TopicState
+from cluster.model.errors import ErrorCode, PeerError, StorageFailed
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, Offset, TopicPartition
 from cluster.protocol.peer.control import AlterPartition, ClusterUpdate
 from cluster.runtime.clock import SystemClock
@@ -152,6 +152,7 @@ class HandlerStage:
         sockets: PeerSockets | None = None,
         machine: str = "here",
         counters: BrokerCounters | None = None,
+        more_directories: Sequence[Path] = (),
     ) -> None:
         self.settings = broker_settings(
             {
@@ -166,7 +167,10 @@ class HandlerStage:
         self.clock: Any = FakeClock() if clock is None else clock
         self._connection_numbers = itertools.count()
         self.loop = EventLoop(self.clock)
-        self.directory = LogDirectory.open(directory, "stage", number)
+        self.directories = open_all([directory, *more_directories], "stage", number)
+        self.directory = self.directories[0]
+        self.storage_failures: list[StorageFailed] = []
+        """Why the broker was to stop: all log directories have failed."""
         self.alive = {OTHER, THIRD}
         """The peers that answer a ping at once."""
         self.link = FakeControlLink(
@@ -187,10 +191,11 @@ class HandlerStage:
                 store=store,
                 control_link=link,
                 sockets=FakeSockets() if sockets is None else sockets,
-                directories=[self.directory],
+                directories=self.directories,
                 background=InlineBackground,
                 counters=counters,
                 clients=no_clients,
+                give_up=self.storage_failures.append,
             ),
         )
         self.core.registration.epoch = BrokerEpoch(BROKER_EPOCH)
@@ -220,7 +225,8 @@ class HandlerStage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.directory.close()
+        for directory in self.directories:
+            directory.close()
         self.loop.close()
 
     # -- what the controller decides ---------------------------------------------------------------
@@ -239,6 +245,7 @@ class HandlerStage:
         is_full: bool = False,
         controller_epoch: int = 1,
         broker_epoch: int = BROKER_EPOCH,
+        offline: tuple[OfflinePartitions, ...] = (),
     ) -> list[Any]:
         """An update of the controller, broker 2; answers come into the list that is returned."""
         replies: list[Any] = []
@@ -250,6 +257,7 @@ class HandlerStage:
             tuple(a_broker(number) for number in brokers),
             topics,
             deleted,
+            offline=offline,
         )
         self.link.receive(update, replies.append)
         return replies

@@ -36,12 +36,14 @@ def snapshot_path(directory: Path, offset: int) -> Path:
 
 
 def snapshot_offsets(directory: Path) -> list[int]:
-    """Offsets of the snapshots in a directory, ascending."""
+    """Offsets of the snapshots in a directory, ascending. Raises StorageFailed."""
     try:
         with os.scandir(directory) as entries:
             return offsets_of_snapshots(entry.name for entry in entries)
     except FileNotFoundError:
         return []
+    except OSError as problem:
+        raise StorageFailed(f"cannot read {directory}: {problem.strerror}") from problem
 
 
 def offsets_of_snapshots(names: Iterable[str]) -> list[int]:

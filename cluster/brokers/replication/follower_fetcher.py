@@ -53,6 +53,10 @@ class FetchOptions:
     by_file: bool
 
 
+def _ignore(_partition: TopicPartition, _failure: StorageFailed) -> None:
+    return
+
+
 class FollowerFetcher:
     """Everything this broker follows of one leader.
 
@@ -68,13 +72,16 @@ class FollowerFetcher:
         reader: SegmentReader,
         random: Random,
         on_high_watermark: Callable[[Partition], None],
+        note_failure: Callable[[TopicPartition, StorageFailed], None] = _ignore,
     ) -> None:
+        """`note_failure` is told of logs that cannot be written."""
         self.leader = leader
         self._options = options
         self._send = send
         self._reader = reader
         self._random = random
         self._on_high_watermark = on_high_watermark
+        self._note_failure = note_failure
         self._partitions: dict[TopicPartition, Partition] = {}
         self._changed: dict[TopicPartition, None] = {}
         self.delayed: dict[TopicPartition, int] = {}
@@ -249,6 +256,7 @@ class FollowerFetcher:
         except StorageFailed as failure:
             self.delayed[partition_id] = self._put_off(now_ms + 10 * self._options.retry_ms)
             log.error("%s: cannot replicate: %s", partition_id, failure)  # noqa: TRY400 - one line
+            self._note_failure(partition_id, failure)
             return
         self._changed[partition_id] = None
 

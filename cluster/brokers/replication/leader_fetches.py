@@ -57,6 +57,10 @@ class LeaderFetchPorts(Protocol):
         """Ask the controller to change the ISR."""
         ...
 
+    def note_failure(self, partition: TopicPartition, failure: StorageFailed) -> None:
+        """The log could not be read or written."""
+        ...
+
 
 @dataclass(slots=True)
 class _Session:
@@ -280,6 +284,9 @@ class LeaderFetches:
                     position.partition,
                     session.follower,
                     problem,
+                )
+                self._ports.note_failure(
+                    TopicPartition(position.topic, position.partition), problem
                 )
             return FetchedPartition(
                 position.topic,

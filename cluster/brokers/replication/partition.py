@@ -40,6 +40,8 @@ class Partition:
         self.leader_id: BrokerId = NO_BROKER
         self.leader_epoch: LeaderEpoch = NO_EPOCH
         self.min_insync_replicas = min_insync_replicas
+        self.is_offline = False
+        """Its log directory has failed: for requests that wait for this replica."""
         self._local_id = local_id
         self._high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
 
@@ -133,6 +135,8 @@ class Partition:
         """The outcome of an acks=all produce up to `required_offset`; None: still waiting."""
         leader = self.leader
         if leader is None or leader.leader_epoch != leader_epoch:
+            if self.is_offline:
+                return ErrorCode.kafka_storage_error
             return ErrorCode.not_leader_or_follower
         if leader.high_watermark >= required_offset:
             if len(leader.isr) < self.min_insync_replicas:
