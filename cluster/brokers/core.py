@@ -217,6 +217,7 @@ class BrokerCore:
             ],
             ports.random,
         )
+        self.live.listeners.append(self._on_election_rules_changed)
         self.controller_requests = ControllerRequests(self.controller)
         self.metric_topic = MetricTopic(self.id, loop, self.metadata, self.internal_topics, link)
         link.serve(ClusterUpdate, self.updates.on_update)
@@ -270,6 +271,10 @@ class BrokerCore:
             ports.clock,
             ports.loop,
         )
+
+    def _on_election_rules_changed(self, settings: Settings) -> None:
+        if settings[keys.UNCLEAN_LEADER_ELECTION_ENABLE]:
+            self.controller.elect_unclean()
 
     def _count_isr_change(self, growth: int) -> None:
         counters = self._ports.counters

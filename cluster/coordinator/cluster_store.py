@@ -113,7 +113,10 @@ class ClusterStore(Protocol):
         controller_epoch: ControllerEpoch,
         version: StoreVersion,
     ) -> None:
-        """Write a plan made from `state`. Raises Deposed or OutOfStep; then not all is written."""
+        """Write a plan made from `state`, and fill `learned` with what it asks to be read.
+
+        Raises Deposed or OutOfStep; then not all is written.
+        """
         ...
 
     def next_producer_ids(self, broker: BrokerId) -> range:
