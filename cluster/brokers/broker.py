@@ -96,10 +96,15 @@ class Broker:
         self.cluster_id = self._registry.call(lambda store: store.cluster_id())
         self._directories = open_all(map(Path, settings[keys.LOG_DIRS]), self.cluster_id, self._id)
         self._core = core = BrokerCore(settings, self._ports())
+        self._limit_connections(core.live.now)
+        core.live.listeners.append(self._limit_connections)
         core.start(options.advertised_endpoints(settings, self.ports))
         collector.leave_out_what_is_there()
         self._loop.call_every(_REPORT_LEFT_OUT_MS, report_left_out)
         self._server.serve(core.pipeline.on_frame)
+
+    def _limit_connections(self, settings: Settings) -> None:
+        self._server.limit_connections(options.network_options(settings))
 
     def _ports(self) -> BrokerPorts:
         settings = self._settings

@@ -48,6 +48,7 @@ from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.brokers.replication.role_changes import RoleChanges
 from cluster.brokers.services import Services
+from cluster.brokers.setting_changes import SettingChanges
 from cluster.config import broker as keys
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import Settings
@@ -130,6 +131,8 @@ class BrokerCore:
         self.id = BrokerId(settings[keys.BROKER_ID])
         loop, clock = ports.loop, ports.clock
         self.slices = Slices(clock.monotonic_us, loop.next_turn)
+        self.setting_changes = SettingChanges(self.id, ports.store, loop, clock, self.live)
+        self.setting_changes.load_at_start()
         self._maker = ports.background("log-maker", _SHARE_OF_DIRECTORIES)
         self._remover = ports.background("log-remover", _SHARE_OF_DIRECTORIES)
         self._flush_thread = ports.background("log-flusher", 1.0)
@@ -240,6 +243,7 @@ class BrokerCore:
             ],
             ports.random,
         )
+        self.live.listeners.append(self._on_election_rules_changed)
         self.controller_requests = ControllerRequests(self.controller)
         self.metric_topic = MetricTopic(self.id, loop, self.metadata, self.internal_topics, link)
         link.serve(ClusterUpdate, self.updates.on_update)
@@ -278,8 +282,9 @@ class BrokerCore:
                     lambda store: store.next_producer_ids(self.id), on_done, on_failed
                 )
             ),
-            topic_settings=settings.of_topic,
+            topic_settings=lambda overrides: options.stored_topic_settings(settings.now, overrides),
             quota_changes=self.quota_changes,
+            setting_changes=self.setting_changes,
             fetch_max_bytes=settings[keys.FETCH_MAX_BYTES],
             api_versions=ApiVersionsAnswers(handler.api for handler in HANDLERS),
             counters=ports.counters,
@@ -297,6 +302,10 @@ class BrokerCore:
     def _on_directory_work_failed(self, path: Path, failure: StorageFailed) -> None:
         """On any thread."""
         self._ports.loop.call_from_thread(lambda: self.table.note_path_failure(path, failure))
+
+    def _on_election_rules_changed(self, settings: Settings) -> None:
+        if settings[keys.UNCLEAN_LEADER_ELECTION_ENABLE]:
+            self.controller.elect_unclean()
 
     def _count_isr_change(self, growth: int) -> None:
         counters = self._ports.counters
@@ -396,6 +405,7 @@ class BrokerCore:
     def _on_registered_again(self) -> None:
         self.controller.campaign()
         self.quota_changes.reload()
+        self.setting_changes.reload()
 
     # -- stop --------------------------------------------------------------------------------------
 

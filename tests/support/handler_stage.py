@@ -21,6 +21,7 @@ from cluster.brokers.producer_ids import ProducerIds
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
 from cluster.config.settings import broker_settings
+from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.model.cluster import OfflinePartitions, TopicState
 from cluster.model.errors import ErrorCode, PeerError, StorageFailed
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, Offset, TopicPartition
@@ -31,7 +32,7 @@ from cluster.runtime.peer_sockets import PeerSockets
 from tests.support.cluster_states import a_broker
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_control_link import FakeControlLink
-from tests.support.fake_registry import FakeSession, FakeTree
+from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
 from tests.support.fake_sockets import FakeSockets
 from tests.support.inline_background import InlineBackground
 from tests.support.kafka_wire import WireClient, frame_of
@@ -176,7 +177,9 @@ class HandlerStage:
         self.link = FakeControlLink(
             lambda endpoint: endpoint in {a_broker(b).control_endpoint for b in self.alive}
         )
-        self.store = FakeSession(FakeTree(), self.loop.call_from_thread)
+        tree = FakeTree()
+        prepare_paths(FakeClient(tree))  # type: ignore[arg-type]  # stands in for kazoo's
+        self.store = FakeSession(tree, self.loop.call_from_thread)
         link: Any = self.link
         store: Any = self.store
         no_clients: Any = SimpleNamespace()

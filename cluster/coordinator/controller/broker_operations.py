@@ -83,6 +83,26 @@ class ChangeOfBrokers:
         """Nobody waits for an answer; the next controller reads the registrations itself."""
 
 
+class LeadersForOffline:
+    """Unclean elections are allowed where they were not: lead what nobody leads."""
+
+    def __init__(self, updates: BrokerUpdates) -> None:
+        self._updates = updates
+
+    def plan(self, controller: Controller) -> Plan:
+        """See `Operation`."""
+        return controller.elect_again()
+
+    def finish(self, plan: Plan) -> None:
+        """See `Operation`."""
+        if plan.changed:
+            log.info("unclean elections: %d partitions", len(plan.changed))
+            self._updates.tell_everyone(plan, full_to=set())
+
+    def refuse(self) -> None:
+        """Nobody waits for an answer; the next controller elects when it takes over."""
+
+
 class Shutdown:
     """Move leaderships away from a broker that is about to stop, then answer it."""
 

@@ -29,6 +29,7 @@ from cluster.model.cluster import (
 )
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import (
+    NO_BROKER,
     BrokerEpoch,
     BrokerId,
     ControllerEpoch,
@@ -108,6 +109,21 @@ class Controller:
         self.state.brokers.update(new)
         # One that restarted between two reads was away: it loses its leaderships first.
         return self._elections(lambda _: stayed), joined
+
+    def elect_again(self) -> Plan:
+        """Elections that became possible without any broker coming or going."""
+        live = set(self.state.brokers)
+        return self._elections(lambda _: live)
+
+    def awaits_unclean(self, names: Iterable[str]) -> bool:
+        """Whether one of these topics has a partition without leader, and may elect uncleanly."""
+        topics = (self.state.topics.get(name) for name in names)
+        return any(
+            self._is_unclean(topic.configs)
+            for topic in topics
+            if topic is not None
+            and any(state.leader == NO_BROKER for state in topic.partitions.values())
+        )
 
     def on_controlled_shutdown(self, broker: BrokerId) -> Plan:
         """The broker is about to stop: move away from it what others can lead."""

@@ -314,6 +314,7 @@ WRITE_REQUEST: Final[Mapping[int, Write]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs.write_request,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas.write_request,
     ApiKey.ALTER_CLIENT_QUOTAS: alter_client_quotas.write_request,
+    ApiKey.DESCRIBE_CLUSTER: describe_cluster.write_request,
 }
 READ_RESPONSE: Final[Mapping[int, Read]] = {
     ApiKey.API_VERSIONS: api_versions.read_response,
@@ -321,4 +322,5 @@ READ_RESPONSE: Final[Mapping[int, Read]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs.read_response,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas.read_response,
     ApiKey.ALTER_CLIENT_QUOTAS: alter_client_quotas.read_response,
+    ApiKey.DESCRIBE_CLUSTER: describe_cluster.read_response,
 }

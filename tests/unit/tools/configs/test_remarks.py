@@ -10,8 +10,13 @@ from cluster.protocol.messages import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from cluster.tools.configs.listing import ConfigEntry
-from cluster.tools.configs.remarks import warn_of_new_topic, warn_of_topic_configs, with_remarks
+from cluster.tools.configs.listing import ConfigEntry, Synonym
+from cluster.tools.configs.remarks import (
+    completed,
+    default_entries,
+    warn_of_configs,
+    warn_of_new_topic,
+)
 
 
 class Brokers:
@@ -44,6 +49,7 @@ class Brokers:
             value=entry.value,
             read_only=entry.read_only,
             is_sensitive=entry.sensitive,
+            config_source=int(entry.source),
             synonyms=tuple(
                 DescribeConfigsSynonym(name=each.name, value=each.value, source=int(each.source))
                 for each in entry.synonyms
@@ -66,7 +72,7 @@ GIVEN = {
 
 
 def test_names_and_reasons_come_from_the_cluster(capsys):
-    warn_of_topic_configs(Brokers(), "orders", GIVEN)
+    warn_of_configs(Brokers(), "topics", "orders", GIVEN)
     out, error = capsys.readouterr()
     assert out == ""
     first, *_ = error.splitlines()
@@ -79,9 +85,9 @@ def test_names_and_reasons_come_from_the_cluster(capsys):
 
 
 def test_there_is_no_warning_where_the_cluster_has_no_remarks_or_is_gone(capsys):
-    warn_of_topic_configs(Brokers(documentation=False), "orders", GIVEN)
-    warn_of_topic_configs(Brokers(code=ErrorCode.unknown_topic_or_partition), "orders", GIVEN)
-    warn_of_topic_configs(Gone(), "orders", GIVEN)
+    warn_of_configs(Brokers(documentation=False), "topics", "orders", GIVEN)
+    warn_of_configs(Brokers(code=ErrorCode.unknown_topic_or_partition), "topics", "orders", GIVEN)
+    warn_of_configs(Gone(), "topics", "orders", GIVEN)
     assert capsys.readouterr() == ("", "")
 
 
@@ -89,10 +95,17 @@ def test_listings_and_warnings_do_without_remarks_where_nobody_answers(capsys):
     entry = ConfigEntry("a", "1", "DEFAULT_CONFIG", False, False, ())
     found = {"orders": [entry]}
     nobody = [("127.0.0.1", 1)]
-    assert with_remarks(nobody, "topics", found) == found
+    assert completed(nobody, "topics", found) == found
     warn_of_new_topic(nobody, "orders", GIVEN)
     assert capsys.readouterr() == ("", "")
 
 
 def test_shortfalls_name_the_default():
     assert shortfalls(Brokers(), "topics", "orders")["retention.ms"].default == "604800000"
+
+
+def test_the_values_for_all_brokers_come_with_their_source():
+    entry = default_entries(Brokers())[0]
+    assert (entry.name, entry.source) == ("cleanup.policy", "DEFAULT_CONFIG")
+    assert entry.synonyms == (Synonym("DEFAULT_CONFIG", "log.cleanup.policy", "delete"),)
+    assert entry.remark is not None
