@@ -32,7 +32,7 @@ class HelperFailed(Exception):
     """A helper process cannot be started; the reason in one line."""
 
 
-class Helper(Protocol):
+class HelperPort(Protocol):
     """A helper as its owner sees it."""
 
     def send(self, message: Message) -> None:
@@ -44,10 +44,10 @@ class Helper(Protocol):
         ...
 
 
-class StartHelper(Protocol):
+class HelperStarter(Protocol):
     """Starts a helper that runs the function `work` of a module."""
 
-    def __call__(self, module: str, on_message: OnMessage, on_end: OnEnd) -> Helper:
+    def __call__(self, module: str, on_message: OnMessage, on_end: OnEnd) -> HelperPort:
         """Messages and the end are reported later, on the loop's thread. Raises HelperFailed."""
         ...
 
@@ -60,7 +60,7 @@ class HelperProcess:
     """
 
     def __init__(self, loop: EventLoop, module: str, on_message: OnMessage, on_end: OnEnd) -> None:
-        """As `StartHelper`."""
+        """As `HelperStarter`."""
         self._loop = loop
         self._on_message = on_message
         self._on_end = on_end
@@ -98,14 +98,14 @@ class HelperProcess:
         return self._process.pid
 
     def send(self, message: Message) -> None:
-        """See Helper."""
+        """See HelperPort."""
         if self._is_open:
             self._unsent += line(message)
             if not self._is_waiting_to_write:
                 self._write()
 
     def close(self) -> None:
-        """See Helper."""
+        """See HelperPort."""
         if self._is_open:
             self._release()
             self._process.kill()

@@ -34,6 +34,7 @@ from tests.support.fake_control_link import FakeControlLink
 from tests.support.fake_registry import FakeSession, FakeTree
 from tests.support.fake_sockets import FakeSockets
 from tests.support.inline_background import InlineBackground
+from tests.support.inline_helper import inline_helpers
 from tests.support.kafka_wire import WireClient, frame_of
 from tests.support.scripted_controller import ScriptedController
 
@@ -189,6 +190,7 @@ class HandlerStage:
                 sockets=FakeSockets() if sockets is None else sockets,
                 directories=[self.directory],
                 background=InlineBackground,
+                helpers=inline_helpers(self.loop.next_turn),
                 counters=counters,
                 clients=no_clients,
             ),

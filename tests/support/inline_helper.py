@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Callable
 
-from cluster.runtime.helper_process import Helper, Message, OnEnd, OnMessage
+from cluster.runtime.helper_process import HelperPort, Message, OnEnd, OnMessage
 
 
 class InlineHelper:
@@ -44,6 +44,6 @@ class InlineHelper:
 
 def inline_helpers(
     next_turn: Callable[[Callable[[], None]], None],
-) -> Callable[[str, OnMessage, OnEnd], Helper]:
+) -> Callable[[str, OnMessage, OnEnd], HelperPort]:
     """What a broker is given to start helpers with."""
     return lambda module, on_message, on_end: InlineHelper(next_turn, module, on_message, on_end)

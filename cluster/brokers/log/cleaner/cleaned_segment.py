@@ -6,7 +6,6 @@ They count for nothing before the broker has renamed them: a start removes them.
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
 
 from cluster.brokers.log.checkpoints import sync_path
 from cluster.brokers.log.mmap_segment import MAX_POSITION
@@ -18,12 +17,11 @@ from cluster.brokers.log.segment import (
     TRANSACTION_INDEX_SUFFIX,
     segment_path,
 )
+from cluster.brokers.log.segment_swap import CLEANED_SUFFIX, SEGMENT_SUFFIXES
 from cluster.brokers.log.time_index import TimeIndex
 from cluster.brokers.log.transaction_index import AbortedTransaction, encode_transactions
 from cluster.model.errors import StorageFailed
 from cluster.records.batch import NO_TIMESTAMP
-
-CLEANED_SUFFIX: Final = ".cleaned"
 
 
 class CleanedSegment:
@@ -112,7 +110,7 @@ class CleanedSegment:
     def abandon(self) -> None:
         """Remove what was written."""
         self._close()
-        for suffix in (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX):
+        for suffix in SEGMENT_SUFFIXES:
             self._path(suffix).unlink(missing_ok=True)
 
     def _close(self) -> None:

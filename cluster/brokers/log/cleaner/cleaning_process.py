@@ -17,6 +17,7 @@ from cluster.brokers.log.cleaner.cleaned_segment import CleanedSegment
 from cluster.brokers.log.cleaner.io_pace import IoPace
 from cluster.brokers.log.cleaner.offset_map import OffsetMap
 from cluster.brokers.log.cleaner.order import (
+    DAMAGED,
     FAILED,
     CleanedGroup,
     CleaningDone,
@@ -26,7 +27,14 @@ from cluster.brokers.log.cleaner.order import (
 )
 from cluster.brokers.log.cleaner.segment_groups import group_segments
 from cluster.brokers.log.cleaner.transactions import OpenTransactions
-from cluster.brokers.log.segment import TRANSACTION_INDEX_SUFFIX, segment_path
+from cluster.brokers.log.segment import (
+    INDEX_SUFFIX,
+    LOG_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+    segment_path,
+)
+from cluster.brokers.log.segment_swap import remove_cleaned
 from cluster.brokers.log.transaction_index import (
     AbortedTransaction,
     DamagedTransactionIndex,
@@ -52,8 +60,10 @@ def work(message: Mapping[str, Any], send: Send) -> None:
     try:
         for group in cleaning.run():
             send(group.to_message())
-    except (CannotClean, Refused, StorageFailed, DamagedTransactionIndex) as problem:
-        send({"kind": FAILED, "reason": str(problem)})
+    except (CannotClean, Refused, DamagedTransactionIndex) as problem:
+        send({"kind": DAMAGED, "reason": str(problem)})
+    except StorageFailed as failure:
+        send({"kind": FAILED, "reason": str(failure)})
     except OSError as error:
         file = f" {error.filename}" if error.filename else ""
         send({"kind": FAILED, "reason": f"{error.strerror}{file}"})
@@ -82,6 +92,7 @@ class Cleaning:
         the group in hand is left.
         """
         began_s = time.monotonic()
+        remove_cleaned(self._directory)
         self._index()
         order, keys, stats = self._order, self._keys, self._stats
         if keys.latest_offset < order.first_dirty_offset:
@@ -99,7 +110,11 @@ class Cleaning:
             order.upper_offset,
             Horizon(order.now_ms, order.delete_retention_ms),
         )
-        covered = [s for s in order.segments if s.base_offset <= keys.latest_offset]
+        covered = [
+            self._with_indexes(segment)
+            for segment in order.segments
+            if segment.base_offset <= keys.latest_offset
+        ]
         for group in group_segments(
             covered, order.upper_offset, order.segment_bytes, order.segment_index_bytes
         ):
@@ -184,8 +199,14 @@ class Cleaning:
 
     # Input
 
-    def _path(self, segment: SourceSegment) -> Path:
-        return segment_path(self._directory, segment.base_offset)
+    def _path(self, segment: SourceSegment, suffix: str = LOG_SUFFIX) -> Path:
+        return segment_path(self._directory, segment.base_offset, suffix)
+
+    def _with_indexes(self, segment: SourceSegment) -> SourceSegment:
+        return segment._replace(
+            index_bytes=_size_of(self._path(segment, INDEX_SUFFIX)),
+            time_index_bytes=_size_of(self._path(segment, TIME_INDEX_SUFFIX)),
+        )
 
     def _batches(self, segment: SourceSegment) -> Iterator[tuple[BatchHeader, bytes]]:
         """Every batch of a closed segment, copied. Raises Refused(corrupt_message), OSError."""
@@ -229,3 +250,10 @@ class Cleaning:
             if rest_s > 0:
                 self._stats.waited_ms += round(rest_s * 1_000)
                 time.sleep(rest_s)
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,7 +1,7 @@
 """What a broker tells the helper that cleans a log, and what that answers. Pure.
 
 The answers: `cleaned` for each group of segments whose files are ready to be swapped in, then
-`done`, or `failed` with a reason.
+`done`; or, with a reason, `failed` (it may be tried again) or `damaged` (the log itself is).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,6 +14,7 @@ from cluster.model.ids import Offset
 CLEANED: Final = "cleaned"
 DONE: Final = "done"
 FAILED: Final = "failed"
+DAMAGED: Final = "damaged"
 
 
 class SourceSegment(NamedTuple):
@@ -21,8 +22,9 @@ class SourceSegment(NamedTuple):
 
     base_offset: Offset
     size_bytes: int
-    index_bytes: int
-    time_index_bytes: int
+    index_bytes: int = 0
+    """Looked up by the helper, like the next."""
+    time_index_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,20 +5,11 @@ Kafka: `LogCleanerManager.cleanableOffsets`, `LogToClean`, `grabFilthiestCompact
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from cluster.brokers.log.options import NO_LIMIT, CleaningPolicy
 from cluster.model.clocks import WallMs
 from cluster.model.ids import Offset
-
-NO_MAX_LAG: Final = 2**63 - 1
-
-
-class CleaningPolicy(NamedTuple):
-    """A topic's settings, as one log follows them."""
-
-    min_dirty_ratio: float
-    min_lag_ms: int
-    max_lag_ms: int
 
 
 class LogBounds(NamedTuple):
@@ -113,7 +104,7 @@ def find_cleanable(
 
 
 def _is_overdue(slots: range, facts: SegmentFacts, max_lag_ms: int, wall_ms: WallMs) -> bool:
-    if max_lag_ms >= NO_MAX_LAG:
+    if max_lag_ms >= NO_LIMIT:
         return False
     deadline_ms = wall_ms - max_lag_ms
     return any(0 < facts.first_timestamp_ms(slot) < deadline_ms for slot in slots)
