@@ -5,6 +5,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -25,6 +26,7 @@ from cluster.runtime import collector
 from cluster.runtime.acceptor import Listener
 from cluster.runtime.background_thread import BackgroundThread
 from cluster.runtime.clock import SystemClock
+from cluster.runtime.helper_process import HelperProcess
 from cluster.runtime.limits import raise_descriptor_limit
 from cluster.runtime.logs import report_left_out
 from cluster.runtime.loop import EventLoop
@@ -121,6 +123,7 @@ class Broker:
             sockets=self._zmq,
             directories=self._directories,
             background=BackgroundThread,
+            helpers=partial(HelperProcess, self._loop),
             counters=open_counters(
                 settings[keys.METRICS_ENABLE],
                 self._run_dir,

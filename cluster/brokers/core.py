@@ -20,6 +20,7 @@ from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.log.directory_work import DirectoryWork
 from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.log_cleaner import LogCleaner
 from cluster.brokers.log_flusher import LogFlusher
 from cluster.brokers.log_retention import FIRST_CHECK_MS, LogRetention
 from cluster.brokers.metadata_cache import MetadataCache
@@ -73,6 +74,7 @@ from cluster.protocol.peer.control import (
     ReportOffline,
 )
 from cluster.runtime.clock import Clock
+from cluster.runtime.helper_process import HelperStarter
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.peer_sockets import PeerSockets
 from cluster.runtime.slices import Slices
@@ -112,6 +114,8 @@ class BrokerPorts:
     directories: list[LogDirectory]
     background: Callable[[str, float], Background]
     """A new thread of that name, which takes at most that share of a processor."""
+    helpers: HelperStarter
+    """Starts a process for a long computation."""
     counters: BrokerCounters | None
     """None where nothing is counted."""
     clients: ClientConnections
@@ -151,6 +155,15 @@ class BrokerCore:
         self.registration = Registration(ports.store, loop, clock)
         self.asks = ControllerAsks(
             self.id, loop, self.metadata, ports.control_link, self.registration
+        )
+        self.cleaner = LogCleaner(
+            self.live,
+            self.table,
+            self.slices,
+            ports.helpers,
+            loop.call_after,
+            clock.wall_ms,
+            clock.monotonic_ms,
         )
         self._assemble_replication()
         self._assemble_control()
@@ -358,6 +371,7 @@ class BrokerCore:
             min(1_000, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]),
             lambda: flusher.on_tick(clock.monotonic_ms()),
         )
+        self.cleaner.start()
         if ports.counters is not None:
             self._start_metrics(ports.counters)
 
@@ -420,6 +434,7 @@ class BrokerCore:
         self.controller.stop()
         self.replication.close()
         self._ports.control_link.close()
+        self.cleaner.close()
         self._flush_thread.close()
         self._checkpoint_thread.close()
         try:

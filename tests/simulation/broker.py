@@ -19,6 +19,7 @@ from tests.simulation.registry import SESSION_TIMEOUT_MS, SimulatedSession
 from tests.simulation.world import Node, SimulatedLoop, World
 from tests.support.fake_registry import FakeTree
 from tests.support.inline_background import InlineBackground
+from tests.support.inline_helper import inline_helpers
 
 CLUSTER_ID = "simulated"
 SETTINGS = {
@@ -83,6 +84,7 @@ class SimulatedBroker:
                 sockets=sockets,
                 directories=self.directories,
                 background=InlineBackground,
+                helpers=inline_helpers(loop.next_turn),
                 counters=None,
                 clients=no_clients,
                 give_up=lambda _failure: self.die(),

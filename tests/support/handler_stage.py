@@ -35,6 +35,7 @@ from tests.support.fake_control_link import FakeControlLink
 from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
 from tests.support.fake_sockets import FakeSockets
 from tests.support.inline_background import InlineBackground
+from tests.support.inline_helper import inline_helpers
 from tests.support.kafka_wire import WireClient, frame_of
 from tests.support.scripted_controller import ScriptedController
 
@@ -196,6 +197,7 @@ class HandlerStage:
                 sockets=FakeSockets() if sockets is None else sockets,
                 directories=self.directories,
                 background=InlineBackground,
+                helpers=inline_helpers(self.loop.next_turn),
                 counters=counters,
                 clients=no_clients,
                 give_up=self.storage_failures.append,

@@ -49,6 +49,7 @@ class LogDirectory:
         self.failure: str | None = None
         """Why it is not used any more, in one line; None while it works."""
         self._lock_descriptor = lock_descriptor
+        self._cleaner_offsets: Offsets = {}
 
     @classmethod
     def open(cls, path: Path, cluster_id: str, broker_id: int) -> "LogDirectory":
@@ -146,6 +147,17 @@ class LogDirectory:
     def write_log_start_offsets(self, offsets: Offsets) -> None:
         """Replace the file of log start offsets. Raises StorageFailed."""
         self._write(checkpoints.LOG_START_OFFSETS, offsets)
+
+    def read_cleaner_offsets(self) -> Offsets:
+        """Up to where each compacted log was cleaned; a missing one counts as 0."""
+        self._cleaner_offsets = self._read(checkpoints.CLEANER_OFFSETS)
+        return self._cleaner_offsets
+
+    def write_cleaner_offsets(self, offsets: Offsets) -> None:
+        """Replace the file of cleaner offsets, if they have changed. Raises StorageFailed."""
+        if offsets != self._cleaner_offsets:
+            self._write(checkpoints.CLEANER_OFFSETS, offsets)
+            self._cleaner_offsets = offsets
 
     def mark_clean_shutdown(self) -> None:
         """Note that every log was closed: the next start skips recovery. Raises StorageFailed."""

@@ -36,6 +36,7 @@ from cluster.brokers.log.segment import (
     create_segment_file,
     segment_path,
 )
+from cluster.brokers.log.segment_swap import finish_interrupted
 from cluster.model.clocks import WallMs
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset
@@ -91,6 +92,7 @@ def recover(directory: Path, options: LogOptions, stop: LastStop, wall_ms: WallM
         directory.mkdir(parents=True, exist_ok=True)
         with os.scandir(directory) as entries:  # one scan: there may be thousands of directories
             names = [entry.name for entry in entries]
+        names = finish_interrupted(directory, names)
         segments = _find_segments(directory, names, options, wall_ms)
     except OSError as error:
         raise StorageFailed(f"cannot open log {directory}: {error.strerror}") from error

@@ -39,18 +39,23 @@ class Checkpoints:
     high_watermarks: dict[TopicPartition, Offset] = field(default_factory=dict)
     recovery_points: dict[TopicPartition, Offset] = field(default_factory=dict)
     log_starts: dict[TopicPartition, Offset] = field(default_factory=dict)
+    cleaned: dict[TopicPartition, Offset] = field(default_factory=dict)
+    """Of the logs that were compacted at all."""
 
     def add(self, partition: Partition) -> None:
         """A replica of the directory, as it is now."""
         self.high_watermarks[partition.id] = partition.high_watermark
         self.recovery_points[partition.id] = partition.log.recovery_point
         self.log_starts[partition.id] = partition.log.log_start_offset
+        if partition.log.cleaned_to:
+            self.cleaned[partition.id] = partition.log.cleaned_to
 
     def write(self, directory: LogDirectory) -> None:
         """Replace the files, on any thread. Raises StorageFailed."""
         directory.write_high_watermarks(self.high_watermarks)
         directory.write_recovery_points(self.recovery_points)
         directory.write_log_start_offsets(self.log_starts)
+        directory.write_cleaner_offsets(self.cleaned)
 
 
 class PartitionTable:
@@ -105,6 +110,7 @@ class PartitionTable:
         high_watermarks = directory.read_high_watermarks()
         recovery_points = directory.read_recovery_points()
         log_starts = directory.read_log_start_offsets()
+        cleaned = directory.read_cleaner_offsets()
         options, min_insync_replicas = self._options_of({})
         for partition_id, path in directory.partition_directories().items():
             if directory.failure is not None:
@@ -121,6 +127,7 @@ class PartitionTable:
                     log_start_offset=log_starts.get(partition_id, Offset(0)),
                     deleted_files=self._work.deleted_files,
                 )
+                partition_log.cleaned_to = cleaned.get(partition_id, Offset(0))
                 topic_id = _topic_id_of(path)
             except StorageFailed as failure:
                 self._on_unopened(partition_id, directory, failure)
