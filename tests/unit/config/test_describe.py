@@ -80,13 +80,14 @@ def test_entries_are_sorted_and_documented():
 
 
 def test_documentation_ends_with_what_a_setting_does_not_do():
-    assert remark_of(entry(BROKER, "log.retention.hours").documentation) == (
-        "accepted, without effect yet: no segment is deleted for its age or size"
+    assert remark_of(entry(BROKER, "auto.leader.rebalance.enable").documentation) == (
+        "accepted, without effect yet:"
+        " leadership does not move back to preferred replicas by itself"
     )
-    retention = entry(topic_settings(BROKER, {}), "retention.ms")
-    assert retention.documentation == (
-        "Age after which a closed segment may be deleted; -1 keeps it for ever."
-        " (accepted, without effect yet: no segment is deleted for its age or size)"
+    remote = entry(topic_settings(BROKER, {}), "remote.storage.enable")
+    assert remote.documentation == (
+        "Whether closed segments are copied to a remote tier."
+        " (accepted, without effect yet: there is no remote tier)"
     )
     assert remark_of(entry(BROKER, "producer.id.expiration.ms").documentation) == (
         "effective in part: looked for when a segment is rolled or the broker starts only"

@@ -64,10 +64,10 @@ class Gone:
 
 
 GIVEN = {
-    "retention.ms": "1",
-    "retention.bytes": "-1",
+    "local.retention.ms": "1",
+    "local.retention.bytes": "-2",
     "segment.bytes": "5",
-    "cleanup.policy": "compact",
+    "message.downconversion.enable": "false",
 }
 
 
@@ -77,10 +77,9 @@ def test_names_and_reasons_come_from_the_cluster(capsys):
     assert out == ""
     first, *_ = error.splitlines()
     assert first == (
-        "WARNING: retention.ms (accepted, without effect yet:"
-        " no segment is deleted for its age or size)."
+        "WARNING: local.retention.ms (accepted, without effect yet: there is no remote tier)."
     )
-    assert "retention.bytes" not in error
+    assert "local.retention.bytes" not in error
     assert "segment.bytes" not in error
 
 
@@ -101,11 +100,13 @@ def test_listings_and_warnings_do_without_remarks_where_nobody_answers(capsys):
 
 
 def test_shortfalls_name_the_default():
-    assert shortfalls(Brokers(), "topics", "orders")["retention.ms"].default == "604800000"
+    assert shortfalls(Brokers(), "topics", "orders")["local.retention.ms"].default == "-2"
 
 
 def test_the_values_for_all_brokers_come_with_their_source():
-    entry = default_entries(Brokers())[0]
-    assert (entry.name, entry.source) == ("cleanup.policy", "DEFAULT_CONFIG")
-    assert entry.synonyms == (Synonym("DEFAULT_CONFIG", "log.cleanup.policy", "delete"),)
-    assert entry.remark is not None
+    entries = {entry.name: entry for entry in default_entries(Brokers())}
+    policy = entries["cleanup.policy"]
+    assert policy.source == "DEFAULT_CONFIG"
+    assert policy.synonyms == (Synonym("DEFAULT_CONFIG", "log.cleanup.policy", "delete"),)
+    assert policy.remark is None
+    assert entries["remote.storage.enable"].remark is not None
