@@ -12,8 +12,11 @@ import pytest
 
 from cluster.brokers.log.checkpoints import LOG_START_OFFSETS, read_offsets
 from cluster.brokers.log_retention import LogRetention
+from cluster.brokers.metrics.topic import CONFIGS
 from cluster.brokers.replication.partition import Partition
+from cluster.config.broker import LOG_RETENTION_CHECK_INTERVAL_MS
 from cluster.model.ids import Offset, TopicPartition
+from cluster.model.topics import METRICS_TOPIC
 from cluster.protocol.api import ApiKey
 from cluster.records.builder import NewRecord, build_batch
 from cluster.records.reader import read_records
@@ -284,3 +287,27 @@ def test_a_topic_that_is_deleted_meanwhile_is_left_alone(retaining: Retaining) -
     retaining.stage.update(deleted=("t",))
     retaining.finish()
     assert retaining.stage.table.find(T0) is None
+
+
+def test_the_metric_topic_keeps_a_day_and_no_more(retaining: Retaining) -> None:
+    stage = retaining.stage
+    stage.update(a_topic(METRICS_TOPIC, ALONE, configs=CONFIGS))
+    partition = stage.partition(METRICS_TOPIC)
+    day_ms, check_ms = 24 * HOUR_MS, stage.settings[LOG_RETENTION_CHECK_INTERVAL_MS]
+    begin_ms = stage.clock.wall_ms()
+    for _ in range(3 * day_ms // check_ms):
+        stage.clock.pass_time(check_ms)
+        wall_ms = stage.clock.wall_ms()
+        batch = build_batch([NewRecord(b"metrics", None, wall_ms)])
+        partition.append(memoryview(batch), 1, wall_ms, stage.loop.now_ms)
+        retaining.check()
+        part = partition.log.read(
+            partition.log.log_start_offset,
+            1,
+            upper_offset=partition.log.log_end_offset,
+            at_least_one_batch=True,
+        )
+        oldest_ms = next(iter(read_records(part.view()))).timestamp_ms
+        age_ms = wall_ms - oldest_ms
+        assert age_ms <= day_ms + 30 * 60_000 + check_ms
+        assert age_ms >= min(day_ms, wall_ms - begin_ms) - check_ms
