@@ -403,7 +403,6 @@ LOG_ROLL_JITTER_MS: Final = broker_setting(
     update=Update.CLUSTER_WIDE,
     aliases=(Alias("log.roll.jitter.hours", HOUR_MS),),
     doc="Most that is subtracted at random from that age, so that partitions do not roll at once.",
-    effect=without_effect("segments roll at their exact age"),
 )
 LOG_INDEX_INTERVAL_BYTES: Final = broker_setting(
     "log.index.interval.bytes",
@@ -424,10 +423,7 @@ LOG_PREALLOCATE: Final = broker_setting(
     boolean(),
     default=False,
     update=Update.CLUSTER_WIDE,
-    doc="Whether a new segment gets its whole size on disk at once, instead of in steps.",
-    effect=without_effect(
-        "every segment takes its disk space in steps of milena.log.preallocate.step.bytes"
-    ),
+    doc="Whether a segment takes all of its disk space with its first batch, instead of in steps.",
 )
 LOG_PREALLOCATE_STEP_BYTES: Final = broker_setting(
     "milena.log.preallocate.step.bytes",
@@ -468,7 +464,7 @@ LOG_FLUSH_INTERVAL_MESSAGES: Final = broker_setting(
     long(at_least=1),
     default=LONG_MAX,
     update=Update.CLUSTER_WIDE,
-    doc="Records after which a partition is forced to disk, at the next check.",
+    doc="Records after which a partition is forced to disk, before the last is acknowledged.",
 )
 LOG_FLUSH_INTERVAL_MS: Final = broker_setting(
     "log.flush.interval.ms",

@@ -240,6 +240,23 @@ def test_offsets_are_listed(
     assert newest[first].offset == 1
 
 
+def test_records_are_deleted(
+    cluster: Cluster, admin: KafkaAdminClient, consumer: KafkaConsumer, topic: str
+) -> None:
+    produce(cluster, topic, SAMPLES)
+    first, last = TopicPartition(topic, 0), TopicPartition(topic, 2)
+
+    deleted = admin.delete_records({first: -1, last: 150})
+
+    assert {partition: each["low_watermark"] for partition, each in deleted.items()} == {
+        first: 5,
+        last: 150,
+    }
+    assert consumer.beginning_offsets([first, last]) == {first: 5, last: 150}
+    with pytest.raises(errors.OffsetOutOfRangeError):
+        admin.delete_records({last: 201})
+
+
 def test_unknown_topic_is_an_error(admin: KafkaAdminClient) -> None:
     name = unique_name("missing")
     with pytest.raises(errors.UnknownTopicOrPartitionError):

@@ -27,6 +27,7 @@ KAFKA_TOPICS = "org.apache.kafka.tools.TopicCommand"
 KAFKA_CONFIGS = "kafka.admin.ConfigCommand"
 CONSOLE_PRODUCER = "kafka.tools.ConsoleProducer"
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+DELETE_RECORDS = "org.apache.kafka.tools.DeleteRecordsCommand"
 GET_OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 PRODUCER_PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"
 VERIFIABLE_PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
@@ -106,6 +107,26 @@ def test_topic_configs_are_changed_and_described(cluster: Cluster) -> None:
     ]
     ours = cluster.command("configs", "--describe", *entity).stdout
     assert "retention.ms=7200000" in ours
+
+
+# -- records ----------------------------------------------------------------------------------
+
+
+def test_records_are_deleted(cluster: Cluster, tmp_path: Path) -> None:
+    topic = create_topic(cluster, unique_name("tools"), partitions=PARTITIONS)
+    produce(cluster.bootstrap, topic, SAMPLES, acks="all")
+    file = tmp_path / "offsets.json"
+    rows = [{"topic": topic, "partition": 2, "offset": 150}]
+    file.write_text(json.dumps({"partitions": rows, "version": 1}))
+
+    theirs = run(cluster, DELETE_RECORDS, "--offset-json-file", str(file))
+
+    assert theirs.splitlines() == [
+        "Executing records delete operation",
+        "Records delete operation completed:",
+        f"partition: {topic}-2\tlow_watermark: 150",
+    ]
+    assert cluster.command("delete-records", "--offset-json-file", str(file)).stdout == theirs
 
 
 # -- quotas -----------------------------------------------------------------------------------

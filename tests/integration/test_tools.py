@@ -281,6 +281,27 @@ def test_reading_a_missing_topic_does_not_create_it(cluster):
     assert "missing" not in cluster("topics", "--list").splitlines()
 
 
+def test_records_are_deleted(cluster):
+    cluster("topics", "--create", "--topic", "cut", "--partitions", "1")
+    cluster("produce", "--topic", "cut", given="one\ntwo\nthree\n")
+
+    said = cluster("delete-records", "--topic", "cut", "--partition", "0", "--before-offset", "2")
+
+    assert said.splitlines() == [
+        "Executing records delete operation",
+        "Records delete operation completed:",
+        "partition: cut-0\tlow_watermark: 2",
+    ]
+    assert cluster("consume", "--topic", "cut", "--from-beginning", "--max-messages", "1") == (
+        "three\n"
+    )
+    refused = cluster.run(
+        "delete-records", "--topic", "cut", "--partition", "0", "--before-offset", "4"
+    )
+    assert refused.returncode == 1
+    assert "partition: cut-0\terror: Offset out of range" in refused.stdout
+
+
 def test_records_flow_until_they_are_interrupted(cluster):
     cluster("topics", "--create", "--topic", "flow")
     with ExitStack() as running:

@@ -136,6 +136,7 @@ def _delete(
         result.error_code = refused.code
     except StorageFailed as failure:
         log.error("%s: cannot delete records: %s", partition.id, failure)  # noqa: TRY400 - one line
+        services.partitions.note_failure(partition.id, failure)
         result.error_code = ErrorCode.kafka_storage_error
     else:
         services.events.on_log_start_moved(partition, someone_waits=True)

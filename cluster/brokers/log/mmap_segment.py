@@ -59,6 +59,7 @@ class MmapSegment:
         "_descriptor",
         "_mapping",
         "_step_bytes",
+        "_whole_bytes",
         "_writable",
         "_write_from",
         "_zeroes_ahead",
@@ -66,13 +67,17 @@ class MmapSegment:
         "size_bytes",
     )
 
-    def __init__(self, path: Path, step_bytes: int, *, is_new: bool = False) -> None:
+    def __init__(
+        self, path: Path, step_bytes: int, *, whole_bytes: int = 0, is_new: bool = False
+    ) -> None:
         """The file is opened, or created, at first use; all that it holds counts as used.
 
-        With `is_new` it is taken for absent, without looking.
+        It grows by steps; by the first append to `whole_bytes`, if these are given and fit on the
+        disk. With `is_new` it is taken for absent, without looking.
         """
         self.path = path
         self._step_bytes = step_bytes
+        self._whole_bytes = whole_bytes
         self._descriptor = -1
         self._mapping: mmap.mmap | None = None
         self._writable = 0  # up to where bytes can be copied into the mapping
@@ -220,7 +225,8 @@ class MmapSegment:
         if end > self._capacity or not self._capacity:
             # Doubling from a small first step: most of many partitions stay small.
             step = min(max(self._capacity, _FIRST_STEP_BYTES), self._step_bytes)
-            wanted = -(-max(end, self._capacity + step) // _PAGE) * _PAGE
+            wanted = max(end, self._capacity + step, self._whole_bytes)
+            wanted = -(-wanted // _PAGE) * _PAGE
             self._allocate(min(wanted, MAX_POSITION), end)
         return self._map(self._capacity, mmap.ACCESS_WRITE)
 

@@ -65,6 +65,7 @@ class Segment:
         "_first_timestamp_ms",
         "_index",
         "_is_index_full",
+        "_jitter_ms",
         "_newest_recent",
         "_older_recent",
         "base_offset",
@@ -90,13 +91,21 @@ class Segment:
         self.base_offset = base_offset
         self.created_ms = created_ms
         self.file = MmapSegment(
-            segment_path(directory, base_offset), options.preallocate_step_bytes, is_new=is_new
+            segment_path(directory, base_offset),
+            options.preallocate_step_bytes,
+            whole_bytes=options.segment_bytes if options.preallocate else 0,
+            is_new=is_new,
         )
-        self.options = options
+        self.take_options(options)
         self._index: OffsetIndex = ActiveOffsetIndex(options.segment_index_bytes)
         self._active_index: ActiveOffsetIndex | None = None
         self._active_time_index: TimeIndex | None = None
         self.start_indexing()
+
+    def take_options(self, options: LogOptions) -> None:
+        """Of the topic, from now on."""
+        self.options = options
+        self._jitter_ms = options.jitter_ms(f"{self.directory.name}/{self.base_offset}")
 
     def start_indexing(self) -> None:
         """Begin with empty indexes in memory: a new segment, or one to be rebuilt."""
@@ -136,7 +145,7 @@ class Segment:
         age_ms = timestamp_ms - first_ms if has_times else wall_ms - self.created_ms
         return (
             held + size > options.segment_bytes
-            or age_ms > options.segment_ms
+            or age_ms > options.segment_ms - self._jitter_ms
             or self._is_index_full
         )
 

@@ -93,6 +93,22 @@ def test_rolls_by_age_in_record_time(tmp_path: Path) -> None:
     assert [segment.base_offset for segment in log.segments] == [0, 2, 4]
 
 
+def test_segments_of_one_age_are_not_all_closed_at_once(tmp_path: Path) -> None:
+    options = replace(SMALL, segment_ms=1000, segment_jitter_ms=500, segment_bytes=1 << 20)
+    bounds = {options.jitter_ms(f"t-{number}/0") for number in range(1000)}
+    assert len(bounds) > 400
+    assert all(0 <= bound < 500 for bound in bounds)
+    assert replace(options, segment_jitter_ms=0).jitter_ms("t-0/0") == 0
+    assert 0 <= replace(options, segment_jitter_ms=2**60).jitter_ms("t-0/0") < 1000
+    log = open_log(tmp_path, options)
+    early_ms = options.jitter_ms("orders-0/0")
+    append(log, a_batch())
+    append(log, a_batch(timestamp_ms=NOW_MS + 1000 - early_ms))
+    assert len(log.segments) == 1
+    append(log, a_batch(timestamp_ms=NOW_MS + 1001 - early_ms))
+    assert len(log.segments) == 2
+
+
 def test_rolls_when_the_index_is_full(tmp_path: Path) -> None:
     options = replace(SMALL, segment_bytes=1 << 20, segment_index_bytes=80, index_interval_bytes=0)
     log = open_log(tmp_path, options)
@@ -492,6 +508,20 @@ def test_flush_policy(tmp_path: Path, options: LogOptions, waited_ms: int, expec
     assert not log.needs_flush(MonotonicMs(BEGIN + waited_ms))
 
 
+def test_replicated_records_are_synced_when_there_are_enough(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogOptions(flush_messages=5))
+    leader = open_log(tmp_path / "leader")
+    synced = []
+    for _ in range(3):
+        append(leader, a_batch(2))
+        new = leader.read(
+            log.log_end_offset, 1 << 20, upper_offset=Offset(6), at_least_one_batch=True
+        )
+        log.append_as_follower(new.view(), NOW_MS)
+        synced.append(log.recovery_point)
+    assert synced == [0, 0, 6]
+
+
 def test_a_flush_of_truncated_records_does_not_count(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     append(log, a_batch(10))
@@ -590,6 +620,27 @@ def test_space_grows_from_a_small_first_step(tmp_path: Path) -> None:
     assert path.stat().st_size == 256 * 1024
     log.close(flush=False)
     assert path.stat().st_size == len(a_batch())
+
+
+def test_a_segment_may_take_all_of_its_space_at_once(tmp_path: Path) -> None:
+    options = LogOptions(segment_bytes=1 << 20, preallocate_step_bytes=8192, preallocate=True)
+    log = open_log(tmp_path, options)
+    path = log.segments[0].file.path
+    append(log, a_batch())
+    assert path.stat().st_size == path.stat().st_blocks * 512 == 1 << 20
+    log.close(flush=False)
+    assert path.stat().st_size == len(a_batch())
+    assert len(read_all(open_log(tmp_path, options))) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="what the test makes fail")
+def test_a_segment_whose_space_is_not_there_takes_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(tmp_path, LogOptions(preallocate=True))
+    refuse_above(100_000, monkeypatch)
+    append(log, a_batch())
+    assert len(read_all(log)) == 1
 
 
 def test_without_posix_fallocate_zeros_are_written(
