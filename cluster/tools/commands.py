@@ -30,6 +30,9 @@ COMMANDS: Final = {
         Command("dump-log", "dump_log.command", "print the files of a log, as kafka-dump-log does"),
         Command("delete-records", "delete_records", "delete the records before an offset"),
         Command(
+            "import-log", "import_log.command", "take a partition's directory of Kafka into a topic"
+        ),
+        Command(
             "load-test", "load.command", "produce and consume at a steady rate, and measure it"
         ),
         Command("demo", "demo", "see clients throttled, and why: everything in one go"),

@@ -26,7 +26,10 @@ APIS: Final[dict[ApiKey, tuple[int, int]]] = {
 
 CALLED: Final = frozenset(
     {
+        ApiKey.LIST_OFFSETS,
+        ApiKey.METADATA,
         ApiKey.API_VERSIONS,
+        ApiKey.INIT_PRODUCER_ID,
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.DESCRIBE_CLIENT_QUOTAS,

@@ -309,7 +309,10 @@ WRITE_RESPONSE: Final[Mapping[int, Write]] = {
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.write_response,
 }
 WRITE_REQUEST: Final[Mapping[int, Write]] = {
+    ApiKey.LIST_OFFSETS: list_offsets.write_request,
+    ApiKey.METADATA: metadata.write_request,
     ApiKey.API_VERSIONS: api_versions.write_request,
+    ApiKey.INIT_PRODUCER_ID: init_producer_id.write_request,
     ApiKey.DESCRIBE_CONFIGS: describe_configs.write_request,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs.write_request,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas.write_request,
@@ -317,7 +320,10 @@ WRITE_REQUEST: Final[Mapping[int, Write]] = {
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.write_request,
 }
 READ_RESPONSE: Final[Mapping[int, Read]] = {
+    ApiKey.LIST_OFFSETS: list_offsets.read_response,
+    ApiKey.METADATA: metadata.read_response,
     ApiKey.API_VERSIONS: api_versions.read_response,
+    ApiKey.INIT_PRODUCER_ID: init_producer_id.read_response,
     ApiKey.DESCRIBE_CONFIGS: describe_configs.read_response,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs.read_response,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas.read_response,
