@@ -604,6 +604,27 @@ COMPRESSION_TYPE: Final = broker_setting(
     update=Update.CLUSTER_WIDE,
     doc="Codec on disk; `producer` keeps what the producer chose.",
 )
+COMPRESSION_GZIP_LEVEL: Final = broker_setting(
+    "compression.gzip.level",
+    integer(at_least=-1, at_most=9),
+    default=-1,
+    update=Update.CLUSTER_WIDE,
+    doc="Level where the broker itself compresses with gzip; -1 is the codec's default.",
+)
+COMPRESSION_LZ4_LEVEL: Final = broker_setting(
+    "compression.lz4.level",
+    integer(at_least=1, at_most=17),
+    default=9,
+    update=Update.CLUSTER_WIDE,
+    doc="Level where the broker itself compresses with lz4.",
+)
+COMPRESSION_ZSTD_LEVEL: Final = broker_setting(
+    "compression.zstd.level",
+    integer(at_least=-131_072, at_most=22),
+    default=3,
+    update=Update.CLUSTER_WIDE,
+    doc="Level where the broker itself compresses with zstd.",
+)
 PRODUCER_ID_EXPIRATION_MS: Final = broker_setting(
     "producer.id.expiration.ms",
     integer(at_least=1),

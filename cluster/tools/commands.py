@@ -23,7 +23,7 @@ COMMANDS: Final = {
         Command(
             "configs",
             "configs.command",
-            "show settings of topics and brokers, change those of topics, and quotas",
+            "show and change settings of topics and brokers, and quotas",
         ),
         Command("produce", "produce", "write lines of text to a topic"),
         Command("consume", "consume", "print the records of a topic"),

@@ -224,6 +224,29 @@ def test_configs_are_described(admin: KafkaAdminClient) -> None:
     assert described["broker"]["2"]["broker.id"]["config_source"] == "STATIC_BROKER_CONFIG"
 
 
+@pytest.mark.parametrize("incremental", [True, False])
+def test_settings_of_a_broker_are_changed(admin: KafkaAdminClient, incremental: bool) -> None:
+    """Without `incremental` the client sends everything that was changed before as well."""
+
+    def alter(configs: dict[str, Any], *, incremental: bool = incremental) -> None:
+        resource = ConfigResource(ConfigResourceType.BROKER, "2", configs=configs)
+        admin.alter_configs([resource], incremental=incremental)
+
+    def described() -> list[tuple[str, str]]:
+        resource = ConfigResource(ConfigResourceType.BROKER, "2")
+        entries = admin.describe_configs([resource], config_filter="all")["broker"]["2"]
+        keys = ("log.roll.ms", "log.retention.bytes")
+        return [(entries[key]["value"], entries[key]["config_source"]) for key in keys]
+
+    alter({"log.roll.ms": "12345"})
+    alter({"log.retention.bytes": "777"})
+    assert described() == [("12345", "DYNAMIC_BROKER_CONFIG"), ("777", "DYNAMIC_BROKER_CONFIG")]
+    alter(dict.fromkeys(("log.roll.ms", "log.retention.bytes"), ("DELETE", None)), incremental=True)
+    assert described() == [("604800000", "DEFAULT_CONFIG"), ("-1", "DEFAULT_CONFIG")]
+    with pytest.raises(ValueError, match=r"broker\.id"):
+        alter({"broker.id": "7"})
+
+
 def test_offsets_are_listed(
     cluster: Cluster, admin: KafkaAdminClient, consumer: KafkaConsumer, topic: str
 ) -> None:

@@ -129,6 +129,80 @@ def test_records_are_deleted(cluster: Cluster, tmp_path: Path) -> None:
     assert cluster.command("delete-records", "--offset-json-file", str(file)).stdout == theirs
 
 
+# -- settings of brokers, changed in use -------------------------------------------------------
+
+
+def test_settings_of_brokers_are_changed_described_and_removed(cluster: Cluster) -> None:
+    one = ("--entity-type", "brokers", "--entity-name", "1")
+    everyone = ("--entity-type", "brokers", "--entity-default")
+    text = run(
+        cluster,
+        KAFKA_CONFIGS,
+        *("--alter", *one, "--add-config", "log.cleanup.policy=[compact,delete],log.roll.ms=77"),
+    )
+    assert text == "Completed updating config for broker 1.\n"
+    text = run(cluster, KAFKA_CONFIGS, "--alter", *everyone, "--add-config", "log.roll.ms=78")
+    assert text == "Completed updating default config for brokers in the cluster.\n"
+
+    text = run(cluster, KAFKA_CONFIGS, "--describe", "--entity-type", "brokers")
+    assert text.splitlines() == [
+        "Dynamic configs for broker 0 are:",
+        "Dynamic configs for broker 1 are:",
+        "  log.cleanup.policy=compact,delete sensitive=false synonyms="
+        "{DYNAMIC_BROKER_CONFIG:log.cleanup.policy=compact,delete,"
+        " DEFAULT_CONFIG:log.cleanup.policy=delete}",
+        "  log.roll.ms=77 sensitive=false synonyms={DYNAMIC_BROKER_CONFIG:log.roll.ms=77,"
+        " DYNAMIC_DEFAULT_BROKER_CONFIG:log.roll.ms=78, DEFAULT_CONFIG:log.roll.ms=604800000}",
+        "Dynamic configs for broker 2 are:",
+        "Default configs for brokers in the cluster are:",
+        "  log.roll.ms=78 sensitive=false synonyms={DYNAMIC_DEFAULT_BROKER_CONFIG:log.roll.ms=78}",
+    ]
+    ours = cluster.command("configs", "--describe", "--entity-type", "brokers").stdout
+    assert [line.split(" sensitive")[0] for line in ours.splitlines()] == [
+        line.split(" sensitive")[0] for line in text.splitlines()
+    ]
+
+    run(
+        cluster, KAFKA_CONFIGS, "--alter", *one, "--delete-config", "log.cleanup.policy,log.roll.ms"
+    )
+    run(cluster, KAFKA_CONFIGS, "--alter", *everyone, "--delete-config", "log.roll.ms")
+    text = run(cluster, KAFKA_CONFIGS, "--describe", "--entity-type", "brokers")
+    assert len(text.splitlines()) == cluster.size + 1
+
+
+def test_what_may_not_change_in_use_is_refused_with_kafkas_words(cluster: Cluster) -> None:
+    text = run_tool(
+        KAFKA_CONFIGS,
+        *("--bootstrap-server", cluster.bootstrap, "--alter", "--broker", "0"),
+        *("--add-config", "num.partitions=3"),
+        fails=True,
+    )
+    assert "Cannot update these configs dynamically: Set(num.partitions)" in text
+
+
+def test_a_broker_starts_with_what_the_tool_has_left_in_the_registry(
+    new_cluster: Callable[..., Cluster],
+) -> None:
+    with new_cluster(brokers=2) as one:
+        one.kill(1, stay_down=True)
+        registry = one.state()["registry"]
+        broker = ("--entity-type", "brokers", "--entity-name", "1")
+        wait_until(lambda: describe(one.addresses[0]).brokers[1:] == (), "the end of its session")
+        text = run_tool(
+            KAFKA_CONFIGS,
+            *("--zookeeper", registry, "--alter", *broker, "--add-config", "log.roll.ms=77"),
+        )
+        assert "Completed updating config for entity: brokers '1'." in text
+        one.restart(1)
+        ours = one.command("configs", "--describe", *broker).stdout
+        assert "log.roll.ms=77" in ours
+        one.command("configs", "--alter", *broker, "--add-config", "log.roll.ms=78")
+        one.kill(1, stay_down=True)
+        wait_until(lambda: describe(one.addresses[0]).brokers[1:] == (), "the end of its session")
+        text = run_tool(KAFKA_CONFIGS, "--zookeeper", registry, "--describe", *broker)
+        assert "Configs for brokers '1' are log.roll.ms=78" in text
+
+
 # -- quotas -----------------------------------------------------------------------------------
 
 

@@ -6,7 +6,7 @@ Roles are given by `replica_roles`; this module knows logs and directories only.
 import logging
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -112,6 +112,8 @@ class PartitionTable:
         log_starts = directory.read_log_start_offsets()
         cleaned = directory.read_cleaner_offsets()
         options, min_insync_replicas = self._options_of({})
+        # What their topics keep is not known before the controller's first update.
+        options = replace(options, is_deleted=False, is_compacted=False)
         for partition_id, path in directory.partition_directories().items():
             if directory.failure is not None:
                 self.offline.add(partition_id, NO_TOPIC_ID, directory.failure)

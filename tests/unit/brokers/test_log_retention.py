@@ -102,6 +102,30 @@ def test_segments_go_when_their_newest_record_is_too_old(retaining: Retaining) -
     assert offsets_in(partition) == [6, 7, 8, 9]
 
 
+def test_a_restarted_broker_deletes_nothing_before_it_knows_what_a_topic_keeps(
+    tmp_path: Path,
+) -> None:
+    settings = {"log.retention.ms": str(HOUR_MS), "log.segment.bytes": "300"}
+    with HandlerStage(tmp_path, settings) as stage:
+        before = Retaining(stage)
+        before.create(retention_ms="-1")
+        before.append(6)
+        stage.table.close()
+    with HandlerStage(tmp_path, settings) as stage:
+        after = Retaining(stage)
+        stage.pass_time(2 * HOUR_MS)
+        after.check()
+        stage.core.live.replace(stage.core.live.now)
+        after.check()
+        assert offsets_in(stage.partition("t")) == [0, 1, 2, 3, 4, 5]
+        stage.update(a_topic("t", ALONE, configs={"retention.ms": "-1"}))
+        after.check()
+        assert offsets_in(stage.partition("t")) == [0, 1, 2, 3, 4, 5]
+        stage.update(a_topic("t", ALONE))
+        after.check()
+        assert offsets_in(stage.partition("t")) == []
+
+
 def test_an_active_segment_that_is_too_old_is_rolled_first(retaining: Retaining) -> None:
     partition = retaining.create(retention_ms=str(HOUR_MS))
     retaining.append(5)
