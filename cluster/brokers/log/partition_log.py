@@ -146,6 +146,11 @@ class PartitionLog:
         return self._durability.recovery_point
 
     @property
+    def cuts(self) -> int:
+        """How often the log was truncated, so that what was copied of it may be other records."""
+        return self._durability.cuts
+
+    @property
     def latest_epoch(self) -> LeaderEpoch:
         """The newest leader epoch with a known start; -1 without one."""
         return self.epochs.latest
@@ -270,6 +275,10 @@ class PartitionLog:
         )
         if header.producer_id >= 0:
             self.producers.replay(header, active.file.view(position, header.size_bytes))
+
+    def make_files(self) -> None:
+        """Wait until a new log has its directory and its first files. Raises StorageFailed."""
+        self._have_files()
 
     def _have_files(self) -> None:
         if self._make_files is not None:

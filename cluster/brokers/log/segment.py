@@ -349,6 +349,21 @@ class Segment:
                 self.max_timestamp_ms = header.max_timestamp
                 self.max_timestamp_offset = header.last_offset
 
+    def relocated(self, directory: Path) -> "Segment":
+        """This segment over a whole copy of its files in another directory."""
+        copy = Segment(directory, self.base_offset, self.options, self.created_ms)
+        if self._active_index is None:
+            copy._index = ClosedOffsetIndex(copy._path(INDEX_SUFFIX))
+        else:
+            copy._index = self._index
+        copy._active_index, copy._active_time_index = self._active_index, self._active_time_index
+        copy._bytes_since_index = self._bytes_since_index
+        copy._first_timestamp_ms = self._first_timestamp_ms
+        copy.max_timestamp_ms = self.max_timestamp_ms
+        copy.max_timestamp_offset = self.max_timestamp_offset
+        copy._note_index_room()
+        return copy
+
     def remove_files(self) -> None:
         """Unlink the files; slices handed out stay readable. Raises StorageFailed."""
         try:

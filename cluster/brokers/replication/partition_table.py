@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from cluster.brokers.log.checkpoints import read_topic_id, write_topic_id
+from cluster.brokers.log.directories import set_stray_aside
 from cluster.brokers.log.directory_work import DirectoryWork
 from cluster.brokers.log.log_directory import LogDirectory, check_any_works
 from cluster.brokers.log.log_places import LogPlaces
@@ -129,6 +130,9 @@ class PartitionTable:
                 )
                 partition_log.cleaned_to = cleaned.get(partition_id, Offset(0))
                 topic_id = _topic_id_of(path)
+                twin = self._partitions.get(partition_id)
+                if twin is not None and self._is_kept(twin, partition_log):
+                    continue
             except StorageFailed as failure:
                 self._on_unopened(partition_id, directory, failure)
                 continue
@@ -141,6 +145,27 @@ class PartitionTable:
                 min_insync_replicas,
             )
             self._add(partition, directory)
+
+    def _is_kept(self, twin: Partition, found: PartitionLog) -> bool:
+        """Decide between two directories of one partition; the other one is set aside.
+
+        A crash while a replica was moved to another log directory leaves both: whichever has more
+        has everything. Kafka does not start then. Raises StorageFailed.
+        """
+        is_kept = twin.log.log_end_offset >= found.log_end_offset
+        kept, other = (twin.log, found) if is_kept else (found, twin.log)
+        aside = set_stray_aside(other.directory)
+        log.warning(
+            "%s is there twice: %s is used up to offset %d, the other one, up to %d, is %s now",
+            twin.id,
+            kept.directory,
+            kept.log_end_offset,
+            other.log_end_offset,
+            aside,
+        )
+        if not is_kept:
+            self._forget(twin.id)
+        return is_kept
 
     def _on_unopened(
         self, partition_id: TopicPartition, directory: LogDirectory, failure: StorageFailed
