@@ -195,7 +195,7 @@ def open_all(paths: Iterable[Path], cluster_id: str, broker_id: int) -> list[Log
 
     Raises StorageFailed where every one has failed, or one belongs to somebody else.
     """
-    directories = []
+    directories: list[LogDirectory] = []
     for path in paths:
         try:
             directory = LogDirectory.open(path, cluster_id, broker_id)

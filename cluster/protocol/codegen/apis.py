@@ -29,6 +29,7 @@ APIS: Final[dict[ApiKey, tuple[int, int]]] = {
 CALLED: Final = frozenset(
     {
         ApiKey.API_VERSIONS,
+        ApiKey.DESCRIBE_CLUSTER,
         ApiKey.DESCRIBE_CONFIGS,
         ApiKey.DESCRIBE_LOG_DIRS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
