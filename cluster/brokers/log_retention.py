@@ -88,7 +88,7 @@ class LogRetention:
         own = partition.log
         first_offset, gone = own.segments[0].base_offset, 0
         has_timestamps = own.segments[0].max_timestamp_ms >= 0
-        while self._table.find(partition.id) is partition:
+        while self._table.find(partition.id) is partition and partition.log is own:
             wall_ms = self._wall_ms()
             count = count_deletable(
                 state_of(partition), reason, wall_ms, _modified_ms, _SEGMENTS_PER_STEP

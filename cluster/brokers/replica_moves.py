@@ -83,6 +83,7 @@ class ReplicaMoves:
         self._wall_ms = wall_ms
         self._bytes_per_second = bytes_per_second
         self._moves: dict[TopicPartition, Move] = {}
+        table.moving = self._moves.keys()
         self._queue: deque[Move] = deque()
         self._is_busy = False
 
@@ -153,7 +154,7 @@ class ReplicaMoves:
         is_offline = table.offline.find(partition_id) is not None
         if is_offline or (partition is None and table.places.has_failed_one):
             return  # it may be all that can be read of the replica
-        self._work.delete(path)
+        self._work.delete(path, 0)
         is_wanted = table.places.of(partition_id) is not directory
         if partition is not None and is_wanted and partition_id not in self._moves:
             log.info("%s: moving it to %s again", partition_id, directory.path)
@@ -248,7 +249,7 @@ class ReplicaMoves:
         """Let the replica go on in the other directory. Raises StorageFailed."""
         partition = move.partition
         path = move.directory.partition_path(partition.id)
-        new = log_copy.relocate(move.copy, path, self._wall_ms())
+        new = log_copy.relocate(move.copy, path, self._wall_ms(), self._work.deleted_files)
         partition.log = new
         self._table.places.put(partition.id, move.directory)
         self._queue.popleft()
@@ -269,7 +270,8 @@ class ReplicaMoves:
 
     def _on_synced(self, move: Move) -> None:
         # Only then: until the checkpoints name it, a crash would cost its log start offset.
-        self._when_checkpointed(lambda: self._work.delete(move.source))
+        delay_ms = move.partition.log.options.file_delete_delay_ms
+        self._when_checkpointed(lambda: self._work.delete(move.source, delay_ms))
         self._rested()
 
     def _on_not_synced(self, move: Move, failure: StorageFailed) -> None:
@@ -298,7 +300,7 @@ class ReplicaMoves:
         log.info("%s: not moved to %s", move.partition.id, move.directory.path)
         is_all_there_is = self._table.offline.find(move.partition.id) is not None
         if move.directory.failure is None and not is_all_there_is:
-            self._work.delete(move.path)
+            self._work.delete(move.path, 0)
 
     def _on_job_failed(self, move: Move, failure: StorageFailed) -> None:
         self._is_busy = False

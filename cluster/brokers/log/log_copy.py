@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cluster.brokers.log.checkpoints import PARTITION_METADATA, sync_path
+from cluster.brokers.log.deleted_files import DeletedFiles
 from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.log.producer_snapshots import snapshot_offsets, snapshot_path
 from cluster.brokers.log.recovery import FilesState, RecoveredLog
@@ -247,7 +248,9 @@ def sync_moved(log: PartitionLog) -> None:
         raise StorageFailed(f"cannot sync {directory}: {error.strerror}") from error
 
 
-def relocate(copy: LogCopy, directory: Path, wall_ms: WallMs) -> PartitionLog:
+def relocate(
+    copy: LogCopy, directory: Path, wall_ms: WallMs, deleted_files: DeletedFiles
+) -> PartitionLog:
     """Complete the copy, rename it to `directory` and return the log that is there from now on.
 
     The old log is not to be used again. To be called between two requests when the copy
@@ -277,7 +280,11 @@ def relocate(copy: LogCopy, directory: Path, wall_ms: WallMs) -> PartitionLog:
     )
     # What was copied last is not synced, so no more than the closed segments counts as such.
     recovery_point = min(old.recovery_point, Offset(active.base_offset))
-    return PartitionLog(directory, old.partition, old.options, recovered, recovery_point, wall_ms)
+    new = PartitionLog(
+        directory, old.partition, old.options, recovered, recovery_point, wall_ms, deleted_files
+    )
+    new.cleaned_to = old.cleaned_to
+    return new
 
 
 def _complete(copy: LogCopy, active: Segment) -> None:

@@ -146,11 +146,6 @@ class PartitionLog:
         return self._durability.recovery_point
 
     @property
-    def cuts(self) -> int:
-        """How often the log was truncated, so that what was copied of it may be other records."""
-        return self._durability.cuts
-
-    @property
     def latest_epoch(self) -> LeaderEpoch:
         """The newest leader epoch with a known start; -1 without one."""
         return self.epochs.latest

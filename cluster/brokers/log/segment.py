@@ -4,6 +4,7 @@ Files: `<20-digit base offset>` with `.log`, `.index`, `.timeindex`. The indexes
 segment are in memory and are written when it closes; recovery rebuilds them from the batches.
 """
 
+import copy
 import os
 import struct
 from collections.abc import Iterator
@@ -350,19 +351,19 @@ class Segment:
                 self.max_timestamp_offset = header.last_offset
 
     def relocated(self, directory: Path) -> "Segment":
-        """This segment over a whole copy of its files in another directory."""
-        copy = Segment(directory, self.base_offset, self.options, self.created_ms)
+        """This segment over a whole copy of its files; this one is not to be used any more."""
+        moved = copy.copy(self)
+        moved.place_in(directory)
+        return moved
+
+    def place_in(self, directory: Path) -> None:
+        """Go on with the files of another directory, which hold the same. Raises OSError."""
+        self.directory = directory
+        self.file = MmapSegment(
+            segment_path(directory, self.base_offset), self.options.preallocate_step_bytes
+        )
         if self._active_index is None:
-            copy._index = ClosedOffsetIndex(copy._path(INDEX_SUFFIX))
-        else:
-            copy._index = self._index
-        copy._active_index, copy._active_time_index = self._active_index, self._active_time_index
-        copy._bytes_since_index = self._bytes_since_index
-        copy._first_timestamp_ms = self._first_timestamp_ms
-        copy.max_timestamp_ms = self.max_timestamp_ms
-        copy.max_timestamp_offset = self.max_timestamp_offset
-        copy._note_index_room()
-        return copy
+            self._index = ClosedOffsetIndex(self._path(INDEX_SUFFIX))
 
     def remove_files(self) -> None:
         """Unlink the files; slices handed out stay readable. Raises StorageFailed."""

@@ -5,7 +5,7 @@ Roles are given by `replica_roles`; this module knows logs and directories only.
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -79,6 +79,10 @@ class PartitionTable:
         self.on_directory_failed: Callable[[LogDirectory], object] = self.take_offline
         """Called once for a directory that is given up; it has `take_offline` called, at once or
         when the turn of the loop ends."""
+        self.moving: Collection[TopicPartition] = frozenset()
+        """Replicas on their way to another log directory."""
+        self._unopened: set[LogDirectory] = set()
+        """Where a log could not be opened: the next start has to look at it as after a crash."""
         self._local_id = local_id
         self._options_of = options_of
         self._work = DirectoryWork() if work is None else work
@@ -172,6 +176,7 @@ class PartitionTable:
     ) -> None:
         log.error("%s is offline: %s", partition_id, failure)
         self.offline.add(partition_id, NO_TOPIC_ID, str(failure))
+        self._unopened.add(directory)
         self.note_directory_failure(directory, failure)
 
     def __iter__(self) -> Iterator[Partition]:
@@ -334,7 +339,8 @@ class PartitionTable:
         checkpoints.write(directory)
         for partition in partitions:
             partition.log.close(flush=True)
-        directory.mark_clean_shutdown()
+        if directory not in self._unopened:
+            directory.mark_clean_shutdown()
         directory.close()
 
     def _of_directory(self, directory: LogDirectory) -> list[Partition]:

@@ -3,7 +3,6 @@
 import errno
 import shutil
 import uuid
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -201,11 +200,9 @@ def test_a_log_that_cannot_be_opened_leaves_the_others(disk: Disk) -> None:
     create(table, T0, records=1)
     create(table, T1, records=1)
     table.close()
-    old = bytearray(100)  # a message of format v1, which is data and not damage
-    old[8:12] = (88).to_bytes(4, "big")
-    old[16] = 1
-    old[12:16] = zlib.crc32(old[16:]).to_bytes(4, "big")
-    (disk.paths[0] / "t-0" / "00000000000000000000.log").write_bytes(old)
+    segment = disk.paths[0] / "t-0" / "00000000000000000000.log"
+    segment.unlink()
+    segment.mkdir()
     (disk.paths[0] / ".kafka_cleanshutdown").unlink()
 
     again = disk.open()
@@ -213,9 +210,11 @@ def test_a_log_that_cannot_be_opened_leaves_the_others(disk: Disk) -> None:
     assert again.find(T0) is None
     replica = again.offline.find(T0)
     assert replica is not None
-    assert "message format v1" in replica.reason
+    assert "Is a directory" in replica.reason
     assert again.find(T1) is not None
     assert not again.places.has_failed_one
+    again.close()
+    assert not (disk.paths[0] / ".kafka_cleanshutdown").exists()
 
 
 def test_a_directory_that_cannot_be_read_leaves_the_others(
