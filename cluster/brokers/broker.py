@@ -96,7 +96,8 @@ class Broker:
         self._registry.connect(settings[keys.ZOOKEEPER_CONNECTION_TIMEOUT_MS])
         self._registry.call(lambda store: store.prepare())
         self.cluster_id = self._registry.call(lambda store: store.cluster_id())
-        self._directories = open_all(map(Path, settings[keys.LOG_DIRS]), self.cluster_id, self._id)
+        paths = [Path(path) for path in settings[keys.LOG_DIRS]]
+        self._directories = open_all(paths, self.cluster_id, self._id)
         self._core = core = BrokerCore(settings, self._ports())
         self._limit_connections(core.live.now)
         core.live.listeners.append(self._limit_connections)

@@ -42,6 +42,7 @@ from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.quotas.quota_changes import QuotaChanges
 from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.brokers.registration import Registration
+from cluster.brokers.replica_moves import ReplicaMoves
 from cluster.brokers.replication.isr_changes import IsrChanges
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
@@ -141,15 +142,30 @@ class BrokerCore:
         self._remover = ports.background("log-remover", _SHARE_OF_DIRECTORIES)
         self._flush_thread = ports.background("log-flusher", 1.0)
         self._checkpoint_thread = ports.background("checkpoints", 1.0)
+        self._mover = ports.background("replica-mover", _SHARE_OF_DIRECTORIES)
+        directory_work = DirectoryWork(
+            self._maker.do, self._remover.do, self._later, self._on_directory_work_failed
+        )
         self.table = PartitionTable(
             ports.directories,
             self.id,
             lambda overrides: options.log_options(self.live.now, overrides),
-            DirectoryWork(
-                self._maker.do, self._remover.do, self._later, self._on_directory_work_failed
-            ),
+            directory_work,
         )
         self.table.load(clock.wall_ms())
+        self.checkpoints = CheckpointWriter(
+            self.table, self.slices, self._checkpoint_thread.do, loop.call_from_thread
+        )
+        self.moves = ReplicaMoves(
+            self.table,
+            directory_work,
+            self._mover.do,
+            loop.call_from_thread,
+            self.checkpoints.when_written,
+            loop.call_after,
+            clock.wall_ms,
+            settings[keys.REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND],
+        )
         self.metadata = MetadataCache(ports.cluster_id)
         self.purgatory = Purgatory(loop.call_at)
         self.registration = Registration(ports.store, loop, clock)
@@ -285,6 +301,7 @@ class BrokerCore:
             metadata=self.metadata,
             liveness=self.pings.liveness,
             partitions=self.table,
+            moves=self.moves,
             events=self.events,
             purgatory=self.purgatory,
             controller=self.controller_requests,
@@ -349,15 +366,13 @@ class BrokerCore:
         store.on_session_begun = self._on_session_begun
         self.controller.campaign()
         self._start_timers()
+        self.moves.resume()
 
     def _start_timers(self) -> None:
         settings, ports = self._settings, self._ports
         loop, clock = ports.loop, ports.clock
         lag_ms = settings[keys.REPLICA_LAG_TIME_MAX_MS]
         flusher = LogFlusher(self.table, self.slices, self._flush_thread.do, loop.call_from_thread)
-        checkpoints = CheckpointWriter(
-            self.table, self.slices, self._checkpoint_thread.do, loop.call_from_thread
-        )
         retention = LogRetention(self.table, self.events, self.slices, clock.wall_ms)
         check_ms = settings[keys.LOG_RETENTION_CHECK_INTERVAL_MS]
         if check_ms > FIRST_CHECK_MS:
@@ -365,7 +380,7 @@ class BrokerCore:
         loop.call_every(check_ms, retention.on_tick)
         loop.call_every(max(50, min(lag_ms // 2, 1_000)), self.changes.look_round)
         loop.call_every(
-            settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS], checkpoints.on_tick
+            settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS], self.checkpoints.on_tick
         )
         loop.call_every(
             min(1_000, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]),
@@ -437,6 +452,7 @@ class BrokerCore:
         self.cleaner.close()
         self._flush_thread.close()
         self._checkpoint_thread.close()
+        self._mover.close(drop=True)
         try:
             self.table.close()
         except StorageFailed as failure:

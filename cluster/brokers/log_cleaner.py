@@ -14,6 +14,7 @@ from typing import Final
 from cluster.brokers.log.cleaner.log_work import CleanerLimits, find_work, order_of, swap_in
 from cluster.brokers.log.cleaner.order import CLEANED, DAMAGED, DONE, CleaningDone
 from cluster.brokers.log.cleaner.selection import Cleanable
+from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.log.segment_swap import remove_cleaned
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_table import PartitionTable
@@ -49,6 +50,8 @@ class _Run:
     """One cleaning of one log."""
 
     partition: Partition
+    log: PartitionLog
+    """Another one when it was moved to another directory meanwhile."""
     cleanable: Cleanable
     cuts: int
     """The log's when it began: another number now means that records were replaced."""
@@ -170,12 +173,14 @@ class LogCleaner:
         own = partition.log
         if not own.options.is_compacted or self._is_busy(partition) or self._is_held_up(partition):
             return None
+        if partition.id in self._table.moving:
+            return None  # what it replaced would have to be copied again
         try:
             cleanable = find_work(own, partition.high_watermark, self._wall_ms())
         except StorageFailed as failure:
             self._hold_up(partition, str(failure), is_passing=True)
             return None
-        return None if cleanable is None else _Run(partition, cleanable, own.cuts)
+        return None if cleanable is None else _Run(partition, own, cleanable, own.cuts)
 
     def _is_busy(self, partition: Partition) -> bool:
         return any(
@@ -258,6 +263,7 @@ class LogCleaner:
         return (
             self._table.find(partition.id) is partition
             and partition.log.options.is_compacted
+            and partition.log is run.log
             and partition.log.cuts == run.cuts
         )
 

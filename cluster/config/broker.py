@@ -371,6 +371,12 @@ REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS: Final = broker_setting(
     default=5 * SECOND_MS,
     doc="How often high watermarks are written down.",
 )
+REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND: Final = broker_setting(
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+    long(at_least=1),
+    default=LONG_MAX,
+    doc="How fast a replica is copied to another of the log.dirs.",
+)
 
 # ------------------------------------------------------------------- log
 

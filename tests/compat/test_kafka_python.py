@@ -165,6 +165,24 @@ def test_cluster_is_described(cluster: Cluster, admin: KafkaAdminClient) -> None
     assert nodes == dict(enumerate(cluster.addresses))
 
 
+def test_log_directories_are_described_and_moves_are_answered(
+    cluster: Cluster, admin: KafkaAdminClient, topic: str
+) -> None:
+    (found,) = admin.describe_log_dirs({topic: [0]}, [1])
+    (directory,) = found["log_dirs"]
+    assert directory["log_dir"] == str(cluster.log_dir(1))
+    assert 0 < directory["usable_bytes"] < directory["total_bytes"]
+    ((row,),) = [each["partitions"] for each in directory["topics"]]
+    assert (row["partition_index"], row["offset_lag"], row["is_future_key"]) == (0, 0, False)
+
+    wanted = {(topic, 0, 1): directory["log_dir"], (topic, 1, 1): "/nowhere"}
+    codes = admin.alter_replica_log_dirs(wanted)
+    assert {replica.partition: code for replica, code in codes.items()} == {
+        0: errors.NoError,
+        1: errors.LogDirNotFoundError,
+    }
+
+
 def test_topics_are_listed_and_described(admin: KafkaAdminClient, topic: str) -> None:
     assert topic in admin.list_topics()
     (described,) = admin.describe_topics([topic])

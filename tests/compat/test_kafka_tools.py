@@ -31,6 +31,7 @@ DELETE_RECORDS = "org.apache.kafka.tools.DeleteRecordsCommand"
 GET_OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 PRODUCER_PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"
 VERIFIABLE_PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
+LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 BROKER_API_VERSIONS = "kafka.admin.BrokerApiVersionsCommand"
 
 
@@ -385,3 +386,61 @@ def test_every_broker_lists_its_api_versions(cluster: Cluster) -> None:
             )
             for api in (handler.api for handler in HANDLERS)
         }
+
+
+# -- log directories --------------------------------------------------------------------------
+
+
+def test_log_directories_are_described_as_by_our_own_command(cluster: Cluster) -> None:
+    topic = create_topic(cluster, partitions=2)
+    text = run(cluster, LOG_DIRS, "--describe", "--topic-list", topic, "--broker-list", "0,1")
+    ours = cluster.command(
+        "log-dirs", "--describe", "--topic-list", topic, "--broker-list", "0,1", "--json"
+    )
+    (shown,) = [line for line in text.splitlines() if line.startswith("{")]
+    theirs = json.loads(shown)
+    own = json.loads(ours.stdout)
+    assert own["version"] == theirs["version"] == 1
+    assert in_order(own) == in_order(theirs)
+    (directory,) = own["brokers"][0]["logDirs"]
+    assert directory["logDir"] == str(cluster.log_dir(0))
+    assert [each["partition"] for each in directory["partitions"]] == [f"{topic}-0", f"{topic}-1"]
+
+
+def test_a_failed_log_directory_is_named_as_such(new_cluster: Callable[..., Cluster]) -> None:
+    with new_cluster(brokers=1, overrides={"log.dirs": "one,two"}) as cluster:
+        create_topic(cluster, "t", partitions=2, replication_factor=1)
+        bad = cluster.data_dir / "one" / "broker-0"
+        cluster.kill(0, stay_down=True)
+        bad.rename(bad.with_name("aside"))
+        bad.write_bytes(b"in the way")
+        cluster.restart(0)
+        text = run(cluster, LOG_DIRS, "--describe", "--topic-list", "t")
+        ours = cluster.command("log-dirs", "--describe", "--topic-list", "t", "--json")
+    (shown,) = [line for line in text.splitlines() if line.startswith("{")]
+    own = json.loads(ours.stdout)
+    assert in_order(own) == in_order(json.loads(shown))
+    (failed, _) = sorted(own["brokers"][0]["logDirs"], key=lambda each: str(each["logDir"]))
+    assert failed == {
+        "logDir": str(bad),
+        "error": "org.apache.kafka.common.errors.KafkaStorageException",
+        "partitions": [],
+    }
+
+
+def in_order(shown: Any) -> Any:
+    """What `log-dirs` prints, sorted: Kafka's tool goes by the order of hash tables."""
+    return sorted(
+        (
+            broker["broker"],
+            sorted(
+                (
+                    each["logDir"],
+                    each["error"],
+                    sorted(each["partitions"], key=lambda row: str(row["partition"])),
+                )
+                for each in broker["logDirs"]
+            ),
+        )
+        for broker in shown["brokers"]
+    )

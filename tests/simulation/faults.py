@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 
-from cluster.model.errors import StorageFailed
+from cluster.model.errors import Refused, StorageFailed
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.producer import IdempotentProducer
 
@@ -131,15 +131,32 @@ class RandomHistory:
 
 
 class FailingDirectories(RandomHistory):
-    """Log directories fail beside everything else, and are repaired while their broker is down."""
+    """Log directories fail beside everything else, and are repaired while their broker is down.
+
+    Replicas move between them at any time.
+    """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         super().__init__(cluster)
-        self._actions += [(8, self._break_directory), (8, self._repair_directory)]
+        self._actions += [
+            (8, self._break_directory),
+            (8, self._repair_directory),
+            (12, self._move_replica),
+        ]
 
     def _break_directory(self) -> None:
         noticed = self._random.random() < 0.5
         self._cluster.break_directory(self._any_broker(), noticed=noticed)
+
+    def _move_replica(self) -> None:
+        broker = self._cluster.brokers[self._any_broker()]
+        partitions = list(broker.table)
+        if broker.is_up and partitions:
+            partition = self._random.choice(partitions).id
+            directory = self._random.choice(broker.directories)
+            self._cluster.world.note(f"{partition} of {broker.id} moves to {directory.path.name}")
+            with suppress(Refused):  # a directory has failed
+                broker.node.run(lambda: broker.core.moves.move(partition, directory.path))
 
     def _repair_directory(self) -> None:
         number = self._any_broker()

@@ -182,16 +182,15 @@ def test_every_broker_has_directories_of_its_own_below_each_log_dir(
 ):
     elsewhere = tmp_path / "elsewhere"
     named = f"disk1,{elsewhere}"
-    chosen = {}
-    if way == "option":
-        chosen["log_dirs"] = named
-    elif way == "override":
-        chosen["overrides"] = (f"log.dirs={named}",)
-    else:
-        chosen["config"] = tmp_path / "server.properties"
-        chosen["config"].write_text(f"log.dirs={named}\nlog.dir=/not/used\n")
+    config = tmp_path / "server.properties"
+    config.write_text(f"log.dirs={named}\nlog.dir=/not/used\n")
+    ways = {
+        "option": {"log_dirs": named},
+        "override": {"overrides": (f"log.dirs={named}",)},
+        "file": {"config": config},
+    }
     notes = []
-    plan = make_plan(options(tmp_path / "data", brokers=2, **chosen), notes.append)
+    plan = make_plan(options(tmp_path / "data", brokers=2, **ways[way]), notes.append)
     expected = [
         [str(tmp_path / "data" / "disk1" / name), str(elsewhere / name)]
         for name in ("broker-0", "broker-1")

@@ -275,6 +275,10 @@ class PartitionLog:
         if header.producer_id >= 0:
             self.producers.replay(header, active.file.view(position, header.size_bytes))
 
+    def make_files(self) -> None:
+        """Wait until a new log has its directory and its first files. Raises StorageFailed."""
+        self._have_files()
+
     def _have_files(self) -> None:
         if self._make_files is not None:
             self._make_files()

@@ -4,6 +4,7 @@ Files: `<20-digit base offset>` with `.log`, `.index`, `.timeindex`. The indexes
 segment are in memory and are written when it closes; recovery rebuilds them from the batches.
 """
 
+import copy
 import os
 import struct
 from collections.abc import Iterator
@@ -357,6 +358,21 @@ class Segment:
             if header.max_timestamp > self.max_timestamp_ms:
                 self.max_timestamp_ms = header.max_timestamp
                 self.max_timestamp_offset = header.last_offset
+
+    def relocated(self, directory: Path) -> "Segment":
+        """This segment over a whole copy of its files; this one is not to be used any more."""
+        moved = copy.copy(self)
+        moved.place_in(directory)
+        return moved
+
+    def place_in(self, directory: Path) -> None:
+        """Go on with the files of another directory, which hold the same. Raises OSError."""
+        self.directory = directory
+        self.file = MmapSegment(
+            segment_path(directory, self.base_offset), self.options.preallocate_step_bytes
+        )
+        if self._active_index is None:
+            self._index = ClosedOffsetIndex(self._path(INDEX_SUFFIX))
 
     def remove_files(self) -> None:
         """Unlink the files; slices handed out stay readable. Raises StorageFailed."""

@@ -5,13 +5,14 @@ Roles are given by `replica_roles`; this module knows logs and directories only.
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from cluster.brokers.log.checkpoints import read_topic_id, write_topic_id
+from cluster.brokers.log.directories import set_stray_aside
 from cluster.brokers.log.directory_work import DirectoryWork
 from cluster.brokers.log.log_directory import LogDirectory, check_any_works
 from cluster.brokers.log.log_places import LogPlaces
@@ -78,6 +79,10 @@ class PartitionTable:
         self.on_directory_failed: Callable[[LogDirectory], object] = self.take_offline
         """Called once for a directory that is given up; it has `take_offline` called, at once or
         when the turn of the loop ends."""
+        self.moving: Collection[TopicPartition] = frozenset()
+        """Replicas on their way to another log directory."""
+        self._unopened: set[LogDirectory] = set()
+        """Where a log could not be opened: the next start has to look at it as after a crash."""
         self._local_id = local_id
         self._options_of = options_of
         self._work = DirectoryWork() if work is None else work
@@ -131,6 +136,9 @@ class PartitionTable:
                 )
                 partition_log.cleaned_to = cleaned.get(partition_id, Offset(0))
                 topic_id = _topic_id_of(path)
+                twin = self._partitions.get(partition_id)
+                if twin is not None and self._is_kept(twin, partition_log):
+                    continue
             except StorageFailed as failure:
                 self._on_unopened(partition_id, directory, failure)
                 continue
@@ -144,11 +152,33 @@ class PartitionTable:
             )
             self._add(partition, directory)
 
+    def _is_kept(self, twin: Partition, found: PartitionLog) -> bool:
+        """Decide between two directories of one partition; the other one is set aside.
+
+        A crash while a replica was moved to another log directory leaves both: whichever has more
+        has everything. Kafka does not start then. Raises StorageFailed.
+        """
+        is_kept = twin.log.log_end_offset >= found.log_end_offset
+        kept, other = (twin.log, found) if is_kept else (found, twin.log)
+        aside = set_stray_aside(other.directory)
+        log.warning(
+            "%s is there twice: %s is used up to offset %d, the other one, up to %d, is %s now",
+            twin.id,
+            kept.directory,
+            kept.log_end_offset,
+            other.log_end_offset,
+            aside,
+        )
+        if not is_kept:
+            self._forget(twin.id)
+        return is_kept
+
     def _on_unopened(
         self, partition_id: TopicPartition, directory: LogDirectory, failure: StorageFailed
     ) -> None:
         log.error("%s is offline: %s", partition_id, failure)
         self.offline.add(partition_id, NO_TOPIC_ID, str(failure))
+        self._unopened.add(directory)
         self.note_directory_failure(directory, failure)
 
     def __iter__(self) -> Iterator[Partition]:
@@ -311,7 +341,8 @@ class PartitionTable:
         checkpoints.write(directory)
         for partition in partitions:
             partition.log.close(flush=True)
-        directory.mark_clean_shutdown()
+        if directory not in self._unopened:
+            directory.mark_clean_shutdown()
         directory.close()
 
     def _of_directory(self, directory: LogDirectory) -> list[Partition]:
