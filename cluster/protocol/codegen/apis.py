@@ -38,7 +38,6 @@ CALLED: Final = frozenset(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
         ApiKey.ALTER_CLIENT_QUOTAS,
-        ApiKey.DESCRIBE_CLUSTER,
     }
 )
 """What `cluster/client/` asks for: these can also write requests and read responses."""
