@@ -184,7 +184,7 @@ def test_every_broker_has_directories_of_its_own_below_each_log_dir(
     named = f"disk1,{elsewhere}"
     config = tmp_path / "server.properties"
     config.write_text(f"log.dirs={named}\nlog.dir=/not/used\n")
-    ways = {
+    ways: dict[str, dict[str, object]] = {
         "option": {"log_dirs": named},
         "override": {"overrides": (f"log.dirs={named}",)},
         "file": {"config": config},

@@ -62,6 +62,11 @@ RENAMED: Final[dict[tuple[ApiKey, str], str]] = {
 """Kafka's names of nested messages, where two APIs, or the request and the response of one (then
 the name says of which), use the same one for different things."""
 
-ENCODED_AHEAD: Final = frozenset({(ApiKey.METADATA, "MetadataResponsePartition")})
+ENCODED_AHEAD: Final = frozenset(
+    {
+        (ApiKey.METADATA, "MetadataResponsePartition"),
+        (ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirsPartition"),
+    }
+)
 """Arrays of these may be so long that they are encoded in steps: the field takes `EncodedItems`
 too, and the module has a public function for one item."""

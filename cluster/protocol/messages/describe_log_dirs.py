@@ -10,7 +10,14 @@ from struct import Struct, pack, unpack_from
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import PeerError
 from cluster.protocol.reader import ELEMENTS_MAX, read_length, skip_tags, too_many, truncated
-from cluster.protocol.writer import MILLISECOND, NO_TAGS, NULL_ARRAY, NULL_COMPACT, varint
+from cluster.protocol.writer import (
+    MILLISECOND,
+    NO_TAGS,
+    NULL_ARRAY,
+    NULL_COMPACT,
+    EncodedItems,
+    varint,
+)
 
 _pack_h = Struct(">h").pack
 _pack_i = Struct(">i").pack
@@ -54,7 +61,7 @@ class DescribeLogDirsTopic:
     """Part of DescribeLogDirs."""
 
     name: str
-    partitions: tuple[DescribeLogDirsPartition, ...]
+    partitions: tuple[DescribeLogDirsPartition, ...] | EncodedItems
 
 
 @dataclass(slots=True, kw_only=True)
@@ -205,8 +212,11 @@ def _write_describe_log_dirs_topic(out: bytearray, message: DescribeLogDirsTopic
     out += _pack_h(len(encoded))
     out += encoded
     out += _pack_i(len(message.partitions))
-    for partitions_item in message.partitions:
-        _write_describe_log_dirs_partition(out, partitions_item)
+    if isinstance(message.partitions, EncodedItems):
+        out += message.partitions.content
+    else:
+        for partitions_item in message.partitions:
+            _write_describe_log_dirs_partition(out, partitions_item)
 
 
 def _write_describe_log_dirs_result(out: bytearray, message: DescribeLogDirsResult) -> None:
@@ -240,8 +250,11 @@ def _write_describe_log_dirs_topic_flexible(out: bytearray, message: DescribeLog
     out += varint(len(encoded) + 1)
     out += encoded
     out += varint(len(message.partitions) + 1)
-    for partitions_item in message.partitions:
-        _write_describe_log_dirs_partition_flexible(out, partitions_item)
+    if isinstance(message.partitions, EncodedItems):
+        out += message.partitions.content
+    else:
+        for partitions_item in message.partitions:
+            _write_describe_log_dirs_partition_flexible(out, partitions_item)
     out += NO_TAGS
 
 
@@ -571,3 +584,13 @@ def read_response(
     if version >= 2:
         return _read_response_flexible(buffer, position, end, version)
     return _read_response_legacy(buffer, position, end, version)
+
+
+def write_describe_log_dirs_partition(
+    out: bytearray, message: DescribeLogDirsPartition, version: int
+) -> None:
+    """Append one item of `EncodedItems` as this version has it."""
+    if version >= 2:
+        _write_describe_log_dirs_partition_flexible(out, message)
+    else:
+        _write_describe_log_dirs_partition(out, message)

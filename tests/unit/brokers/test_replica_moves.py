@@ -370,3 +370,17 @@ def test_a_copy_whose_original_is_in_a_failed_directory_is_kept(
         again.core.moves.resume()
         work_until_idle(again, thread)
         assert len(list((tmp_path / "two").glob("t-0.*-future"))) == 1
+
+
+def test_many_replicas_are_described_in_slices(stage: HandlerStage) -> None:
+    count = 1_200
+    stage.update(a_topic("t", *[a_partition([BROKER])] * count))
+    while not stage.slices.is_idle:
+        stage.turn()
+    client = stage.connect()
+    client.send(request(ApiKey.DESCRIBE_LOG_DIRS, 4, topics=None))
+    assert client.receive() is None
+    while client.is_waiting:
+        stage.turn()
+    answer = client.receive()
+    assert [len(r.topics[0].partitions) for r in answer.results] == [count // 2, count // 2]
