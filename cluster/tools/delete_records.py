@@ -112,10 +112,12 @@ def read_offsets(path: Path) -> dict[Partition, int]:
         where = f"{path}: partitions[{at}]"
         if not isinstance(row, Mapping):
             raise UserError(f"{where} is no object")
-        topic, number, offset = (row.get(name) for name in ("topic", "partition", "offset"))
+        topic: Any = row.get("topic")
+        number: Any = row.get("partition")
+        offset: Any = row.get("offset")
         _check(topic, number, offset, where)
         if (topic, number) in offsets:
-            raise UserError(f"{where}: {one_line(str(topic))}-{number} is there twice")
+            raise UserError(f"{where}: {one_line(topic)}-{number} is there twice")
         offsets[topic, number] = offset
     return offsets
 

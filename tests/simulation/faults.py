@@ -10,6 +10,15 @@ from tests.simulation.producer import IdempotentProducer
 STEPS = 250
 
 
+RETENTION_BYTES = 6_000
+RETENTION = {
+    "log.retention.bytes": str(RETENTION_BYTES),
+    "log.retention.check.interval.ms": "400",
+    "log.segment.delete.delay.ms": "200",
+}
+"""Settings of brokers that keep little."""
+
+
 class RandomHistory:
     """Steps chosen by the cluster's dice; `run` ends with everything healed and checked.
 
@@ -163,6 +172,35 @@ class FailingDirectories(RandomHistory):
         if self._random.random() < 0.5:
             self._cluster.crash(number)
         self._cluster.repair_directory(number)
+
+
+class DeletedRecords(RandomHistory):
+    """Clients have records deleted, and brokers delete old segments, whatever else fails.
+
+    Ends with a log that is no larger than it may be, on every replica.
+    """
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        super().__init__(cluster)
+        self._actions.append((20, self._delete_records))
+
+    def _delete_records(self) -> None:
+        cluster = self._cluster
+        partitions = list(cluster.assignment)
+        if partitions:
+            partition = self._random.choice(partitions)
+            ends = [b.table.find(partition) for b in cluster.brokers.values()]
+            most = max((one.high_watermark for one in ends if one is not None), default=0)
+            offset = self._random.choice([-1, self._random.randrange(most + 2)])
+            cluster.delete_records(partition, offset)
+
+    def run(self, steps: int = STEPS) -> None:
+        super().run(steps)
+        self._cluster.world.run_for(1_000)
+        for broker in self._cluster.brokers.values():
+            for partition in broker.table:
+                kept = sum(one.file.size_bytes for one in partition.log.segments[1:])
+                assert kept <= RETENTION_BYTES
 
 
 class PowerLosses(RandomHistory):

@@ -26,7 +26,7 @@ from cluster.brokers.log.recovery import (
     load_producers,
     recover,
 )
-from cluster.brokers.log.replicated import check_replicated
+from cluster.brokers.log.replicated import check_replicated, first_replicated
 from cluster.brokers.log.segment import Segment
 from cluster.brokers.log.segment_list import SegmentList
 from cluster.model.clocks import MonotonicMs, WallMs
@@ -234,9 +234,13 @@ class PartitionLog:
         All or nothing. Raises Refused(corrupt_message) for damaged batches or offsets that do not
         follow the log end, StorageFailed.
         """
-        headers = check_replicated(records, self.log_end_offset)
+        first_offset = first_replicated(records, self.log_start_offset, self.log_end_offset)
+        headers = check_replicated(records, first_offset)
         if not headers:
             return
+        log_start_offset = self.log_start_offset
+        if first_offset < self.log_end_offset:
+            self.truncate_fully_and_start_at(first_offset)
         self._have_files()
         active = self._files.active
         last = headers[-1].last_offset
@@ -253,6 +257,7 @@ class PartitionLog:
         self.log_end_offset = Offset(last + 1)
         self._wall_ms = wall_ms
         self._files_state = FilesState.CHANGED
+        self.advance_log_start_offset(log_start_offset)
         if self.log_end_offset >= self.durability.flush_at:
             self.flush()
 

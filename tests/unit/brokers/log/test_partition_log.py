@@ -429,6 +429,26 @@ def test_starting_anew_elsewhere(tmp_path: Path) -> None:
     assert (again.log_start_offset, again.log_end_offset) == (1000, 1001)
 
 
+def test_a_follower_begins_with_the_batch_in_which_the_leaders_log_starts(tmp_path: Path) -> None:
+    """Records are deleted one by one, but batches are replicated whole."""
+    leader = open_log(tmp_path / "leader")
+    for _ in range(2):
+        append(leader, a_batch(5))
+    leader.advance_log_start_offset(Offset(7))
+    follower = open_log(tmp_path / "follower")
+    follower.truncate_fully_and_start_at(Offset(7))
+    part = leader.read(Offset(7), 1 << 20, upper_offset=Offset(10), at_least_one_batch=True)
+
+    follower.append_as_follower(part.view(), NOW_MS)
+
+    assert (follower.log_start_offset, follower.log_end_offset) == (7, 10)
+    assert read_all(follower) == read_all(leader)
+    assert follower.epochs.entries == [(0, 7)]
+    follower.close(flush=False)
+    again = open_log(tmp_path / "follower", log_start_offset=7)
+    assert read_all(again) == read_all(leader)
+
+
 def test_the_log_start_moves_on_only(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for step in range(60):
