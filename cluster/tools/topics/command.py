@@ -42,6 +42,14 @@ _ACTIONS_OF: Final = {
 """Options by the actions that use them; with another action they are wrong usage."""
 
 
+_PARTITION_FILTERS: Final = (
+    "under_replicated_partitions",
+    "unavailable_partitions",
+    "under_min_isr_partitions",
+    "at_min_isr_partitions",
+)
+
+
 class TopicMissing(Exception):
     """`--topic` matches no existing topic."""
 
@@ -229,18 +237,10 @@ def _checked(args: argparse.Namespace) -> Replicas:
     """Check that the options fit together; returns `--replica-assignment`. Raises UsageError."""
     for option, actions in _ACTIONS_OF.items():
         if getattr(args, option) and args.action not in actions:
-            raise UsageError(f"--{option.replace('_', '-')} does not go with --{args.action}")
-    filters = sum(
-        (
-            args.under_replicated_partitions,
-            args.unavailable_partitions,
-            args.under_min_isr_partitions,
-            args.at_min_isr_partitions,
-            args.topics_with_overrides,
-        )
-    )
-    if filters > 1:
-        raise UsageError("only one of the options that choose topics or partitions may be given")
+            raise UsageError(f"--{_spelled(option)} does not go with --{args.action}")
+    for option in _PARTITION_FILTERS:
+        if args.topics_with_overrides and getattr(args, option):
+            raise UsageError(f"--topics-with-overrides does not go with --{_spelled(option)}")
     if args.topic is None and args.action in ("create", "alter", "delete"):
         raise UsageError(f"--{args.action} needs --topic")
     if args.action == "alter" and args.partitions is None:
@@ -260,3 +260,7 @@ def _checked(args: argparse.Namespace) -> Replicas:
 def _complain(message: str) -> int:
     print(f"Error while executing topic command : {message}", file=sys.stderr)
     return 1
+
+
+def _spelled(option: str) -> str:
+    return option.replace("_", "-")

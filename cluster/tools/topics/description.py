@@ -27,8 +27,8 @@ class PartitionDescription:
         return self.leader is None
 
     def is_under_min_isr(self, min_isr: int) -> bool:
-        """Whether acks=all is refused here: fewer in-sync replicas than `min.insync.replicas`."""
-        return len(self.isr) < min_isr
+        """Whether acks=all is refused here: too few in-sync replicas, or no leader."""
+        return self.is_unavailable or len(self.isr) < min_isr
 
     def is_at_min_isr(self, min_isr: int) -> bool:
         """Whether one more failure makes acks=all refused."""
