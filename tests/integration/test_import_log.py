@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, TopicPartition
@@ -57,7 +58,7 @@ def consumed(cluster: Cluster, topic: str, count: int) -> list[Record]:
         while len(found) < count:
             for message in consumer.consume(count - len(found), 60.0):
                 assert message.error() is None, message.error()
-                headers = tuple(message.headers() or ())
+                headers: Any = tuple(message.headers() or ())
                 found.append(
                     Record(
                         message.offset() or 0,

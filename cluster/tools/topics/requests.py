@@ -117,7 +117,7 @@ def _id(node: "Node | None") -> int | None:
     return None if node is None else node.id
 
 
-def _min_isr(entries: "Iterable[admin.ConfigEntry]") -> int:
+def _min_isr(entries: Iterable[Any]) -> int:
     """The value of `min.insync.replicas` among a topic's settings; Kafka's default without it."""
     found = {entry.name: entry.value for entry in entries}
     return int(found.get("min.insync.replicas") or 1)
