@@ -111,3 +111,20 @@ def shortfalls(client: Caller, entity_type: str, name: str) -> dict[str, Shortfa
         for entry in described(client, entity_type, name)
         if (remark := remark_of(entry.documentation)) is not None
     }
+
+
+def topic_values(client: Caller, topic: str, names: Iterable[str]) -> dict[str, str | None]:
+    """The values in force of these settings of a topic. Raises Refused."""
+    request = DescribeConfigsRequest(
+        resources=(
+            DescribeConfigsResource(
+                resource_type=RESOURCE_TYPES["topics"],
+                resource_name=topic,
+                configuration_keys=tuple(names),
+            ),
+        )
+    )
+    (result,) = client.call(ApiKey.DESCRIBE_CONFIGS, request).results
+    if result.error_code is not ErrorCode.none:
+        raise Refused(result.error_code, result.error_message or "")
+    return {entry.name: entry.value for entry in result.configs}

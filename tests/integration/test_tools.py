@@ -348,17 +348,27 @@ def _read_until(descriptor: int, end: bytes) -> bytes:
 
 
 def test_a_broker_that_is_away_shows_in_the_description(cluster):
-    assert cluster("topics", "--create", "--topic", "wide", "--replica-assignment", "0:2")
+    wide = ("topics", "--create", "--topic", "wide", "--replica-assignment", "0:2")
+    assert cluster(*wide, "--config", "min.insync.replicas=2")
     assert cluster("topics", "--create", "--topic", "narrow", "--replica-assignment", "2")
     under_replicated = ("topics", "--describe", "--under-replicated-partitions", "--topic", "wide")
     unavailable = ("topics", "--describe", "--unavailable-partitions")
+    at_minimum = ("topics", "--describe", "--at-min-isr-partitions", "--topic", "wide|narrow")
+    below = ("topics", "--describe", "--under-min-isr-partitions", "--topic", "wide|narrow")
+    overridden = cluster(
+        "topics", "--describe", "--topics-with-overrides", "--topic", "wide|narrow"
+    )
+    assert re.fullmatch(r"Topic: wide\t.*min\.insync\.replicas=2\n", overridden)
     assert cluster(*under_replicated) == ""
+    assert cluster(*below) == ""
+    assert re.findall(r"Topic: (\w+)", cluster(*at_minimum)) == ["narrow", "wide"]
 
     cluster("kill", "2", "--stay-down")
     try:
         line = wait_until(lambda: cluster(*under_replicated), "an in-sync set without the dead")
         assert line.startswith("\tTopic: wide\tPartition: 0\tLeader: 0\tReplicas: 0,2\tIsr: 0\t")
         assert "\tTopic: narrow\tPartition: 0\tLeader: none\t" in cluster(*unavailable)
+        assert re.findall(r"Topic: (\w+)", cluster(*below)) == ["narrow", "wide"]
     finally:
         cluster("restart", "2")
     wait_until(lambda: cluster(*under_replicated) == "", "the broker to be in sync again")

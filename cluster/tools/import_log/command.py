@@ -10,10 +10,14 @@ import json
 import sys
 import time
 from collections import deque
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from cluster.client.config_requests import topic_values
 from cluster.client.partition_writer import PartitionWriter
+from cluster.client.socket_client import SocketClient
 from cluster.model.errors import Refused, UserError
 from cluster.model.printable import one_line
 from cluster.runtime.clock import SystemClock
@@ -83,6 +87,7 @@ def run(args: argparse.Namespace) -> int:
             raise UserError(
                 f"{args.topic}-{partition} has {end - start} records already; --append adds to them"
             )
+        _warn_of_retention(servers, args.topic, source.newest_ms, clock.wall_ms())
         started_ms = clock.monotonic_ms()
         done = _send(source, writer, shows=sys.stderr.isatty() and not args.json)
         seconds = (clock.monotonic_ms() - started_ms) / 1000
@@ -97,6 +102,27 @@ def run(args: argparse.Namespace) -> int:
         f"error: {one_line(source.damage, None)}; what is before it was imported", file=sys.stderr
     )
     return 1
+
+
+def _warn_of_retention(
+    servers: Sequence[tuple[str, int]], topic: str, newest_ms: int, now_ms: int
+) -> None:
+    """Say on stderr if the topic will delete all that is imported for its age."""
+    try:
+        with SocketClient.connect(servers, _CLIENT_ID) as client:
+            configs = topic_values(client, topic, ("cleanup.policy", "retention.ms"))
+    except Refused:
+        return  # without the right to see them, perhaps
+    keeps_ms = int(configs.get("retention.ms") or -1)
+    if newest_ms < 0 or keeps_ms < 0 or "delete" not in (configs.get("cleanup.policy") or ""):
+        return
+    if newest_ms + keeps_ms < now_ms:
+        newest = datetime.fromtimestamp(newest_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        print(
+            f"warning: the newest record is of {newest} and topic {one_line(topic)} keeps records"
+            f" for {keeps_ms} ms: it will delete them; set its retention.ms to -1 first",
+            file=sys.stderr,
+        )
 
 
 def _partition(args: argparse.Namespace, source: Source) -> int:
@@ -206,7 +232,7 @@ def _text(summary: dict[str, Any]) -> str:
     if summary["batches"]:
         lines.append(
             f"  offsets {summary['first_offset']} to {summary['end_offset'] - 1}, the last one was"
-            f" {summary['source_end_offset'] - 1}"
+            f" {summary['source_end_offset'] - 1} in the directory"
         )
     if summary["converted_records"]:
         lines.append(f"  {summary['converted_records']:,} of them converted from an old format")

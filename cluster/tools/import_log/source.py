@@ -66,6 +66,8 @@ class Source:
     """Where the log stops being sound, and why, in one line."""
     left_out: LeftOut = field(default_factory=LeftOut)
     converted_records: int = 0
+    newest_ms: int = -1
+    """The largest timestamp; -1 without one."""
 
     @property
     def size_bytes(self) -> int:
@@ -171,6 +173,7 @@ def _check_segment(file: StoredFile, source: Source, *, is_last: bool) -> tuple[
             if not batch.is_valid:
                 return position, "checksum does not match"
             _note(batch, source.transactions)
+            source.newest_ms = max(source.newest_ms, _largest_timestamp(batch))
             position = batch.position + len(batch.content)
     except Unreadable as problem:
         if is_last and file.is_zero_from(position):
@@ -180,6 +183,12 @@ def _check_segment(file: StoredFile, source: Source, *, is_last: bool) -> tuple[
     if left and not (is_last and file.is_zero_from(position)):
         return position, f"the last {left} bytes are no whole batch"
     return position, None
+
+
+def _largest_timestamp(batch: StoredBatch) -> int:
+    if isinstance(batch, OldMessage):
+        return batch.message.timestamp_ms
+    return batch.header.max_timestamp
 
 
 def _note(batch: StoredBatch, transactions: Transactions) -> None:
