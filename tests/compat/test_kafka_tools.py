@@ -159,6 +159,15 @@ def test_what_may_not_change_in_use_is_refused_with_kafkas_words(cluster: Cluste
     assert "Cannot update these configs dynamically: Set(num.partitions)" in text
 
 
+def test_levels_of_loggers_are_described_and_changed(cluster: Cluster) -> None:
+    loggers = ("--entity-type", "broker-loggers", "--entity-name", "2")
+    run(cluster, KAFKA_CONFIGS, "--alter", *loggers, "--add-config", "kazoo=WARN")
+    described = run(cluster, KAFKA_CONFIGS, "--describe", *loggers)
+    assert "  kazoo=WARN sensitive=false synonyms={}" in described.splitlines()
+    run(cluster, KAFKA_CONFIGS, "--alter", *loggers, "--delete-config", "kazoo")
+    assert "  kazoo=INFO" in run(cluster, KAFKA_CONFIGS, "--describe", *loggers)
+
+
 def test_a_broker_starts_with_what_the_tool_has_left_in_the_registry(
     new_cluster: Callable[..., Cluster],
 ) -> None:

@@ -195,6 +195,21 @@ def test_a_topics_config_that_another_tool_changes_is_seen_at_once(
     )
 
 
+def test_levels_of_a_brokers_loggers_are_changed_by_command(three: Cluster) -> None:
+    loggers = ("--entity-type", "broker-loggers", "--entity-name", "1")
+    name = "cluster.brokers.replication.role_changes"
+    for level in ("ERROR", "INFO"):
+        three.command("configs", "--alter", *loggers, "--add-config", f"{name}={level}")
+        listing = three.command("configs", "--describe", *loggers).stdout.splitlines()
+        assert listing[0] == "Dynamic configs for broker-logger 1 are:"
+        assert f"  {name}={level} sensitive=false synonyms={{}}" in listing
+    refused = three.command(
+        *("configs", "--alter", *loggers, "--add-config", "no.such=INFO"), check=False
+    )
+    assert refused.returncode == 1
+    assert "Logger no.such does not exist!" in refused.stderr
+
+
 def test_values_survive_restarts_of_broker_registry_and_cluster(
     new_cluster: Callable[..., Cluster],
 ) -> None:
