@@ -139,14 +139,17 @@ def _alter_loggers(
 ) -> None:
     """Change levels of this broker's loggers at once (KIP-412). Raises Refused."""
     _check_broker(name, services)
-    for _, operation, _ in operations:
-        if operation in (APPEND, SUBTRACT):
-            what = "APPEND" if operation == APPEND else "SUBTRACT"
+    levels: dict[str, str | None] = {}
+    for logger, operation, level in operations:
+        if operation not in (SET, DELETE):
+            what = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}.get(operation, str(operation))
             raise Refused(
                 ErrorCode.invalid_request,
                 f"{what} operation is not allowed for the BROKER_LOGGER resource",
             )
-    levels = _values(operations, BROKER_SETTINGS, str)  # no lists: nothing is looked up
+        if operation == SET and level is None:
+            raise Refused(ErrorCode.invalid_request, f"Null value not supported for : {logger}")
+        levels[logger] = level if operation == SET else None
     check_levels(levels)
     if not validate_only:
         take_levels(levels)
