@@ -220,6 +220,23 @@ def test_values_survive_restarts_of_broker_registry_and_cluster(
             *("configs", "--alter", "--broker-defaults", "--add-config", "log.roll.ms=99999")
         )
         cluster.kill("registry")
+        wait_until(
+            lambda: (
+                not cluster.command(
+                    *(
+                        "configs",
+                        "--alter",
+                        "--broker-defaults",
+                        "--add-config",
+                        "max.connections=99",
+                    ),
+                    check=False,
+                ).returncode
+            ),
+            "a change after the registry's restart",
+        )
+        for broker in (0, 1):
+            wait_until_in_force(cluster, broker, "max.connections", "99")
         cluster.restart(1)
         assert described(cluster, 1, "log.segment.bytes") == ("123456", "DYNAMIC_BROKER_CONFIG")
         cluster.kill_everything()
@@ -229,7 +246,7 @@ def test_values_survive_restarts_of_broker_registry_and_cluster(
             told = described(cluster, broker, "log.roll.ms")
             assert told == ("99999", "DYNAMIC_DEFAULT_BROKER_CONFIG")
         (line,) = cluster.log_lines(1, "settings changed in use")[-1:]
-        assert "log.segment.bytes=123456, log.roll.ms=99999" in line
+        assert "max.connections=99, log.segment.bytes=123456, log.roll.ms=99999" in line
         lines = cluster.log_text("broker-1").splitlines()
         recovered = [at for at, each in enumerate(lines) if "serves {" in each]
         assert lines.index(line) < recovered[-1]
