@@ -8,8 +8,8 @@ from cluster.config.snapshot import Settings
 from cluster.model.cluster import TopicState
 from cluster.runtime.slices import Slices
 
-_LOGS_PER_STEP: Final = 16
-"""Some 100 us where every one is of another topic."""
+_LOGS_PER_STEP: Final = 4
+"""Some 300 us where every one is of another topic, which has configs of its own."""
 
 
 class TopicsView(Protocol):

@@ -18,7 +18,7 @@ from cluster.protocol.messages import (
     IncrementalAlterConfigsResource,
 )
 
-RESOURCE_TYPES: Final = {"topics": 2, "brokers": 4}
+RESOURCE_TYPES: Final = {"topics": 2, "brokers": 4, "broker-loggers": 8}
 
 _SET: Final = 0
 _DELETE: Final = 1
@@ -78,7 +78,8 @@ def described(
 ) -> tuple[DescribeConfigsResourceResult, ...]:
     """The settings of one topic or broker, documented; of all brokers where the name is empty.
 
-    A broker's settings must be requested from that broker. Raises Refused.
+    A broker's settings, and the levels of its loggers, must be requested from that broker. Raises
+    Refused.
     """
     request = DescribeConfigsRequest(
         resources=(

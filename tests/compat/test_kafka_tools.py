@@ -10,6 +10,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from cluster.brokers.handlers import HANDLERS
+from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.setting import Update
 from cluster.records.batch import Compression, batches_of
 from tests.compat.confluent_records import TIMEOUT_S, assigning_consumer, produce, read_all
 from tests.compat.kafka_process import require_kafka, run_tool, running_tool
@@ -171,6 +173,22 @@ def test_settings_of_brokers_are_changed_described_and_removed(cluster: Cluster)
     assert len(text.splitlines()) == cluster.size + 1
 
 
+def test_what_changes_in_use_is_what_kafka_documents() -> None:
+    page = run_tool("kafka.server.KafkaConfig")  # as for its web site
+    modes = dict(
+        re.findall(r'brokerconfigs_([\w.]+)".*?<th>Update Mode:</th><td>([\w-]+)<', page, re.DOTALL)
+    )
+    ours = {
+        name: setting.update.value if name == setting.name else Update.READ_ONLY.value
+        for setting in BROKER_SETTINGS
+        for name in setting.names
+        if name in modes
+    }
+    assert len(ours) > 60
+    differing = {name for name, mode in ours.items() if modes[name] != mode}
+    assert differing == {"listeners", "advertised.listeners"}, "bound when a broker starts"
+
+
 def test_what_may_not_change_in_use_is_refused_with_kafkas_words(cluster: Cluster) -> None:
     text = run_tool(
         KAFKA_CONFIGS,
@@ -179,6 +197,15 @@ def test_what_may_not_change_in_use_is_refused_with_kafkas_words(cluster: Cluste
         fails=True,
     )
     assert "Cannot update these configs dynamically: Set(num.partitions)" in text
+
+
+def test_levels_of_loggers_are_described_and_changed(cluster: Cluster) -> None:
+    loggers = ("--entity-type", "broker-loggers", "--entity-name", "2")
+    run(cluster, KAFKA_CONFIGS, "--alter", *loggers, "--add-config", "kazoo=WARN")
+    described = run(cluster, KAFKA_CONFIGS, "--describe", *loggers)
+    assert "  kazoo=WARN sensitive=false synonyms={}" in described.splitlines()
+    run(cluster, KAFKA_CONFIGS, "--alter", *loggers, "--delete-config", "kazoo")
+    assert "  kazoo=INFO" in run(cluster, KAFKA_CONFIGS, "--describe", *loggers)
 
 
 def test_a_broker_starts_with_what_the_tool_has_left_in_the_registry(

@@ -195,6 +195,21 @@ def test_a_topics_config_that_another_tool_changes_is_seen_at_once(
     )
 
 
+def test_levels_of_a_brokers_loggers_are_changed_by_command(three: Cluster) -> None:
+    loggers = ("--entity-type", "broker-loggers", "--entity-name", "1")
+    name = "cluster.brokers.replication.role_changes"
+    for level in ("ERROR", "INFO"):
+        three.command("configs", "--alter", *loggers, "--add-config", f"{name}={level}")
+        listing = three.command("configs", "--describe", *loggers).stdout.splitlines()
+        assert listing[0] == "Dynamic configs for broker-logger 1 are:"
+        assert f"  {name}={level} sensitive=false synonyms={{}}" in listing
+    refused = three.command(
+        *("configs", "--alter", *loggers, "--add-config", "no.such=INFO"), check=False
+    )
+    assert refused.returncode == 1
+    assert "Logger no.such does not exist!" in refused.stderr
+
+
 def test_values_survive_restarts_of_broker_registry_and_cluster(
     new_cluster: Callable[..., Cluster],
 ) -> None:
@@ -205,6 +220,23 @@ def test_values_survive_restarts_of_broker_registry_and_cluster(
             *("configs", "--alter", "--broker-defaults", "--add-config", "log.roll.ms=99999")
         )
         cluster.kill("registry")
+        wait_until(
+            lambda: (
+                not cluster.command(
+                    *(
+                        "configs",
+                        "--alter",
+                        "--broker-defaults",
+                        "--add-config",
+                        "max.connections=99",
+                    ),
+                    check=False,
+                ).returncode
+            ),
+            "a change after the registry's restart",
+        )
+        for broker in (0, 1):
+            wait_until_in_force(cluster, broker, "max.connections", "99")
         cluster.restart(1)
         assert described(cluster, 1, "log.segment.bytes") == ("123456", "DYNAMIC_BROKER_CONFIG")
         cluster.kill_everything()
@@ -214,7 +246,7 @@ def test_values_survive_restarts_of_broker_registry_and_cluster(
             told = described(cluster, broker, "log.roll.ms")
             assert told == ("99999", "DYNAMIC_DEFAULT_BROKER_CONFIG")
         (line,) = cluster.log_lines(1, "settings changed in use")[-1:]
-        assert "log.segment.bytes=123456, log.roll.ms=99999" in line
+        assert "max.connections=99, log.segment.bytes=123456, log.roll.ms=99999" in line
         lines = cluster.log_text("broker-1").splitlines()
         recovered = [at for at, each in enumerate(lines) if "serves {" in each]
         assert lines.index(line) < recovered[-1]
