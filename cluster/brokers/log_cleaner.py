@@ -76,7 +76,6 @@ class CleanerCounts:
     kept_bytes: int = 0
     max_dirty_ratio: float = 0.0
     """Of all logs, when last looked."""
-    uncleanable: int = 0
     last_recopy_ratio: float = field(default=0.0)
 
 
@@ -114,6 +113,11 @@ class LogCleaner:
     def start(self) -> None:
         """Look for the first time; from then on it goes by itself."""
         self._look_again()
+
+    @property
+    def uncleanable_count(self) -> int:
+        """Logs that cannot be cleaned, for now or for good."""
+        return len(self._troubles)
 
     def close(self) -> None:
         """End every helper; what they have written is removed by the next start."""
@@ -332,7 +336,6 @@ class LogCleaner:
                 reason,
                 "it is tried again" if is_passing else "not tried again before the next start",
             )
-        self.counts.uncleanable = len(self._troubles)
 
     def _end_needless(self) -> None:
         """End cleanings of logs that are gone, and forget their troubles."""
@@ -342,7 +345,6 @@ class LogCleaner:
         for partition_id, trouble in list(self._troubles.items()):
             if self._table.find(partition_id) is not trouble.partition:
                 del self._troubles[partition_id]
-        self.counts.uncleanable = len(self._troubles)
 
     def _end_idle(self) -> None:
         for worker in [worker for worker in self._workers if worker.run is None]:

@@ -1,4 +1,4 @@
-"""Logs with keys, transactions and tombstones, and one cleaning of them, for these tests."""
+"""Logs with keys, transactions and tombstones, and one cleaning of them, for tests."""
 
 from collections.abc import Sequence
 from pathlib import Path

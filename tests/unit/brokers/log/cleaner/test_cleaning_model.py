@@ -1,9 +1,12 @@
 """Cleanings of random logs against a dictionary: what readers may count on holds after each."""
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -187,6 +190,12 @@ def _producers(log: PartitionLog) -> dict[int, tuple[int, int]]:
         producer_id: (entry.epoch, entry.last_sequence)
         for producer_id, entry in log.producers.entries.items()
     }
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_waiting_for_the_disk() -> Iterator[None]:
+    with patch("os.fsync", lambda _: None):
+        yield
 
 
 @given(st.lists(STEPS, min_size=1, max_size=40), st.integers(0, 40))
