@@ -41,7 +41,10 @@ class CheckpointWriter:
             self._slices.start(self._gather())
 
     def _gather(self) -> Iterator[None]:
-        gathered = {directory: Checkpoints() for directory in self._table.directories}
+        gathered = {
+            directory: self._table.first_checkpoints(directory)
+            for directory in self._table.directories
+        }
         for count, partition in enumerate(self._table):
             directory = self._table.directory_of(partition.id)
             if directory in gathered:
