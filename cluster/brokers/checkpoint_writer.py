@@ -49,7 +49,10 @@ class CheckpointWriter:
 
     def _gather(self) -> Iterator[None]:
         self._being_served, self._waiting = self._waiting, []
-        gathered = {directory: Checkpoints() for directory in self._table.directories}
+        gathered = {
+            directory: self._table.first_checkpoints(directory)
+            for directory in self._table.directories
+        }
         for count, partition in enumerate(self._table):
             directory = self._table.directory_of(partition.id)
             if directory in gathered:

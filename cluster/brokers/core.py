@@ -45,7 +45,7 @@ from cluster.brokers.registration import Registration
 from cluster.brokers.replica_moves import ReplicaMoves
 from cluster.brokers.replication.isr_changes import IsrChanges
 from cluster.brokers.replication.partition_events import PartitionEvents
-from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.replication.partition_table import OnOpened, PartitionTable, nobody_waits
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.brokers.replication.role_changes import RoleChanges
@@ -122,12 +122,14 @@ class BrokerPorts:
     clients: ClientConnections
     give_up: Callable[[StorageFailed], None]
     """Stops the broker, as all of its log directories have failed."""
+    on_logs_opened: OnOpened = nobody_waits
+    """Told how many of the logs are open, while they are being opened."""
 
 
 class BrokerCore:
     """Lifecycle: construction opens the logs, `start` registers, `close` closes the logs.
 
-    Owned by the loop's thread. Raises StorageFailed where the logs cannot be opened.
+    Owned by the loop's thread. Logs that cannot be opened are offline.
     """
 
     def __init__(self, settings: Settings, ports: BrokerPorts) -> None:
@@ -152,7 +154,7 @@ class BrokerCore:
             lambda overrides: options.log_options(self.live.now, overrides),
             directory_work,
         )
-        self.table.load(clock.wall_ms())
+        self.table.load(clock.wall_ms(), ports.on_logs_opened)
         self.checkpoints = CheckpointWriter(
             self.table, self.slices, self._checkpoint_thread.do, loop.call_from_thread
         )

@@ -387,6 +387,13 @@ LOG_DIRS: Final = broker_setting(
     aliases=(Alias("log.dir", 1),),
     doc="Directories that hold the partitions.",
 )
+NUM_RECOVERY_THREADS_PER_DATA_DIR: Final = broker_setting(
+    "num.recovery.threads.per.data.dir",
+    integer(at_least=1),
+    default=2,  # of Kafka since 4.0 (KIP-1030); 1 before
+    doc="Helper processes that recover the logs of one directory after an unclean stop; no more"
+    " than there are processors.",
+)
 LOG_SEGMENT_BYTES: Final = broker_setting(
     "log.segment.bytes",
     integer(at_least=14),

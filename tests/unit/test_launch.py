@@ -4,7 +4,7 @@ from cluster import launch
 from cluster.config import broker as keys
 from cluster.launch import StartOptions, make_plan
 from cluster.model.errors import UserError
-from cluster.supervisor.plan import DataDir
+from cluster.supervisor.plan import DataDir, Reports
 from cluster.supervisor.state_file import write_state
 from tests.support import kafka_files
 
@@ -16,12 +16,12 @@ def settings_of_brokers(monkeypatch):
     """What `run_broker` would be given, by broker."""
     seen = []
     monkeypatch.setattr(
-        launch, "run_broker", lambda settings, run_dir, ready: seen.append((settings, run_dir))
+        launch, "run_broker", lambda settings, run_dir, *reports: seen.append((settings, run_dir))
     )
 
     def collect(plan):
         for spec in plan.brokers:
-            spec.run(lambda facts: None)
+            spec.run(Reports(NO_NOTE, NO_NOTE))
         return [settings for settings, _ in seen]
 
     return collect

@@ -52,6 +52,8 @@ class LogDirectory:
         self.was_clean_shutdown = was_clean_shutdown
         self.failure: str | None = None
         """Why it is not used any more, in one line; None while it works."""
+        self.repaired: set[TopicPartition] = set()
+        """Logs that are since the start as a clean stop would have left them."""
         self._lock_descriptor = lock_descriptor
         self._cleaner_offsets: Offsets = {}
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from cluster.brokers.log.mmap_segment import MmapSegment
 from cluster.brokers.log.segment import Segment
+from cluster.brokers.log.unchecked import DamagedBatch
 from cluster.model.ids import Offset
-from cluster.records.batch import NO_TIMESTAMP, BatchHeader
+from cluster.records.batch import NO_TIMESTAMP, BatchHeader, read_header
 from cluster.records.reader import records_of_batch
 
 
@@ -87,7 +88,7 @@ def read_slice(
         start = segment.locate(offset)
     size = segment.file.size_bytes
     next_base = segments[slot + 1].base_offset if slot + 1 < len(segments) else log_end_offset
-    end = size if upper_offset >= next_base else segment.locate(upper_offset)
+    end = size if upper_offset >= next_base else segment.end_before(upper_offset)
     if end - start > max_bytes:
         limited = segment.boundary_before(start, start + max(0, max_bytes))
         if limited == start and at_least_one_batch:
@@ -95,8 +96,39 @@ def read_slice(
         end = limited
     if end <= start:
         return LogSlice(segment.file, start, 0, offset)
+    if segment.unchecked is not None and start < segment.unchecked.end:
+        end, after = _check(segment, offset, start, end)
+        return LogSlice(segment.file, start, end - start, next_base if end == size else after)
     next_offset = next_base if end == size else segment.base_offset_at(end)
     return LogSlice(segment.file, start, end - start, Offset(next_offset))
+
+
+def _check(segment: Segment, offset: Offset, start: int, end: int) -> tuple[int, Offset]:
+    """Compare checksums where that was not done before: up to where a range is good, and the offset
+    after its last batch.
+
+    Raises DamagedBatch for the first batch, or the one that held `offset`.
+    """
+    unchecked = segment.unchecked
+    if unchecked is None:
+        return end, offset
+    if segment.base_offset_at(start) > offset:
+        # Either compaction has left a gap here, or a damaged batch was passed over.
+        before = segment.position_of_entry(offset)
+        if unchecked.check(segment.file, before, start) < start:
+            raise DamagedBatch(segment.file.path, start)
+    good = unchecked.check(segment.file, start, end, offset)
+    if unchecked.is_all_checked:
+        segment.unchecked = None
+    if good == start:
+        raise DamagedBatch(segment.file.path, start)
+    next_offset = offset
+    position = start
+    while position < good:
+        header = read_header(segment.file.mapping(), position)
+        next_offset = Offset(header.last_offset + 1)
+        position += header.size_bytes
+    return good, next_offset
 
 
 def find_timestamp(
@@ -159,6 +191,9 @@ def _first_record(
 ) -> TimestampOffset | None:
     if header.is_log_append_time:
         return TimestampOffset(header.max_timestamp, Offset(max(header.base_offset, first_offset)))
+    after = position + header.size_bytes
+    if segment.unchecked is not None:
+        _check(segment, Offset(header.base_offset), position, min(after, segment.file.size_bytes))
     batch = segment.file.view(position, header.size_bytes)
     for record in records_of_batch(header, batch):
         if record.timestamp_ms >= timestamp_ms and record.offset >= first_offset:

@@ -106,12 +106,14 @@ class PartitionLog:
         recovery_point: Offset,
         log_start_offset: Offset,
         deleted_files: DeletedFiles | None = None,
+        was_repaired: bool = False,
     ) -> "PartitionLog":
-        """Open or create a partition directory; after an unclean stop its tail is checked.
+        """Open or create a partition directory; after an unclean stop its tail is checked, unless
+        `repair` has done that.
 
         `deleted_files` removes deleted segments, by default at once. Raises StorageFailed.
         """
-        stop = LastStop(clean_shutdown, recovery_point, log_start_offset)
+        stop = LastStop(clean_shutdown, recovery_point, log_start_offset, was_repaired)
         recovered = recover(directory, options, stop, wall_ms)
         return cls(directory, partition, options, recovered, recovery_point, wall_ms, deleted_files)
 
