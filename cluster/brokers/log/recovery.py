@@ -219,7 +219,7 @@ def _load_epochs(directory: Path, *, is_expected: bool) -> tuple[LeaderEpochs, b
         _log.warning("%s; rebuilding it from the log", error)
         return LeaderEpochs(directory), False
     if is_expected and epochs.written is None:
-        _log.warning("%s is missing; rebuilding it from the log", epochs.path)
+        _log.info("%s is missing; rebuilding it from the log", epochs.path)
         return epochs, False
     return epochs, True
 

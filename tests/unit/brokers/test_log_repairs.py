@@ -17,7 +17,7 @@ from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
 from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime.clock import SystemClock
-from cluster.runtime.helper_process import HelperPort, HelperFailed, HelperProcess, OnEnd, OnMessage
+from cluster.runtime.helper_process import HelperFailed, HelperPort, HelperProcess, OnEnd, OnMessage
 from cluster.runtime.loop import EventLoop
 from tests.support.fake_clock import FakeClock
 from tests.support.inline_helper import InlineHelper, inline_helpers
@@ -176,8 +176,8 @@ def test_a_log_that_cannot_be_recovered_is_alone_in_that(
 ) -> None:
     disk.write(0, NAMES[0], batches=20)
     directory = disk.write(0, NAMES[1], batches=20)
-    in_the_way = directory / f"{0:020d}.index"
-    in_the_way.unlink(missing_ok=True)
+    in_the_way = directory / f"{0:020d}.log"
+    in_the_way.unlink()
     in_the_way.mkdir()
     disk.repair(inline)
 
@@ -300,4 +300,4 @@ def test_opening_many_logs_is_reported_at_a_bounded_rate() -> None:
     for opened in range(1, 101):
         clock.pass_time(100)
         loading.on_opened(opened, 100)
-    assert [report.partitions_done for report in reports] == [20, 40, 60, 80]
+    assert [report.partitions_done for report in reports] == [21, 41, 61, 81]
