@@ -105,9 +105,9 @@ class Broker:
         self._registry.connect(settings[keys.ZOOKEEPER_CONNECTION_TIMEOUT_MS])
         self._registry.call(lambda store: store.prepare())
         self.cluster_id = self._registry.call(lambda store: store.cluster_id())
-        paths = [Path(path) for path in settings[keys.LOG_DIRS]]
-        self._directories = open_all(paths, self.cluster_id, self._id)
-        self._repair_logs()
+        self._directories = open_all(
+            [Path(path) for path in settings[keys.LOG_DIRS]], self.cluster_id, self._id
+        )
         self._core = core = BrokerCore(settings, self._ports())
         self._limit_connections(core.live.now)
         core.live.listeners.append(self._limit_connections)
@@ -119,13 +119,13 @@ class Broker:
     def _limit_connections(self, settings: Settings) -> None:
         self._server.limit_connections(options.network_options(settings))
 
-    def _repair_logs(self) -> None:
+    def _repair_logs(self, settings: Settings) -> None:
         """On a loop of its own: nothing else happens before the logs are open."""
         loop = EventLoop(self._clock)
         try:
             LogRepairs(
-                options.log_options(self._settings, {})[0],
-                Extent(self._settings[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR]),
+                options.log_options(settings, {})[0],
+                Extent(settings[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR]),
                 self._clock,
                 self._on_progress,
                 loop,
@@ -159,6 +159,7 @@ class Broker:
             ),
             clients=self._server,
             give_up=self._on_storage_lost,
+            before_logs_are_opened=self._repair_logs,
             on_logs_opened=LoadingReports(self._clock, self._on_progress).on_opened,
         )
 

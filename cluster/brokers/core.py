@@ -99,6 +99,10 @@ class Background(Protocol):
         ...
 
 
+def _ignore(_value: object) -> None:
+    return
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerPorts:
     """What a broker uses of the world outside: clock, loop, store, links, directories, clients."""
@@ -122,6 +126,8 @@ class BrokerPorts:
     clients: ClientConnections
     give_up: Callable[[StorageFailed], None]
     """Stops the broker, as all of its log directories have failed."""
+    before_logs_are_opened: Callable[[Settings], None] = _ignore
+    """May take its time to repair them, with the settings in force."""
     on_logs_opened: OnOpened = nobody_waits
     """Told how many of the logs are open, while they are being opened."""
 
@@ -154,6 +160,7 @@ class BrokerCore:
             lambda overrides: options.log_options(self.live.now, overrides),
             directory_work,
         )
+        ports.before_logs_are_opened(self.live.now)
         self.table.load(clock.wall_ms(), ports.on_logs_opened)
         self.checkpoints = CheckpointWriter(
             self.table, self.slices, self._checkpoint_thread.do, loop.call_from_thread
@@ -461,7 +468,3 @@ class BrokerCore:
             log.error("the next start will run recovery: %s", failure)  # noqa: TRY400
         self._maker.close(drop=True)
         self._remover.close(drop=True)
-
-
-def _ignore(_value: object) -> None:
-    return

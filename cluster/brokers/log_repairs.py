@@ -51,12 +51,15 @@ class LoadingReports:
     def __init__(self, clock: Clock, on_progress: OnProgress) -> None:
         self._clock = clock
         self._on_progress = on_progress
-        self._began_ms = clock.monotonic_ms()
-        self._next_report_ms = self._began_ms + REPORT_EVERY_MS
+        self._began_ms: int | None = None
+        self._next_report_ms = 0
 
     def on_opened(self, opened: int, total: int) -> None:
         """One more log has been looked at."""
         now_ms = self._clock.monotonic_ms()
+        if self._began_ms is None:
+            self._began_ms = now_ms
+            self._next_report_ms = now_ms + REPORT_EVERY_MS
         if opened == total:
             log.info("loaded %d logs in %d ms", total, now_ms - self._began_ms)
         elif now_ms >= self._next_report_ms:

@@ -391,8 +391,9 @@ NUM_RECOVERY_THREADS_PER_DATA_DIR: Final = broker_setting(
     "num.recovery.threads.per.data.dir",
     integer(at_least=1),
     default=2,  # of Kafka since 4.0 (KIP-1030); 1 before
-    doc="Helper processes that recover the logs of one directory after an unclean stop; no more"
-    " than there are processors.",
+    update=Update.CLUSTER_WIDE,
+    doc="Helper processes that recover the logs of one directory when a broker starts after an"
+    " unclean stop; no more than there are processors.",
 )
 LOG_SEGMENT_BYTES: Final = broker_setting(
     "log.segment.bytes",

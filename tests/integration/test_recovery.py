@@ -16,8 +16,9 @@ from cluster.model.clocks import WallMs
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.records.builder import NewRecord, build_batch
 from cluster.supervisor.control_socket import NotRunning
+from tests.support.recording_producer import Recorder, read_all
 from tests.support.running_cluster import Cluster
-from tests.support.topics import create_topic
+from tests.support.topics import create_topic, leader, wait_for_isr
 from tests.support.waiting import wait_until
 
 NewCluster = Callable[..., Cluster]
@@ -115,3 +116,51 @@ def test_a_recovery_is_shown_and_a_stop_in_the_middle_of_it_works_at_once(
     cluster.start()
     assert "2 of 2 logs recovered by helper processes" in cluster.log_text("broker-0")
     assert [end_offset(cluster, topic, number) for number in (0, 1)] == ends
+
+
+def flip(path: Path, position: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_broker_whose_files_were_damaged_while_it_was_down_serves_everything_again(
+    new_cluster: NewCluster,
+) -> None:
+    cluster = new_cluster(overrides={"log.segment.bytes": "10000"}).start()
+    topic = create_topic(cluster, "orders", partitions=3)
+    recorder = Recorder(cluster, topic, partitions=3)
+    for turn in range(10):
+        recorder.produce(f"turn {turn}", 600)
+        recorder.flush()
+    wait_for_isr(cluster, topic, 3)
+
+    cluster.kill(0, stay_down=True)
+    directory = cluster.log_dir(0)
+    damages: list[Callable[[Path], object]] = [
+        lambda path: flip(path, path.stat().st_size // 2),
+        lambda path: path.write_bytes(path.read_bytes()[:777]),
+        lambda path: path.write_bytes(b""),
+    ]
+    for number, damage in enumerate(damages):
+        logs = sorted((directory / f"{topic}-{number}").glob("*.log"))
+        assert len(logs) > 2
+        damage(logs[1])
+    for name in ("recovery-point-offset-checkpoint", "replication-offset-checkpoint"):
+        (directory / name).write_bytes(b"\xff nonsense")
+    recorder.produce("meanwhile", 300)
+    recorder.flush()
+
+    cluster.restart(0)
+    for number in range(3):
+        wait_for_isr(cluster, topic, 3, number)
+    for other in (1, 2):
+        cluster.kill(other, stay_down=True)
+    for number in range(3):
+        wait_until(lambda at=number: leader(cluster, topic, at) == 0, "broker 0 to lead")
+
+    assert read_all(cluster, topic, 3) == recorder.acknowledged
+    assert recorder.failed == []
+    for line in cluster.log_lines(0, " cut from "):
+        assert "Traceback" not in line
+    assert cluster.log_lines(0, "checksum does not match")

@@ -98,7 +98,9 @@ def read_slice(
         return LogSlice(segment.file, start, 0, offset)
     if segment.unchecked is not None and start < segment.unchecked.end:
         end, after = _check(segment, offset, start, end)
-        return LogSlice(segment.file, start, end - start, next_base if end == size else after)
+        return LogSlice(
+            segment.file, start, end - start, Offset(next_base) if end == size else after
+        )
     next_offset = next_base if end == size else segment.base_offset_at(end)
     return LogSlice(segment.file, start, end - start, Offset(next_offset))
 

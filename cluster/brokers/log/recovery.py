@@ -219,7 +219,7 @@ def _load_epochs(directory: Path, *, is_expected: bool) -> tuple[LeaderEpochs, b
         _log.warning("%s; rebuilding it from the log", error)
         return LeaderEpochs(directory), False
     if is_expected and epochs.written is None:
-        _log.warning("%s is missing; rebuilding it from the log", epochs.path)
+        _log.info("%s is missing; rebuilding it from the log", epochs.path)
         return epochs, False
     return epochs, True
 
@@ -256,6 +256,12 @@ def _load_segments(
         segment.unchecked = None
         if not active and not segment.file.size_bytes:
             _log.warning("%s is empty: what it held is lost here", segment.file.path)
+            if slot >= first_scanned and segment.can_hold(segments[slot + 1].base_offset):
+                # Others have what it held, if anybody has: the log ends before the hole.
+                _remove(segments[slot + 1 :], "follows a lost segment")
+                segment.start_indexing()
+                epochs.write()
+                return segments[: slot + 1], Offset(segment.base_offset), False
         scan = scan_segment(segment, epochs, on_checked, offset_limit=limit)
         log_end = Offset(scan.next_offset)
         if scan.defect is not None:

@@ -42,13 +42,15 @@ def order(log: LogToRepair, options: LogOptions, wall_ms: WallMs) -> dict[str, A
 def work(fields: Mapping[str, Any], send: Send) -> None:
     """Repair the log that an order names; send how it goes and how it ended."""
     forwarder = _Forwarder(send)
-    root = logging.getLogger()
-    root.addHandler(forwarder)
-    root.setLevel(logging.INFO)
+    logger = logging.getLogger("cluster.brokers.log")
+    level_before = logger.level
+    logger.addHandler(forwarder)
+    logger.setLevel(logging.INFO)
     try:
         _carry_out(fields, send)
     finally:
-        root.removeHandler(forwarder)
+        logger.setLevel(level_before)
+        logger.removeHandler(forwarder)
 
 
 def _carry_out(fields: Mapping[str, Any], send: Send) -> None:

@@ -17,7 +17,14 @@ from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
 from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime.clock import SystemClock
-from cluster.runtime.helper_process import HelperFailed, HelperPort, HelperProcess, OnEnd, OnMessage
+from cluster.runtime.helper_process import (
+    HelperFailed,
+    HelperPort,
+    HelperProcess,
+    HelperStarter,
+    OnEnd,
+    OnMessage,
+)
 from cluster.runtime.loop import EventLoop
 from tests.support.fake_clock import FakeClock
 from tests.support.inline_helper import InlineHelper, inline_helpers
@@ -27,7 +34,7 @@ OPTIONS = LogOptions(segment_bytes=2000, index_interval_bytes=100, preallocate_s
 ALL = Extent(helpers_per_directory=2, from_bytes=0, log_from_bytes=0)
 NAMES = [TopicPartition("orders", number) for number in range(5)]
 
-StartOf = Callable[[EventLoop], Callable[[str, OnMessage, OnEnd], HelperPort]]
+StartOf = Callable[[EventLoop], HelperStarter]
 
 
 class Disk:
@@ -74,15 +81,15 @@ class Disk:
             directory.close()
 
 
-def inline(loop: EventLoop) -> Callable[[str, OnMessage, OnEnd], HelperPort]:
+def inline(loop: EventLoop) -> HelperStarter:
     return inline_helpers(loop.next_turn)
 
 
-def processes(loop: EventLoop) -> Callable[[str, OnMessage, OnEnd], HelperPort]:
+def processes(loop: EventLoop) -> HelperStarter:
     return partial(HelperProcess, loop)
 
 
-def never(_loop: EventLoop) -> Callable[[str, OnMessage, OnEnd], HelperPort]:
+def never(_loop: EventLoop) -> HelperStarter:
     return lambda module, on_message, on_end: pytest.fail("no helper is needed")
 
 
@@ -176,8 +183,8 @@ def test_a_log_that_cannot_be_recovered_is_alone_in_that(
 ) -> None:
     disk.write(0, NAMES[0], batches=20)
     directory = disk.write(0, NAMES[1], batches=20)
-    in_the_way = directory / f"{0:020d}.index"
-    in_the_way.unlink(missing_ok=True)
+    in_the_way = directory / f"{0:020d}.log"
+    in_the_way.unlink()
     in_the_way.mkdir()
     disk.repair(inline)
 
@@ -226,7 +233,7 @@ def test_when_a_helper_is_killed_the_broker_goes_on_by_itself(
     for name in NAMES:
         disk.write(0, name, batches=20)
 
-    def doomed(loop: EventLoop) -> Callable[[str, OnMessage, OnEnd], HelperPort]:
+    def doomed(loop: EventLoop) -> HelperStarter:
         def start(module: str, on_message: OnMessage, on_end: OnEnd) -> HelperPort:
             helper = HelperProcess(loop, module, on_message, on_end)
             os.kill(helper.pid, signal.SIGKILL)
@@ -245,7 +252,7 @@ def test_without_helpers_the_broker_does_it_all(
 ) -> None:
     disk.write(0, NAMES[0], batches=20)
 
-    def none(_loop: EventLoop) -> Callable[[str, OnMessage, OnEnd], HelperPort]:
+    def none(_loop: EventLoop) -> HelperStarter:
         def refuse(module: str, on_message: OnMessage, on_end: OnEnd) -> HelperPort:
             raise HelperFailed("no more processes")
 
@@ -300,4 +307,4 @@ def test_opening_many_logs_is_reported_at_a_bounded_rate() -> None:
     for opened in range(1, 101):
         clock.pass_time(100)
         loading.on_opened(opened, 100)
-    assert [report.partitions_done for report in reports] == [20, 40, 60, 80]
+    assert [report.partitions_done for report in reports] == [21, 41, 61, 81]
