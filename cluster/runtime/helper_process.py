@@ -44,12 +44,9 @@ class HelperPort(Protocol):
         ...
 
 
-class HelperStarter(Protocol):
-    """Starts a helper that runs the function `work` of a module."""
-
-    def __call__(self, module: str, on_message: OnMessage, on_end: OnEnd) -> HelperPort:
-        """Messages and the end are reported later, on the loop's thread. Raises HelperFailed."""
-        ...
+HelperStarter = Callable[[str, OnMessage, OnEnd], HelperPort]
+"""Starts a helper that runs the function `work` of the module named. Messages and the end are
+reported later, on the loop's thread. Raises HelperFailed."""
 
 
 class HelperProcess:
