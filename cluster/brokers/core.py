@@ -388,6 +388,7 @@ class BrokerCore:
                 self.metadata,
                 self.replication,
                 self.quotas,
+                self.cleaner,
             ),
             topic,
             settings[keys.METRICS_INTERVAL_MS],

@@ -8,7 +8,7 @@ not compacted any more while it was cleaned stays as it is.
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from cluster.brokers.log.cleaner.log_work import CleanerLimits, find_work, order_of, swap_in
@@ -66,14 +66,13 @@ class _Trouble:
 
 @dataclass(slots=True)
 class CleanerCounts:
-    """For metrics, as Kafka's cleaner counts."""
+    """What metrics show of the cleaner."""
 
     cleanings: int = 0
-    read_bytes: int = 0
-    kept_bytes: int = 0
     max_dirty_ratio: float = 0.0
     """Of all logs, when last looked."""
-    last_recopy_ratio: float = field(default=0.0)
+    last_recopy_ratio: float = 0.0
+    """Bytes kept of those read, of the last cleaning."""
 
 
 class LogCleaner:
@@ -280,8 +279,6 @@ class LogCleaner:
         self._troubles.pop(run.partition.id, None)
         stats, counts = done.stats, self.counts
         counts.cleanings += 1
-        counts.read_bytes += stats.read_bytes
-        counts.kept_bytes += stats.kept_bytes
         counts.last_recopy_ratio = stats.kept_bytes / max(1, stats.read_bytes)
         seconds = (stats.index_ms + stats.clean_ms) / 1_000
         log.info(
