@@ -162,6 +162,7 @@ class BrokerCore:
             self.slices,
             ports.helpers,
             loop.call_after,
+            self._remover.do,
             clock.wall_ms,
             clock.monotonic_ms,
         )

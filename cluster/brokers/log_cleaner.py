@@ -14,6 +14,7 @@ from typing import Final
 from cluster.brokers.log.cleaner.log_work import CleanerLimits, find_work, order_of, swap_in
 from cluster.brokers.log.cleaner.order import CLEANED, DAMAGED, DONE, CleaningDone
 from cluster.brokers.log.cleaner.selection import Cleanable
+from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.log.segment_swap import remove_cleaned
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_table import PartitionTable
@@ -23,6 +24,7 @@ from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import TopicPartition
 from cluster.model.printable import one_line
+from cluster.runtime.background_thread import Post
 from cluster.runtime.helper_process import HelperFailed, HelperPort, HelperStarter, Message
 from cluster.runtime.slices import Slices
 
@@ -49,6 +51,8 @@ class _Run:
     """One cleaning of one log."""
 
     partition: Partition
+    log: PartitionLog
+    """The partition's when it began: it may move to another directory."""
     cleanable: Cleanable
     cuts: int
     """The log's when it began: another number now means that records were replaced."""
@@ -88,15 +92,18 @@ class LogCleaner:
         slices: Slices,
         start_helper: HelperStarter,
         call_after: Callable[[int, Callable[[], None]], object],
+        post: Post,
         wall_ms: Callable[[], WallMs],
         monotonic_ms: Callable[[], MonotonicMs],
     ) -> None:
-        """`call_after` makes a call in so many milliseconds."""
+        """`call_after` makes a call in so many milliseconds; `post` hands one to a thread, which
+        unmaps what was replaced: for a large file that takes milliseconds."""
         self._live = live
         self._table = table
         self._slices = slices
         self._start_helper = start_helper
         self._call_after = call_after
+        self._post = post
         self._wall_ms = wall_ms
         self._monotonic_ms = monotonic_ms
         self._workers: list[_Worker] = []
@@ -119,7 +126,7 @@ class LogCleaner:
         """End every helper; what they have written is removed by the next start."""
         self._is_closed = True
         for worker in self._workers:
-            _end(worker)
+            _end(worker, waits=True)
         self._workers.clear()
 
     # Which log is next
@@ -178,7 +185,7 @@ class LogCleaner:
         except StorageFailed as failure:
             self._hold_up(partition, str(failure), is_passing=True)
             return None
-        return None if cleanable is None else _Run(partition, cleanable, own.cuts)
+        return None if cleanable is None else _Run(partition, own, cleanable, own.cuts)
 
     def _is_busy(self, partition: Partition) -> bool:
         return any(
@@ -206,7 +213,7 @@ class LogCleaner:
         if worker.helper is None:
             return False
         worker.run = run
-        order = order_of(run.partition.log, run.cleanable, self._limits(), self._wall_ms())
+        order = order_of(run.log, run.cleanable, self._limits(), self._wall_ms())
         worker.helper.send(order.to_message())
         return True
 
@@ -260,21 +267,26 @@ class LogCleaner:
         partition = run.partition
         return (
             self._table.find(partition.id) is partition
-            and partition.log.options.is_compacted
-            and partition.log.cuts == run.cuts
+            and partition.log is run.log
+            and run.log.options.is_compacted
+            and run.log.cuts == run.cuts
         )
 
     def _swap(self, worker: _Worker, run: _Run, base_offsets: Sequence[int]) -> None:
         try:
-            if not swap_in(run.partition.log, base_offsets):
-                self._abandon(worker, run)
+            replaced = swap_in(run.log, base_offsets)
         except StorageFailed as failure:
             # What is on disk may be half-way: only a start can tell.
             self._hold_up(run.partition, str(failure), is_passing=False)
             self._abandon(worker, run)
+            return
+        if replaced:
+            self._post(replaced.clear)
+        else:
+            self._abandon(worker, run)
 
     def _finish(self, worker: _Worker, run: _Run, done: CleaningDone) -> None:
-        run.partition.log.cleaned_to = done.next_dirty_offset
+        run.log.cleaned_to = done.next_dirty_offset
         worker.run = None
         self._troubles.pop(run.partition.id, None)
         stats, counts = done.stats, self.counts
@@ -309,7 +321,7 @@ class LogCleaner:
         _end(worker)
         self._workers.remove(worker)
         try:
-            remove_cleaned(run.partition.log.directory)
+            remove_cleaned(run.log.directory)
         except OSError as error:
             # A deleted partition has no directory any more.
             log.debug("%s: %s", run.partition.id, error.strerror)
@@ -343,6 +355,6 @@ class LogCleaner:
             self._workers.remove(worker)
 
 
-def _end(worker: _Worker) -> None:
+def _end(worker: _Worker, *, waits: bool = False) -> None:
     if worker.helper is not None:
-        worker.helper.close()
+        worker.helper.close(waits=waits)
