@@ -187,6 +187,7 @@ class BrokerCore:
             self.slices,
             ports.helpers,
             loop.call_after,
+            self._remover.do,
             clock.wall_ms,
             clock.monotonic_ms,
         )
@@ -412,6 +413,7 @@ class BrokerCore:
                 self.metadata,
                 self.replication,
                 self.quotas,
+                self.cleaner,
             ),
             topic,
             settings[keys.METRICS_INTERVAL_MS],

@@ -25,7 +25,7 @@ class InlineHelper:
     def send(self, message: Message) -> None:
         self._next_turn(lambda: self._do(message))
 
-    def close(self) -> None:
+    def close(self, *, waits: bool = True) -> None:
         self.is_open = False
 
     def end(self, reason: str) -> None:

@@ -168,18 +168,25 @@ def find_max_timestamp(
     if first_offset <= offset < upper_offset:
         position = newest.locate(offset)
         for _, header in newest.headers_from(position):
-            return _first_record(newest, position, header, header.max_timestamp, first_offset)
+            found = _first_record(newest, position, header, header.max_timestamp, first_offset)
+            if found is not None:
+                return found
+            break  # compaction has emptied that batch
     return _scan_for_max(segments, bounds)
 
 
 def _scan_for_max(
     segments: Sequence[Segment], bounds: tuple[Offset, Offset]
 ) -> TimestampOffset | None:
-    """Read every batch header: the newest record of all is out of bounds (not yet replicated)."""
+    """Read every batch header: the newest record of all is out of bounds (not yet replicated), or
+    gone.
+    """
     best: tuple[Segment, int, BatchHeader] | None = None
     for segment in segments:
         for position, header in segment.headers_from(0):
             if header.last_offset < bounds[0] or header.last_offset >= bounds[1]:
+                continue
+            if not header.record_count:
                 continue
             if best is None or header.max_timestamp > best[2].max_timestamp:
                 best = (segment, position, header)

@@ -15,6 +15,7 @@ from cluster.config.settings import broker_settings
 from cluster.model.ids import Offset
 from cluster.records.builder import NewRecord, build_batch
 from cluster.records.reader import read_records
+from cluster.runtime.background_thread import run_now
 from cluster.runtime.helper_process import HelperFailed
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_requests import WALL_MS
@@ -45,6 +46,7 @@ class CleanerStage:
             self.stage.slices,
             self._start_helper,
             self.stage.loop.call_after,
+            run_now,
             self.stage.clock.wall_ms,
             self.stage.clock.monotonic_ms,
         )
@@ -223,6 +225,18 @@ def test_a_log_that_was_cut_meanwhile_keeps_what_it_has(made):
     assert values(partition)[:39] == before[:39]
     assert leftovers(partition) == []
     assert partition.log.cleaned_to == 0
+
+
+def test_a_log_that_has_moved_meanwhile_is_not_touched(made):
+    partition = made.stage.partition("t")
+    begin(made, partition)
+    before = values(partition)
+    other = made.stage.partition("t", 1)
+    partition.log, moved = other.log, partition.log
+    made.turn_until(lambda: not made.helpers[0].is_open)
+    partition.log = moved
+    assert values(partition) == before
+    assert leftovers(partition) == []
 
 
 def test_segments_that_were_deleted_meanwhile_do_not_come_back(made):

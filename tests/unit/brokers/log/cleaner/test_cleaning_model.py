@@ -166,6 +166,10 @@ def check_reads(log: PartitionLog, kept: dict[int, Record]) -> None:
             at = part.next_offset
         assert found == following
     every = records(log, with_control=True)  # a search by timestamp finds markers as well
+    newest = log.max_timestamp_offset(upper_offset=end)
+    assert (newest.timestamp_ms if newest else None) == max(
+        (one.timestamp_ms for one in every), default=None
+    )
     for stamp in {one.timestamp_ms for one in every}:
         first = min(one.offset for one in every if one.timestamp_ms >= stamp)
         answer = log.offset_for_timestamp(stamp, upper_offset=end)
