@@ -216,13 +216,16 @@ class PartitionTable:
         """Decide between two directories of one partition; the other one is set aside.
 
         A crash while a replica was moved to another log directory leaves both: whichever has more
-        has everything. Kafka does not start then. Raises StorageFailed.
+        has everything. Kafka does not start then.
         """
         is_kept = twin.log.log_end_offset >= found.log_end_offset
         kept, other = (twin.log, found) if is_kept else (found, twin.log)
-        aside = set_stray_aside(other.directory)
+        try:
+            aside: object = set_stray_aside(other.directory)
+        except StorageFailed as failure:
+            aside = f"left where it is: {failure}"
         log.warning(
-            "%s is there twice: %s is used up to offset %d, the other one, up to %d, is %s now",
+            "%s is there twice: %s is used, up to offset %d; the other one, up to %d, is %s",
             twin.id,
             kept.directory,
             kept.log_end_offset,
