@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("jvm
 NewCluster = Callable[..., Cluster]
 
 DUMP = "kafka.tools.DumpLogSegments"
-# Many segments, each with many index entries; the records are of the year 2023.
-CONFIGS = {"segment.bytes": "4000", "index.interval.bytes": "300", "retention.ms": "-1"}
+# Many segments, each with many index entries.
+CONFIGS = {"segment.bytes": "4000", "index.interval.bytes": "300"}
 SMALL = [
     *(sample for sample in SAMPLES if len(sample.value or b"") < 1_000),
     *(Sample(2, b"k", b"compressible " * 8, (), NOW_MS + n) for n in range(20)),

@@ -168,8 +168,7 @@ def test_a_topic_takes_the_brokers_defaults_and_its_own_settings(cluster):
     assert listing == (
         "Dynamic configs for topic own.settings are:\n"
         "  retention.ms=60000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=60000,"
-        " DEFAULT_CONFIG:log.retention.ms=604800000} (accepted, without effect yet:"
-        " no segment is deleted for its age or size)\n"
+        " DEFAULT_CONFIG:log.retention.ms=604800000}\n"
     )
     every = cluster("configs", "--describe", "--topic", "own.settings", "--all").splitlines()
     assert every[0] == "All configs for topic own.settings are:"
@@ -203,27 +202,29 @@ def test_settings_of_brokers(cluster):
 def test_values_without_effect_are_warned_of_by_name(cluster):
     quiet = cluster.run(
         *("topics", "--create", "--topic", "quiet"),
-        *("--config", "retention.ms=604800000", "--config", "min.insync.replicas=1"),
+        *("--config", "local.retention.ms=-2", "--config", "min.insync.replicas=1"),
     )
     assert (quiet.returncode, quiet.stderr) == (0, "")
     created = cluster.run(
         *("topics", "--create", "--topic", "loud"),
-        *("--config", "retention.ms=1", "--config", "min.insync.replicas=1"),
-        *("--config", "retention.bytes=1"),
+        *("--config", "local.retention.ms=1", "--config", "min.insync.replicas=1"),
+        *("--config", "local.retention.bytes=1", "--config", "retention.bytes=1"),
     )
     assert (created.returncode, created.stdout) == (0, "Created topic loud.\n")
     assert created.stderr == (
-        "WARNING: retention.ms, retention.bytes (accepted, without effect yet:"
-        " no segment is deleted for its age or size).\n"
+        "WARNING: local.retention.ms, local.retention.bytes (accepted, without effect yet:"
+        " there is no remote tier).\n"
     )
     altered = cluster.run(
         *("configs", "--alter", "--topic", "loud"),
-        *("--add-config", "preallocate=true,segment.bytes=1000"),
+        *("--add-config", "local.retention.ms=2,segment.bytes=1000"),
     )
     assert altered.returncode == 0
-    assert altered.stderr.startswith("WARNING: preallocate (accepted, without effect yet: ")
+    assert altered.stderr.startswith("WARNING: local.retention.ms (accepted, without effect")
     assert altered.stderr.count("\n") == 1
-    removed = cluster.run("configs", "--alter", "--topic", "loud", "--delete-config", "preallocate")
+    removed = cluster.run(
+        "configs", "--alter", "--topic", "loud", "--delete-config", "local.retention.ms"
+    )
     assert (removed.returncode, removed.stderr) == (0, "")
 
 
