@@ -20,6 +20,7 @@ from crc32c import crc32c
 from cluster.brokers.log.checkpoints import DamagedCheckpoint
 from cluster.brokers.log.leader_epochs import LeaderEpochs
 from cluster.brokers.log.log_reads import segment_slot
+from cluster.brokers.log.offset_index import last_position
 from cluster.brokers.log.old_formats import convert_old_segments
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.producer_snapshots import (
@@ -287,6 +288,9 @@ def _trust(segment: Segment, *, active: bool, offset_limit: int) -> bool:
     if not segment.has_sound_indexes:
         _log.warning("%s has no sound index; rebuilding it", segment.file.path)
         return False
+    if active and _last_indexed(segment) >= size:
+        _log.warning("%s is shorter than its index says; checking it", segment.file.path)
+        return False
     segment.trust_indexes(active=active)
     segment.unchecked = UncheckedBytes(size)
     if not active and (
@@ -303,6 +307,14 @@ def _trust(segment: Segment, *, active: bool, offset_limit: int) -> bool:
         except (Refused, struct.error):
             return False
     return True
+
+
+def _last_indexed(segment: Segment) -> int:
+    path = segment_path(segment.directory, segment.base_offset, INDEX_SUFFIX)
+    try:
+        return last_position(path)
+    except OSError as error:
+        raise StorageFailed(f"cannot read {path}: {error.strerror}") from error
 
 
 def scan_segment(

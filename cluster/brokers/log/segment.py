@@ -500,9 +500,7 @@ class Segment:
     def place_in(self, directory: Path) -> None:
         """Go on with the files of another directory, which hold the same. Raises OSError."""
         self.directory = directory
-        self.file = MmapSegment(
-            segment_path(directory, self.base_offset), self.options.preallocate_step_bytes
-        )
+        self.file = MmapSegment(self._path(LOG_SUFFIX), self.options.preallocate_step_bytes)
         if self._active_index is None:
             self._index = ClosedOffsetIndex(self._path(INDEX_SUFFIX))
             self._count_openings()

@@ -160,6 +160,27 @@ def test_a_file_that_ends_early_or_has_more_than_it_should(
     shutil.rmtree(home)
 
 
+@pytest.mark.parametrize("opening", OPENINGS)
+def test_a_file_that_ends_between_two_batches(tmp_path: Path, opening: Opening) -> None:
+    directory, before = make(tmp_path)
+    path = logs(directory)[-1]
+    content = path.read_bytes()
+    third = batch_at(path, 2 * len(content) // 6)[1]
+    path.write_bytes(content[:third])
+    check(tmp_path, opening, before, int(path.stem) + 4)
+
+
+@pytest.mark.parametrize("opening", OPENINGS)
+def test_a_format_number_that_is_another_by_one_bit(tmp_path: Path, opening: Opening) -> None:
+    """Then the first batch looks like a message of format 0."""
+    directory, before = make(tmp_path)
+    path = logs(directory)[0]
+    content = bytearray(path.read_bytes())
+    content[16] ^= 2
+    path.write_bytes(content)
+    check(tmp_path, opening, before, 0)
+
+
 def swap(one: Path, other: Path) -> None:
     content = one.read_bytes()
     one.write_bytes(other.read_bytes())
