@@ -311,15 +311,17 @@ class Segment:
         if position:
             position = self._checked_entry(position, offset)
         mapping = self.file.mapping()
+        after = position
         try:
-            while position < size:
+            while after < size:
+                position = after
                 base_offset, length, magic, last_delta = _WALK.unpack_from(mapping, position)
                 if magic != MAGIC_V2 or length < _SHORTEST:
                     break
                 if base_offset + last_delta >= offset:
                     return position
-                position += length + LENGTH_OVERHEAD_BYTES
-            else:
+                after = position + length + LENGTH_OVERHEAD_BYTES
+            if after == size:
                 return size
         except struct.error:  # the file ends within the header
             pass
