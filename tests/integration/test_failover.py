@@ -14,6 +14,7 @@ from confluent_kafka import KafkaError
 
 from cluster.records.batch import Compression
 from cluster.records.builder import NewRecord, build_batch
+from tests.support.broker_probes import STARTED_MS
 from tests.support.kafka_wire import (
     ClosedByPeer,
     WireClient,
@@ -235,7 +236,7 @@ def test_paused_controller_is_replaced_and_does_no_harm(new_cluster: NewCluster)
 
 def produce_raw(cluster: Cluster, broker: int, topic: str, value: bytes, **options: Any) -> int:
     """One record by a raw request to one broker; the error code of the answer."""
-    batch = bytes(build_batch([NewRecord(value, timestamp_ms=1)]))
+    batch = bytes(build_batch([NewRecord(value, timestamp_ms=STARTED_MS)]))
     with WireClient(cluster.addresses[broker], timeout_s=20.0) as client:
         answer = client.call(produce_request(topic, batch, **options))
     code: int = answer.responses[0].partition_responses[0].error_code
@@ -445,7 +446,9 @@ def test_replicas_have_the_same_bytes(new_cluster: NewCluster, by_file: bool) ->
     for number in range(60):
         codec = list(Compression)[number % 5]
         records = [
-            NewRecord(os.urandom(1 + number * 37 % 997), b"key", 1_000 + number, (("h", b"1"),))
+            NewRecord(
+                os.urandom(1 + number * 37 % 997), b"key", STARTED_MS + number, (("h", b"1"),)
+            )
             for _ in range(1 + number % 50)
         ]
         batch = bytes(build_batch(records, codec=codec))

@@ -16,6 +16,7 @@ from cluster.model.clocks import WallMs
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.records.builder import NewRecord, build_batch
 from cluster.supervisor.control_socket import NotRunning
+from tests.support.broker_probes import STARTED_MS
 from tests.support.recording_producer import Recorder, read_all
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, leader, wait_for_isr
@@ -23,7 +24,7 @@ from tests.support.waiting import wait_until
 
 NewCluster = Callable[..., Cluster]
 
-NOW_MS = WallMs(1_700_000_000_000)
+NOW_MS = WallMs(STARTED_MS)
 HELPER = "repair_process"
 
 

@@ -1,6 +1,7 @@
 """What tests ask of one broker with raw requests, and how they see that it closed a connection."""
 
-from typing import Any
+import time
+from typing import Any, Final
 
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey
@@ -9,10 +10,13 @@ from tests.support.kafka_wire import WireClient, fetch_request, produce_request,
 from tests.support.running_cluster import Cluster
 from tests.support.waiting import wait_until
 
+STARTED_MS: Final = time.time_ns() // 1_000_000
+"""A timestamp of these tests: brokers delete records that are older than a week."""
+
 
 def batch_of(*values: bytes, **options: Any) -> bytearray:
     """A batch with these values; options of `build_batch`."""
-    return build_batch([NewRecord(value, b"k", 1_000) for value in values], **options)
+    return build_batch([NewRecord(value, b"k", STARTED_MS) for value in values], **options)
 
 
 def produced(client: WireClient, topic: str, records: bytes | None, **options: Any) -> Any:
