@@ -323,10 +323,10 @@ class PartitionTable:
         return partition.topic_id not in (topic_id, NO_TOPIC_ID)
 
     def delete(self, partition_id: TopicPartition) -> Partition | None:
-        """Remove a replica and its files; returns it, or None. Raises StorageFailed: files stay.
+        """Remove a replica and its files; returns it, or None.
 
-        The directory is renamed first and removed later, in the background. The replica resigns, so
-        that requests which wait for its high watermark are answered.
+        The directory is renamed first and removed later, both in the background. The replica
+        resigns, so that requests which wait for its high watermark are answered.
         """
         partition = self._forget(partition_id)
         if partition is not None:
