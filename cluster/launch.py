@@ -177,7 +177,7 @@ def _broker_count(options: StartOptions, files: DataDir) -> int:
 
 def _log_directories(named: str | None, files: DataDir, count: int) -> list[tuple[Path, ...]]:
     """Where each broker keeps its partitions. Raises UserError."""
-    before = remembered_directories(read_state(files.state_file))
+    before = remembered_directories(read_state(files.state_file), files.path)
     places = parse_places(named) if named is not None else places_of(before) or DEFAULT_PLACES
     check_places(places, files.path)
     directories = [own_directories(places, files.path, broker) for broker in range(count)]

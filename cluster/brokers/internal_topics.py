@@ -93,6 +93,8 @@ class InternalTopics:
             self._table.note_failure(partition_id, failure)
             code = ErrorCode.kafka_storage_error
             is_appended = partition.log.log_end_offset > end  # if only its sync has failed
+            if is_appended:
+                self._events.on_appended(partition)
             on_outcome(AppendOutcome(code, is_appended=is_appended, detail=str(failure)))
             return
         self._events.on_appended(partition)

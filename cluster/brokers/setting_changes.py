@@ -12,7 +12,7 @@ from typing import Final
 from cluster.config.dynamic import CLUSTER_WIDE, OWN, applied, check_change, texts_at
 from cluster.config.live_settings import LiveSettings
 from cluster.config.snapshot import Settings, Source
-from cluster.coordinator.cluster_store import ClusterStore, StoredConfig, StoreSession
+from cluster.coordinator.cluster_store import NO_VERSION, ClusterStore, StoredConfig, StoreSession
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import BrokerId
 from cluster.model.plan import Outcome
@@ -116,6 +116,10 @@ class SettingChanges:
             )
 
         def on_loaded(stored: StoredConfig) -> None:
+            if stored.problem is not None and stored.version == NO_VERSION:
+                # It is there, but may not be read: writing it as new would fail again and again.
+                on_done(Outcome(ErrorCode.unknown_server_error, stored.problem))
+                return
             try:
                 texts = self._changed(level, stored.texts, change)
             except Refused as refused:

@@ -46,12 +46,23 @@ def check_places(places: Sequence[str], data_dir: Path) -> None:
             )
 
 
-def remembered_directories(state: Mapping[str, Any] | None) -> list[list[Path]]:
-    """The log directories that each broker had when the cluster was last started."""
-    brokers = [] if state is None else state.get("brokers")
+def remembered_directories(state: Mapping[str, Any] | None, data_dir: Path) -> list[list[Path]]:
+    """The log directories that each broker had when the cluster was last started.
+
+    Those below the data directory are below `data_dir` now: it may have been moved, or be a copy.
+    """
+    state = {} if state is None else state
+    brokers = state.get("brokers")
     if not isinstance(brokers, list):
         return []
-    return [_paths_of(broker) for broker in brokers]
+    before = Path(str(state.get("data_dir", data_dir)))
+    return [
+        [
+            data_dir / path.relative_to(before) if path.is_relative_to(before) else path
+            for path in _paths_of(broker)
+        ]
+        for broker in brokers
+    ]
 
 
 def _paths_of(broker: object) -> list[Path]:

@@ -313,7 +313,8 @@ class Supervisor:
     def _write_state(self) -> None:
         try:
             write_state(self._files.state_file, self.describe())
-        except OSError as problem:  # a full disk must not end the cluster; the file is only shown
+        except OSError as problem:
+            # A full disk must not end the cluster, and what the next start reads does not change.
             log.warning("cannot write %s: %s", self._files.state_file, problem.strerror)
 
 

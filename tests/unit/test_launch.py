@@ -215,6 +215,19 @@ def test_log_dirs_are_remembered_and_none_with_replicas_is_left_out(tmp_path):
         make_plan(options(tmp_path, brokers=1, log_dirs="a"), NO_NOTE)
 
 
+def test_a_data_directory_that_was_moved_or_copied_keeps_its_partitions_in_itself(tmp_path):
+    old, new, disk = tmp_path / "old", tmp_path / "new", tmp_path / "disk"
+    first = make_plan(options(old, brokers=1, log_dirs=f".,a,{disk}"), NO_NOTE)
+    state = {"data_dir": str(old), "brokers": [{"log_dirs": log_dirs_of(first)[0]}]}
+    for path in (old, new):  # a copy; the original is still there
+        (path / "broker-0").mkdir(parents=True)
+        write_state(DataDir(path).state_file, state)
+    found = make_plan(options(new, brokers=1), NO_NOTE)
+    assert log_dirs_of(found) == [
+        [str(new / "broker-0"), str(new / "a" / "broker-0"), str(disk / "broker-0")]
+    ]
+
+
 @pytest.mark.parametrize(
     ("named", "message"), [(" ,", "log.dirs is empty"), ("a,b,a", "names a twice")]
 )

@@ -4,6 +4,7 @@ Configs of topics go to the controller; those of brokers to the store, by the br
 all brokers by the one that is asked.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
@@ -65,10 +66,10 @@ def alter(
     outcomes: dict[Resource, Outcome] = {}
     topics: list[TopicAlteration] = []
     levels: list[tuple[Resource, Source, Sequence[Operation]]] = []
-    resources = [resource for resource, _ in asked]
+    times = Counter(resource for resource, _ in asked)
     for resource, operations in asked:
         try:
-            if resources.count(resource) > 1:
+            if times[resource] > 1:
                 raise Refused(ErrorCode.invalid_request, "Each resource must appear at most once.")
             _check_keys(operations)
             if resource[0] == BROKER_LOGGER and not is_whole:
@@ -83,10 +84,13 @@ def alter(
         except Refused as refused:
             outcomes[resource] = Outcome(refused.code, refused.detail)
 
+    unanswered = times.keys() - outcomes.keys()
+
     def end(resource: Resource, outcome: Outcome) -> None:
         outcomes[resource] = outcome
-        if outcomes.keys() == set(resources):
-            on_done({each: outcomes[each] for each in resources})
+        unanswered.discard(resource)
+        if not unanswered:
+            on_done({each: outcomes[each] for each in times})
 
     def on_altered(by_topic: Mapping[str, Outcome] | None) -> None:
         no_answer = Outcome(ErrorCode.request_timed_out, "The controller did not answer in time.")
@@ -95,7 +99,7 @@ def alter(
             end((TOPIC, alteration.topic), found)
 
     if not topics and not levels:
-        on_done({each: outcomes[each] for each in resources})
+        on_done({each: outcomes[each] for each in times})
     if topics:
         services.alter_topic_configs(topics, validate_only=validate_only, on_done=on_altered)
     for resource, level, operations in levels:

@@ -52,7 +52,11 @@ class _Waiting:
         """Write the outcome into the result once it is known."""
         result, partition = self._result, self.partition
         if partition.leader is None or partition.leader_epoch != self._leader_epoch:
-            result.error_code = ErrorCode.not_leader_or_follower
+            result.error_code = (
+                ErrorCode.kafka_storage_error
+                if partition.is_offline
+                else ErrorCode.not_leader_or_follower
+            )
             result.low_watermark = _NO_LOW_WATERMARK
             return True
         result.low_watermark = partition.low_watermark(services.metadata.brokers)

@@ -2,7 +2,8 @@
 
 Topics: any broker serves it; the change goes through the controller, and the answer comes when
 every live broker has it. Settings of one broker: that broker alone, of all ("") any; the answer
-comes when the registry has the change and this broker applies it. v1 flexible.
+comes when the registry has the change and this broker applies it. Levels of a broker's loggers
+(KIP-412): that broker, at once. v1 flexible.
 """
 
 from datetime import timedelta

@@ -323,10 +323,10 @@ class PartitionTable:
         return partition.topic_id not in (topic_id, NO_TOPIC_ID)
 
     def delete(self, partition_id: TopicPartition) -> Partition | None:
-        """Remove a replica and its files; returns it, or None. Raises StorageFailed: files stay.
+        """Remove a replica and its files; returns it, or None.
 
-        The directory is renamed first and removed later, in the background. The replica resigns, so
-        that requests which wait for its high watermark are answered.
+        The directory is renamed first and removed later, both in the background. The replica
+        resigns, so that requests which wait for its high watermark are answered.
         """
         partition = self._forget(partition_id)
         if partition is not None:
@@ -386,10 +386,15 @@ class PartitionTable:
     def write_checkpoints(self) -> None:
         """Write the checkpoints of every directory, waiting for the disk. Raises StorageFailed."""
         for directory in self.places.working:
-            checkpoints = self.first_checkpoints(directory)
-            for partition in self._of_directory(directory):
-                checkpoints.add(partition)
-            checkpoints.write(directory)
+            self._write_checkpoints_of(directory, self._of_directory(directory))
+
+    def _write_checkpoints_of(
+        self, directory: LogDirectory, partitions: Iterable[Partition]
+    ) -> None:
+        checkpoints = self.first_checkpoints(directory)
+        for partition in partitions:
+            checkpoints.add(partition)
+        checkpoints.write(directory)
 
     def close(self) -> None:
         """Flush and close every log, and mark the directories as cleanly shut down.
@@ -407,12 +412,9 @@ class PartitionTable:
 
     def _close_directory(self, directory: LogDirectory) -> None:
         partitions = self._of_directory(directory)
-        checkpoints = self.first_checkpoints(directory)
         for partition in partitions:
             partition.log.flush()
-        for partition in partitions:
-            checkpoints.add(partition)
-        checkpoints.write(directory)
+        self._write_checkpoints_of(directory, partitions)
         for partition in partitions:
             partition.log.close(flush=True)
         if directory not in self._unopened:  # one that failed must be checked at the next start

@@ -207,9 +207,6 @@ class ReplicaRoles:
 
     def _remove(self, partition_id: TopicPartition) -> str:
         self._unfollow(partition_id)
-        try:
-            self._table.delete(partition_id)
-        except StorageFailed as failure:
-            log.error("%s: files are left: %s", partition_id, failure)  # noqa: TRY400 - one line
+        self._table.delete(partition_id)
         self._events.on_role_changed(partition_id)
         return f"{partition_id}: removed"

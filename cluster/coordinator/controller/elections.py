@@ -1,6 +1,6 @@
 """Who leads a partition when brokers come, go, or are about to go. Pure."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -93,7 +93,7 @@ def elect_all(
             unclean=partition.topic in unclean_topics,
         )
 
-    return _decide_all(cluster.partitions(), decide, changed)
+    return _decide_all(cluster, decide, changed)
 
 
 def elect_where_offline(
@@ -113,7 +113,7 @@ def elect_where_offline(
             return None
         return elect(state, usable, unclean=partition.topic in unclean_topics)
 
-    return _decide_all(cluster.partitions(), decide, changed)
+    return _decide_all(cluster, decide, changed)
 
 
 def move_all_away(
@@ -127,15 +127,15 @@ def move_all_away(
     def decide(partition: TopicPartition, state: PartitionState) -> PartitionState | None:
         return move_away(state, leaving, cluster.usable(partition, live))
 
-    return _decide_all(cluster.partitions(), decide, changed)
+    return _decide_all(cluster, decide, changed)
 
 
 def _decide_all(
-    partitions: Iterable[tuple[TopicPartition, PartitionState]],
+    cluster: ClusterState,
     decide: Callable[[TopicPartition, PartitionState], PartitionState | None],
     changed: dict[TopicPartition, PartitionState],
 ) -> Iterator[None]:
-    for count, (partition, state) in enumerate(partitions, 1):
+    for count, (partition, state) in enumerate(cluster.partitions(), 1):
         new_state = decide(partition, state)
         if new_state is not None:
             changed[partition] = new_state

@@ -98,6 +98,19 @@ def test_a_produce_request_that_waits_for_replicas_is_answered(stage: HandlerSta
     assert [p.error_code for p in produced_in(client.receive())] == [ErrorCode.kafka_storage_error]
 
 
+def test_a_deletion_that_waits_for_replicas_is_answered(stage: HandlerStage) -> None:
+    stage.update(TOPIC)
+    client = stage.connect()
+    partitions = [{"partition_index": 0, "offset": 0}]
+    topics = [{"name": "t", "partitions": partitions}]
+    assert client.call(request(ApiKey.DELETE_RECORDS, 2, topics=topics, timeout=5_000)) is None
+
+    fail(stage)
+
+    (result,) = client.receive().topics[0].partitions
+    assert result.error_code == ErrorCode.kafka_storage_error
+
+
 def test_the_controller_is_told_until_it_says_so_itself(stage: HandlerStage) -> None:
     stage.update(TOPIC)
     fail(stage)

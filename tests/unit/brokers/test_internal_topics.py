@@ -1,5 +1,7 @@
 """Internal topics: callbacks when an append is committed, and when leadership begins or ends."""
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -48,6 +50,23 @@ def test_a_batch_is_committed_when_every_replica_in_sync_has_it(stage):
 def test_a_leader_that_is_alone_has_committed_at_once(stage):
     stage.update(a_topic("t", a_partition([BROKER])))
     assert append(stage) == [COMMITTED]
+
+
+def test_a_batch_whose_sync_fails_is_in_the_log_and_sent_to_followers(stage, monkeypatch):
+    stage.update(a_topic("t", a_partition(ALL), configs={"flush.messages": "1"}))
+    told: list[TopicPartition] = []
+    stage.core.events.appended_listeners.append(told.append)
+
+    def refuse(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdatasync", refuse, raising=False)
+        patched.setattr(os, "fsync", refuse)
+        (outcome,) = append(stage)
+    stage.turn()
+    assert (outcome.code, outcome.is_appended) == (ErrorCode.kafka_storage_error, True)
+    assert told == [T0]
 
 
 @pytest.mark.parametrize("leader", [None, OTHER])

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import pytest
+from kazoo.exceptions import NoAuthError
 
 from cluster.brokers.setting_changes import SettingChanges
 from cluster.config import broker as keys
@@ -197,6 +198,26 @@ def test_what_is_refused_is_not_written(started: Stage) -> None:
     started.settle()
     assert [each.code for each in told + told_of_id] == [ErrorCode.invalid_request] * 2
     assert OWN_PATH not in started.tree.nodes
+
+
+def test_a_record_that_may_not_be_read_is_not_tried_for_ever(
+    started: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started.write(OWN_PATH, {"log.segment.bytes": "2000"})
+    started.settle()
+
+    def refuse(_path: str) -> None:
+        raise NoAuthError
+
+    monkeypatch.setattr(started.session.client, "get", refuse)
+    told = started.alter(OWN, log_segment_bytes="5000")
+    for _ in range(10):
+        started.session.work()
+        started.loop.run_once(max_wait_ms=0)
+    (outcome,) = told
+    assert outcome.code is ErrorCode.unknown_server_error
+    assert OWN_PATH in (outcome.detail or "")
+    assert started.stored(OWN_PATH) == {"config": {"log.segment.bytes": "2000"}}
 
 
 def test_a_registry_that_does_not_answer_is_told(started: Stage) -> None:

@@ -102,13 +102,14 @@ def test_an_offline_replica_is_passed_over_when_another_broker_dies():
 
 
 def test_it_does_not_come_back_into_the_isr_and_is_no_refuge_at_a_controlled_shutdown():
-    controller = a_controller(a_cluster([1, 2], a_topic("orders", a_partition([1, 2], [1]))))
-    complete(controller.on_offline(BrokerId(2), offline(2, 0)))
+    topic = a_topic("orders", a_partition([1, 2], [1]), a_partition([1, 2]), a_partition([1, 2]))
+    controller = a_controller(a_cluster([1, 2], topic))
+    complete(controller.on_offline(BrokerId(2), offline(2, 0, 1)))  # and still in the ISR of 1
     _, outcome = controller.on_isr_proposed(
         BrokerId(1), ORDERS_0, (BrokerId(1), BrokerId(2)), LeaderEpoch(0), PartitionEpoch(0)
     )
     assert outcome.code is ErrorCode.ineligible_replica
-    assert leaders(controller.on_controlled_shutdown(BrokerId(1))) == {}
+    assert leaders(controller.on_controlled_shutdown(BrokerId(1))) == {"orders-2": 2}
 
 
 def test_a_broker_that_registers_again_has_nothing_offline_until_it_says_so():
