@@ -16,7 +16,7 @@ from cluster.brokers.log.retention import (
     pinned_until,
     reason_text,
 )
-from cluster.brokers.log.segment import Segment
+from cluster.brokers.log.segment import modified_ms
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
@@ -93,7 +93,7 @@ class LogRetention:
         while self._table.find(partition.id) is partition and partition.log is own:
             wall_ms = self._wall_ms()
             count = count_deletable(
-                state_of(partition), reason, wall_ms, _modified_ms, _SEGMENTS_PER_STEP
+                state_of(partition), reason, wall_ms, modified_ms, _SEGMENTS_PER_STEP
             )
             if not count:
                 break
@@ -144,11 +144,3 @@ def state_of(partition: Partition) -> LogState:
         partition.high_watermark,
         own.options,
     )
-
-
-def _modified_ms(segment: Segment) -> int:
-    path = segment.file.path
-    try:
-        return path.stat().st_mtime_ns // 1_000_000
-    except OSError as error:
-        raise StorageFailed(f"cannot read {path}: {error.strerror}") from error

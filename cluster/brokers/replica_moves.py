@@ -24,14 +24,13 @@ from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import Offset, TopicPartition
+from cluster.runtime.background_thread import Post
 
 log = logging.getLogger(__name__)
 
 _PIECE_BYTES: Final = 4 << 20
 _LAST_BYTES_MAX: Final = 256 << 10
 """What the broker's thread copies itself, in well under a millisecond."""
-
-Post = Callable[[Callable[[], None]], None]
 
 
 class Move:
@@ -124,10 +123,6 @@ class ReplicaMoves:
             log.error("%s: cannot be moved: %s", partition_id, failure)  # noqa: TRY400 - one line
             self._table.note_directory_failure(directory, failure)
             raise Refused(ErrorCode.kafka_storage_error, str(failure)) from failure
-
-    def is_moving(self, partition_id: TopicPartition) -> bool:
-        """Whether a replica is on its way: its segments should not be replaced now."""
-        return partition_id in self._moves
 
     def futures(self) -> Iterator[FutureReplica]:
         """The copies that are being filled."""
@@ -249,16 +244,19 @@ class ReplicaMoves:
         """Let the replica go on in the other directory. Raises StorageFailed."""
         partition = move.partition
         path = move.directory.partition_path(partition.id)
+        self._work.free(path)  # the replica may have been there before
         new = log_copy.relocate(move.copy, path, self._wall_ms(), self._work.deleted_files)
         partition.log = new
+        # From now on a new replica may get the path, though the files stay for a while.
+        remove_source = self._work.doom(move.source, new.options.file_delete_delay_ms)
         self._table.places.put(partition.id, move.directory)
         self._queue.popleft()
         del self._moves[partition.id]
         log.info("%s: it is in %s now", partition.id, move.directory.path)
         self._is_busy = True
-        self._post(lambda: self._sync(move, new))
+        self._post(lambda: self._sync(move, new, remove_source))
 
-    def _sync(self, move: Move, new: PartitionLog) -> None:
+    def _sync(self, move: Move, new: PartitionLog, remove_source: Callable[[], None]) -> None:
         """In the background."""
         try:
             log_copy.sync_moved(new)
@@ -266,12 +264,11 @@ class ReplicaMoves:
             failed = failure
             self._post_back(lambda: self._on_not_synced(move, failed))
         else:
-            self._post_back(lambda: self._on_synced(move))
+            self._post_back(lambda: self._on_synced(remove_source))
 
-    def _on_synced(self, move: Move) -> None:
+    def _on_synced(self, remove_source: Callable[[], None]) -> None:
         # Only then: until the checkpoints name it, a crash would cost its log start offset.
-        delay_ms = move.partition.log.options.file_delete_delay_ms
-        self._when_checkpointed(lambda: self._work.delete(move.source, delay_ms))
+        self._when_checkpointed(remove_source)
         self._rested()
 
     def _on_not_synced(self, move: Move, failure: StorageFailed) -> None:

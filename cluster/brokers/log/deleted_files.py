@@ -14,14 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cluster.brokers.log.producer_snapshots import SUFFIX as SNAPSHOT_SUFFIX
-from cluster.brokers.log.segment import (
-    INDEX_SUFFIX,
-    LOG_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    TRANSACTION_INDEX_SUFFIX,
-    Segment,
-    segment_path,
-)
+from cluster.brokers.log.segment import SEGMENT_SUFFIXES, Segment, segment_path
 from cluster.model.errors import StorageFailed
 from cluster.runtime.background_thread import InOrder, Post, run_now
 
@@ -30,8 +23,7 @@ log = logging.getLogger(__name__)
 DELETED_SUFFIX: Final = ".deleted"
 TRY_AGAIN_MS: Final = 60_000
 """Pause after a file could not be renamed or unlinked."""
-_FILES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
-_FILES_AND_SNAPSHOT: Final = (*_FILES, SNAPSHOT_SUFFIX)
+_FILES_AND_SNAPSHOT: Final = (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX)
 
 Later = Callable[[int, Callable[[], None]], object]
 """Makes a call on the broker's thread after so many milliseconds; may be used on any thread."""
@@ -169,7 +161,9 @@ class DeletedFiles:
         if removals is None:
             removals = self._removals[directory] = _Removals(directory)
         doomed = [
-            _Doomed(one, _FILES if one.base_offset in kept_snapshots else _FILES_AND_SNAPSHOT)
+            _Doomed(
+                one, SEGMENT_SUFFIXES if one.base_offset in kept_snapshots else _FILES_AND_SNAPSHOT
+            )
             for one in segments
         ]
         names = [_Names(one.segment.base_offset, one.suffixes) for one in doomed]

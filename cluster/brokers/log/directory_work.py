@@ -64,9 +64,14 @@ class DirectoryWork:
     def delete(self, directory: Path, delay_ms: int) -> None:
         """Have a directory renamed, if it has been made at all, and removed so much later."""
         creation = self._unmade.pop(directory, None)
-        if creation is not None and creation.cancel():
-            return
+        if creation is None or not creation.cancel():
+            self.doom(directory, delay_ms)()
 
+    def doom(self, directory: Path, delay_ms: int) -> Callable[[], None]:
+        """As `delete`, for a directory whose files are needed a little longer.
+
+        Begun when the function returned is called, or earlier if another one gets that path.
+        """
         end_work_on_files = self.deleted_files.withdraw(directory)
 
         def move() -> None:
@@ -79,7 +84,13 @@ class DirectoryWork:
 
         once = Once(move)
         self._unmoved[directory] = once
-        self._post(partial(self._run, once, self._unmoved, directory))
+        return partial(self._post, partial(self._run, once, self._unmoved, directory))
+
+    def free(self, directory: Path) -> None:
+        """Wait until a path is free that had a directory to be deleted. Raises StorageFailed."""
+        unmoved = self._unmoved.get(directory)
+        if unmoved is not None:
+            unmoved.run()
 
     @staticmethod
     def remove(doomed: Path) -> None:

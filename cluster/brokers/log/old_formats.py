@@ -19,6 +19,7 @@ from cluster.brokers.log.segment import (
     TIME_INDEX_SUFFIX,
     segment_path,
 )
+from cluster.brokers.log.segment_swap import CLEANED_SUFFIX
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.records.batch import (
     HEADER_BYTES,
@@ -33,8 +34,6 @@ from cluster.records.legacy import SIZE_MIN, Message, is_old_format, read_messag
 
 _log = logging.getLogger(__name__)
 
-_ASIDE_SUFFIX: Final = ".cleaned"
-"""Removed at every start, by Kafka as well."""
 _LENGTH: Final = Struct(">i")
 _LENGTH_POSITION: Final = 8
 _SEGMENT_MAX_BYTES: Final = 2**31 - 1
@@ -88,7 +87,7 @@ def _is_batch_with_damaged_magic(content: bytes) -> bool:
 
 
 def _convert(directory: Path, base_offset: int, path: Path, *, may_be_cut: bool) -> None:
-    aside = path.with_name(path.name + _ASIDE_SUFFIX)
+    aside = path.with_name(path.name + CLEANED_SUFFIX)  # removed at every start, by Kafka as well
     try:
         with path.open("rb") as file, aside.open("wb") as out:
             # Closed by the collector: the messages that were read are views of it.

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 from crc32c import crc32c
 
 from cluster.brokers.log.checkpoints import DamagedCheckpoint
+from cluster.brokers.log.deleted_files import DELETED_SUFFIX
 from cluster.brokers.log.leader_epochs import LeaderEpochs
 from cluster.brokers.log.log_reads import segment_slot
 from cluster.brokers.log.offset_index import last_position
@@ -39,12 +40,13 @@ from cluster.brokers.log.segment import (
     create_segment_file,
     segment_path,
 )
-from cluster.brokers.log.segment_swap import finish_interrupted
+from cluster.brokers.log.segment_swap import CLEANED_SUFFIX, finish_interrupted
 from cluster.brokers.log.unchecked import UncheckedBytes
 from cluster.model.clocks import WallMs
 from cluster.model.errors import Refused, StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset
 from cluster.records.batch import (
+    ATTRIBUTES_POSITION,
     HEADER_BYTES,
     MAGIC_V2,
     MAX_INT32,
@@ -57,8 +59,7 @@ _log = logging.getLogger(__name__)
 
 PREALLOCATED: Final = "preallocated space"
 _REPORT_EVERY_BYTES: Final = 16 << 20
-_LEFTOVERS = (".deleted", ".cleaned", ".tmp")
-_CRC_FROM = 21
+_LEFTOVERS: Final = (DELETED_SUFFIX, CLEANED_SUFFIX, ".tmp")
 _NO_LIMIT: Final = 2**63 - 1
 
 
@@ -423,7 +424,7 @@ def _defect(
         return f"offset {header.base_offset} where {next_offset} comes next"
     if header.last_offset >= offset_limit and header.base_offset > next_offset:
         return f"offset {header.last_offset} in a segment that ends before {offset_limit}"
-    if crc32c(content[position + _CRC_FROM : end]) != header.crc:
+    if crc32c(content[position + ATTRIBUTES_POSITION : end]) != header.crc:
         return "checksum does not match"
     return None
 

@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from cluster.brokers.log import offset_index, time_index
+from cluster.brokers.log import offset_index, time_index, transaction_index
 from cluster.brokers.log.mmap_segment import MmapSegment
 from cluster.brokers.log.offset_index import ActiveOffsetIndex, ClosedOffsetIndex, OffsetIndex
 from cluster.brokers.log.open_segments import OPEN_SEGMENTS, Releasable
@@ -39,7 +39,9 @@ _log = logging.getLogger(__name__)
 LOG_SUFFIX: Final = ".log"
 INDEX_SUFFIX: Final = ".index"
 TIME_INDEX_SUFFIX: Final = ".timeindex"
-TRANSACTION_INDEX_SUFFIX: Final = ".txnindex"
+TRANSACTION_INDEX_SUFFIX: Final = transaction_index.SUFFIX
+SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+"""Of every file that a segment may have; the batches first."""
 _RECENT_BATCHES: Final = 64
 
 # What a walk from batch to batch needs: base offset, batch length, magic, last offset delta.
@@ -50,6 +52,15 @@ _SHORTEST: Final = HEADER_BYTES - LENGTH_OVERHEAD_BYTES
 def segment_path(directory: Path, base_offset: int, suffix: str = LOG_SUFFIX) -> Path:
     """A file of the segment that begins at this offset."""
     return directory / f"{base_offset:020d}{suffix}"
+
+
+def modified_ms(segment: "Segment") -> int:
+    """When a segment's file was last changed, in milliseconds since 1970. Raises StorageFailed."""
+    path = segment.file.path
+    try:
+        return path.stat().st_mtime_ns // 1_000_000
+    except OSError as error:
+        raise StorageFailed(f"cannot read {path}: {error.strerror}") from error
 
 
 def create_segment_file(directory: Path, base_offset: int, suffix: str = LOG_SUFFIX) -> None:
@@ -160,8 +171,7 @@ class Segment:
     @property
     def paths(self) -> list[Path]:
         """Every file that a segment may have; some may be absent."""
-        suffixes = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
-        return [segment_path(self.directory, self.base_offset, suffix) for suffix in suffixes]
+        return [self._path(suffix) for suffix in SEGMENT_SUFFIXES]
 
     def can_hold(self, last_offset: int) -> bool:
         """False when an offset is too far from the base for the index's int32."""

@@ -79,18 +79,18 @@ class SegmentList:
         self._deleted_files.settle(self.directory)  # one of them may have had the new one's name
         for segment in reversed(self.segments):
             segment.remove_files()
-        self._remove_snapshots_before(None)
+        for snapshot in snapshot_offsets(self.directory):
+            remove_snapshot(self.directory, snapshot)
         self._set((new_segment(self.directory, offset, options, wall_ms),))
 
-    def remove_first(self, count: int) -> tuple[Segment, ...]:
-        """Delete the oldest segments, not the active one; returns them.
+    def remove_first(self, count: int) -> None:
+        """Delete the oldest segments, not the active one.
 
         Their files are renamed and unlinked later (see `DeletedFiles`).
         """
         gone, self.segments = self.segments[:count], self.segments[count:]
         self._closed_bytes -= sum(segment.file.size_bytes for segment in gone)
         self._deleted_files.delete(self.directory, gone, self.active.options.file_delete_delay_ms)
-        return gone
 
     def replace(self, gone: Sequence[Segment]) -> None:
         """Put the cleaned files that have the first one's base offset in place of closed segments.
@@ -113,11 +113,6 @@ class SegmentList:
         cleaned = Segment(self.directory, first.base_offset, first.options, first.created_ms)
         cleaned.trust_indexes(active=False)
         self._set((*self.segments[:slot], cleaned, *self.segments[slot + len(gone) :]))
-
-    def _remove_snapshots_before(self, limit: int | None) -> None:
-        for offset in snapshot_offsets(self.directory):
-            if limit is None or offset < limit:
-                remove_snapshot(self.directory, offset)
 
     def since(self, recovery_point: Offset) -> tuple[Segment, ...]:
         """The segments that hold anything from an offset on."""

@@ -13,13 +13,7 @@ from struct import Struct
 from typing import Final
 
 from cluster.brokers.log.producer_snapshots import SUFFIX as SNAPSHOT_SUFFIX
-from cluster.brokers.log.segment import (
-    INDEX_SUFFIX,
-    LOG_SUFFIX,
-    TIME_INDEX_SUFFIX,
-    TRANSACTION_INDEX_SUFFIX,
-    segment_path,
-)
+from cluster.brokers.log.segment import LOG_SUFFIX, SEGMENT_SUFFIXES, segment_path
 from cluster.model.errors import StorageFailed
 from cluster.records.batch import LENGTH_OVERHEAD_BYTES
 
@@ -27,8 +21,6 @@ log = logging.getLogger(__name__)
 
 CLEANED_SUFFIX: Final = ".cleaned"
 SWAP_SUFFIX: Final = ".swap"
-SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
-"""The batches first: files without them are completed or ignored, never the other way round."""
 _REPLACED_SUFFIXES: Final = (*SEGMENT_SUFFIXES, SNAPSHOT_SUFFIX)
 _WALK: Final = Struct(">qi11xi")
 
@@ -97,6 +89,7 @@ def finish_interrupted(directory: Path, names: list[str]) -> list[str]:
 
 
 def _rename(directory: Path, base_offset: int, ending: str, new_ending: str) -> None:
+    # The batches first: files without them are completed or ignored, never the other way round.
     for suffix in SEGMENT_SUFFIXES:
         path = segment_path(directory, base_offset, suffix + ending)
         try:

@@ -30,11 +30,6 @@ class AbortedTransaction(NamedTuple):
     last_stable_offset: int
 
 
-def transaction_index_path(directory: Path, base_offset: int) -> Path:
-    """Where the aborted transactions of the segment with this base offset are kept."""
-    return directory / f"{base_offset:020d}{SUFFIX}"
-
-
 def encode_transactions(transactions: Iterable[AbortedTransaction]) -> bytes:
     """The content of a file."""
     return b"".join(_ENTRY.pack(VERSION, *transaction) for transaction in transactions)

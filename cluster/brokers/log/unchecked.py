@@ -14,11 +14,10 @@ from crc32c import crc32c
 
 from cluster.brokers.log.mmap_segment import MmapSegment
 from cluster.model.errors import ErrorCode, Refused
-from cluster.records.batch import HEADER_BYTES, MAGIC_V2, read_header
+from cluster.records.batch import ATTRIBUTES_POSITION, HEADER_BYTES, MAGIC_V2, read_header
 
 _log = logging.getLogger(__name__)
 
-_CRC_FROM: Final = 21
 _NO_LIMIT: Final = 2**63 - 1
 _RANGES_MOST: Final = 256
 """Of one segment: readers at more places than this have some bytes checked twice."""
@@ -174,7 +173,7 @@ def _check_batches(
             if is_out_of_order:
                 defect = f"offset {base_offset} cannot be here"
                 break
-            if crc32c(content[position + _CRC_FROM : after]) != header.crc:
+            if crc32c(content[position + ATTRIBUTES_POSITION : after]) != header.crc:
                 defect = "checksum does not match"
                 break
             if first_offset < 0:

@@ -14,6 +14,7 @@ from cluster.records.batch import batches_of
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_requests import a_batch, codes_of, produced_in
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
+from tests.support.inline_background import InlineBackground
 from tests.support.kafka_wire import produce_to, request
 from tests.support.manual_background import ManualBackground
 
@@ -293,7 +294,72 @@ def test_a_deleted_topic_ends_its_move(stage: HandlerStage, thread: ManualBackgr
     work_until_idle(stage, thread)
     for directory in stage.directories:
         assert list(directory.path.glob("t-0*")) == []
-    assert not stage.core.moves.is_moving(T0)
+    assert T0 not in stage.table.moving
+
+
+def moved_without_checkpoints(stage: HandlerStage, thread: ManualBackground) -> None:
+    """A replica is in another directory, and the old one waits for checkpoints to be written."""
+    stage.update(a_topic("t", a_partition([BROKER]), configs=SMALL))
+    append(stage, *[BIG] * 9)
+    target = other_directory(stage)
+    alter(stage, target.path)
+    while thread.do_one():
+        stage.turn()
+    assert directory_of(stage) is target
+
+
+def checkpoint_late(
+    tmp_path: Path, thread: ManualBackground, checkpoints: ManualBackground
+) -> HandlerStage:
+    """A broker on which both threads work when a test says so."""
+    threads = {"replica-mover": thread, "checkpoints": checkpoints}
+    return HandlerStage(
+        tmp_path / "one",
+        more_directories=[tmp_path / "two"],
+        background=lambda name, share: threads.get(name) or InlineBackground(name, share),
+    )
+
+
+def catch_up(stage: HandlerStage, checkpoints: ManualBackground) -> None:
+    """Those that are waiting, and one set more."""
+    for _ in range(10):
+        checkpoints.do_one()
+        stage.turn()
+
+
+def test_a_topic_made_again_before_the_checkpoints_is_not_mixed_with_what_moved_away(
+    tmp_path: Path, thread: ManualBackground
+) -> None:
+    checkpoints = ManualBackground()
+    with checkpoint_late(tmp_path, thread, checkpoints) as stage:
+        moved_without_checkpoints(stage, thread)
+        source = other_directory(stage)
+        stage.update(deleted=("t",))
+        stage.update(a_topic("t", a_partition([BROKER]), configs=SMALL))
+        assert directory_of(stage) is source
+        append(stage, b"new")
+        log = stage.partition("t").log
+        assert [path.name for path in log.directory.glob("*.log")] == [f"{0:020d}.log"]
+        catch_up(stage, checkpoints)
+        assert log.segments[0].file.path.read_bytes().startswith(content(stage))
+        assert [path.name for path in source.path.glob("t-0*")] == ["t-0"]
+
+
+def test_a_replica_moves_back_before_the_checkpoints(
+    tmp_path: Path, thread: ManualBackground
+) -> None:
+    checkpoints = ManualBackground()
+    with checkpoint_late(tmp_path, thread, checkpoints) as stage:
+        moved_without_checkpoints(stage, thread)
+        source, before = other_directory(stage), content(stage)
+        alter(stage, source.path)
+        while thread.do_one():
+            stage.turn()
+        assert directory_of(stage) is source
+        catch_up(stage, checkpoints)
+        assert content(stage) == before
+        found = [path for name in ("one", "two") for path in (tmp_path / name).glob("t-0*")]
+        assert found == [source.path / "t-0"]
 
 
 def test_a_move_is_called_off_by_asking_for_where_the_replica_is(

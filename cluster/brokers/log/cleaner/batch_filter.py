@@ -48,10 +48,9 @@ class Filtered(NamedTuple):
     content: bytes | bytearray | None
     max_timestamp: int
     records: int
-    is_original: bool
 
 
-GONE: Final = Filtered(None, NO_TIMESTAMP, 0, False)
+GONE: Final = Filtered(None, NO_TIMESTAMP, 0)
 
 
 class _Kept(NamedTuple):
@@ -123,7 +122,7 @@ def filter_batch(header: BatchHeader, batch: bytes, keys: OffsetMap, horizon: Ho
         return GONE
     sets_horizon = kept.has_tombstone and header.delete_horizon_ms is None
     if kept.records == header.record_count and not sets_horizon:
-        return Filtered(batch, header.max_timestamp, kept.records, True)
+        return Filtered(batch, header.max_timestamp, kept.records)
     max_timestamp = header.max_timestamp
     if not header.is_log_append_time:
         max_timestamp = header.base_timestamp + kept.max_timestamp_delta
@@ -145,7 +144,7 @@ def filter_markers(
     if not header.record_count:
         return GONE
     if not has_no_transaction or header.delete_horizon_ms is not None:
-        return Filtered(batch, header.max_timestamp, header.record_count, True)
+        return Filtered(batch, header.max_timestamp, header.record_count)
     data, position = _plain(header, batch)
     return _with_horizon(header, data, [(position, len(data))], horizon)
 
@@ -159,7 +158,7 @@ def empty_batch(header: BatchHeader) -> Filtered:
     emptied = header._replace(
         attributes=header.attributes & kept_bits, base_timestamp=NO_TIMESTAMP, record_count=0
     )
-    return Filtered(_assemble(emptied, b""), header.max_timestamp, 0, False)
+    return Filtered(_assemble(emptied, b""), header.max_timestamp, 0)
 
 
 def _plain(header: BatchHeader, batch: bytes) -> tuple[bytes, int]:
@@ -253,7 +252,7 @@ def _with_horizon(
 
 def _rebuilt(header: BatchHeader, records: bytes | bytearray) -> Filtered:
     content = _assemble(header, compress(header.compression, records))
-    return Filtered(content, header.max_timestamp, header.record_count, False)
+    return Filtered(content, header.max_timestamp, header.record_count)
 
 
 def _shifted(data: bytes, runs: Sequence[tuple[int, int]], shift_ms: int) -> bytearray:

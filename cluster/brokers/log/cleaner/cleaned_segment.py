@@ -13,11 +13,12 @@ from cluster.brokers.log.offset_index import ActiveOffsetIndex
 from cluster.brokers.log.segment import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
+    SEGMENT_SUFFIXES,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
     segment_path,
 )
-from cluster.brokers.log.segment_swap import CLEANED_SUFFIX, SEGMENT_SUFFIXES
+from cluster.brokers.log.segment_swap import CLEANED_SUFFIX
 from cluster.brokers.log.time_index import TimeIndex
 from cluster.brokers.log.transaction_index import AbortedTransaction, encode_transactions
 from cluster.model.errors import StorageFailed
@@ -27,7 +28,8 @@ from cluster.records.batch import NO_TIMESTAMP
 class CleanedSegment:
     """Batches in the order of their offsets, indexed as those of any other segment.
 
-    Lifecycle: `append`, then `finish`, or `abandon` at any time. All raise OSError.
+    Lifecycle: `append`, then `finish`, or `abandon` at any time. All raise OSError; those
+    that write also StorageFailed, for a file too large.
     """
 
     def __init__(

@@ -13,9 +13,9 @@ from cluster.brokers.log.cleaner.selection import (
     first_dirty_offset,
 )
 from cluster.brokers.log.partition_log import PartitionLog
-from cluster.brokers.log.segment import Segment
+from cluster.brokers.log.retention import largest_timestamp
+from cluster.brokers.log.segment import Segment, modified_ms
 from cluster.model.clocks import WallMs
-from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset
 
 
@@ -40,7 +40,7 @@ def find_work(log: PartitionLog, high_watermark: Offset, wall_ms: WallMs) -> Cle
         [Offset(segment.base_offset) for segment in segments],
         SegmentFacts(
             lambda slot: segments[slot].file.size_bytes,
-            lambda slot: _largest_timestamp_ms(segments[slot]),
+            lambda slot: largest_timestamp(segments[slot], modified_ms),
             lambda slot: segments[slot].first_timestamp_ms,
         ),
         bounds,
@@ -92,13 +92,3 @@ def swap_in(log: PartitionLog, base_offsets: Sequence[int]) -> list[Segment]:
         return []
     log.replace_segments(gone)
     return list(gone)
-
-
-def _largest_timestamp_ms(segment: Segment) -> int:
-    if segment.max_timestamp_ms >= 0:
-        return segment.max_timestamp_ms
-    path = segment.file.path
-    try:
-        return path.stat().st_mtime_ns // 1_000_000
-    except OSError as error:
-        raise StorageFailed(f"cannot read {path}: {error.strerror}") from error

@@ -12,8 +12,6 @@ from hashlib import blake2b
 from struct import Struct
 from typing import Final
 
-from cluster.model.errors import ensure
-
 ROW_BYTES: Final = 24
 NOT_FOUND: Final = -1
 _PRIME_GAP: Final = 512
@@ -39,7 +37,6 @@ class OffsetMap:
     """
 
     __slots__ = (
-        "_memory",
         "_rows",
         "_slots",
         "_words",
@@ -61,8 +58,7 @@ class OffsetMap:
         self.capacity = max(1, int(self._slots * load_factor))
         self.memory_bytes = self._slots * ROW_BYTES
         # Zeroed pages that take no memory before they are written.
-        self._memory = mmap.mmap(-1, self.memory_bytes)
-        self._rows = memoryview(self._memory).cast("q")
+        self._rows = memoryview(mmap.mmap(-1, self.memory_bytes)).cast("q")
         self.size = 0
         self.latest_offset = NOT_FOUND
         """The largest offset up to which records were looked at."""
@@ -122,12 +118,6 @@ class OffsetMap:
     def note_seen(self, offset: int) -> None:
         """Everything up to an offset was looked at."""
         self.latest_offset = max(self.latest_offset, offset)
-
-    def close(self) -> None:
-        """Give the memory back; the map is not used afterwards."""
-        ensure(self._rows is not None, "closed twice")
-        self._rows.release()
-        self._memory.close()
 
 
 def _largest_prime(limit: int) -> int:

@@ -125,7 +125,7 @@ class LogAgainstDictionary(RuleBasedStateMachine):
         cleaned_to = self.log.cleaned_to
         self.log = log_copy.relocate(copy, home / str(PARTITION), NOW_MS, DeletedFiles())
         log_copy.sync_moved(self.log)
-        assert self.log.cleaned_to in (0, cleaned_to)
+        assert self.log.cleaned_to == cleaned_to
         self.home = home
 
     @rule()

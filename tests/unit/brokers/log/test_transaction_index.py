@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster.brokers.log.segment import TRANSACTION_INDEX_SUFFIX, segment_path
 from cluster.brokers.log.transaction_index import (
     ENTRY_BYTES,
     AbortedTransaction,
@@ -11,7 +12,6 @@ from cluster.brokers.log.transaction_index import (
     decode_transactions,
     encode_transactions,
     read_transactions,
-    transaction_index_path,
     write_transactions,
 )
 
@@ -33,7 +33,7 @@ def test_what_is_written_in_order_of_last_offsets_is_read(transactions):
 
 
 def test_a_file_is_read_as_written_and_an_absent_one_is_empty(tmp_path):
-    path = transaction_index_path(tmp_path, 12)
+    path = segment_path(tmp_path, 12, TRANSACTION_INDEX_SUFFIX)
     assert path.name == "00000000000000000012.txnindex"
     assert read_transactions(path) == []
     write_transactions(path, [SHOWN])

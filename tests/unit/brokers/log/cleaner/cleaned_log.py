@@ -9,10 +9,10 @@ from cluster.brokers.log.cleaner.log_work import CleanerLimits, find_work, order
 from cluster.brokers.log.cleaner.order import CLEANED, DONE, CleaningDone
 from cluster.brokers.log.options import CleaningPolicy, LogOptions
 from cluster.brokers.log.partition_log import PartitionLog
+from cluster.brokers.log.segment import TRANSACTION_INDEX_SUFFIX, segment_path
 from cluster.brokers.log.transaction_index import (
     AbortedTransaction,
     read_transactions,
-    transaction_index_path,
     write_transactions,
 )
 from cluster.model.clocks import WallMs
@@ -72,7 +72,8 @@ def end_transaction(log: PartitionLog, producer: ProducerIdentity, *, commits: b
     )
     log.append_as_follower(memoryview(batch), NOW_MS)
     if not commits and first_offset >= 0:
-        path = transaction_index_path(log.directory, log.segments[-1].base_offset)
+        active = log.segments[-1].base_offset
+        path = segment_path(log.directory, active, TRANSACTION_INDEX_SUFFIX)
         ended = AbortedTransaction(
             producer.producer_id, first_offset, base_offset, log.log_end_offset
         )

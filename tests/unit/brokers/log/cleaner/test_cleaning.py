@@ -12,7 +12,8 @@ from cluster.brokers.log.cleaner.cleaning_process import work
 from cluster.brokers.log.cleaner.log_work import CleanerLimits, find_work, order_of, swap_in
 from cluster.brokers.log.cleaner.order import CLEANED, DAMAGED, FAILED
 from cluster.brokers.log.partition_log import PartitionLog
-from cluster.brokers.log.transaction_index import read_transactions, transaction_index_path
+from cluster.brokers.log.segment import TRANSACTION_INDEX_SUFFIX, segment_path
+from cluster.brokers.log.transaction_index import read_transactions
 from cluster.model.ids import Offset
 from cluster.records.batch import Compression
 from cluster.records.builder import ProducerIdentity
@@ -114,7 +115,7 @@ def test_aborted_transactions_go_first_their_records_then_their_marker(log):
     clean(log)
     assert [one.value for one in records(log)][:1] == [b"committed"]
     assert marker in [header.base_offset for header in headers(log) if header.is_control]
-    path = transaction_index_path(log.directory, 0)
+    path = segment_path(log.directory, 0, TRANSACTION_INDEX_SUFFIX)
     assert [entry.last_offset for entry in read_transactions(path)] == [marker]
     # A later cleaning dates the marker, and one after that drops it.
     log.producers.entries.clear()

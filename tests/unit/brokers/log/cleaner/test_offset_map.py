@@ -24,7 +24,6 @@ def test_it_answers_as_a_dictionary_until_it_is_full(entries, rows, load_factor)
     for key, _ in entries:
         assert keys.get(key) == model.get(key, NOT_FOUND)
     assert keys.get(b"was never put") == NOT_FOUND
-    keys.close()
 
 
 def test_it_takes_no_more_memory_than_it_is_given_nor_than_its_keys_need():
