@@ -159,17 +159,17 @@ def _send(source: Source, writer: PartitionWriter, *, shows: bool) -> _Done:
             done.batches += 1
 
     try:
-        for part in parts(source):
-            unacknowledged.append((part.batch.record_count, part.next_offset))
-            writer.write(part.batch)
-            take_acknowledged()
-            if shows and time.monotonic() - shown_at > _SHOW_EVERY_S:
-                shown_at = time.monotonic()
-                _show(part.read_bytes, source, done)
+        try:
+            for part in parts(source):
+                unacknowledged.append((part.batch.record_count, part.next_offset))
+                writer.write(part.batch)
+                take_acknowledged()
+                if shows and time.monotonic() - shown_at > _SHOW_EVERY_S:
+                    shown_at = time.monotonic()
+                    _show(part.read_bytes, source, done)
+        except Refused as problem:
+            source.damage = f"{source.directory} is damaged: {problem.detail}"
         writer.finish()
-    except Refused as problem:
-        writer.finish()
-        source.damage = f"{source.directory} is damaged: {problem.detail}"
     except UserError as problem:
         take_acknowledged()
         if not done.batches:
