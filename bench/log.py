@@ -18,9 +18,13 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from crc32c import crc32c
+
+if TYPE_CHECKING:
+    from cluster.brokers.log.partition_log import PartitionLog
+    from cluster.model.clocks import WallMs
 
 STEP_BYTES: Final = 16 << 20
 FIRST_STEP_BYTES: Final = 256 << 10
@@ -177,31 +181,8 @@ def recycled(place: Path, batches: list[memoryview], count: int) -> float:
     return end_of(descriptor, began)
 
 
-def leader(place: Path, batches: list[memoryview], count: int) -> float:
-    """The log as a leader uses it."""
-    from cluster.brokers.log.options import LogOptions
-    from cluster.brokers.log.partition_log import PartitionLog
-    from cluster.model.clocks import WallMs
-    from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
-
-    wall_ms = WallMs(time.time_ns() // 1_000_000)
-    log = PartitionLog.open(
-        place / "t-0",
-        TopicPartition("t", 0),
-        LogOptions(),
-        wall_ms,
-        clean_shutdown=True,
-        recovery_point=Offset(0),
-        log_start_offset=Offset(0),
-    )
-    began = time.thread_time()
-    for number in range(count):
-        log.append_as_leader(batches[number % len(batches)], LeaderEpoch(0), wall_ms)
-    return time.thread_time() - began
-
-
-def follower(place: Path, batches: list[memoryview], count: int) -> float:
-    """The log as a follower uses it, with up to 1 MiB at a time."""
+def open_log(place: Path) -> "tuple[PartitionLog, WallMs]":
+    """An empty log, and the time of its appends."""
     from cluster.brokers.log.options import LogOptions
     from cluster.brokers.log.partition_log import PartitionLog
     from cluster.model.clocks import WallMs
@@ -217,6 +198,23 @@ def follower(place: Path, batches: list[memoryview], count: int) -> float:
         recovery_point=Offset(0),
         log_start_offset=Offset(0),
     )
+    return log, wall_ms
+
+
+def leader(place: Path, batches: list[memoryview], count: int) -> float:
+    """The log as a leader uses it."""
+    from cluster.model.ids import LeaderEpoch
+
+    log, wall_ms = open_log(place)
+    began = time.thread_time()
+    for number in range(count):
+        log.append_as_leader(batches[number % len(batches)], LeaderEpoch(0), wall_ms)
+    return time.thread_time() - began
+
+
+def follower(place: Path, batches: list[memoryview], count: int) -> float:
+    """The log as a follower uses it, with up to 1 MiB at a time."""
+    log, wall_ms = open_log(place)
     together = max(1, (1 << 20) // len(batches[0]))
     run = bytearray().join(batches[number % len(batches)] for number in range(together))
     size = len(batches[0])

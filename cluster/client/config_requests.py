@@ -9,7 +9,6 @@ from cluster.config.snapshot import Source
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import ApiKey
 from cluster.protocol.messages import (
-    DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
@@ -62,31 +61,20 @@ class Shortfall(NamedTuple):
     default: str | None
 
 
-def broker_addresses(client: Caller) -> dict[str, tuple[str, int]]:
-    """Host and port of each live broker by its number. Raises Refused."""
-    request = DescribeClusterRequest(
-        include_cluster_authorized_operations=False, include_fenced_brokers=False
-    )
-    answer = client.call(ApiKey.DESCRIBE_CLUSTER, request)
-    if answer.error_code is not ErrorCode.none:
-        raise Refused(answer.error_code, answer.error_message or "")
-    return {str(each.broker_id): (each.host, each.port) for each in answer.brokers}
-
-
 def described(
-    client: Caller, entity_type: str, name: str
+    client: Caller, entity_type: str, name: str, keys: Iterable[str] | None = None
 ) -> tuple[DescribeConfigsResourceResult, ...]:
     """The settings of one topic or broker, documented; of all brokers where the name is empty.
 
-    A broker's settings, and the levels of its loggers, must be requested from that broker. Raises
-    Refused.
+    `keys` are the settings to ask for, None for all. A broker's settings, and the levels of its
+    loggers, must be requested from that broker. Raises Refused.
     """
     request = DescribeConfigsRequest(
         resources=(
             DescribeConfigsResource(
                 resource_type=RESOURCE_TYPES[entity_type],
                 resource_name=name,
-                configuration_keys=None,
+                configuration_keys=None if keys is None else tuple(keys),
             ),
         ),
         include_synonyms=True,
@@ -112,20 +100,3 @@ def shortfalls(client: Caller, entity_type: str, name: str) -> dict[str, Shortfa
         for entry in described(client, entity_type, name)
         if (remark := remark_of(entry.documentation)) is not None
     }
-
-
-def topic_values(client: Caller, topic: str, names: Iterable[str]) -> dict[str, str | None]:
-    """The values in force of these settings of a topic. Raises Refused."""
-    request = DescribeConfigsRequest(
-        resources=(
-            DescribeConfigsResource(
-                resource_type=RESOURCE_TYPES["topics"],
-                resource_name=topic,
-                configuration_keys=tuple(names),
-            ),
-        )
-    )
-    (result,) = client.call(ApiKey.DESCRIBE_CONFIGS, request).results
-    if result.error_code is not ErrorCode.none:
-        raise Refused(result.error_code, result.error_message or "")
-    return {entry.name: entry.value for entry in result.configs}

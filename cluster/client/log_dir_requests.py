@@ -1,14 +1,12 @@
 """Asks brokers what their log directories hold (KIP-113)."""
 
 from collections.abc import Collection
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from cluster.client.quota_requests import Caller
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import ApiKey
-from cluster.protocol.messages import DescribeClusterRequest, DescribeLogDirsRequest
-
-_BROKERS: Final = 1
+from cluster.protocol.messages import DescribeLogDirsRequest
 
 
 class ReplicaFacts(NamedTuple):
@@ -29,19 +27,6 @@ class LogDirFacts(NamedTuple):
     replicas: tuple[ReplicaFacts, ...]
     total_bytes: int
     usable_bytes: int
-
-
-def brokers_of(client: Caller) -> dict[int, tuple[str, int]]:
-    """Host and port of every live broker, by id. Raises Refused."""
-    request = DescribeClusterRequest(
-        include_cluster_authorized_operations=False,
-        endpoint_type=_BROKERS,
-        include_fenced_brokers=False,
-    )
-    response = client.call(ApiKey.DESCRIBE_CLUSTER, request)
-    if response.error_code is not ErrorCode.none:
-        raise Refused(response.error_code, response.error_message or "")
-    return {broker.broker_id: (broker.host, broker.port) for broker in response.brokers}
 
 
 def describe_log_dirs(client: Caller, topics: Collection[str] = ()) -> list[LogDirFacts]:

@@ -22,6 +22,7 @@ from cluster.protocol.messages import (
     MetadataRequest,
     MetadataRequestTopic,
 )
+from cluster.records.batch import MAX_INT32
 from cluster.records.builder import ProducerIdentity
 from cluster.records.renumber import NewBatch, stamp_producer
 from cluster.runtime.clock import Clock
@@ -124,7 +125,7 @@ class PartitionWriter:
             except (_Retriable, UserError) as problem:
                 self._pause(problem)
         stamp_producer(batch, self._producer)
-        next_sequence = (self._producer.base_sequence + batch.record_count) & 0x7FFF_FFFF
+        next_sequence = (self._producer.base_sequence + batch.record_count) & MAX_INT32
         self._producer = self._producer._replace(base_sequence=next_sequence)
         while len(self._sent) >= IN_FLIGHT_MAX:
             self._settle()

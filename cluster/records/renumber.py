@@ -4,7 +4,7 @@ Keys, values, headers and timestamps are kept, and the codec.
 """
 
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import NO_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
@@ -20,8 +20,6 @@ from cluster.records.builder import ProducerIdentity
 from cluster.records.compression import compress
 from cluster.records.reader import plain_records
 from cluster.records.varint import read_varint, write_varint
-
-_DELETE_HORIZON_BIT: Final = 0x40
 
 
 class NewBatch(NamedTuple):
@@ -41,7 +39,7 @@ def renumbered(
     do not decode, where they have to be read.
     """
     is_dense = header.record_count == header.last_offset_delta + 1
-    rewrites = header.is_log_append_time or header.attributes & _DELETE_HORIZON_BIT
+    rewrites = header.is_log_append_time or header.delete_horizon_ms is not None
     if is_dense and not rewrites and is_wanted is None:
         if not header.record_count:
             return None

@@ -5,7 +5,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.client.log_dir_requests import LogDirFacts, brokers_of, describe_log_dirs
+from cluster.client.cluster_requests import broker_addresses
+from cluster.client.log_dir_requests import LogDirFacts, describe_log_dirs
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.model.printable import one_line
@@ -77,7 +78,7 @@ def _ask(
 ) -> dict[int, list[LogDirFacts]]:
     """The log directories of each broker, by id. Raises Refused, UserError."""
     with SocketClient.connect(servers, _CLIENT_ID) as client:
-        known = brokers_of(client)
+        known = broker_addresses(client)
     asked = sorted(known) if brokers is None else brokers
     missing = [str(broker) for broker in asked if broker not in known]
     if missing:

@@ -2,19 +2,16 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, TopicPartition
 
-from tests.compat.confluent_records import TIMEOUT_S, assigning_consumer, produce, read_all
+from tests.compat.confluent_records import assigning_consumer, produce, read_all
 from tests.compat.kafka_process import KafkaProcess, require_kafka, run_program
 from tests.compat.samples import COMPRESSIONS, PARTITIONS, SAMPLES, Sample, by_partition
 from tests.compat.test_kafka_log_directories import transact, wait_for_leaders
+from tests.support.keyed_records import read_partition
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
@@ -22,25 +19,12 @@ from tests.support.waiting import wait_until
 pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("jvm")]
 
 NewCluster = Callable[..., Cluster]
-ROOT = Path(__file__).parents[2]
 FOR_EVER = {"retention.ms": "-1", "segment.bytes": "200000"}
 
 
 def import_log(cluster: Cluster, *words: object) -> dict[str, object]:
     """The summary of an import that succeeds."""
-    done = subprocess.run(
-        [
-            *(sys.executable, "-P", "-m", "cluster", "import-log", "--json"),
-            *("--bootstrap-server", cluster.bootstrap),
-            *map(str, words),
-        ],
-        cwd=ROOT,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    done = cluster.command("import-log", "--json", *map(str, words))
     summary: dict[str, object] = json.loads(done.stdout)
     return summary
 
@@ -54,21 +38,6 @@ def a_topic(cluster: Cluster, name: str) -> str:
 def read(cluster: Cluster, topic: str) -> dict[int, list[Sample]]:
     with assigning_consumer(cluster.bootstrap) as consumer:
         return read_all(consumer, topic)
-
-
-def read_with_gaps(
-    cluster: Cluster, topic: str, count: int
-) -> list[tuple[int | None, bytes | None, bytes | None]]:
-    """Offset, key and value of so many records of partition 0."""
-    found: list[tuple[int | None, bytes | None, bytes | None]] = []
-    with assigning_consumer(cluster.bootstrap) as consumer:
-        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-        while len(found) < count:
-            message: Any = consumer.poll(TIMEOUT_S)
-            assert message is not None, found
-            assert message.error() is None, message.error()
-            found.append((message.offset(), message.key(), message.value()))
-    return found
 
 
 def test_what_kafka_has_written_comes_out_again(new_cluster: NewCluster, tmp_path: Path) -> None:
@@ -134,9 +103,9 @@ def test_old_formats_come_in_by_import_and_by_the_start_of_a_broker(
     cluster.start()
     for magic in (0, 1):
         wait_for_leaders(cluster.addresses[0], f"opened{magic}")
-        opened = read_with_gaps(cluster, f"opened{magic}", len(found[magic]))
-        assert [(key, value) for _, key, value in opened] == [
+        opened = read_partition(cluster.bootstrap, f"opened{magic}")
+        assert [(key, value) for _, key, value, _ in opened] == [
             (sample.key, sample.value) for sample in found[magic]
         ]
-        offsets = [offset for offset, _, _ in opened]
+        offsets = [offset for offset, *_ in opened]
         assert offsets[:6] == [100, 101, 102, 105, 106, 107]

@@ -16,6 +16,7 @@ from tests.compat.kafka_process import KafkaProcess, require_kafka, run_tool
 from tests.compat.samples import COMPRESSIONS, NOW_MS, PARTITIONS, SAMPLES, Sample, by_partition
 from tests.support.broker_probes import list_offsets_request, produced
 from tests.support.kafka_wire import WireClient
+from tests.support.keyed_records import read_partition
 from tests.support.running_cluster import Address, Cluster
 from tests.support.topics import create_topic, describe
 from tests.support.waiting import wait_until
@@ -258,7 +259,7 @@ def test_kafka_and_milena_open_logs_from_which_the_other_has_deleted(
         write(cluster.bootstrap, topic)
     wait_until(lambda: begins_at(cluster.bootstrap, aged) > 0, "old segments to go")
     delete_before(cluster.bootstrap, cut, 501)
-    ours = [records_from(cluster.bootstrap, topic) for topic in (aged, cut)]
+    ours = [read_partition(cluster.bootstrap, topic, 2) for topic in (aged, cut)]
     assert ours[1][0][0] == 501
     cluster.kill(0, "TERM", stay_down=True)
     wait_until(lambda: cluster.pid(0) is None, "our broker's end")
@@ -271,15 +272,15 @@ def test_kafka_and_milena_open_logs_from_which_the_other_has_deleted(
         overrides={"zookeeper.session.timeout.ms": "6000"},
     ) as kafka:
         wait_for_leaders(address, aged, cut)
-        assert [records_from(kafka.bootstrap, topic) for topic in (aged, cut)] == ours
+        assert [read_partition(kafka.bootstrap, topic, 2) for topic in (aged, cut)] == ours
         delete_before(kafka.bootstrap, cut, 702)
-        kafkas = [records_from(kafka.bootstrap, topic) for topic in (aged, cut)]
+        kafkas = [read_partition(kafka.bootstrap, topic, 2) for topic in (aged, cut)]
         kafka.stop()
         assert " ERROR " not in kafka.log()
 
     cluster.restart(0)
     wait_for_leaders(address, aged, cut)
-    assert [records_from(cluster.bootstrap, topic) for topic in (aged, cut)] == kafkas
+    assert [read_partition(cluster.bootstrap, topic, 2) for topic in (aged, cut)] == kafkas
     assert kafkas[1][0][0] == 702
 
 
@@ -295,20 +296,6 @@ def delete_before(bootstrap: str, topic: str, offset: int) -> None:
     client = AdminClient({"bootstrap.servers": bootstrap})
     (future,) = client.delete_records([TopicPartition(topic, 2, offset)]).values()
     assert future.result(TIMEOUT_S).low_watermark == offset
-
-
-def records_from(bootstrap: str, topic: str) -> list[tuple[int, bytes | None]]:
-    """Offset and value of every record of partition 2."""
-    found: list[tuple[int, bytes | None]] = []
-    with assigning_consumer(bootstrap) as consumer:
-        consumer.assign([TopicPartition(topic, 2, OFFSET_BEGINNING)])
-        while True:
-            message: Any = consumer.poll(TIMEOUT_S)
-            assert message is not None, found
-            if message.error() is not None:
-                assert message.error().code() == KafkaError._PARTITION_EOF
-                return found
-            found.append((message.offset(), message.value()))
 
 
 def transact(bootstrap: str, topic: str) -> None:

@@ -195,8 +195,11 @@ def test_every_record_is_there_once_when_the_leader_dies(
     )
     with start_import(cluster, directory, "--topic", topic, "--json") as process:
         first = leader(cluster, topic)
-        size = lambda: (cluster.log_dir(first) / f"{topic}-0" / f"{0:020d}.log").stat().st_size  # noqa: E731
-        wait_until(lambda: process.poll() is not None or size() > 0, "the first records")
+        log = cluster.log_dir(first) / f"{topic}-0" / f"{0:020d}.log"
+        wait_until(  # the file is made in the background
+            lambda: process.poll() is not None or (log.exists() and log.stat().st_size > 0),
+            "the first records",
+        )
         cluster.kill(first, "KILL")
         out, err = process.communicate(timeout=120)
     assert (process.returncode, err) == (0, "")

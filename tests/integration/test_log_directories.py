@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from cluster.client.log_dir_requests import describe_log_dirs
+from cluster.client.socket_client import SocketClient
+from cluster.model.errors import UserError
 from cluster.protocol.api import ApiKey
 from tests.support.kafka_wire import WireClient, request
 from tests.support.recording_producer import Recorder, read_all
@@ -129,15 +132,28 @@ def alter(cluster: Cluster, broker: int, path: Path, partition: int = 0) -> int:
     return int(answer.results[0].partitions[0].error_code)
 
 
-def place_of(cluster: Cluster, broker: int, partition: int = 0) -> list[tuple[Path, bool]]:
-    """The directories in which a replica is, each with whether it is being moved there."""
+def place_of(cluster: Cluster, broker: int) -> list[tuple[Path, bool]]:
+    """The directories in which a replica of t-0 is, each with whether it is being moved there.
+
+    Asked without a command, whose start may take as long as the move. Empty while it is down.
+    """
+    try:
+        with SocketClient.connect([cluster.addresses[broker]], "test") as client:
+            directories = describe_log_dirs(client, ["t"])
+    except UserError:
+        return []
+    return [(Path(one.path), row.is_future) for one in directories for row in one.replicas]
+
+
+def place_by_command(cluster: Cluster, broker: int) -> list[tuple[Path, bool]]:
+    """The same, as `log-dirs` tells it."""
     told = cluster.command("log-dirs", "--describe", "--json", "--broker-list", str(broker))
     (answer,) = json.loads(told.stdout)["brokers"]
     return [
         (Path(directory["logDir"]), row["isFuture"])
         for directory in answer["logDirs"]
         for row in directory["partitions"]
-        if row["partition"] == f"t-{partition}"
+        if row["partition"] == "t-0"
     ]
 
 
@@ -189,6 +205,7 @@ def test_a_replica_moves_while_it_is_written_and_a_crash_does_not_stop_it(
     # Its files are kept for a while under another name, as those of a deleted topic.
     wait_until(lambda: not (target / "t-0").exists(), "the original to be set aside")
     wait_for_isr(cluster, "t", 2)
+    assert place_by_command(cluster, 0) == [(source, False)]
     ((other, _),) = place_of(cluster, 1)
     cluster.stop()
     assert batches_in(source / "t-0") == batches_in(other / "t-0")

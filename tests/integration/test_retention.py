@@ -69,6 +69,11 @@ def files(cluster: Cluster, broker: int, topic: str, ending: str) -> list[Path]:
     return sorted((cluster.log_dir(broker) / f"{topic}-0").glob(f"*{ending}"))
 
 
+def first_segment(cluster: Cluster, broker: int, topic: str) -> int:
+    """The base offset of the oldest segment; -1 while there is none, as where a log begins anew."""
+    return min((int(path.stem) for path in files(cluster, broker, topic, ".log")), default=-1)
+
+
 def first_offset(reader: Consumer, topic: str) -> int:
     low: int = reader.get_watermark_offsets(TopicPartition(topic, 0), TIMEOUT_S)[0]
     return low
@@ -119,7 +124,7 @@ def test_deleted_records_stay_deleted_after_a_crash_and_a_change_of_leaders(
     assert future.result(TIMEOUT_S).low_watermark == 70
     for broker in range(busy.size):
         wait_until(
-            lambda broker=broker: int(files(busy, broker, topic, ".log")[0].stem) > 50,
+            lambda broker=broker: first_segment(busy, broker, topic) > 50,
             f"broker {broker} to delete segments",
         )
     before = leader(busy, topic)
@@ -142,11 +147,11 @@ def test_a_follower_that_was_away_begins_where_the_leader_does(
         cluster.kill(away, stay_down=True)
         produce(cluster, topic, 100)
         wait_until(
-            lambda: int(files(cluster, leading, topic, ".log")[0].stem) == 100,
+            lambda: first_segment(cluster, leading, topic) == 100,
             "the leader to delete everything",
         )
         cluster.restart(away)
         wait_until(
-            lambda: int(files(cluster, away, topic, ".log")[0].stem) == 100,
+            lambda: first_segment(cluster, away, topic) == 100,
             "the follower to begin there",
         )

@@ -49,11 +49,13 @@ class KeyedWriter:
             self._failed.append(error)
 
 
-def read_partition(bootstrap: str, topic: str) -> list[tuple[int, bytes, bytes | None, int]]:
+def read_partition(
+    bootstrap: str, topic: str, partition: int = 0
+) -> list[tuple[int, bytes, bytes | None, int]]:
     """(offset, key, value, timestamp) of each record that a consumer gets from the beginning on."""
     found = []
     with assigning_consumer(bootstrap, isolation_level="read_uncommitted") as consumer:
-        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
         while True:
             message: Any = consumer.poll(TIMEOUT_S)
             assert message is not None, found

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from cluster.client.config_requests import broker_addresses, described, shortfalls
+from cluster.client.cluster_requests import broker_addresses
+from cluster.client.config_requests import described, shortfalls
 from cluster.client.quota_requests import Caller
 from cluster.client.socket_client import SocketClient
 from cluster.config.effect import remark_of
@@ -49,7 +50,7 @@ def completed(
 
 def connected_to(client: Caller, broker: str, client_id: str) -> SocketClient:
     """A connection to the broker of that number. Raises Refused and UserError."""
-    brokers = broker_addresses(client)
+    brokers = {str(number): at for number, at in broker_addresses(client).items()}
     if broker not in brokers:
         raise UserError(f"The broker '{broker}' doesn't exist.")
     return SocketClient.connect([brokers[broker]], client_id)

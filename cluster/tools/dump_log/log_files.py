@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from cluster.model.errors import Refused
-from cluster.records.batch import BatchHeader
+from cluster.records.batch import MAX_INT32, BatchHeader
 from cluster.records.legacy import Message
 from cluster.tools.dump_log.report import Report, note
 from cluster.tools.stored_batches import (
@@ -22,7 +22,6 @@ from cluster.tools.stored_file import StoredFile
 Decoder = Callable[[Read], tuple[str | None, str | None]]
 """From a record to the texts of its key and value, None for one that is not printed."""
 
-_DELETE_HORIZON_BIT: Final = 0x40
 _CONTROL_KEY: Final = struct.Struct(">hh")
 _END_MARKER: Final = struct.Struct(">hi")
 _CONTROL_TYPES: Final = {
@@ -93,8 +92,8 @@ def _batch_line(batch: StoredBatch) -> str:
         )
     header = batch.header
     horizon = "OptionalLong.empty"
-    if header.attributes & _DELETE_HORIZON_BIT:
-        horizon = f"OptionalLong[{header.base_timestamp}]"
+    if header.delete_horizon_ms is not None:
+        horizon = f"OptionalLong[{header.delete_horizon_ms}]"
     return (
         f"baseOffset: {header.base_offset} lastOffset: {header.last_offset}"
         f" count: {header.record_count} baseSequence: {header.base_sequence}"
@@ -148,7 +147,7 @@ def _metadata(batch: StoredBatch, read: Read) -> str:
     header = batch.header
     sequence = -1
     if header.base_sequence >= 0:
-        sequence = header.base_sequence + record.offset - header.base_offset & 0x7FFF_FFFF
+        sequence = header.base_sequence + record.offset - header.base_offset & MAX_INT32
     names = ",".join(name for name, _ in record.headers)
     line += f" sequence: {sequence} headerKeys: [{names}]"
     return f"{line} {_control(read)}" if header.is_control else line

@@ -40,9 +40,8 @@ def snapshot_lines(file: StoredFile) -> Iterator[str]:
         )
         if entry.batches:
             last = entry.batches[-1]
-            first_sequence = last.last_sequence - last.offset_delta & 0x7FFF_FFFF
             line += (
-                f"firstSequence: {first_sequence} lastSequence: {last.last_sequence}"
+                f"firstSequence: {last.base_sequence} lastSequence: {last.last_sequence}"
                 f" lastOffset: {last.last_offset} offsetDelta: {last.offset_delta}"
                 f" timestamp: {last.timestamp_ms}"
             )

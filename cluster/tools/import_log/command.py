@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.client.config_requests import topic_values
+from cluster.client.config_requests import described
 from cluster.client.partition_writer import PartitionWriter
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import Refused, UserError
@@ -110,9 +110,10 @@ def _warn_of_retention(
     """Say on stderr if the topic will delete all that is imported for its age."""
     try:
         with SocketClient.connect(servers, _CLIENT_ID) as client:
-            configs = topic_values(client, topic, ("cleanup.policy", "retention.ms"))
+            told = described(client, "topics", topic, ("cleanup.policy", "retention.ms"))
     except Refused:
         return  # without the right to see them, perhaps
+    configs = {each.name: each.value for each in told}
     keeps_ms = int(configs.get("retention.ms") or -1)
     if newest_ms < 0 or keeps_ms < 0 or "delete" not in (configs.get("cleanup.policy") or ""):
         return
@@ -158,17 +159,17 @@ def _send(source: Source, writer: PartitionWriter, *, shows: bool) -> _Done:
             done.batches += 1
 
     try:
-        for part in parts(source):
-            unacknowledged.append((part.batch.record_count, part.next_offset))
-            writer.write(part.batch)
-            take_acknowledged()
-            if shows and time.monotonic() - shown_at > _SHOW_EVERY_S:
-                shown_at = time.monotonic()
-                _show(part.read_bytes, source, done)
+        try:
+            for part in parts(source):
+                unacknowledged.append((part.batch.record_count, part.next_offset))
+                writer.write(part.batch)
+                take_acknowledged()
+                if shows and time.monotonic() - shown_at > _SHOW_EVERY_S:
+                    shown_at = time.monotonic()
+                    _show(part.read_bytes, source, done)
+        except Refused as problem:
+            source.damage = f"{source.directory} is damaged: {problem.detail}"
         writer.finish()
-    except Refused as problem:
-        writer.finish()
-        source.damage = f"{source.directory} is damaged: {problem.detail}"
     except UserError as problem:
         take_acknowledged()
         if not done.batches:

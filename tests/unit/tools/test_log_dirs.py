@@ -2,11 +2,13 @@
 
 import json
 from datetime import timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from cluster.client.log_dir_requests import LogDirFacts, ReplicaFacts, brokers_of, describe_log_dirs
+from cluster.client.cluster_requests import broker_addresses
+from cluster.client.log_dir_requests import LogDirFacts, ReplicaFacts, describe_log_dirs
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey
 from cluster.protocol.messages import (
@@ -119,10 +121,11 @@ def test_wrong_usage_ends_with_status_2(words: list[str]) -> None:
 
 
 def test_brokers_are_asked_of_any_broker() -> None:
-    class Cluster:
-        error_code = ErrorCode.none
-        brokers = ()
-
-    client = Answering(Cluster())
-    assert brokers_of(client) == {}
+    client = Answering(
+        SimpleNamespace(
+            error_code=ErrorCode.none,
+            brokers=[SimpleNamespace(broker_id=2, host="here", port=9094)],
+        )
+    )
+    assert broker_addresses(client) == {2: ("here", 9094)}
     assert client.asked == [ApiKey.DESCRIBE_CLUSTER]
