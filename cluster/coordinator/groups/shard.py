@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection
 
 from cluster.coordinator.groups.effects import Effects
 from cluster.coordinator.groups.history import Rebalance
+from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.requests import (
     CommitOffsets,
@@ -23,7 +24,7 @@ from cluster.coordinator.groups.requests import (
     SyncGroup,
     TransactionalCommit,
 )
-from cluster.model.clocks import MonotonicMs, WallMs
+from cluster.model.clocks import MonotonicMs
 from cluster.model.error_codes import ErrorCode
 
 
@@ -61,7 +62,7 @@ class GroupShard:
         """Take in the end of a transaction, where the partition has its control batch."""
         raise NotImplementedError
 
-    def on_loaded(self, now_ms: MonotonicMs) -> Effects:
+    def on_loaded(self, now: Moment) -> Effects:
         """All records are in: members get their session timeouts from now, checks begin.
 
         A group with more members than `group.max.size` begins a rebalance.
@@ -80,7 +81,7 @@ class GroupShard:
         self,
         append_id: int,
         error: ErrorCode,
-        now_ms: MonotonicMs,
+        now: Moment,
         *,
         is_in_log: bool | None = None,
     ) -> Effects:
@@ -97,7 +98,7 @@ class GroupShard:
         """
         raise NotImplementedError
 
-    def on_append_late(self, append_id: int, now_ms: MonotonicMs) -> Effects:
+    def on_append_late(self, append_id: int, now: Moment) -> Effects:
         """The append takes longer than `offsets.commit.timeout.ms`: answers those who wait for it
         as for REQUEST_TIMED_OUT. Its outcome is still told by `on_appended` when it is known.
         """
@@ -107,44 +108,42 @@ class GroupShard:
         """When to call `on_tick` next, at the latest; None for not at all. May be in the past."""
         raise NotImplementedError
 
-    def on_tick(self, now_ms: MonotonicMs, wall_ms: WallMs) -> Effects:
+    def on_tick(self, now: Moment) -> Effects:
         """Carry out what is due: session and rebalance timeouts, a part of the check for expired
         offsets. Bounded work: what is left is due at once (`next_deadline_ms`).
         """
         raise NotImplementedError
 
-    def on_topics_deleted(self, topics: Collection[str]) -> Effects:
+    def on_topics_deleted(self, topics: Collection[str], now: Moment) -> Effects:
         """Remove what groups have committed for these topics."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ requests of members
 
-    def join(self, request: JoinGroup, token: object, now_ms: MonotonicMs) -> Effects:
+    def join(self, request: JoinGroup, token: object, now: Moment) -> Effects:
         """JoinGroup; answered with a JoinGroupReply, often only when the others have joined."""
         raise NotImplementedError
 
-    def sync(self, request: SyncGroup, token: object, now_ms: MonotonicMs) -> Effects:
+    def sync(self, request: SyncGroup, token: object, now: Moment) -> Effects:
         """SyncGroup; answered with a SyncGroupReply, when the leader's assignment is stored."""
         raise NotImplementedError
 
-    def heartbeat(self, request: Heartbeat, now_ms: MonotonicMs) -> ErrorCode:
+    def heartbeat(self, request: Heartbeat, now: Moment) -> ErrorCode:
         """Heartbeat, answered at once."""
         raise NotImplementedError
 
-    def leave(self, request: LeaveGroup, token: object, now_ms: MonotonicMs) -> Effects:
+    def leave(self, request: LeaveGroup, token: object, now: Moment) -> Effects:
         """LeaveGroup; answered with a LeaveGroupReply."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ offsets
 
-    def commit_offsets(
-        self, request: CommitOffsets, token: object, now_ms: MonotonicMs, wall_ms: WallMs
-    ) -> Effects:
+    def commit_offsets(self, request: CommitOffsets, token: object, now: Moment) -> Effects:
         """OffsetCommit; answered with a CommitReply, when the offsets are stored."""
         raise NotImplementedError
 
     def commit_transactional(
-        self, request: TransactionalCommit, token: object, now_ms: MonotonicMs, wall_ms: WallMs
+        self, request: TransactionalCommit, token: object, now: Moment
     ) -> Effects:
         """TxnOffsetCommit; answered with a CommitReply, when the offsets are stored.
 
@@ -161,15 +160,13 @@ class GroupShard:
         """OffsetFetch, answered at once out of what is committed."""
         raise NotImplementedError
 
-    def delete_offsets(
-        self, request: DeleteOffsets, token: object, now_ms: MonotonicMs
-    ) -> Effects:
+    def delete_offsets(self, request: DeleteOffsets, token: object, now: Moment) -> Effects:
         """OffsetDelete; answered with a DeleteOffsetsReply, when it is stored."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------ whole groups
 
-    def delete_groups(self, request: DeleteGroups, token: object) -> Effects:
+    def delete_groups(self, request: DeleteGroups, token: object, now: Moment) -> Effects:
         """DeleteGroups; answered with a DeleteGroupsReply, when it is stored."""
         raise NotImplementedError
 
@@ -187,6 +184,10 @@ class GroupShard:
         """
         raise NotImplementedError
 
-    def rebalances(self, group_id: str) -> tuple[Rebalance, ...]:
+    def rebalances(self, group_id: str, now: Moment) -> tuple[Rebalance, ...]:
         """The group's last rebalances, oldest first, the running one last; empty if unknown."""
+        raise NotImplementedError
+
+    def state_times_ms(self, group_id: str, now: Moment) -> dict[str, int]:
+        """How long the group has been in each state since it was loaded or made, by the state."""
         raise NotImplementedError
