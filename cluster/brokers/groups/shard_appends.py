@@ -5,7 +5,6 @@ for `group.coordinator.append.linger.ms`; here nobody waits for the others of a 
 """
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -146,9 +145,7 @@ class ShardAppends:
 
     def _tell(self, batch: _Batch, outcome: AppendOutcome) -> None:
         # Which leader comes next decides whether it keeps what a lost leadership left in the log.
-        is_in_log = (
-            True if outcome.code is ErrorCode.not_enough_replicas_after_append else None
-        )
+        is_in_log = True if outcome.code is ErrorCode.not_enough_replicas_after_append else None
         for append_id in batch.append_ids:
             if self._is_closed:
                 return
