@@ -35,11 +35,11 @@ def handle(
     else:
         members = (LeavingMember(request.member_id),)
     leaving = LeaveGroup(request.group_id, members)
-    return answered(
-        context,
-        lambda on_reply: group.leave(leaving, on_reply),
-        lambda reply: _response(reply, context.version),
-    )
+
+    def response_of(reply: LeaveGroupReply) -> LeaveGroupResponse:
+        return _response(reply, context.version)
+
+    return answered(context, lambda on_reply: group.leave(leaving, on_reply), response_of)
 
 
 def _response(reply: LeaveGroupReply, version: int) -> LeaveGroupResponse:

@@ -44,11 +44,11 @@ def handle(
         return _response(request, DeleteOffsetsReply(refused.code))
     topics = tuple(TopicPartitions(name, tuple(numbers)) for name, numbers in known.items())
     deletion = DeleteOffsets(request.group_id, topics)
-    return answered(
-        context,
-        lambda on_reply: group.delete_offsets(deletion, on_reply),
-        lambda reply: _response(request, reply),
-    )
+
+    def response_of(reply: DeleteOffsetsReply) -> OffsetDeleteResponse:
+        return _response(request, reply)
+
+    return answered(context, lambda on_reply: group.delete_offsets(deletion, on_reply), response_of)
 
 
 def _response(request: OffsetDeleteRequest, reply: DeleteOffsetsReply) -> OffsetDeleteResponse:
