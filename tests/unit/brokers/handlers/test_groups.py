@@ -86,7 +86,7 @@ def test_a_missing_topic_is_created_and_nobody_coordinates_meanwhile(
     code = ErrorCode.coordinator_not_available
     assert (found.error_code, found.node_id, found.port) == (code, -1, -1)
     wanted = [each.request for each in stage.link.asked if isinstance(each.request, CreateTopics)]
-    assert wanted == [CreateTopics([CONSUMER_OFFSETS_TOPIC])]
+    assert wanted == [CreateTopics((CONSUMER_OFFSETS_TOPIC,))]
 
 
 def test_several_groups_are_found_at_once(stage: HandlerStage) -> None:
