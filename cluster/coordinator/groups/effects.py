@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from cluster.model.ids import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
+
 
 class GroupRecord(NamedTuple):
     """One record of `__consumer_offsets`; without a value it is a tombstone."""
@@ -13,12 +15,15 @@ class GroupRecord(NamedTuple):
 class Append(NamedTuple):
     """Records to append to the shard's partition together, after those of every append before it.
 
-    The driver may put several appends into one batch. It tells the outcome of each, in their order,
-    by `GroupShard.on_appended`.
+    The driver may put several appends into one batch if none has a producer id. It tells the
+    outcome of each, in their order, by `GroupShard.on_appended`.
     """
 
     append_id: int
     records: tuple[GroupRecord, ...]
+    producer_id: int = NO_PRODUCER_ID
+    """Of a transactional producer: they belong to its transaction, in a batch of its own."""
+    producer_epoch: int = NO_PRODUCER_EPOCH
 
 
 class Answer(NamedTuple):
