@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Collection, Iterator
-from typing import Final, cast
+from typing import cast
 
 from cluster.brokers.groups.shard_appends import ShardAppends
 from cluster.brokers.groups.shard_loading import LoadCount, load_steps
@@ -38,9 +38,6 @@ from cluster.runtime.loop import EventLoop, Timer
 
 log = logging.getLogger(__name__)
 
-_PAUSE_MS: Final = 1
-"""Between two parts of work that is due: a timer of this turn would run in the same turn again."""
-
 
 class GroupPartition:
     """Owned by the broker's thread; from election until `close`.
@@ -68,6 +65,8 @@ class GroupPartition:
         )
         self._timer: Timer | None = None
         self._timer_ms = 0
+        self._is_due = False
+        """Something is due, and is done in the next turn."""
         self._is_closed = False
         self._gone_topics: set[str] = set()
         """Deleted while the partition was being loaded."""
@@ -90,18 +89,31 @@ class GroupPartition:
         if self._is_closed:
             return
         self.is_loading = False
-        if count.records:
-            log.info(
-                "loaded the groups of %s: %d records, %d bytes, %d damaged batches, %d ms",
-                self._partition.id,
-                count.records,
-                count.bytes,
-                count.damaged_batches,
-                self._clock.monotonic_ms() - began_ms,
-            )
+        if count.records or count.damaged_batches:
+            self._report(count, self._clock.monotonic_ms() - began_ms)
         self._carry_out(self._shard.on_loaded(self._now()))
         if self._gone_topics:
             self.on_topics_deleted(self._gone_topics)
+
+    def _report(self, count: LoadCount, took_ms: int) -> None:
+        report, name = self._shard.load_report, self._partition.id
+        log.info(
+            "loaded %s in %d ms: %d records, %d bytes; of the newest of each key in each piece"
+            " %d offsets, %d groups, %d tombstones",
+            name,
+            took_ms,
+            count.records,
+            count.bytes,
+            report.offsets,
+            report.groups,
+            report.tombstones,
+        )
+        for kinds, what in (
+            (report.unknown, "of a kind unknown here"),
+            (report.corrupt, "damaged"),
+        ):
+            for kind, number in kinds.most_common():
+                log.warning("left out %d records of %s that are %s: %s", number, name, what, kind)
 
     def close(self) -> None:
         """This broker does not lead the partition any more: waiting requests are told so."""
@@ -109,7 +121,7 @@ class GroupPartition:
         self._appends.close()
         if self._timer is not None:
             self._timer.cancel()
-        for answer in self._shard.unload().answers:
+        for answer in self._shard.unload(self._now()).answers:
             cast("Callable[[object], None]", answer.token)(answer.reply)
 
     # -- requests of members -----------------------------------------------------------------------
@@ -195,15 +207,28 @@ class GroupPartition:
     def _set_timer(self) -> None:
         """Only for an earlier deadline: most of what happens moves deadlines further away."""
         due_ms = self._shard.next_deadline_ms()
-        if due_ms is None or (self._timer is not None and self._timer_ms <= due_ms):
+        if due_ms is None:
+            return
+        if due_ms <= self._loop.now_ms:
+            if not self._is_due:
+                self._is_due = True
+                self._loop.next_turn(self._on_due)
             return
         if self._timer is not None:
+            if self._timer_ms <= due_ms:
+                return
             self._timer.cancel()
-        self._timer_ms = max(due_ms, self._loop.now_ms + _PAUSE_MS)
-        self._timer = self._loop.call_at(self._timer_ms, self._on_timer)
+        self._timer_ms = due_ms
+        self._timer = self._loop.call_at(due_ms, self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None
+        self._on_due()
+
+    def _on_due(self) -> None:
+        self._is_due = False
+        if self._is_closed:
+            return
         due_ms = self._shard.next_deadline_ms()
         if due_ms is not None and due_ms <= self._loop.now_ms:
             self._carry_out(self._shard.on_tick(self._now()))

@@ -204,11 +204,9 @@ def _check_request(request: ProduceRequest, records: memoryview | None, version:
 
 
 def _check_writer(topic: str | None, client_id: str | None) -> None:
-    """Internal topics are the brokers' own, but for one client id (Kafka: `handleProduceRequest`)."""
+    """Internal topics are written by brokers and tools (Kafka: `handleProduceRequest`)."""
     if topic in INTERNAL_TOPICS and client_id != _ADMIN_CLIENT_ID:
-        raise Refused(
-            ErrorCode.invalid_topic_exception, f"Cannot append to internal topic {topic}"
-        )
+        raise Refused(ErrorCode.invalid_topic_exception, f"Cannot append to internal topic {topic}")
 
 
 def _refusal(
