@@ -276,7 +276,10 @@ def test_where_a_member_is_and_what_it_has(coordinator: HandlerStage) -> None:
         assert (group.protocol_type, group.protocol_data) == ("consumer", "range")
         (described,) = group.members
         assert described.member_id == member.id
-        assert (described.client_id, described.client_host) == ("wire", "/")  # a stage has no addresses
+        assert (described.client_id, described.client_host) == (
+            "wire",
+            "/",
+        )  # a stage has no addresses
         assert described.member_metadata == b"subscription"
         assert described.member_assignment == member.id.encode()
         assert missing.group_state == "Dead"

@@ -48,13 +48,18 @@ def tell_record(topic: str, partition: int, offset: int, value: bytes | None) ->
 
 
 def run_confluent(options: dict[str, Any], ended: threading.Event) -> None:
-    from confluent_kafka import Consumer, KafkaException
+    from confluent_kafka import Consumer, KafkaError, KafkaException
+
+    def on_error(error: KafkaError) -> None:
+        if error.name() == "_FATAL":
+            tell(event="fatal", text=error.str())
 
     consumer = Consumer(
         {
             "bootstrap.servers": options["bootstrap"],
             "group.id": options["group"],
             "client.id": "confluent",
+            "error_cb": on_error,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "partition.assignment.strategy": options["strategy"],
@@ -71,12 +76,8 @@ def run_confluent(options: dict[str, Any], ended: threading.Event) -> None:
         messages = consumer.consume(100, POLL_S)
         assignment.see(consumer.assignment())
         for message in messages:
-            error = message.error()
-            if error is None:
+            if message.error() is None:
                 tell_record(message.topic(), message.partition(), message.offset(), message.value())
-            elif error.fatal():
-                tell(event="fatal", text=error.name())
-                return
         if any(message.error() is None for message in messages):
             try:
                 consumer.commit(asynchronous=False)
