@@ -13,6 +13,8 @@ import warnings
 from typing import Any
 
 POLL_S = 0.1
+HEARTBEAT_MS = 500
+"""A member learns of a rebalance by its next heartbeat."""
 
 _lock = threading.Lock()
 
@@ -64,7 +66,7 @@ def run_confluent(options: dict[str, Any], ended: threading.Event) -> None:
             "enable.auto.commit": False,
             "partition.assignment.strategy": options["strategy"],
             "session.timeout.ms": options["session_ms"],
-            "heartbeat.interval.ms": options["session_ms"] // 5,
+            "heartbeat.interval.ms": HEARTBEAT_MS,
             "max.poll.interval.ms": max(options["session_ms"], 60_000),
             "topic.metadata.refresh.interval.ms": 1_000,
             **({"group.instance.id": options["instance"]} if options["instance"] else {}),
@@ -114,9 +116,11 @@ def run_kafka_python(options: dict[str, Any], ended: threading.Event) -> None:
         enable_auto_commit=False,
         partition_assignment_strategy=[assignor],
         session_timeout_ms=options["session_ms"],
-        heartbeat_interval_ms=options["session_ms"] // 5,
+        heartbeat_interval_ms=HEARTBEAT_MS,
         group_instance_id=options["instance"],
     )
+    for topic in options["topics"]:  # else its leader may assign before it knows the partitions
+        consumer.partitions_for_topic(topic)
     assignment = Assignment()
     while not ended.is_set():
         read = consumer.poll(timeout_ms=POLL_S * 1_000)
@@ -147,7 +151,7 @@ def run_aiokafka(options: dict[str, Any], ended: threading.Event) -> None:
             enable_auto_commit=False,
             partition_assignment_strategy=[assignor],
             session_timeout_ms=options["session_ms"],
-            heartbeat_interval_ms=options["session_ms"] // 5,
+            heartbeat_interval_ms=HEARTBEAT_MS,
         )
         await consumer.start()
         assignment = Assignment()
