@@ -368,7 +368,9 @@ def test_of_two_with_one_instance_id_the_second_wins_while_they_wait():
 
 def test_a_static_member_that_does_not_join_again_stays_until_its_session_is_over():
     stage = GroupStage().loaded()
-    tokens = [stage.join(instance=f"s-{n}", session_ms=600_000, rebalance_ms=20_000) for n in (1, 2)]
+    tokens = [
+        stage.join(instance=f"s-{n}", session_ms=600_000, rebalance_ms=20_000) for n in (1, 2)
+    ]
     stage.pass_time(3 * DELAY_MS)
     ids = [stage.joined(token).member_id for token in tokens]
     stage.assign(list(zip(ids, tokens, strict=True)))
