@@ -69,7 +69,7 @@ def test_a_group_without_members_is_loaded_as_empty():
     stage = GroupStage().loaded([a_group_record(generation=9)])
     (listed,) = stage.shard.list_groups()
     assert listed == (GROUP, "consumer", "Empty", "classic")
-    member_id, token = stage.join_new()
+    _, token = stage.join_new()
     stage.pass_time(10_000)
     assert stage.joined(token).generation_id == 10
 

@@ -13,7 +13,6 @@ from kio.static.primitive import i32
 from cluster.coordinator.groups.subscription import subscribed_topics
 from tests.support.group_stage import subscription
 
-
 TOPICS = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=20), max_size=5)
 
 
