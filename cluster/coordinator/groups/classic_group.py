@@ -34,6 +34,7 @@ class ClassicGroup:
         "_awaiting_join",
         "_support",
         "generation_id",
+        "generation_size",
         "group_id",
         "history",
         "is_initial",
@@ -66,6 +67,8 @@ class ClassicGroup:
         self.spent_ms: dict[GroupState, int] = {}
         """In states it has left."""
         self.generation_id = 0
+        self.generation_size = 0
+        """Members when it began."""
         self.protocol_type: str | None = None
         self.protocol_name: str | None = None
         self.leader_id: str | None = None
@@ -292,6 +295,7 @@ class ClassicGroup:
     def begin_generation(self, now: Moment) -> None:
         """The next generation, of those who are members now."""
         self.generation_id = (self.generation_id + 1) & 0x7FFFFFFF
+        self.generation_size = len(self.members)
         self.pending_sync.clear()
         if self.members:
             self.protocol_name = self.select_protocol()
@@ -362,6 +366,7 @@ class ClassicGroup:
         self.protocol_type = stored.protocol_type
         if stored.leader in self.members:
             self.leader_id = stored.leader
+        self.generation_size = len(self.members)
         self.state = GroupState.STABLE if self.members else GroupState.EMPTY
 
     def clear(self) -> None:
@@ -370,7 +375,7 @@ class ClassicGroup:
             self.remove(member)
         self.state = GroupState.EMPTY
         self.state_timestamp_ms = NO_TIMESTAMP
-        self.generation_id = 0
+        self.generation_id = self.generation_size = 0
         self.protocol_type = self.protocol_name = self.leader_id = None
         self.subscribed_topics = frozenset()
 

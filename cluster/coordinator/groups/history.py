@@ -86,6 +86,7 @@ class Rebalance:
     started_wall_ms: WallMs
     from_generation: int
     members_before: int
+    """When the generation before began."""
     initial_delay_ms: int = 0
     """What `group.initial.rebalance.delay.ms` cost, with its extensions; part of `joining_ms`."""
     causes: list[Cause] = field(default_factory=list)

@@ -226,6 +226,7 @@ class Joining:
             before,
             group.generation_id,
             may_skip_assignment=request.supports_skipping_assignment,
+            new_id=member.member_id,
         )
         self._parts.outbox.append([GroupRecord(group_key(group.group_id), value)], after)
 
@@ -256,21 +257,51 @@ class _ReplacementStored:
     before: _Before
     generation_id: int
     may_skip_assignment: bool
+    new_id: str
+
+    @property
+    def _is_current(self) -> bool:
+        """Nothing has happened to the member or its group since."""
+        return (
+            self.group.state is GroupState.STABLE
+            and self.group.generation_id == self.generation_id
+            and self.group.members.get(self.new_id) is self.member
+        )
 
     def settle(self, now: Moment, *, is_stored: bool) -> None:
-        del now, is_stored
+        if is_stored or not self._is_current:
+            return
+        group, member, before = self.group, self.member, self.before
+        log.warning(
+            "Failed to persist metadata for group %s static member %s with group instance id %s."
+            " Reverting to old member id %s.",
+            group.group_id,
+            self.new_id,
+            member.group_instance_id,
+            before.member_id,
+        )
+        group.rename(member, before.member_id)
+        group.update(
+            member, before.protocols, before.rebalance_timeout_ms, before.session_timeout_ms
+        )
+        self.rebalancing.restart_session(member, now)
 
     def answer(self, error: ErrorCode, now: Moment) -> None:
         group, member = self.group, self.member
-        is_waiting = member.join_token is self.token
-        if (
-            not is_waiting
-            or group.state is not GroupState.STABLE
-            or group.generation_id != self.generation_id
-        ):
+        if member.join_token is not self.token:
             return
         if error is not ErrorCode.none:
-            self._revert(error, now)
+            reply = JoinGroupReply(
+                group_error(error),
+                generation_id=group.generation_id,
+                protocol_type=group.protocol_type,
+                protocol_name=group.protocol_name,
+                leader=self.before.leader_id,
+            )
+            if group.state is GroupState.STABLE:
+                self.rebalancing.answer_join(group, member, reply)
+            return
+        if not self._is_current:
             return
         is_leader = member.member_id == group.leader_id
         skips = is_leader and self.may_skip_assignment
@@ -279,30 +310,5 @@ class _ReplacementStored:
         leader = reply.leader if self.may_skip_assignment else self.before.leader_id
         self.rebalancing.answer_join(
             group, member, replace(reply, leader=leader, skip_assignment=skips)
-        )
-        self.rebalancing.restart_session(member, now)
-
-    def _revert(self, error: ErrorCode, now: Moment) -> None:
-        group, member, before = self.group, self.member, self.before
-        log.warning(
-            "Failed to persist metadata for group %s static member %s with group instance id %s due"
-            " to %s. Reverting to old member id %s.",
-            group.group_id,
-            member.member_id,
-            member.group_instance_id,
-            error.name,
-            before.member_id,
-        )
-        reply = JoinGroupReply(
-            group_error(error),
-            generation_id=group.generation_id,
-            protocol_type=group.protocol_type,
-            protocol_name=group.protocol_name,
-            leader=before.leader_id,
-        )
-        self.rebalancing.answer_join(group, member, reply)
-        group.rename(member, before.member_id)
-        group.update(
-            member, before.protocols, before.rebalance_timeout_ms, before.session_timeout_ms
         )
         self.rebalancing.restart_session(member, now)

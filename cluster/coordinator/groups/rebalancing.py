@@ -176,7 +176,7 @@ class Rebalancing:
         if group.sync_alarm is not None:
             group.sync_alarm.cancel()
         is_initial = group.state is GroupState.EMPTY
-        rebalance = group.history.begin(cause, now, group.generation_id, len(group.members))
+        rebalance = group.history.begin(cause, now, group.generation_id, group.generation_size)
         group.transition(GroupState.PREPARING_REBALANCE, now)
         log.info(
             "Preparing to rebalance group %s in state %s with old generation %d (reason: %s).",

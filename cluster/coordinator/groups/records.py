@@ -173,6 +173,7 @@ def read_offset_value(value: bytes) -> CommittedOffset:
         metadata = reader.text()
         commit_ms = reader.eight()
         expire_ms = reader.eight() if reader.form == OFFSET_VALUE_WITH_EXPIRY else NO_TIMESTAMP
+        reader.end()
         return CommittedOffset(offset, leader_epoch, metadata, commit_ms, expire_ms)
     except (IndexError, UnicodeDecodeError, struct.error):
         raise CorruptRecord(f"offset of {len(value)} bytes") from None
@@ -217,6 +218,7 @@ def read_group_value(value: bytes) -> StoredGroup:
             state_timestamp_ms=reader.eight() if reader.form >= 2 else NO_TIMESTAMP,
             members=reader.members(),
         )
+        reader.end()
     except (IndexError, UnicodeDecodeError, struct.error):
         raise CorruptRecord(f"group of {len(value)} bytes") from None
     return group
@@ -264,9 +266,19 @@ class _Reader:
 
     def members(self) -> tuple[StoredMember, ...]:
         count = self._varint() - 1 if self._is_compact else self.four()
-        if count > len(self._value):  # each takes more than a byte
+        if not 0 <= count <= len(self._value):  # each takes more than a byte
             raise CorruptRecord(f"group of {len(self._value)} bytes with {count} members")
         return tuple(self._member() for _ in range(count))
+
+    def end(self) -> None:
+        """A structure ends: with fields that mean nothing to us, in the compact encoding."""
+        if not self._is_compact:
+            return
+        for _ in range(self._varint()):
+            self._varint()
+            self._position += self._varint()
+            if self._position > len(self._value):
+                raise IndexError
 
     def _member(self) -> StoredMember:
         member_id = self.text()
@@ -277,8 +289,7 @@ class _Reader:
         session_timeout_ms = self.four() if self.form >= 1 else first_timeout_ms
         subscription = self._bytes()
         assignment = self._bytes()
-        if self._is_compact:
-            self._skip_tags()
+        self.end()
         return StoredMember(
             member_id,
             group_instance_id,
@@ -322,8 +333,3 @@ class _Reader:
             shift += 7
             if shift > 28:
                 raise CorruptRecord("varint is longer than five bytes")
-
-    def _skip_tags(self) -> None:
-        for _ in range(self._varint()):
-            self._varint()
-            self._position += self._varint()
