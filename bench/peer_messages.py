@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def _fetch(count: int) -> FollowerFetch:
-    positions = [FetchPosition("orders", number, 3, 100_000, 3) for number in range(count)]
+    positions = [FetchPosition("orders", number, 3, 100_000, 3, 0) for number in range(count)]
     return FollowerFetch(1, "here", 12_345, 7, positions, [], 500, 10 << 20, True)
 
 

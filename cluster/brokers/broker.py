@@ -5,6 +5,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -12,18 +13,20 @@ from typing import Any, Final
 from cluster.brokers import options
 from cluster.brokers.core import BrokerCore, BrokerPorts
 from cluster.brokers.handlers import HANDLERS
-from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.log.log_directory import LogDirectory, open_all
 from cluster.brokers.metrics.counters import open_counters
 from cluster.brokers.network.socket_server import SocketServer
 from cluster.config import broker as keys
 from cluster.config.settings import Settings
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.registry.client.kazoo_session import KazooSession
+from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerId
 from cluster.runtime import collector
 from cluster.runtime.acceptor import Listener
 from cluster.runtime.background_thread import BackgroundThread
 from cluster.runtime.clock import SystemClock
+from cluster.runtime.helper_process import HelperProcess
 from cluster.runtime.limits import raise_descriptor_limit
 from cluster.runtime.logs import report_left_out
 from cluster.runtime.loop import EventLoop
@@ -70,6 +73,7 @@ class Broker:
         self.ports: dict[str, int] = {}
         self.cluster_id = ""
         self._is_stopping = False
+        self._storage_failure: StorageFailed | None = None
         self._directories: list[LogDirectory] = []
         self._core: BrokerCore | None = None
         self._registry = KazooSession(
@@ -92,15 +96,17 @@ class Broker:
         self._registry.connect(settings[keys.ZOOKEEPER_CONNECTION_TIMEOUT_MS])
         self._registry.call(lambda store: store.prepare())
         self.cluster_id = self._registry.call(lambda store: store.cluster_id())
-        self._directories = [
-            LogDirectory.open(Path(path), self.cluster_id, self._id)
-            for path in settings[keys.LOG_DIRS]
-        ]
+        self._directories = open_all(map(Path, settings[keys.LOG_DIRS]), self.cluster_id, self._id)
         self._core = core = BrokerCore(settings, self._ports())
+        self._limit_connections(core.live.now)
+        core.live.listeners.append(self._limit_connections)
         core.start(options.advertised_endpoints(settings, self.ports))
         collector.leave_out_what_is_there()
         self._loop.call_every(_REPORT_LEFT_OUT_MS, report_left_out)
         self._server.serve(core.pipeline.on_frame)
+
+    def _limit_connections(self, settings: Settings) -> None:
+        self._server.limit_connections(options.network_options(settings))
 
     def _ports(self) -> BrokerPorts:
         settings = self._settings
@@ -117,6 +123,7 @@ class Broker:
             sockets=self._zmq,
             directories=self._directories,
             background=BackgroundThread,
+            helpers=partial(HelperProcess, self._loop),
             counters=open_counters(
                 settings[keys.METRICS_ENABLE],
                 self._run_dir,
@@ -125,14 +132,21 @@ class Broker:
                 [handler.api.key for handler in HANDLERS],
             ),
             clients=self._server,
+            give_up=self._on_storage_lost,
         )
 
     def run(self) -> None:
-        """Serve until a signal asks to stop."""
+        """Serve until a signal asks to stop. Raises StorageFailed when no log directory is left."""
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         log.info("broker %d of cluster %s serves %s", self._id, self.cluster_id, self.ports)
         self._loop.run()
+        if self._storage_failure is not None:
+            raise self._storage_failure
+
+    def _on_storage_lost(self, failure: StorageFailed) -> None:
+        self._storage_failure = failure
+        self._loop.stop()
 
     def _on_signal(self, _number: int, _frame: object) -> None:
         # Only a flag and a wake-up here: the handler interrupts the loop anywhere.

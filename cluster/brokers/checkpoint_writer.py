@@ -44,25 +44,37 @@ class CheckpointWriter:
         gathered = {directory: Checkpoints() for directory in self._table.directories}
         for count, partition in enumerate(self._table):
             directory = self._table.directory_of(partition.id)
-            if directory is not None:
+            if directory in gathered:
                 gathered[directory].add(partition)
             if count % _PARTITIONS_PER_STEP == 0:
                 yield
-        changed = {d: found for d, found in gathered.items() if self._written.get(d) != found}
+        changed = {
+            directory: found
+            for directory, found in gathered.items()
+            if directory.failure is None and self._written.get(directory) != found
+        }
         self._post(lambda: self._write(changed))
 
     def _write(self, changed: dict[LogDirectory, Checkpoints]) -> None:
         """On the background thread."""
         written = {}
+        failed = {}
         for directory, checkpoints in changed.items():
             try:
                 checkpoints.write(directory)
             except StorageFailed as failure:
                 log.error("%s", failure)  # noqa: TRY400 - one line; the next interval tries again
+                failed[directory] = failure
             else:
                 written[directory] = checkpoints
-        self._post_back(lambda: self._on_written(written))
+        self._post_back(lambda: self._on_written(written, failed))
 
-    def _on_written(self, written: dict[LogDirectory, Checkpoints]) -> None:
+    def _on_written(
+        self,
+        written: dict[LogDirectory, Checkpoints],
+        failed: dict[LogDirectory, StorageFailed],
+    ) -> None:
         self._written.update(written)
+        for directory, failure in failed.items():
+            self._table.note_directory_failure(directory, failure)
         self._is_under_way = False

@@ -10,7 +10,7 @@ from cluster.brokers.replication.isr_changes import OnOutcome
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller_requests import AUTO_CREATE_TIMEOUT_MS
-from cluster.model.cluster import PartitionState
+from cluster.model.cluster import OfflinePartitions, PartitionState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
 from cluster.model.plan import Outcome
@@ -22,6 +22,7 @@ from cluster.protocol.peer.control import (
     CreateTopics,
     PartitionAltered,
     Refusal,
+    ReportOffline,
     Request,
     ShutdownPrepared,
     TopicOutcomes,
@@ -99,6 +100,14 @@ class ControllerAsks:
             self._local_id,
             proposal.leader_epoch,
             answer.partition_epoch,
+        )
+
+    def report_offline(
+        self, offline: tuple[OfflinePartitions, ...], on_done: Callable[[], None]
+    ) -> None:
+        """Tell the controller all replicas that are offline here; calls back once."""
+        self._ask_controller(
+            ReportOffline(self._local_id, self._registration.epoch, offline), lambda _: on_done()
         )
 
     def request_topic_creation(self, names: list[str]) -> None:

@@ -7,6 +7,7 @@ cluster, log directories, background threads. Decides nothing about records, rol
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Final, Protocol
 
@@ -14,11 +15,14 @@ from cluster.brokers import options
 from cluster.brokers.checkpoint_writer import CheckpointWriter
 from cluster.brokers.controller_asks import ControllerAsks
 from cluster.brokers.controller_updates import ControllerUpdates
+from cluster.brokers.directory_failures import DirectoryFailures
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.log.directory_work import DirectoryWork
 from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.log_cleaner import LogCleaner
 from cluster.brokers.log_flusher import LogFlusher
+from cluster.brokers.log_retention import FIRST_CHECK_MS, LogRetention
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.publisher import (
@@ -29,6 +33,7 @@ from cluster.brokers.metrics.publisher import (
 )
 from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.network.purgatory import Purgatory
+from cluster.brokers.offline_report import OfflineReport
 from cluster.brokers.option_changes import OptionChanges
 from cluster.brokers.peer_pings import PeerPings
 from cluster.brokers.pipeline import Pipeline
@@ -44,6 +49,7 @@ from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.brokers.replication.role_changes import RoleChanges
 from cluster.brokers.services import Services
+from cluster.brokers.setting_changes import SettingChanges
 from cluster.config import broker as keys
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import Settings
@@ -65,8 +71,10 @@ from cluster.protocol.peer.control import (
     CreateTopics,
     Ping,
     ProduceMetrics,
+    ReportOffline,
 )
 from cluster.runtime.clock import Clock
+from cluster.runtime.helper_process import HelperStarter
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.peer_sockets import PeerSockets
 from cluster.runtime.slices import Slices
@@ -106,9 +114,13 @@ class BrokerPorts:
     directories: list[LogDirectory]
     background: Callable[[str, float], Background]
     """A new thread of that name, which takes at most that share of a processor."""
+    helpers: HelperStarter
+    """Starts a process for a long computation."""
     counters: BrokerCounters | None
     """None where nothing is counted."""
     clients: ClientConnections
+    give_up: Callable[[StorageFailed], None]
+    """Stops the broker, as all of its log directories have failed."""
 
 
 class BrokerCore:
@@ -123,6 +135,8 @@ class BrokerCore:
         self.id = BrokerId(settings[keys.BROKER_ID])
         loop, clock = ports.loop, ports.clock
         self.slices = Slices(clock.monotonic_us, loop.next_turn)
+        self.setting_changes = SettingChanges(self.id, ports.store, loop, clock, self.live)
+        self.setting_changes.load_at_start()
         self._maker = ports.background("log-maker", _SHARE_OF_DIRECTORIES)
         self._remover = ports.background("log-remover", _SHARE_OF_DIRECTORIES)
         self._flush_thread = ports.background("log-flusher", 1.0)
@@ -131,7 +145,9 @@ class BrokerCore:
             ports.directories,
             self.id,
             lambda overrides: options.log_options(self.live.now, overrides),
-            DirectoryWork(self._maker.do, self._remover.do, self._later),
+            DirectoryWork(
+                self._maker.do, self._remover.do, self._later, self._on_directory_work_failed
+            ),
         )
         self.table.load(clock.wall_ms())
         self.metadata = MetadataCache(ports.cluster_id)
@@ -139,6 +155,15 @@ class BrokerCore:
         self.registration = Registration(ports.store, loop, clock)
         self.asks = ControllerAsks(
             self.id, loop, self.metadata, ports.control_link, self.registration
+        )
+        self.cleaner = LogCleaner(
+            self.live,
+            self.table,
+            self.slices,
+            ports.helpers,
+            loop.call_after,
+            clock.wall_ms,
+            clock.monotonic_ms,
         )
         self._assemble_replication()
         self._assemble_control()
@@ -175,6 +200,7 @@ class BrokerCore:
         leader_side = self.replication.leader_side
         self.events.appended_listeners.append(leader_side.on_appended)
         self.events.watermark_listeners.append(leader_side.on_high_watermark_moved)
+        self.events.start_listeners.append(leader_side.on_log_start_moved)
         self.events.role_listeners += [leader_side.on_role_changed, self.purgatory.check]
         self.events.moved_listeners.append(self.purgatory.check)
         self.internal_topics = InternalTopics(self.table, self.events, ports.clock, loop)
@@ -186,6 +212,9 @@ class BrokerCore:
             self.isr_changes,
             self.replication,
             ports.clock.wall_ms,
+        )
+        self.directory_failures = DirectoryFailures(
+            self.table, self.roles, loop.defer, ports.give_up
         )
         self.changes = RoleChanges(
             self.roles, self.table, self.metadata, self.slices, lambda: loop.now_ms
@@ -207,6 +236,10 @@ class BrokerCore:
             link,
         )
         self.updates.before_update.append(self.pings.on_update)
+        self.offline_report = OfflineReport(
+            self.id, self.table.offline, self.asks, loop.defer, loop.call_after
+        )
+        self.updates.before_update.append(self.offline_report.on_update)
         self.controller = ControllerDriver(
             self.id,
             ports.store,
@@ -223,11 +256,13 @@ class BrokerCore:
             ],
             ports.random,
         )
+        self.live.listeners.append(self._on_election_rules_changed)
         self.controller_requests = ControllerRequests(self.controller)
         self.metric_topic = MetricTopic(self.id, loop, self.metadata, self.internal_topics, link)
         link.serve(ClusterUpdate, self.updates.on_update)
         link.serve(Ping, self.pings.on_ping)
         link.serve(AlterPartition, self.controller_requests.on_isr_proposed)
+        link.serve(ReportOffline, self.controller_requests.on_offline_reported)
         link.serve(CreateTopics, self.controller_requests.on_topics_missed)
         link.serve(ControlledShutdown, self.controller_requests.on_controlled_shutdown)
         link.serve(AlterTopicConfigs, self.controller_requests.on_configs_altered)
@@ -260,8 +295,9 @@ class BrokerCore:
                     lambda store: store.next_producer_ids(self.id), on_done, on_failed
                 )
             ),
-            topic_settings=settings.of_topic,
+            topic_settings=lambda overrides: options.stored_topic_settings(settings.now, overrides),
             quota_changes=self.quota_changes,
+            setting_changes=self.setting_changes,
             fetch_max_bytes=settings[keys.FETCH_MAX_BYTES],
             api_versions=ApiVersionsAnswers(handler.api for handler in HANDLERS),
             counters=ports.counters,
@@ -275,6 +311,14 @@ class BrokerCore:
             ports.clock,
             ports.loop,
         )
+
+    def _on_directory_work_failed(self, path: Path, failure: StorageFailed) -> None:
+        """On any thread."""
+        self._ports.loop.call_from_thread(lambda: self.table.note_path_failure(path, failure))
+
+    def _on_election_rules_changed(self, settings: Settings) -> None:
+        if settings[keys.UNCLEAN_LEADER_ELECTION_ENABLE]:
+            self.controller.elect_unclean()
 
     def _count_isr_change(self, growth: int) -> None:
         counters = self._ports.counters
@@ -314,6 +358,11 @@ class BrokerCore:
         checkpoints = CheckpointWriter(
             self.table, self.slices, self._checkpoint_thread.do, loop.call_from_thread
         )
+        retention = LogRetention(self.table, self.events, self.slices, clock.wall_ms)
+        check_ms = settings[keys.LOG_RETENTION_CHECK_INTERVAL_MS]
+        if check_ms > FIRST_CHECK_MS:
+            loop.call_after(FIRST_CHECK_MS, retention.on_tick)
+        loop.call_every(check_ms, retention.on_tick)
         loop.call_every(max(50, min(lag_ms // 2, 1_000)), self.changes.look_round)
         loop.call_every(
             settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS], checkpoints.on_tick
@@ -322,6 +371,7 @@ class BrokerCore:
             min(1_000, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]),
             lambda: flusher.on_tick(clock.monotonic_ms()),
         )
+        self.cleaner.start()
         if ports.counters is not None:
             self._start_metrics(ports.counters)
 
@@ -369,6 +419,7 @@ class BrokerCore:
     def _on_registered_again(self) -> None:
         self.controller.campaign()
         self.quota_changes.reload()
+        self.setting_changes.reload()
 
     # -- stop --------------------------------------------------------------------------------------
 
@@ -383,6 +434,7 @@ class BrokerCore:
         self.controller.stop()
         self.replication.close()
         self._ports.control_link.close()
+        self.cleaner.close()
         self._flush_thread.close()
         self._checkpoint_thread.close()
         try:

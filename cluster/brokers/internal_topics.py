@@ -88,6 +88,7 @@ class InternalTopics:
             on_outcome(AppendOutcome(refused.code, is_appended=False, detail=refused.detail))
             return
         except StorageFailed as failure:
+            self._table.note_failure(partition_id, failure)
             code = ErrorCode.kafka_storage_error
             on_outcome(AppendOutcome(code, is_appended=False, detail=str(failure)))
             return

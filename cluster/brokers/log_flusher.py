@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from cluster.brokers.log.flushing import FlushTarget
+from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.model.clocks import MonotonicMs
@@ -58,21 +59,29 @@ class LogFlusher:
         try:
             target = partition.log.flush_target()
         except StorageFailed as failure:
-            log.error("%s: %s", partition.id, failure)  # noqa: TRY400 - one line
+            self._on_failed(partition, failure)
             return
         self._under_way.add(partition.id)
-        self._post(lambda: self._sync(partition, target))
+        own = partition.log
+        self._post(lambda: self._sync(partition, own, target))
 
-    def _sync(self, partition: Partition, target: FlushTarget) -> None:
+    def _sync(self, partition: Partition, own: PartitionLog, target: FlushTarget) -> None:
         """On the flushing thread."""
         try:
             target.sync()
         except StorageFailed as failure:
-            log.error("%s: %s", partition.id, failure)  # noqa: TRY400 - one line for a person
-            self._post_back(lambda: self._under_way.discard(partition.id))
+            failed = failure  # the name of an `except` ends with it
+            self._post_back(lambda: self._on_failed(partition, failed))
         else:
-            self._post_back(lambda: self._on_synced(partition, target))
+            self._post_back(lambda: self._on_synced(partition, own, target))
 
-    def _on_synced(self, partition: Partition, target: FlushTarget) -> None:
+    def _on_failed(self, partition: Partition, failure: StorageFailed) -> None:
         self._under_way.discard(partition.id)
-        partition.log.on_flushed(target)
+        log.error("%s: %s", partition.id, failure)
+        if self._table.find(partition.id) is partition:
+            self._table.note_failure(partition.id, failure)
+
+    def _on_synced(self, partition: Partition, own: PartitionLog, target: FlushTarget) -> None:
+        self._under_way.discard(partition.id)
+        if partition.log is own:  # not moved to another directory meanwhile
+            own.on_flushed(target)

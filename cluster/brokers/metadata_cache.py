@@ -1,6 +1,7 @@
 """The broker's copy of the cluster's state, on the broker's thread: Metadata answers from it."""
 
 import uuid
+from collections.abc import Collection
 
 from cluster.model.cluster import (
     BrokerRegistration,
@@ -47,6 +48,10 @@ class MetadataCache:
         """State of one partition, or None."""
         return self._state.partition(partition)
 
+    def offline_replicas(self, topic_id: uuid.UUID, number: int) -> Collection[BrokerId]:
+        """The live brokers on which a partition's replica is offline."""
+        return self._state.offline_replicas(topic_id, number)
+
     def endpoint(self, broker: BrokerId, listener: str) -> Endpoint | None:
         """Where clients of a listener reach a broker, or None while it is not registered."""
         registration = self._state.brokers.get(broker)
@@ -67,6 +72,7 @@ class MetadataCache:
         self.controller_epoch = update.controller_epoch
         self._state.brokers.clear()
         self._state.brokers.update({broker.id: broker for broker in update.brokers})
+        self._state.set_all_offline(update.offline)
         gone = list(update.deleted)
         if update.is_full:
             present = {topic.name for topic in update.topics}

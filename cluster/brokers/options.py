@@ -4,7 +4,7 @@ import logging
 from collections.abc import Mapping
 from functools import lru_cache
 
-from cluster.brokers.log.options import LogOptions
+from cluster.brokers.log.options import NO_LIMIT, CleaningPolicy, LogOptions
 from cluster.brokers.network.socket_server import NetworkOptions
 from cluster.brokers.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.brokers.replication.follower_fetcher import FetchOptions
@@ -89,9 +89,12 @@ def _warn_once(reason: str) -> None:
 def log_options(settings: Settings, overrides: Mapping[str, str]) -> tuple[LogOptions, int]:
     """The log options and the min.insync.replicas of a topic that exists."""
     own = stored_topic_settings(settings, overrides)
+    is_compacted = "compact" in own[topic.CLEANUP_POLICY]
+    max_lag_ms = own[topic.MAX_COMPACTION_LAG_MS]
     options = LogOptions(
         segment_bytes=own[topic.SEGMENT_BYTES],
-        segment_ms=own[topic.SEGMENT_MS],
+        # Only closed segments are compacted.
+        segment_ms=min(own[topic.SEGMENT_MS], max_lag_ms if is_compacted else NO_LIMIT),
         index_interval_bytes=own[topic.INDEX_INTERVAL_BYTES],
         segment_index_bytes=own[topic.SEGMENT_INDEX_BYTES],
         max_message_bytes=own[topic.MAX_MESSAGE_BYTES],
@@ -101,13 +104,22 @@ def log_options(settings: Settings, overrides: Mapping[str, str]) -> tuple[LogOp
         flush_messages=own[topic.FLUSH_MESSAGES],
         flush_ms=own[topic.FLUSH_MS],
         file_delete_delay_ms=own[topic.FILE_DELETE_DELAY_MS],
+        retention_ms=own[topic.RETENTION_MS],
+        retention_bytes=own[topic.RETENTION_BYTES],
+        is_deleted="delete" in own[topic.CLEANUP_POLICY],
         preallocate_step_bytes=settings[broker.LOG_PREALLOCATE_STEP_BYTES],
         producer_id_expiration_ms=settings[broker.PRODUCER_ID_EXPIRATION_MS],
         compression_type=own[topic.COMPRESSION_TYPE],
         compression_gzip_level=own[topic.COMPRESSION_GZIP_LEVEL],
         compression_lz4_level=own[topic.COMPRESSION_LZ4_LEVEL],
         compression_zstd_level=own[topic.COMPRESSION_ZSTD_LEVEL],
-        is_compacted="compact" in own[topic.CLEANUP_POLICY],
+        is_compacted=is_compacted,
+        cleaning=CleaningPolicy(
+            min_dirty_ratio=own[topic.MIN_CLEANABLE_DIRTY_RATIO],
+            min_lag_ms=own[topic.MIN_COMPACTION_LAG_MS],
+            max_lag_ms=max_lag_ms,
+            delete_retention_ms=own[topic.DELETE_RETENTION_MS],
+        ),
     )
     return options, own[topic.MIN_INSYNC_REPLICAS]
 

@@ -11,6 +11,7 @@ from cluster.brokers.peer_liveness import PeerLiveness
 from cluster.brokers.quotas.quota_changes import QuotaChanges
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.setting_changes import SettingChanges
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import Settings
 from cluster.coordinator.controller.controller_requests import ControllerRequests
@@ -41,6 +42,7 @@ class Services:
     producer_ids: ProducerIdPort
     topic_settings: Callable[[Mapping[str, str]], Settings]
     quota_changes: QuotaChanges
+    setting_changes: SettingChanges
     fetch_max_bytes: int
     api_versions: ApiVersionsAnswers
     counters: BrokerCounters | None

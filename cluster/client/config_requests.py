@@ -9,8 +9,10 @@ from cluster.config.snapshot import Source
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import ApiKey
 from cluster.protocol.messages import (
+    DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeConfigsResource,
+    DescribeConfigsResourceResult,
     IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
@@ -29,7 +31,10 @@ def alter_configs(
     added: Mapping[str, str],
     deleted: Iterable[str],
 ) -> None:
-    """Set and remove values of one topic or broker. Raises Refused."""
+    """Set and remove values of one topic or broker, or of all brokers ("").
+
+    A broker's values must be changed by that broker. Raises Refused.
+    """
     operations = [(key, _SET, value) for key, value in added.items()]
     operations += [(key, _DELETE, "") for key in deleted]
     request = IncrementalAlterConfigsRequest(
@@ -57,8 +62,21 @@ class Shortfall(NamedTuple):
     default: str | None
 
 
-def shortfalls(client: Caller, entity_type: str, name: str) -> dict[str, Shortfall]:
-    """The settings of one topic or broker that lack an effect, by name; empty for Apache Kafka.
+def broker_addresses(client: Caller) -> dict[str, tuple[str, int]]:
+    """Host and port of each live broker by its number. Raises Refused."""
+    request = DescribeClusterRequest(
+        include_cluster_authorized_operations=False, include_fenced_brokers=False
+    )
+    answer = client.call(ApiKey.DESCRIBE_CLUSTER, request)
+    if answer.error_code is not ErrorCode.none:
+        raise Refused(answer.error_code, answer.error_message or "")
+    return {str(each.broker_id): (each.host, each.port) for each in answer.brokers}
+
+
+def described(
+    client: Caller, entity_type: str, name: str
+) -> tuple[DescribeConfigsResourceResult, ...]:
+    """The settings of one topic or broker, documented; of all brokers where the name is empty.
 
     A broker's settings must be requested from that broker. Raises Refused.
     """
@@ -76,11 +94,20 @@ def shortfalls(client: Caller, entity_type: str, name: str) -> dict[str, Shortfa
     (result,) = client.call(ApiKey.DESCRIBE_CONFIGS, request).results
     if result.error_code is not ErrorCode.none:
         raise Refused(result.error_code, result.error_message or "")
+    configs: tuple[DescribeConfigsResourceResult, ...] = result.configs
+    return configs
+
+
+def shortfalls(client: Caller, entity_type: str, name: str) -> dict[str, Shortfall]:
+    """The settings of one topic or broker that lack an effect, by name; empty for Apache Kafka.
+
+    A broker's settings must be requested from that broker. Raises Refused.
+    """
     return {
         entry.name: Shortfall(
             remark,
             next((each.value for each in entry.synonyms if each.source == Source.DEFAULT), None),
         )
-        for entry in result.configs
+        for entry in described(client, entity_type, name)
         if (remark := remark_of(entry.documentation)) is not None
     }

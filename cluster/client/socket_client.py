@@ -18,6 +18,7 @@ SPOKEN: Final[Mapping[ApiKey, tuple[int, int]]] = {
     ApiKey.ALTER_CLIENT_QUOTAS: (0, 1),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
     ApiKey.DESCRIBE_CONFIGS: (1, 4),
+    ApiKey.DESCRIBE_CLUSTER: (0, 2),
 }
 """The versions that this client can use of each API that it uses."""
 

@@ -6,6 +6,7 @@ from cluster.config.effect import EFFECTIVE, Effect, effective_in_part, without_
 from cluster.config.machine_memory import machine_memory_bytes, queued_request_bytes
 from cluster.config.setting import Alias, Scope, Setting, SettingTable, Update
 from cluster.config.value_type import (
+    DOUBLE_MAX,
     INT_MAX,
     LONG_MAX,
     Listener,
@@ -41,11 +42,6 @@ _SHUTDOWN_IS_TIMED: Final = without_effect(
 )
 _ONE_CHECKPOINT: Final = without_effect(
     "written together with high watermarks, see replica.high.watermark.checkpoint.interval.ms"
-)
-_NO_RETENTION: Final = without_effect("no segment is deleted for its age or size")
-_NO_COMPACTION: Final = without_effect("logs are not compacted")
-_NO_RETENTION_OR_COMPACTION: Final = effective_in_part(
-    "with `compact` records need keys; segments are neither deleted for age or size nor compacted"
 )
 _NO_REBALANCE: Final = without_effect(
     "leadership does not move back to preferred replicas by itself"
@@ -445,8 +441,7 @@ LOG_RETENTION_MS: Final = broker_setting(
     default=7 * DAY_MS,
     update=Update.CLUSTER_WIDE,
     aliases=(Alias("log.retention.minutes", MINUTE_MS), Alias("log.retention.hours", HOUR_MS)),
-    doc="Age after which a closed segment may be deleted; -1 keeps it for ever.",
-    effect=_NO_RETENTION,
+    doc="Age after which a segment is deleted; -1 keeps it for ever.",
 )
 LOG_RETENTION_BYTES: Final = broker_setting(
     "log.retention.bytes",
@@ -454,14 +449,12 @@ LOG_RETENTION_BYTES: Final = broker_setting(
     default=-1,
     update=Update.CLUSTER_WIDE,
     doc="Size of a partition above which old segments are deleted; -1 for no limit.",
-    effect=_NO_RETENTION,
 )
 LOG_RETENTION_CHECK_INTERVAL_MS: Final = broker_setting(
     "log.retention.check.interval.ms",
     long(at_least=1),
     default=5 * MINUTE_MS,
-    doc="How often segments are checked for deletion.",
-    effect=_NO_RETENTION,
+    doc="How often segments are checked for deletion; first 30 s after the start, or earlier.",
 )
 LOG_SEGMENT_DELETE_DELAY_MS: Final = broker_setting(
     "log.segment.delete.delay.ms",
@@ -510,7 +503,54 @@ LOG_CLEANUP_POLICY: Final = broker_setting(
     default=("delete",),
     update=Update.CLUSTER_WIDE,
     doc="What happens to old segments: deleted, compacted, or both.",
-    effect=_NO_RETENTION_OR_COMPACTION,
+)
+LOG_CLEANER_ENABLE: Final = broker_setting(
+    "log.cleaner.enable",
+    boolean(),
+    default=True,
+    doc="Whether topics with the policy `compact` are compacted.",
+)
+LOG_CLEANER_THREADS: Final = broker_setting(
+    "log.cleaner.threads",
+    integer(at_least=0),
+    default=1,
+    update=Update.CLUSTER_WIDE,
+    doc="Helper processes that clean logs at the same time, each another log.",
+)
+LOG_CLEANER_IO_MAX_BYTES_PER_SECOND: Final = broker_setting(
+    "log.cleaner.io.max.bytes.per.second",
+    double(at_least=0),
+    default=DOUBLE_MAX,
+    update=Update.CLUSTER_WIDE,
+    doc="Bytes that all of them together read and write in a second, once cleaning begins anew.",
+)
+LOG_CLEANER_DEDUPE_BUFFER_SIZE: Final = broker_setting(
+    "log.cleaner.dedupe.buffer.size",
+    long(at_least=1 * MIB),
+    default=128 * MIB,
+    update=Update.CLUSTER_WIDE,
+    doc="Memory for the newest offset of each key, 24 bytes a key, shared by the helper processes.",
+)
+LOG_CLEANER_IO_BUFFER_SIZE: Final = broker_setting(
+    "log.cleaner.io.buffer.size",
+    integer(at_least=0),
+    default=512 * KIB,
+    update=Update.CLUSTER_WIDE,
+    doc="Memory for input and output, shared by the helper processes; grows for larger batches.",
+)
+LOG_CLEANER_IO_BUFFER_LOAD_FACTOR: Final = broker_setting(
+    "log.cleaner.io.buffer.load.factor",
+    double(at_least=0.01, at_most=0.99),
+    default=0.9,
+    update=Update.CLUSTER_WIDE,
+    doc="How full the memory for keys may become; fuller is slower.",
+)
+LOG_CLEANER_BACKOFF_MS: Final = broker_setting(
+    "log.cleaner.backoff.ms",
+    long(at_least=1),
+    default=15 * SECOND_MS,
+    update=Update.CLUSTER_WIDE,
+    doc="Pause after no log was dirty enough to be cleaned.",
 )
 LOG_CLEANER_DELETE_RETENTION_MS: Final = broker_setting(
     "log.cleaner.delete.retention.ms",
@@ -518,7 +558,6 @@ LOG_CLEANER_DELETE_RETENTION_MS: Final = broker_setting(
     default=DAY_MS,
     update=Update.CLUSTER_WIDE,
     doc="How long compaction keeps a tombstone for readers that started at the beginning.",
-    effect=_NO_COMPACTION,
 )
 LOG_CLEANER_MIN_COMPACTION_LAG_MS: Final = broker_setting(
     "log.cleaner.min.compaction.lag.ms",
@@ -526,7 +565,6 @@ LOG_CLEANER_MIN_COMPACTION_LAG_MS: Final = broker_setting(
     default=0,
     update=Update.CLUSTER_WIDE,
     doc="Age below which a record is not compacted away.",
-    effect=_NO_COMPACTION,
 )
 LOG_CLEANER_MAX_COMPACTION_LAG_MS: Final = broker_setting(
     "log.cleaner.max.compaction.lag.ms",
@@ -534,7 +572,6 @@ LOG_CLEANER_MAX_COMPACTION_LAG_MS: Final = broker_setting(
     default=LONG_MAX,
     update=Update.CLUSTER_WIDE,
     doc="Age at which a record is compacted whatever the dirty ratio.",
-    effect=_NO_COMPACTION,
 )
 LOG_CLEANER_MIN_CLEANABLE_RATIO: Final = broker_setting(
     "log.cleaner.min.cleanable.ratio",
@@ -542,7 +579,6 @@ LOG_CLEANER_MIN_CLEANABLE_RATIO: Final = broker_setting(
     default=0.5,
     update=Update.CLUSTER_WIDE,
     doc="Share of a log that must be dirty before it is compacted.",
-    effect=_NO_COMPACTION,
 )
 LOG_MESSAGE_TIMESTAMP_TYPE: Final = broker_setting(
     "log.message.timestamp.type",

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from cluster.config.dynamic import is_changeable, texts_at
 from cluster.config.setting import Scope, Setting
 from cluster.config.snapshot import Settings, Source
 from cluster.config.value_type import TypeCode
@@ -37,6 +38,25 @@ def describe(settings: Settings) -> list[Entry]:
     )
 
 
+def describe_level(settings: Settings, level: Source) -> list[Entry]:
+    """The values of a broker's settings that stand at one level, sorted by name."""
+    return [
+        Entry(
+            name=name,
+            value=text,  # no secret can be changed in use
+            source=level,
+            is_default=False,
+            read_only=False,
+            sensitive=False,
+            type=setting.type.code,
+            documentation=setting.documentation,
+            synonyms=(Synonym(name, text, level),),
+        )
+        for name, text in sorted(texts_at(settings, level).items())
+        for setting in [settings.table.find(name)]
+    ]
+
+
 def _entry(settings: Settings, setting: Setting[Any], name: str) -> Entry:
     given = settings.given(setting)
     source = given[0].source if given else Source.DEFAULT
@@ -48,7 +68,7 @@ def _entry(settings: Settings, setting: Setting[Any], name: str) -> Entry:
         value=None if sensitive else setting.render_as(name, settings[setting]),
         source=source,
         is_default=is_default,
-        read_only=setting.scope is not Scope.TOPIC,  # brokers read theirs at start only
+        read_only=setting.scope is not Scope.TOPIC and not is_changeable(name),
         sensitive=sensitive,
         type=setting.type.code,
         documentation=setting.documentation,

@@ -19,7 +19,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "num.recovery.threads.per.data.dir": _THREADS,
     "num.replica.fetchers": _THREADS,
     "queued.max.requests": "queued.max.request.bytes bounds what waits",
-    "log.cleaner.enable": "logs are not compacted",
     "group.*": _GROUPS,
     "offsets.*": _GROUPS,
     "share.coordinator.*": "there are no share groups",

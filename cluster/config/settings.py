@@ -9,7 +9,7 @@ from typing import Final
 
 from cluster.config import relations
 from cluster.config.broker import BROKER_SETTINGS
-from cluster.config.setting import SettingError, Update
+from cluster.config.setting import SettingError
 from cluster.config.snapshot import Layer, Settings, Source
 from cluster.config.topic import TOPIC_SETTINGS
 from cluster.model.errors import ErrorCode, Refused, UserError
@@ -19,7 +19,6 @@ __all__ = [
     "broker_settings",
     "parse_override",
     "placed",
-    "reconfigured_broker",
     "topic_settings",
 ]
 
@@ -42,36 +41,17 @@ def broker_settings(overrides: Mapping[str, str], places: Mapping[str, str] = _N
     UserError.
     """
     try:
-        return _broker([Layer(Source.STATIC_BROKER, overrides)])
+        settings = Settings(BROKER_SETTINGS, [Layer(Source.STATIC_BROKER, overrides)])
+        relations.check_broker(settings)
     except SettingError as problem:
         raise placed(problem, places) from None
+    return settings
 
 
 def placed(problem: SettingError, places: Mapping[str, str]) -> UserError:
     """The error for the user, with the place where the key was written."""
     place = places.get(problem.name or "")
     return UserError(f"{place}: {problem}" if place else str(problem))
-
-
-def reconfigured_broker(
-    started: Settings, cluster_wide: Mapping[str, str], own: Mapping[str, str]
-) -> Settings:
-    """A running broker's settings after a dynamic change.
-
-    Its own dynamic values override the cluster-wide ones, and both override `started`: the settings
-    it started with, or a later snapshot. Raises Refused(invalid_config) for a dynamic key that is
-    unknown, invalid or read-only.
-    """
-    try:
-        return _broker(
-            [
-                Layer(Source.DYNAMIC_BROKER, own),
-                Layer(Source.DYNAMIC_DEFAULT_BROKER, cluster_wide),
-                *(layer for layer in started.layers if layer.source == Source.STATIC_BROKER),
-            ]
-        )
-    except SettingError as problem:
-        raise Refused(ErrorCode.invalid_config, str(problem)) from None
 
 
 def topic_settings(broker: Settings, overrides: Mapping[str, str]) -> Settings:
@@ -82,20 +62,3 @@ def topic_settings(broker: Settings, overrides: Mapping[str, str]) -> Settings:
     except SettingError as problem:
         raise Refused(ErrorCode.invalid_config, str(problem)) from None
     return settings
-
-
-def _broker(layers: list[Layer]) -> Settings:
-    for layer in layers:
-        if layer.source != Source.STATIC_BROKER:
-            _refuse_read_only(layer)
-    settings = Settings(BROKER_SETTINGS, layers)
-    relations.check_broker(settings)
-    return settings
-
-
-def _refuse_read_only(layer: Layer) -> None:
-    for name in layer.texts:
-        update = BROKER_SETTINGS.find(name).update
-        cluster_wide = layer.source == Source.DYNAMIC_DEFAULT_BROKER
-        if update == Update.READ_ONLY or (update == Update.PER_BROKER and cluster_wide):
-            raise SettingError(f"{name} cannot be changed this way: it is {update.value}")

@@ -5,6 +5,7 @@ Type codes are those of DescribeConfigs (KIP-569); names follow Kafka's ConfigDe
 
 import enum
 import re
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -12,6 +13,7 @@ from typing import Final, Generic, NamedTuple, TypeVar
 T = TypeVar("T")
 
 INT_MAX: Final = 2**31 - 1
+DOUBLE_MAX: Final = sys.float_info.max
 LONG_MAX: Final = 2**63 - 1
 
 
@@ -68,7 +70,7 @@ def long(*, at_least: int | None = None, at_most: int = LONG_MAX) -> ValueType[i
     return _whole_number(TypeCode.LONG, -LONG_MAX - 1 if at_least is None else at_least, at_most)
 
 
-def double(*, at_least: float, at_most: float) -> ValueType[float]:
+def double(*, at_least: float, at_most: float = DOUBLE_MAX) -> ValueType[float]:
     """A number in [at_least, at_most]."""
 
     def parse(text: str) -> float:
@@ -77,7 +79,13 @@ def double(*, at_least: float, at_most: float) -> ValueType[float]:
             raise ValueError(text)
         return value
 
-    return ValueType(TypeCode.DOUBLE, f"a number from {at_least} to {at_most}", parse, str)
+    def render(value: float) -> str:
+        return str(value).replace("e+", "E")  # as Java writes it
+
+    allowed = f"a number from {at_least}"
+    if at_most < DOUBLE_MAX:
+        allowed += f" to {at_most}"
+    return ValueType(TypeCode.DOUBLE, allowed, parse, render)
 
 
 def boolean() -> ValueType[bool]:

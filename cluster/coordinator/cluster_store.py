@@ -45,6 +45,22 @@ class LoadedCluster(NamedTuple):
     written: dict[TopicPartition, BrokerEpoch]
 
 
+class StoredConfig(NamedTuple):
+    """What is stored for one broker, or for all brokers, to be changed in use (KIP-226)."""
+
+    texts: dict[str, str]
+    version: StoreVersion
+    problem: str | None = None
+    """Why the texts are empty although something is stored, in a line for the log."""
+
+
+class ChangedTopics(NamedTuple):
+    """Topics whose configs somebody has changed, up to the change of that number."""
+
+    last: int
+    names: frozenset[str]
+
+
 class Deposed(Exception):
     """Another controller has taken over: nothing was written."""
 
@@ -97,11 +113,36 @@ class ClusterStore(Protocol):
         controller_epoch: ControllerEpoch,
         version: StoreVersion,
     ) -> None:
-        """Write a plan made from `state`. Raises Deposed or OutOfStep; then not all is written."""
+        """Write a plan made from `state`, and fill `learned` with what it asks to be read.
+
+        Raises Deposed or OutOfStep; then not all is written.
+        """
         ...
 
     def next_producer_ids(self, broker: BrokerId) -> range:
         """A block of producer ids that no other broker has or will have. Raises ValueError."""
+        ...
+
+    def load_broker_config(
+        self, broker: BrokerId | None, on_change: OnChange | None = None
+    ) -> StoredConfig:
+        """What is stored for a broker, or for all (None); `on_change` is called when it changes."""
+        ...
+
+    def write_broker_config(
+        self, broker: BrokerId | None, texts: dict[str, str], version: StoreVersion, wall_ms: WallMs
+    ) -> bool:
+        """Replace what was read as `version` for a broker, or for all (None), and notify others.
+
+        False where it has changed since; then nothing is written.
+        """
+        ...
+
+    def changed_topics(self, after: int | None, on_change: OnChange | None = None) -> ChangedTopics:
+        """The topics whose configs were changed after the change of that number.
+
+        None: only the number of the last change. `on_change` is called at the next change.
+        """
         ...
 
     def load_quotas(self, on_change: OnChange | None = None) -> Quotas:

@@ -7,7 +7,8 @@ import os
 import select
 from typing import Any
 
-from cluster.loadtest.worker_orders import LineBuffer, Order, line, read_order
+from cluster.loadtest.worker_orders import Order, read_order
+from cluster.runtime.json_lines import LineBuffer, line
 
 _READ_BYTES = 65_536
 

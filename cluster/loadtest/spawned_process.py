@@ -17,14 +17,9 @@ from typing import Any, Final, Self
 
 from cluster.loadtest.client_interval import ClientInterval, total
 from cluster.loadtest.sequence_check import Place, Promised, SequenceCheck
-from cluster.loadtest.worker_orders import (
-    LineBuffer,
-    Order,
-    ProducerOrder,
-    line,
-    order_line,
-)
+from cluster.loadtest.worker_orders import Order, ProducerOrder, order_line
 from cluster.model.errors import UserError
+from cluster.runtime.json_lines import LineBuffer, line
 
 READY_TIMEOUT_S: Final = 30.0
 STOP_TIMEOUT_S: Final = 5.0

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from cluster.loadtest.send_schedule import UNLIMITED
+from cluster.runtime.json_lines import line
 
 INTERVAL_US: Final = 1_000_000
 
@@ -65,20 +66,3 @@ def read_order(text: bytes) -> Order:
         return ProducerOrder(**document)
     document["start_offsets"] = {int(part): at for part, at in document["start_offsets"].items()}
     return ConsumerOrder(**document)
-
-
-def line(document: Mapping[str, Any]) -> bytes:
-    """Encode one message as a line of JSON."""
-    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
-
-
-class LineBuffer:
-    """Cuts what arrives from a pipe into messages."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def feed(self, received: bytes) -> list[dict[str, Any]]:
-        """The messages that are complete now."""
-        *lines, self._rest = (self._rest + received).split(b"\n")
-        return [json.loads(one) for one in lines]

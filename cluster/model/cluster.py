@@ -1,7 +1,7 @@
 """The cluster as its controller decides it and brokers cache it: brokers, topics, partitions."""
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -59,6 +59,14 @@ class PartitionState:
         return self.leader != NO_BROKER
 
 
+class OfflinePartitions(NamedTuple):
+    """Replicas of one topic on a live broker whose log directory has failed (KIP-112)."""
+
+    broker: BrokerId
+    topic_id: uuid.UUID
+    partitions: tuple[int, ...]
+
+
 @dataclass(slots=True)
 class TopicState:
     """One topic. `configs` holds the overrides only."""
@@ -79,6 +87,8 @@ class ClusterState:
         self.brokers: dict[BrokerId, BrokerRegistration] = {}
         self.topics: dict[str, TopicState] = {}
         self._names_by_id: dict[uuid.UUID, str] = {}
+        self._offline: dict[BrokerId, dict[uuid.UUID, frozenset[int]]] = {}
+        """Brokers without an offline replica have no entry."""
 
     def put_topic(self, topic: TopicState) -> None:
         """Add or replace a topic."""
@@ -109,3 +119,49 @@ class ClusterState:
         for topic in self.topics.values():
             for index, state in topic.partitions.items():
                 yield TopicPartition(topic.name, index), state
+
+    # -- replicas that are offline on a live broker ----------------------------------------------
+
+    @property
+    def offline(self) -> tuple[OfflinePartitions, ...]:
+        """Every offline replica of live brokers."""
+        return tuple(
+            OfflinePartitions(broker, topic_id, tuple(sorted(numbers)))
+            for broker, topics in self._offline.items()
+            for topic_id, numbers in topics.items()
+        )
+
+    def set_offline(self, broker: BrokerId, replicas: Iterable[OfflinePartitions]) -> None:
+        """These are all offline replicas of the broker."""
+        topics = {each.topic_id: frozenset(each.partitions) for each in replicas}
+        if topics:
+            self._offline[broker] = topics
+        else:
+            self._offline.pop(broker, None)
+
+    def set_all_offline(self, replicas: Collection[OfflinePartitions]) -> None:
+        """These are all offline replicas of all brokers."""
+        self._offline.clear()
+        for broker in {each.broker for each in replicas}:
+            self.set_offline(broker, (each for each in replicas if each.broker == broker))
+
+    def offline_replicas(self, topic_id: uuid.UUID, number: int) -> Collection[BrokerId]:
+        """The live brokers on which a partition's replica is offline."""
+        if not self._offline:
+            return ()
+        nothing: frozenset[int] = frozenset()
+        return {
+            broker
+            for broker, topics in self._offline.items()
+            if number in topics.get(topic_id, nothing)
+        }
+
+    def usable(
+        self, partition: TopicPartition, brokers: Collection[BrokerId]
+    ) -> Collection[BrokerId]:
+        """Those of the brokers whose replica of the partition, if they have one, is not offline."""
+        topic = self.topics.get(partition.topic)
+        if not self._offline or topic is None:
+            return brokers
+        offline = self.offline_replicas(topic.topic_id, partition.partition)
+        return {broker for broker in brokers if broker not in offline} if offline else brokers

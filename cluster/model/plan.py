@@ -32,6 +32,11 @@ class Plan:
 
     configured: dict[str, dict[str, str]] = field(default_factory=dict)
     """All overrides of existing topics whose configs change."""
+    reread: set[str] = field(default_factory=set)
+    """Existing topics whose configs somebody else may have changed in the registry."""
+    learned: dict[str, dict[str, str]] = field(default_factory=dict)
+    """What the registry has for those where it differs from the state; filled when the plan is
+    carried out, and not written."""
     steps: Iterator[None] = field(default_factory=lambda: iter(()), compare=False)
     """Planning still to be done, in steps of well under a millisecond, each of which may add to
     `changed`. The plan is complete when they have ended; until then the state must not change."""
@@ -39,7 +44,14 @@ class Plan:
     @property
     def is_empty(self) -> bool:
         """Whether there is nothing to write and nothing to announce."""
-        return not (self.created or self.deleted or self.added or self.changed or self.configured)
+        return not (
+            self.created
+            or self.deleted
+            or self.added
+            or self.changed
+            or self.configured
+            or self.reread
+        )
 
     @property
     def partition_count(self) -> int:
@@ -53,7 +65,7 @@ class Plan:
             state.put_topic(topic)
         for name in self.deleted:
             state.remove_topic(name)
-        for name, configs in self.configured.items():
+        for name, configs in (self.configured | self.learned).items():
             if name in state.topics:
                 state.topics[name].configs = configs
         for changes in (self.added, self.changed):
@@ -69,7 +81,7 @@ class Plan:
         each replica takes over the configs.
         """
         touched: dict[str, TopicState] = {topic.name: topic for topic in self.created}
-        for name in self.configured.keys() & state.topics.keys():
+        for name in (self.configured.keys() | self.learned.keys()) & state.topics.keys():
             topic = state.topics[name]
             touched[name] = TopicState(name, topic.topic_id, topic.configs, dict(topic.partitions))
         for changes in (self.added, self.changed):

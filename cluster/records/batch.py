@@ -19,7 +19,8 @@ from cluster.model.errors import ErrorCode, Refused
 # 12 partition_leader_epoch int32   outside the checksum: the leader's to set
 # 16 magic                  int8    2
 # 17 crc                    uint32  CRC-32C of everything from byte 21 on
-# 21 attributes             int16   bits 0-2 codec, 3 LogAppendTime, 4 transactional, 5 control
+# 21 attributes             int16   bits 0-2 codec, 3 LogAppendTime, 4 transactional, 5 control,
+#                                   6 delete horizon
 # 23 last_offset_delta      int32
 # 27 base_timestamp         int64
 # 35 max_timestamp          int64
@@ -59,6 +60,8 @@ CODEC_MASK: Final = 0x07
 LOG_APPEND_TIME_BIT: Final = 0x08
 TRANSACTIONAL_BIT: Final = 0x10
 CONTROL_BIT: Final = 0x20
+DELETE_HORIZON_BIT: Final = 0x40
+"""The base timestamp is the time from which tombstones and markers may be dropped (KIP-534)."""
 
 
 class Compression(IntEnum):
@@ -134,6 +137,11 @@ class BatchHeader(NamedTuple):
     def is_control(self) -> bool:
         """True for commit and abort markers."""
         return bool(self.attributes & CONTROL_BIT)
+
+    @property
+    def delete_horizon_ms(self) -> int | None:
+        """When compaction may drop its tombstones or its marker; None before that is decided."""
+        return self.base_timestamp if self.attributes & DELETE_HORIZON_BIT else None
 
     def pack(self) -> bytes:
         """The 61 bytes that `read_header` reads."""

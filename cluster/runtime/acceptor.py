@@ -5,7 +5,7 @@ import logging
 import socket
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -148,6 +148,14 @@ class Acceptor:
             self._is_accepting = False
             for listening in self._listening.values():
                 self._loop.unwatch(listening)
+
+    def change_limits(self, max_connections: int | None, max_per_host: int | None) -> None:
+        """Limits for connections that come from now on; None for none. Those here stay open."""
+        self._options = replace(
+            self._options, max_connections=max_connections, max_per_host=max_per_host
+        )
+        if not self._is_full():
+            self.resume()
 
     def release(self, host: str) -> None:
         """A connection from that host is closed: there is room for another one."""

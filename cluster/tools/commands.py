@@ -27,6 +27,7 @@ COMMANDS: Final = {
         ),
         Command("produce", "produce", "write lines of text to a topic"),
         Command("consume", "consume", "print the records of a topic"),
+        Command("dump-log", "dump_log.command", "print the files of a log, as kafka-dump-log does"),
         Command(
             "load-test", "load.command", "produce and consume at a steady rate, and measure it"
         ),

@@ -54,7 +54,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "--log-dirs",
         metavar="DIR[,DIR...]",
         help="where brokers keep partitions, each in a directory of its own such as DIR/broker-0;"
-        " below the data directory unless absolute (default: as last time, else the data directory)",
+        " below the data directory unless absolute (default: as last time, else that directory)",
     )
     parser.add_argument(
         "--host", default="127.0.0.1", help="address brokers listen on (default: 127.0.0.1)"

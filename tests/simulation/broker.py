@@ -9,7 +9,7 @@ from typing import Any
 from cluster.brokers.core import BrokerCore, BrokerPorts
 from cluster.brokers.handlers import produce
 from cluster.brokers.handlers.request import NotYet
-from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.log.log_directory import open_all
 from cluster.config.settings import broker_settings
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.model.cluster import Endpoint
@@ -19,6 +19,7 @@ from tests.simulation.registry import SESSION_TIMEOUT_MS, SimulatedSession
 from tests.simulation.world import Node, SimulatedLoop, World
 from tests.support.fake_registry import FakeTree
 from tests.support.inline_background import InlineBackground
+from tests.support.inline_helper import inline_helpers
 
 CLUSTER_ID = "simulated"
 SETTINGS = {
@@ -48,14 +49,17 @@ class SimulatedBroker:
         *,
         min_insync_replicas: int,
         by_file: bool,
+        directory_count: int,
     ) -> None:
+        """Its log directories are below `root`."""
         self.world = world
         self.id = BrokerId(number)
         self.node = Node(world, number, life)
         loop: Any = SimulatedLoop(self.node)
         self.loop = loop
         self.session: Any = SimulatedSession(world, self.node, tree)
-        self._directory = LogDirectory.open(root, CLUSTER_ID, number)
+        self.paths = [root / f"disk{slot}" for slot in range(directory_count)]
+        self.directories = open_all(self.paths, CLUSTER_ID, number)
         clock: Any = world
         sockets: Any = self.node
         no_clients: Any = SimpleNamespace()
@@ -78,10 +82,12 @@ class SimulatedBroker:
                 store=self.session,
                 control_link=ControlLink(sockets, loop, "sim"),
                 sockets=sockets,
-                directories=[self._directory],
+                directories=self.directories,
                 background=InlineBackground,
+                helpers=inline_helpers(loop.next_turn),
                 counters=None,
                 clients=no_clients,
+                give_up=lambda _failure: self.die(),
             ),
         )
         self.table = self.core.table
@@ -113,7 +119,8 @@ class SimulatedBroker:
     def die(self) -> None:
         """As kill -9: what was written is in the page cache, what was not is lost."""
         self.node.die()
-        self._directory.close()
+        for directory in self.directories:
+            directory.close()
 
     def produce(
         self, partition: TopicPartition, batch: bytes, acks: int, on_answer: Callable[[Any], None]

@@ -1,5 +1,6 @@
 """A whole cluster in one thread: brokers, registry, producers, and the faults that befall them."""
 
+import errno
 import logging
 import uuid
 from collections.abc import Callable, Iterable
@@ -12,7 +13,7 @@ from typing import Any, Self
 from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.coordinator.registry.documents.znodes import PartitionStateRecord, TopicAssignment
-from cluster.model.errors import UserError
+from cluster.model.errors import StorageFailed, UserError
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.model.topics import NewTopic
 from cluster.records.builder import NewRecord, build_batch
@@ -36,6 +37,7 @@ class SimulatedCluster:
         broker_count: int = 3,
         min_insync_replicas: int = 2,
         by_file: bool = False,
+        directory_count: int = 1,
     ) -> None:
         self.world = World(seed)
         self.random = Random(seed + 1)
@@ -50,7 +52,10 @@ class SimulatedCluster:
         self._settings: dict[str, Any] = {
             "min_insync_replicas": min_insync_replicas,
             "by_file": by_file,
+            "directory_count": directory_count,
         }
+        self._broken: dict[int, Path] = {}
+        """The log directory of a broker that cannot be used now."""
         self._lives = dict.fromkeys(range(broker_count), 0)
         self._value_count = 0
         registry: Any = FakeClient(self.tree)
@@ -180,6 +185,29 @@ class SimulatedCluster:
     def join(self, first: int, second: int) -> None:
         self.world.note(f"brokers {first} and {second} reach each other")
         self.world.join(first, second)
+
+    def break_directory(self, number: int, *, noticed: bool) -> None:
+        """A disk fails under one of several log directories; `noticed`: by a write at once."""
+        broker = self.brokers[number]
+        if number in self._broken or not broker.is_up:
+            return
+        directory = self.random.choice(broker.directories)
+        self.world.note(f"log directory {directory.path.name} of broker {number} fails")
+        self._broken[number] = path = directory.path
+        path.rename(path.with_name("aside"))
+        path.write_bytes(b"in the way")
+        if noticed:
+            failure = StorageFailed("cannot write")
+            failure.__cause__ = OSError(errno.EIO, "Input/output error")
+            broker.node.run(lambda: broker.table.note_directory_failure(directory, failure))
+
+    def repair_directory(self, number: int) -> None:
+        """The disk of a broker that is down works again, with all that was written to it."""
+        if number in self._broken and not self.brokers[number].node.is_alive:
+            path = self._broken.pop(number)
+            self.world.note(f"log directory {path.name} of broker {number} is repaired")
+            path.unlink()
+            path.with_name("aside").rename(path)
 
     # Topics and records
 
@@ -342,6 +370,9 @@ class SimulatedCluster:
         for number in list(self.brokers):
             self.resume(number)
             self.reach_registry(number)
+            if number in self._broken:
+                self.crash(number)
+                self.repair_directory(number)
             with suppress(KeyError):
                 self.start(number)
 

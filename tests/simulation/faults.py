@@ -1,7 +1,9 @@
 """Random histories: producers write while all kinds of faults happen."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
+from cluster.model.errors import StorageFailed
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.producer import IdempotentProducer
 
@@ -116,7 +118,8 @@ class RandomHistory:
         broker = self._cluster.brokers[self._any_broker()]
         if broker.node.is_alive:
             for partition in broker.table:
-                partition.log.flush()
+                with suppress(StorageFailed):  # its directory has failed, unnoticed so far
+                    partition.log.flush()
 
     def _create_topic(self) -> None:
         cluster = self._cluster
@@ -125,6 +128,24 @@ class RandomHistory:
 
     def _delete_topic(self) -> None:
         self._cluster.delete_topic(self._random.choice(["more", "bills"]))
+
+
+class FailingDirectories(RandomHistory):
+    """Log directories fail beside everything else, and are repaired while their broker is down."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        super().__init__(cluster)
+        self._actions += [(8, self._break_directory), (8, self._repair_directory)]
+
+    def _break_directory(self) -> None:
+        noticed = self._random.random() < 0.5
+        self._cluster.break_directory(self._any_broker(), noticed=noticed)
+
+    def _repair_directory(self) -> None:
+        number = self._any_broker()
+        if self._random.random() < 0.5:
+            self._cluster.crash(number)
+        self._cluster.repair_directory(number)
 
 
 class PowerLosses(RandomHistory):

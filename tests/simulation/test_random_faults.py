@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.cluster import SimulatedCluster
-from tests.simulation.faults import PowerLosses, RandomHistory
+from tests.simulation.faults import FailingDirectories, PowerLosses, RandomHistory
 
 ASKED = os.environ.get("SIM_SEEDS", "")
 
@@ -22,7 +22,13 @@ def seeds(count: int) -> range:
     return range(int(first), int(last or first) + 1)
 
 
-def run(seed: int, directory: Path, history: type[RandomHistory], minimum: int) -> None:
+def run(
+    seed: int,
+    directory: Path,
+    history: type[RandomHistory],
+    minimum: int,
+    directory_count: int = 1,
+) -> None:
     """The seed decides about the shape of the cluster too."""
     cluster = SimulatedCluster(
         seed,
@@ -30,6 +36,7 @@ def run(seed: int, directory: Path, history: type[RandomHistory], minimum: int) 
         broker_count=5 if seed % 5 == 4 else 3,
         min_insync_replicas=max(minimum, 2 if seed % 3 else 1),
         by_file=seed % 2 == 0,
+        directory_count=directory_count,
     )
     try:
         with cluster:
@@ -45,6 +52,12 @@ def run(seed: int, directory: Path, history: type[RandomHistory], minimum: int) 
 @pytest.mark.parametrize("seed", seeds(24))
 def test_nothing_promised_is_lost_whatever_fails(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, RandomHistory, minimum=1)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", seeds(12))
+def test_nothing_promised_is_lost_when_log_directories_fail(seed: int, tmp_path: Path) -> None:
+    run(seed, tmp_path, FailingDirectories, minimum=1, directory_count=2)
 
 
 @pytest.mark.simulation

@@ -34,6 +34,8 @@ class Stat(NamedTuple):
     czxid: int
     mzxid: int
     ephemeralOwner: int
+    ctime: int = 1 << 62
+    """In the future: nothing here is ever too old."""
 
 
 @dataclass(slots=True)
@@ -194,11 +196,12 @@ class FakeClient:
         ephemeral: bool = False,
         makepath: bool = False,
         include_data: bool = False,
+        sequence: bool = False,
     ) -> Any:
         self.check_session()
         if makepath:
             self.ensure_path(path.rpartition("/")[0])
-        self.tree.create(path, value, self.client_id[0] if ephemeral else 0)
+        path = self.tree.create(path, value, self.client_id[0] if ephemeral else 0, sequence)
         return (path, self.tree.get(path).stat()) if include_data else path
 
     def set(self, path: str, value: bytes, version: int = -1) -> Stat:

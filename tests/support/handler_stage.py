@@ -6,7 +6,7 @@ controller stay in `stage.link` until a test answers them.
 """
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -15,14 +15,15 @@ from typing import Any, Self
 from kio.index import load_response_schema
 
 from cluster.brokers.core import BrokerCore, BrokerPorts
-from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.log.log_directory import open_all
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.producer_ids import ProducerIds
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
 from cluster.config.settings import broker_settings
-from cluster.model.cluster import TopicState
-from cluster.model.errors import ErrorCode, PeerError
+from cluster.coordinator.registry.client.broker_records import prepare_paths
+from cluster.model.cluster import OfflinePartitions, TopicState
+from cluster.model.errors import ErrorCode, PeerError, StorageFailed
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, Offset, TopicPartition
 from cluster.protocol.peer.control import AlterPartition, ClusterUpdate
 from cluster.runtime.clock import SystemClock
@@ -31,9 +32,10 @@ from cluster.runtime.peer_sockets import PeerSockets
 from tests.support.cluster_states import a_broker
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_control_link import FakeControlLink
-from tests.support.fake_registry import FakeSession, FakeTree
+from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
 from tests.support.fake_sockets import FakeSockets
 from tests.support.inline_background import InlineBackground
+from tests.support.inline_helper import inline_helpers
 from tests.support.kafka_wire import WireClient, frame_of
 from tests.support.scripted_controller import ScriptedController
 
@@ -152,6 +154,7 @@ class HandlerStage:
         sockets: PeerSockets | None = None,
         machine: str = "here",
         counters: BrokerCounters | None = None,
+        more_directories: Sequence[Path] = (),
     ) -> None:
         self.settings = broker_settings(
             {
@@ -166,13 +169,18 @@ class HandlerStage:
         self.clock: Any = FakeClock() if clock is None else clock
         self._connection_numbers = itertools.count()
         self.loop = EventLoop(self.clock)
-        self.directory = LogDirectory.open(directory, "stage", number)
+        self.directories = open_all([directory, *more_directories], "stage", number)
+        self.directory = self.directories[0]
+        self.storage_failures: list[StorageFailed] = []
+        """Why the broker was to stop: all log directories have failed."""
         self.alive = {OTHER, THIRD}
         """The peers that answer a ping at once."""
         self.link = FakeControlLink(
             lambda endpoint: endpoint in {a_broker(b).control_endpoint for b in self.alive}
         )
-        self.store = FakeSession(FakeTree(), self.loop.call_from_thread)
+        tree = FakeTree()
+        prepare_paths(FakeClient(tree))  # type: ignore[arg-type]  # stands in for kazoo's
+        self.store = FakeSession(tree, self.loop.call_from_thread)
         link: Any = self.link
         store: Any = self.store
         no_clients: Any = SimpleNamespace()
@@ -187,10 +195,12 @@ class HandlerStage:
                 store=store,
                 control_link=link,
                 sockets=FakeSockets() if sockets is None else sockets,
-                directories=[self.directory],
+                directories=self.directories,
                 background=InlineBackground,
+                helpers=inline_helpers(self.loop.next_turn),
                 counters=counters,
                 clients=no_clients,
+                give_up=self.storage_failures.append,
             ),
         )
         self.core.registration.epoch = BrokerEpoch(BROKER_EPOCH)
@@ -220,7 +230,8 @@ class HandlerStage:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.directory.close()
+        for directory in self.directories:
+            directory.close()
         self.loop.close()
 
     # -- what the controller decides ---------------------------------------------------------------
@@ -239,6 +250,7 @@ class HandlerStage:
         is_full: bool = False,
         controller_epoch: int = 1,
         broker_epoch: int = BROKER_EPOCH,
+        offline: tuple[OfflinePartitions, ...] = (),
     ) -> list[Any]:
         """An update of the controller, broker 2; answers come into the list that is returned."""
         replies: list[Any] = []
@@ -250,6 +262,7 @@ class HandlerStage:
             tuple(a_broker(number) for number in brokers),
             topics,
             deleted,
+            offline=offline,
         )
         self.link.receive(update, replies.append)
         return replies

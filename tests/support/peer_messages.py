@@ -7,7 +7,13 @@ from typing import Any, Final
 
 import msgpack
 
-from cluster.model.cluster import BrokerRegistration, Endpoint, PartitionState, TopicState
+from cluster.model.cluster import (
+    BrokerRegistration,
+    Endpoint,
+    OfflinePartitions,
+    PartitionState,
+    TopicState,
+)
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import (
     BrokerEpoch,
@@ -29,6 +35,7 @@ from cluster.protocol.peer.control import (
     Ping,
     ProduceMetrics,
     Refusal,
+    ReportOffline,
     ShutdownPrepared,
     TopicOutcome,
     TopicOutcomes,
@@ -71,6 +78,7 @@ REQUESTS: Final[tuple[Any, ...]] = (
         ),
         (TopicState("orders", uuid.UUID(int=7), {"retention.ms": "1"}, {0: _STATE}),),
         ("gone",),
+        offline=(OfflinePartitions(BrokerId(0), uuid.UUID(int=7), (0, 3)),),
     ),
     AlterPartition(
         STRANGER,
@@ -84,6 +92,7 @@ REQUESTS: Final[tuple[Any, ...]] = (
     CreateTopics(()),
     AlterTopicConfigs((TopicAlteration("no-such-topic", False, {"k": None, "l": "v"}),), True),
     ControlledShutdown(STRANGER, _NO_LIFE),
+    ReportOffline(STRANGER, _NO_LIFE, (OfflinePartitions(STRANGER, uuid.UUID(int=8), (1,)),)),
     Ping(7),
     ProduceMetrics(1_000, b"no batch"),
 )
@@ -102,7 +111,7 @@ ANSWERS: Final[tuple[Any, ...]] = (
 
 def fetch_of(broker: int, topic: str, partitions: int = 1) -> FollowerFetch:
     """A first fetch of these partitions from the beginning of the log."""
-    positions = [FetchPosition(topic, number, 0, 0, -1) for number in range(partitions)]
+    positions = [FetchPosition(topic, number, 0, 0, -1, 0) for number in range(partitions)]
     return FollowerFetch(
         broker, "here", 7, 0, positions, [TopicPartition(topic, 9)], 500, 1 << 20, True
     )

@@ -79,12 +79,15 @@ def test_a_stock_kafka_file_works_and_what_is_replaced_is_said(tmp_path):
 
 def test_values_without_effect_are_warned_of_by_name_from_a_file_and_from_an_override(tmp_path):
     config = tmp_path / "server.properties"
-    config.write_text("log.retention.ms=1\nlog.segment.bytes=1000\n")
+    config.write_text("request.timeout.ms=1\nlog.segment.bytes=1000\n")
     notes = []
-    make_plan(options(tmp_path, config=config, overrides=("log.preallocate=true",)), notes.append)
-    (retention, preallocation) = sorted(notes, reverse=True)
-    assert retention.startswith("Warning: log.retention.ms (accepted, without effect yet: ")
-    assert preallocation.startswith("Warning: log.preallocate (accepted, without effect yet: ")
+    make_plan(
+        options(tmp_path, config=config, overrides=("auto.leader.rebalance.enable=false",)),
+        notes.append,
+    )
+    (timeout, rebalance) = sorted(notes, reverse=True)
+    assert timeout.startswith("Warning: request.timeout.ms (accepted, without effect yet: ")
+    assert rebalance.startswith("Warning: auto.leader.rebalance.enable (accepted, without effect")
 
 
 @pytest.mark.parametrize("brokers", [1, 3])

@@ -1,6 +1,6 @@
 """AlterConfigs (API key 33), versions 0-2.
 
-As IncrementalAlterConfigs, but the given values replace all overrides of a topic.
+As IncrementalAlterConfigs, but the given values replace all that a topic or a broker has.
 v2 flexible.
 """
 
@@ -23,7 +23,7 @@ API: Final = Api(ApiKey.ALTER_CONFIGS, 0, 2)
 def handle(
     request: AlterConfigsRequest, context: RequestContext, services: AltersConfigs
 ) -> NotYet:
-    """Replace the configs of each topic."""
+    """Replace the configs of each resource."""
 
     def on_done(outcomes: dict[Resource, Outcome]) -> None:
         context.answer(

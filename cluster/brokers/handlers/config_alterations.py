@@ -1,11 +1,26 @@
-"""What AlterConfigs and IncrementalAlterConfigs share: checks, and the way to the controller."""
+"""What AlterConfigs and IncrementalAlterConfigs share: checks, and who carries a change out.
 
-from collections.abc import Callable, Sequence
+Configs of topics go to the controller; those of brokers to the store, by the broker itself, or for
+all brokers by the one that is asked.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, Protocol
 
-from cluster.brokers.handlers.describe_configs import BROKER, TOPIC
-from cluster.brokers.handlers.ports import AsksController, HasMetadata, HasTopicSettings
-from cluster.config.setting import SettingError
+from cluster.brokers.handlers.describe_configs import BROKER, TOPIC, is_number
+from cluster.brokers.handlers.ports import (
+    AsksController,
+    HasBrokerId,
+    HasMetadata,
+    HasSettingChanges,
+    HasSettings,
+    HasTopicSettings,
+)
+from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.dynamic import CLUSTER_WIDE, OWN
+from cluster.config.setting import SettingError, SettingTable
+from cluster.config.snapshot import Settings, Source
 from cluster.config.topic import TOPIC_SETTINGS
 from cluster.config.value_type import TypeCode
 from cluster.model.errors import ErrorCode, Refused
@@ -22,7 +37,15 @@ Operation = tuple[str, int, str | None]
 """Key, operation, value."""
 
 
-class AltersConfigs(HasMetadata, HasTopicSettings, AsksController, Protocol):
+class AltersConfigs(
+    HasMetadata,
+    HasTopicSettings,
+    AsksController,
+    HasBrokerId,
+    HasSettings,
+    HasSettingChanges,
+    Protocol,
+):
     """What altering configs needs of the broker."""
 
 
@@ -36,62 +59,120 @@ def alter(
 ) -> None:
     """Check every resource, have the valid ones changed, and call `on_done` with all outcomes.
 
-    `is_whole`: the given values replace all overrides of the topic.
+    `is_whole`: the given values replace all values of the resource.
     """
     outcomes: dict[Resource, Outcome] = {}
-    alterations: dict[str, TopicAlteration] = {}
+    topics: list[TopicAlteration] = []
+    levels: list[tuple[Resource, Source, Sequence[Operation]]] = []
     resources = [resource for resource, _ in asked]
     for resource, operations in asked:
         try:
             if resources.count(resource) > 1:
                 raise Refused(ErrorCode.invalid_request, "Each resource must appear at most once.")
-            name = _topic_of(resource, operations)
-            values = _values(name, operations, services)
-            alterations[name] = TopicAlteration(name, is_whole, values)
+            _check_keys(operations)
+            if resource[0] == BROKER:
+                levels.append((resource, _level_of(resource[1], services), operations))
+            else:
+                topic = _topic_of(resource)
+                values = _values(operations, TOPIC_SETTINGS, partial(_of_topic, topic, services))
+                topics.append(TopicAlteration(topic, is_whole, values))
         except Refused as refused:
             outcomes[resource] = Outcome(refused.code, refused.detail)
 
-    def on_altered(by_topic: dict[str, Outcome] | None) -> None:
+    def end(resource: Resource, outcome: Outcome) -> None:
+        outcomes[resource] = outcome
+        if outcomes.keys() == set(resources):
+            on_done({each: outcomes[each] for each in resources})
+
+    def on_altered(by_topic: Mapping[str, Outcome] | None) -> None:
         no_answer = Outcome(ErrorCode.request_timed_out, "The controller did not answer in time.")
-        for name in alterations:
-            found = no_answer if by_topic is None else by_topic.get(name, no_answer)
-            outcomes[TOPIC, name] = found
-        on_done(outcomes)
+        for alteration in topics:
+            found = no_answer if by_topic is None else by_topic.get(alteration.topic, no_answer)
+            end((TOPIC, alteration.topic), found)
 
-    if alterations:
-        services.alter_topic_configs(
-            list(alterations.values()), validate_only=validate_only, on_done=on_altered
+    if not topics and not levels:
+        on_done({each: outcomes[each] for each in resources})
+    if topics:
+        services.alter_topic_configs(topics, validate_only=validate_only, on_done=on_altered)
+    for resource, level, operations in levels:
+        services.setting_changes.alter(
+            level,
+            partial(_after, level, services, operations, is_whole),
+            partial(end, resource),
+            is_dry=validate_only,
         )
-    else:
-        on_done(outcomes)
 
 
-def _topic_of(resource: Resource, operations: Sequence[Operation]) -> str:
+def _topic_of(resource: Resource) -> str:
     resource_type, name = resource
-    if resource_type == TOPIC:
-        check_topic_name(name)
-        return name
-    if resource_type == BROKER:
-        keys = ", ".join(key for key, _, _ in operations) or "settings"
+    if resource_type != TOPIC:
+        raise Refused(ErrorCode.invalid_request, f"Unknown resource type {resource_type}")
+    if name == "":
+        raise Refused(ErrorCode.invalid_request, "Default topic resources are not allowed.")
+    check_topic_name(name)
+    return name
+
+
+def _level_of(name: str, services: AltersConfigs) -> Source:
+    if name == "":
+        return CLUSTER_WIDE
+    if not is_number(name):
+        raise Refused(ErrorCode.invalid_request, f"Node id must be an integer, but it is: {name}")
+    if int(name) != services.broker_id:
         raise Refused(
             ErrorCode.invalid_request,
-            f"{keys}: brokers take their settings at start; change the broker's properties and"
-            " restart it",
+            f"Unexpected broker id, expected {services.broker_id}, but received {name}",
         )
-    raise Refused(
-        ErrorCode.invalid_request,
-        f"Configs can be altered for topics only, but the resource type is {resource_type}",
-    )
+    return OWN
+
+
+def _after(
+    level: Source,
+    services: AltersConfigs,
+    operations: Sequence[Operation],
+    is_whole: bool,
+    before: Mapping[str, str],
+) -> dict[str, str]:
+    """The values of a broker, or of all, after the operations. Raises Refused."""
+    live = services.settings
+    below = live.now if level is OWN else live.started
+
+    def present(key: str) -> str:
+        return before[key] if key in before else _rendered(below, key)
+
+    after = {} if is_whole else dict(before)
+    for key, value in _values(operations, BROKER_SETTINGS, present).items():
+        if value is None:
+            after.pop(key, None)
+        else:
+            after[key] = value
+    return after
+
+
+def _of_topic(topic: str, services: AltersConfigs, key: str) -> str:
+    known = services.metadata.topics.get(topic)
+    return _rendered(services.topic_settings({} if known is None else known.configs), key)
+
+
+def _rendered(settings: Settings, key: str) -> str:
+    setting = settings.table.find(key)
+    return setting.render(settings[setting]) or ""
+
+
+def _check_keys(operations: Sequence[Operation]) -> None:
+    keys = set()
+    for key, _, _ in operations:
+        if key in keys:
+            raise Refused(ErrorCode.invalid_request, f"Error due to duplicate config keys : {key}")
+        keys.add(key)
 
 
 def _values(
-    topic: str, operations: Sequence[Operation], services: AltersConfigs
+    operations: Sequence[Operation], table: SettingTable, present: Callable[[str], str]
 ) -> dict[str, str | None]:
-    """The new override of each key, None to remove it. Raises Refused."""
+    """The new value of each key, None to remove it. `present` tells a list's. Raises Refused."""
     values: dict[str, str | None] = {}
     for key, operation, value in operations:
-        if key in values:
-            raise Refused(ErrorCode.invalid_request, f"Error due to duplicate config keys : {key}")
         if operation == DELETE:
             values[key] = None
         elif value is None:
@@ -99,26 +180,26 @@ def _values(
         elif operation == SET:
             values[key] = value
         elif operation in (APPEND, SUBTRACT):
-            values[key] = _merged(topic, key, value, operation, services)
+            values[key] = _merged(key, value, operation, table, present)
         else:
             raise Refused(ErrorCode.invalid_request, f"Unknown operation type {operation}")
     return values
 
 
-def _merged(topic: str, key: str, value: str, operation: int, services: AltersConfigs) -> str:
+def _merged(
+    key: str, value: str, operation: int, table: SettingTable, present: Callable[[str], str]
+) -> str:
     try:
-        setting = TOPIC_SETTINGS.find(key)
+        setting = table.find(key)
     except SettingError as problem:
         raise Refused(ErrorCode.invalid_config, str(problem)) from None
     if setting.type.code != TypeCode.LIST:
+        what = "append" if operation == APPEND else "subtract"
         raise Refused(
-            ErrorCode.invalid_request,
-            f"Config value append or subtract is not allowed for config key: {key}",
+            ErrorCode.invalid_config, f"Config value {what} is not allowed for config key: {key}"
         )
-    known = services.metadata.topics.get(topic)
-    settings = services.topic_settings({} if known is None else known.configs)
-    present = [one for one in (setting.render(settings[setting]) or "").split(",") if one]
+    here = [one for one in present(key).split(",") if one]
     given = [one.strip() for one in value.split(",") if one.strip()]
     if operation == APPEND:
-        return ",".join([*present, *(one for one in given if one not in present)])
-    return ",".join(one for one in present if one not in given)
+        return ",".join([*here, *(one for one in given if one not in here)])
+    return ",".join(one for one in here if one not in given)

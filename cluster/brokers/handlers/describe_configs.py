@@ -1,17 +1,19 @@
 """DescribeConfigs (API key 32), versions 1-4.
 
-Answers at once, for topics and for this broker ("" names the cluster-wide dynamic settings, of
-which there are none). Other resource types are INVALID_REQUEST.
+Answers at once, for topics and for this broker; "" names the values that were set for all brokers
+in use (KIP-226). Other resource types are INVALID_REQUEST.
 v1 synonyms; v3 documentation and types; v4 flexible.
 """
 
+import re
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final, Protocol
 
 from cluster.brokers.handlers.ports import HasBrokerId, HasMetadata, HasSettings, HasTopicSettings
 from cluster.brokers.handlers.request import RequestContext, adapted
-from cluster.config.describe import Entry, describe
+from cluster.config.describe import Entry, describe, describe_level
+from cluster.config.dynamic import CLUSTER_WIDE
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.topics import check_topic_name
 from cluster.protocol.api import Api, ApiKey
@@ -77,7 +79,11 @@ def _entries(resource: DescribeConfigsResource, services: Ports) -> list[Entry]:
         return describe(services.topic_settings(topic.configs))
     if resource.resource_type == BROKER:
         if name == "":
-            return []
+            return describe_level(services.settings.now, CLUSTER_WIDE)
+        if not is_number(name):
+            raise Refused(
+                ErrorCode.invalid_request, f"Broker id must be an integer, but it is: {name}"
+            )
         if name != str(services.broker_id):
             raise Refused(
                 ErrorCode.invalid_request,
@@ -86,6 +92,11 @@ def _entries(resource: DescribeConfigsResource, services: Ports) -> list[Entry]:
             )
         return describe(services.settings.now)
     raise Refused(ErrorCode.invalid_request, f"Unsupported resource type: {resource.resource_type}")
+
+
+def is_number(broker_id: str) -> bool:
+    """Whether a broker's name is an integer, as Java reads them."""
+    return re.fullmatch(r"[+-]?[0-9]+", broker_id) is not None
 
 
 def _result(entry: Entry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:

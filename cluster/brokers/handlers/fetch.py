@@ -178,6 +178,7 @@ def _read(
             result.is_enough = True
     except StorageFailed as failure:
         log.error("fetch from %s-%d: %s", topic, index, failure)  # noqa: TRY400 - one line
+        services.partitions.note_failure(TopicPartition(str(topic), index), failure)
         result.is_enough = True
         return FetchedPartition(index, int(ErrorCode.kafka_storage_error)), 0
     except Refused as refused:

@@ -18,13 +18,16 @@ def find_partition(
     """The replica here, leading or not.
 
     `topic` is None where a topic id named nothing. Raises Refused: unknown_topic_id,
-    unknown_topic_or_partition, not_leader_or_follower for a partition of other brokers, and
-    `other_id` where the replica here belongs to an earlier topic of that name.
+    unknown_topic_or_partition, not_leader_or_follower for a partition of other brokers,
+    kafka_storage_error for one that is offline with its log directory (KIP-112), and `other_id`
+    where the replica here belongs to an earlier topic of that name.
     """
     if topic is None:
         raise Refused(ErrorCode.unknown_topic_id)
     partition = services.partitions.find((topic, index))
     if partition is None:
+        if services.partitions.offline.find(TopicPartition(topic, index)) is not None:
+            raise Refused(ErrorCode.kafka_storage_error, f"{topic}-{index} is offline")
         known = services.metadata.partition(TopicPartition(topic, index)) is not None
         raise Refused(
             ErrorCode.not_leader_or_follower if known else ErrorCode.unknown_topic_or_partition

@@ -1,7 +1,8 @@
 """IncrementalAlterConfigs (API key 44), versions 0-1.
 
-Any broker serves it: the change goes through the controller, and the answer comes when every live
-broker has it. Topics only; brokers are refused (INVALID_REQUEST). v1 flexible.
+Topics: any broker serves it; the change goes through the controller, and the answer comes when
+every live broker has it. Settings of one broker: that broker alone, of all ("") any; the answer
+comes when the registry has the change and this broker applies it. v1 flexible.
 """
 
 from datetime import timedelta

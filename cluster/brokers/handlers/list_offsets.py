@@ -19,7 +19,7 @@ from cluster.brokers.handlers.ports import HasPartitions
 from cluster.brokers.handlers.request import RequestContext, adapted
 from cluster.brokers.replication.partition import Partition
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
-from cluster.model.ids import NO_EPOCH, LeaderEpoch
+from cluster.model.ids import NO_EPOCH, LeaderEpoch, TopicPartition
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
     ListOffsetsPartition,
@@ -106,6 +106,7 @@ def _list(
         return ListOffsetsPartitionResponse(partition_index=index, error_code=code)
     except StorageFailed as failure:
         log.error("offsets of %s-%d: %s", topic, index, failure)  # noqa: TRY400 - one line
+        services.partitions.note_failure(TopicPartition(topic, index), failure)
         return ListOffsetsPartitionResponse(
             partition_index=index, error_code=ErrorCode.kafka_storage_error
         )

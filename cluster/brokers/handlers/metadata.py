@@ -193,7 +193,7 @@ def _answer_later(
         live = _live(services)
         numbered = sorted(topic.partitions.items())
         for number, state in numbered:
-            partition = _partition(number, state, live, context, services)
+            partition = _partition(topic, number, state, live, context, services)
             write_metadata_response_partition(content, partition, context.version)
             written += 1
             if written % _PARTITIONS_PER_STEP == 0:
@@ -358,7 +358,7 @@ def _known_topic(
     if partitions is None:
         live = _live(services)
         partitions = tuple(
-            _partition(number, state, live, context, services)
+            _partition(topic, number, state, live, context, services)
             for number, state in sorted(topic.partitions.items())
         )
     return MetadataResponseTopic(
@@ -372,6 +372,7 @@ def _known_topic(
 
 
 def _partition(
+    topic: TopicState,
     number: int,
     state: PartitionState,
     live: Collection[BrokerId],
@@ -387,6 +388,7 @@ def _partition(
             if context.version >= _FIRST_LISTENER_NOT_FOUND
             else ErrorCode.leader_not_available
         )
+    offline = services.metadata.offline_replicas(topic.topic_id, number)
     return MetadataResponsePartition(
         error_code=error,
         partition_index=number,
@@ -394,7 +396,9 @@ def _partition(
         leader_epoch=state.leader_epoch,
         replica_nodes=state.replicas,
         isr_nodes=state.isr,
-        offline_replicas=tuple(broker for broker in state.replicas if broker not in live),
+        offline_replicas=tuple(
+            broker for broker in state.replicas if broker not in live or broker in offline
+        ),
     )
 
 

@@ -10,6 +10,7 @@ from cluster.brokers.peer_liveness import PeerLiveness
 from cluster.brokers.quotas.quota_changes import QuotaChanges
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.setting_changes import SettingChanges
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import Settings
 from cluster.coordinator.controller.controller_requests import ControllerRequests
@@ -73,8 +74,14 @@ class HasTopicSettings(Protocol):
 
     @property
     def topic_settings(self) -> Callable[[Mapping[str, str]], Settings]:
-        """From a topic's overrides to all its settings; raises Refused(invalid_config)."""
+        """From the overrides of a topic that exists to all its settings."""
         ...
+
+
+class HasSettingChanges(Protocol):
+    """The broker's settings as the store has them, and changing them there."""
+
+    setting_changes: SettingChanges
 
 
 class HasController(Protocol):

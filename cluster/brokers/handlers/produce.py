@@ -148,6 +148,7 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
                 produced.append(_refusal(index, refused, topic, context, services, endpoints))
                 continue
             except StorageFailed as failure:
+                services.partitions.note_failure(partition.id, failure)  # type: ignore[union-attr]  # it has failed
                 if counters is not None:
                     counters.failed_produces += 1
                 produced.append(

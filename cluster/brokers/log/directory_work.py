@@ -18,6 +18,8 @@ from cluster.runtime.background_thread import Once, Post, run_now
 
 log = logging.getLogger(__name__)
 
+OnFailed = Callable[[Path, StorageFailed], None]
+
 
 class DirectoryWork:
     """Owned by the broker's thread; `post` and `post_removal` hand calls to threads, in order.
@@ -30,11 +32,16 @@ class DirectoryWork:
         post: Post = run_now,
         post_removal: Post = run_now,
         later: Later | None = None,
+        on_failed: OnFailed = lambda _path, _failure: None,
     ) -> None:
-        """Without `later`, what is deleted is unlinked at once."""
+        """Without `later`, what is deleted is unlinked at once.
+
+        `on_failed` is told, on any thread, of directories that could not be made or renamed.
+        """
         self.deleted_files = DeletedFiles(post, post_removal, later)
         """The deleted segments of the logs in these directories."""
         self._later = later
+        self._on_failed = on_failed
         self._post = post
         self._post_removal = post_removal
         self._unmade: dict[Path, Once] = {}
@@ -52,7 +59,7 @@ class DirectoryWork:
 
         once = Once(make_in_turn)
         self._unmade[directory] = once
-        self._post(partial(_run, once, self._unmade, directory))
+        self._post(partial(self._run, once, self._unmade, directory))
         return once.run
 
     def delete(self, directory: Path, delay_ms: int) -> None:
@@ -73,7 +80,7 @@ class DirectoryWork:
 
         once = Once(move)
         self._unmoved[directory] = once
-        self._post(partial(_run, once, self._unmoved, directory))
+        self._post(partial(self._run, once, self._unmoved, directory))
 
     @staticmethod
     def remove(doomed: Path) -> None:
@@ -87,12 +94,12 @@ class DirectoryWork:
         """Unlink, on the thread for removals, what was set aside, perhaps in an earlier run."""
         self._post_removal(partial(self.remove, doomed))
 
-
-def _run(once: Once, waiting: dict[Path, Once], directory: Path) -> None:
-    try:
-        once.run()
-    except StorageFailed as failure:
-        log.error("%s", failure)  # noqa: TRY400 - one line; whoever needs it tries again
-        return
-    if waiting.get(directory) is once:
-        waiting.pop(directory, None)
+    def _run(self, once: Once, waiting: dict[Path, Once], directory: Path) -> None:
+        try:
+            once.run()
+        except StorageFailed as failure:
+            log.error("%s", failure)  # noqa: TRY400 - one line; whoever needs it tries again
+            self._on_failed(directory, failure)
+            return
+        if waiting.get(directory) is once:
+            waiting.pop(directory, None)

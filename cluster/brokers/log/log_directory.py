@@ -4,12 +4,15 @@ One process at a time: the directory is locked while this object is open.
 """
 
 import fcntl
+import logging
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
 from cluster.brokers.log import checkpoints
 from cluster.brokers.log.directories import DELETE_SUFFIX, parse_directory_name
+from cluster.brokers.log.directory_state import concerns_a_name, has_failed
 from cluster.brokers.log.segment import (
     INDEX_SUFFIX,
     LOG_SUFFIX,
@@ -19,6 +22,8 @@ from cluster.brokers.log.segment import (
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset, TopicPartition
 
+log = logging.getLogger(__name__)
+
 _LOCK: Final = ".lock"
 _CLEAN_SHUTDOWN: Final = ".kafka_cleanshutdown"
 _VERSION: Final = "0"
@@ -27,9 +32,10 @@ Offsets = dict[TopicPartition, Offset]
 
 
 class LogDirectory:
-    """A locked log directory of one broker.
+    """A locked log directory of one broker, or one that has failed.
 
     Lifecycle: `open`, then logs, then `mark_clean_shutdown` if all of them closed, then `close`.
+    Invariant: nothing is written into a directory that has failed.
     """
 
     def __init__(
@@ -40,7 +46,10 @@ class LogDirectory:
         self.leftovers = leftovers
         """Renamed directories of deleted partitions that were not removed before the last stop."""
         self.was_clean_shutdown = was_clean_shutdown
+        self.failure: str | None = None
+        """Why it is not used any more, in one line; None while it works."""
         self._lock_descriptor = lock_descriptor
+        self._cleaner_offsets: Offsets = {}
 
     @classmethod
     def open(cls, path: Path, cluster_id: str, broker_id: int) -> "LogDirectory":
@@ -67,6 +76,27 @@ class LogDirectory:
             os.close(descriptor)
             raise
         return cls(path, descriptor, leftovers, was_clean_shutdown=was_clean)
+
+    @classmethod
+    def failed(cls, path: Path, reason: str) -> "LogDirectory":
+        """A directory that could not be opened."""
+        directory = cls(path, -1, [], was_clean_shutdown=False)
+        directory.failure = reason
+        return directory
+
+    def is_lost_with(self, failure: StorageFailed) -> bool:
+        """Whether a failure in it shows that the whole directory cannot be used any more.
+
+        Where only the files of a partition are missing or in the way, the others go on.
+        """
+        if not has_failed(failure):
+            return False
+        return not (concerns_a_name(failure) and (self.path / checkpoints.META_PROPERTIES).exists())
+
+    def fail(self, reason: str) -> None:
+        """Give the directory up until the next start, and leave it to whoever repairs it."""
+        self.failure = reason
+        self.close()
 
     def partition_path(self, partition: TopicPartition) -> Path:
         """Where a partition's log is, or would be."""
@@ -118,6 +148,17 @@ class LogDirectory:
         """Replace the file of log start offsets. Raises StorageFailed."""
         self._write(checkpoints.LOG_START_OFFSETS, offsets)
 
+    def read_cleaner_offsets(self) -> Offsets:
+        """Up to where each compacted log was cleaned; a missing one counts as 0."""
+        self._cleaner_offsets = self._read(checkpoints.CLEANER_OFFSETS)
+        return self._cleaner_offsets
+
+    def write_cleaner_offsets(self, offsets: Offsets) -> None:
+        """Replace the file of cleaner offsets, if they have changed. Raises StorageFailed."""
+        if offsets != self._cleaner_offsets:
+            self._write(checkpoints.CLEANER_OFFSETS, offsets)
+            self._cleaner_offsets = offsets
+
     def mark_clean_shutdown(self) -> None:
         """Note that every log was closed: the next start skips recovery. Raises StorageFailed."""
         checkpoints.replace_file(self.path / _CLEAN_SHUTDOWN, b"", sync=True)
@@ -136,6 +177,36 @@ class LogDirectory:
 
     def _write(self, name: str, offsets: Offsets) -> None:
         checkpoints.write_offsets(self.path / name, offsets)
+
+
+def open_all(paths: Iterable[Path], cluster_id: str, broker_id: int) -> list[LogDirectory]:
+    """Open the log directories of a broker; some of them may have failed (see `failure`).
+
+    Raises StorageFailed where every one has failed, or one belongs to somebody else.
+    """
+    directories = []
+    for path in paths:
+        try:
+            directory = LogDirectory.open(path, cluster_id, broker_id)
+        except StorageFailed as failure:
+            if not has_failed(failure):
+                for opened in directories:
+                    opened.close()
+                raise
+            log.error("%s; its partitions are offline", failure)  # noqa: TRY400 - one line
+            directory = LogDirectory.failed(path, str(failure))
+        directories.append(directory)
+    check_any_works(directories)
+    return directories
+
+
+def check_any_works(directories: Iterable[LogDirectory]) -> None:
+    """Raise StorageFailed where every directory has failed, as no broker runs without one."""
+    reasons = [directory.failure for directory in directories]
+    if None not in reasons:
+        raise StorageFailed(
+            f"all log directories have failed: {'; '.join(str(reason) for reason in reasons)}"
+        )
 
 
 def _lock(path: Path) -> int:

@@ -1,7 +1,7 @@
 """What a partition's log needs to know of the settings; defaults are Kafka's."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 from cluster.model.ids import TopicPartition
 from cluster.records.batch import Compression
@@ -12,6 +12,21 @@ NO_LIMIT: Final = 2**63 - 1
 PRODUCER_CODEC: Final = "producer"
 LOG_APPEND_TIME: Final = "LogAppendTime"
 CREATE_TIME: Final = "CreateTime"
+
+
+class CleaningPolicy(NamedTuple):
+    """When a compacted topic is cleaned; times in milliseconds."""
+
+    min_dirty_ratio: float = 0.5
+    min_lag_ms: int = 0
+    """Younger records are not compacted away."""
+    max_lag_ms: int = NO_LIMIT
+    """Older ones are, whatever the ratio."""
+    delete_retention_ms: int = 86_400_000
+    """How long tombstones are kept after the first cleaning that meets them."""
+
+
+_EVERY_DEFAULT: Final = CleaningPolicy()
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +44,12 @@ class LogOptions:
     flush_messages: int = NO_LIMIT
     flush_ms: int = NO_LIMIT
     file_delete_delay_ms: int = 60_000
+    retention_ms: int = 7 * 24 * 3600 * 1000
+    """Negative: for ever."""
+    retention_bytes: int = -1
+    """Of one partition; negative: no limit."""
+    is_deleted: bool = True
+    """Whether segments are deleted for their age and size."""
     preallocate_step_bytes: int = 16 << 20
     producer_id_expiration_ms: int = 86_400_000
     compression_type: str = PRODUCER_CODEC
@@ -37,6 +58,7 @@ class LogOptions:
     compression_zstd_level: int = DEFAULT_LEVELS[Compression.ZSTD]
     is_compacted: bool = False
     """Also where old segments are deleted besides."""
+    cleaning: CleaningPolicy = _EVERY_DEFAULT
 
     @property
     def is_log_append_time(self) -> bool:

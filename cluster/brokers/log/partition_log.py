@@ -5,7 +5,7 @@ may see. A batch costs constant work, whatever the number of its records.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -86,6 +86,8 @@ class PartitionLog:
         self._durability = Durability(
             Offset(max(recovered.log_start_offset, min(recovery_point, recovered.log_end_offset)))
         )
+        self.cleaned_to = Offset(0)
+        """Up to where compaction came; for the cleaner, which also sets it after a start."""
         self._wall_ms = wall_ms
         self._files_state = recovered.files_state
         self._make_files: Callable[[], None] | None = None
@@ -339,6 +341,7 @@ class PartitionLog:
             self.truncate_fully_and_start_at(offset)
             return
         end = self._files.truncate(offset, self._options)
+        self.cleaned_to = min(self.cleaned_to, end)
         self._durability.on_cut(end)
         self._files_state = FilesState.CHANGED
         self.log_end_offset = end
@@ -359,6 +362,7 @@ class PartitionLog:
         self._have_files()
         self._files.restart(offset, self._wall_ms)
         self._durability.restart_at(offset)
+        self.cleaned_to = min(self.cleaned_to, offset)
         self._files_state = FilesState.CHANGED
         self.log_start_offset = self.log_end_offset = offset
         self.epochs.clear()
@@ -373,6 +377,11 @@ class PartitionLog:
             self._durability.on_start_moved(offset)
             self.epochs.truncate_from_start(offset)
 
+    def roll(self, wall_ms: WallMs) -> None:
+        """Close the active segment and begin another. Raises StorageFailed."""
+        self._have_files()
+        self._roll(self.log_end_offset, wall_ms)
+
     def drop_segments(self, count: int) -> None:
         """Delete the oldest segments, not the active one, and move the log start to the next.
 
@@ -381,7 +390,16 @@ class PartitionLog:
         self.advance_log_start_offset(Offset(self._files.segments[count].base_offset))
         self._files.remove_first(count)
 
+    def replace_segments(self, gone: Sequence[Segment]) -> None:
+        """Put cleaned files in place of closed segments (see `SegmentList.replace`)."""
+        self._files.replace(gone)
+
     # Durability
+
+    @property
+    def cuts(self) -> int:
+        """How often the log was truncated: what was read of it before may be other records now."""
+        return self._durability.cuts
 
     def needs_flush(self, now_ms: MonotonicMs) -> bool:
         """See `Durability.is_due`."""

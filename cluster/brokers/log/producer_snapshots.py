@@ -36,12 +36,14 @@ def snapshot_path(directory: Path, offset: int) -> Path:
 
 
 def snapshot_offsets(directory: Path) -> list[int]:
-    """Offsets of the snapshots in a directory, ascending."""
+    """Offsets of the snapshots in a directory, ascending. Raises StorageFailed."""
     try:
         with os.scandir(directory) as entries:
             return offsets_of_snapshots(entry.name for entry in entries)
     except FileNotFoundError:
         return []
+    except OSError as problem:
+        raise StorageFailed(f"cannot read {directory}: {problem.strerror}") from problem
 
 
 def offsets_of_snapshots(names: Iterable[str]) -> list[int]:
@@ -72,12 +74,21 @@ def decode_snapshot(content: bytes) -> dict[int, ProducerEntry]:
     """Entries of a snapshot file; each knows its last batch only. Raises DamagedSnapshot."""
     try:
         version, checksum = _PREFIX.unpack_from(content)
+        if version != _VERSION:
+            raise DamagedSnapshot(f"Snapshot contained an unknown file version {version}")
         (count,) = _COUNT.unpack_from(content, _PREFIX.size)
         rows = list(_ENTRY.iter_unpack(content[_PREFIX.size + _COUNT.size :]))
     except error as problem:
-        raise DamagedSnapshot(str(problem)) from None
-    if version != _VERSION or crc32c(content[_PREFIX.size :]) != checksum or count != len(rows):
-        raise DamagedSnapshot(f"version {version}, {count} entries announced, {len(rows)} there")
+        raise DamagedSnapshot(f"Snapshot failed schema validation: {problem}") from None
+    if (computed := crc32c(content[_PREFIX.size :])) != checksum:
+        raise DamagedSnapshot(
+            f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {checksum}."
+            f" Computed crc: {computed}"
+        )
+    if count != len(rows):
+        raise DamagedSnapshot(
+            f"Snapshot failed schema validation: {count} entries announced, {len(rows)} there"
+        )
     return {row[0]: _entry(*row[1:]) for row in rows}
 
 

@@ -18,6 +18,7 @@ from crc32c import crc32c
 from cluster.brokers.log.checkpoints import DamagedCheckpoint
 from cluster.brokers.log.leader_epochs import LeaderEpochs
 from cluster.brokers.log.log_reads import segment_slot
+from cluster.brokers.log.old_formats import convert_old_segments
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.producer_snapshots import (
     DamagedSnapshot,
@@ -35,6 +36,7 @@ from cluster.brokers.log.segment import (
     create_segment_file,
     segment_path,
 )
+from cluster.brokers.log.segment_swap import finish_interrupted
 from cluster.model.clocks import WallMs
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset
@@ -90,6 +92,7 @@ def recover(directory: Path, options: LogOptions, stop: LastStop, wall_ms: WallM
         directory.mkdir(parents=True, exist_ok=True)
         with os.scandir(directory) as entries:  # one scan: there may be thousands of directories
             names = [entry.name for entry in entries]
+        names = finish_interrupted(directory, names)
         segments = _find_segments(directory, names, options, wall_ms)
     except OSError as error:
         raise StorageFailed(f"cannot open log {directory}: {error.strerror}") from error
@@ -104,6 +107,14 @@ def recover(directory: Path, options: LogOptions, stop: LastStop, wall_ms: WallM
         )
     segments, log_end, are_trusted = _load_segments(segments, first_scanned, epochs)
     log_start = max(stop.log_start_offset, Offset(segments[0].base_offset))
+    if log_end < log_start and stop.is_clean:
+        _log.warning(
+            "%s ends at offset %d: the log start %d of its checkpoint is not used",
+            directory,
+            log_end,
+            log_start,
+        )
+        log_start = Offset(segments[0].base_offset)
     if log_end < log_start:
         _log.warning(
             "%s ends at offset %d, before its start %d: emptied", directory, log_end, log_start
@@ -159,6 +170,7 @@ def _find_segments(
             (directory / name).unlink()
         elif suffix == LOG_SUFFIX and stem.isdigit():
             offsets.append(int(stem))
+    convert_old_segments(directory, sorted(offsets))
     return [Segment(directory, offset, options, wall_ms) for offset in sorted(offsets)]
 
 
@@ -281,7 +293,8 @@ def _refuse_old_format(header: BatchHeader, content: memoryview, position: int, 
     checksum = int.from_bytes(content[position + 12 : position + 16], "big")
     if zlib.crc32(content[position + 16 : end]) == checksum:
         raise StorageFailed(
-            f"offset {header.base_offset} has message format v{header.magic}; only v2 is read here"
+            f"offset {header.base_offset} has message format v{header.magic}, after batches of v2:"
+            " move the partition's directory away and take it in with import-log"
         )
 
 

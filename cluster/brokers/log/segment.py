@@ -130,7 +130,7 @@ class Segment:
         options = self.options
         first_ms = self._first_timestamp_ms
         if first_ms is None:
-            first_ms = self._first_timestamp_ms = read_header(self.file.mapping()).max_timestamp
+            first_ms = self.first_timestamp_ms
         # Its age by the records' timestamps; by the broker's clock when they have none.
         has_times = first_ms >= 0 and timestamp_ms >= 0
         age_ms = timestamp_ms - first_ms if has_times else wall_ms - self.created_ms
@@ -139,6 +139,15 @@ class Segment:
             or age_ms > options.segment_ms
             or self._is_index_full
         )
+
+    @property
+    def first_timestamp_ms(self) -> int:
+        """Largest timestamp of the first batch; -1 without one. Raises StorageFailed."""
+        if not self.file.size_bytes:
+            return NO_TIMESTAMP
+        if self._first_timestamp_ms is None:
+            self._first_timestamp_ms = read_header(self.file.mapping()).max_timestamp
+        return self._first_timestamp_ms
 
     def _note_index_room(self) -> None:
         """To be called whenever index entries were added or removed."""

@@ -1,6 +1,6 @@
 """The segments of one log, with their producer snapshots: roll, truncate, drop."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from cluster.brokers.log.deleted_files import DeletedFiles
@@ -14,7 +14,9 @@ from cluster.brokers.log.producer_snapshots import (
 from cluster.brokers.log.producer_state import ProducerEntry
 from cluster.brokers.log.recovery import new_segment
 from cluster.brokers.log.segment import Segment
+from cluster.brokers.log.segment_swap import begin_swap, end_swap
 from cluster.model.clocks import WallMs
+from cluster.model.errors import ensure
 from cluster.model.ids import Offset
 
 
@@ -89,6 +91,28 @@ class SegmentList:
         self._closed_bytes -= sum(segment.file.size_bytes for segment in gone)
         self._deleted_files.delete(self.directory, gone, self.active.options.file_delete_delay_ms)
         return gone
+
+    def replace(self, gone: Sequence[Segment]) -> None:
+        """Put the cleaned files that have the first one's base offset in place of closed segments.
+
+        They are named `.cleaned` before, see `segment_swap`. Raises StorageFailed.
+        """
+        first = gone[0]
+        slot = self.segments.index(first)
+        ensure(self.segments[slot : slot + len(gone)] == tuple(gone), "segments of another list")
+        for segment in gone:
+            segment.file.fileno()  # whoever reads it goes on reading it, whatever has its name
+        begin_swap(self.directory, first.base_offset)
+        self._deleted_files.delete_now(
+            self.directory,
+            gone,
+            self.active.options.file_delete_delay_ms,
+            kept_snapshots=(first.base_offset,),
+        )
+        end_swap(self.directory, first.base_offset)
+        cleaned = Segment(self.directory, first.base_offset, first.options, first.created_ms)
+        cleaned.trust_indexes(active=False)
+        self._set((*self.segments[:slot], cleaned, *self.segments[slot + len(gone) :]))
 
     def _remove_snapshots_before(self, limit: int | None) -> None:
         for offset in snapshot_offsets(self.directory):

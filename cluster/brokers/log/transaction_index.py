@@ -4,7 +4,7 @@
 of its abort marker, inclusive), int64 last stable offset when it ended. In order of last offsets.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from struct import Struct
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ from cluster.brokers.log.checkpoints import replace_file
 SUFFIX: Final = ".txnindex"
 ENTRY_BYTES: Final = 34
 _ENTRY: Final = Struct(">hqqqq")
-_VERSION: Final = 0
+VERSION: Final = 0
 
 
 class DamagedTransactionIndex(Exception):
@@ -37,7 +37,7 @@ def transaction_index_path(directory: Path, base_offset: int) -> Path:
 
 def encode_transactions(transactions: Iterable[AbortedTransaction]) -> bytes:
     """The content of a file."""
-    return b"".join(_ENTRY.pack(_VERSION, *transaction) for transaction in transactions)
+    return b"".join(_ENTRY.pack(VERSION, *transaction) for transaction in transactions)
 
 
 def decode_transactions(content: bytes) -> list[AbortedTransaction]:
@@ -45,14 +45,20 @@ def decode_transactions(content: bytes) -> list[AbortedTransaction]:
     if len(content) % ENTRY_BYTES:
         raise DamagedTransactionIndex(f"{len(content)} bytes are not whole entries")
     transactions: list[AbortedTransaction] = []
-    for version, *fields in _ENTRY.iter_unpack(content):
-        if version != _VERSION:
+    for version, transaction in transactions_in(content):
+        if version != VERSION:
             raise DamagedTransactionIndex(f"entry {len(transactions)} has version {version}")
-        transaction = AbortedTransaction(*fields)
         if transactions and transaction.last_offset <= transactions[-1].last_offset:
             raise DamagedTransactionIndex(f"entry {len(transactions)} is out of order")
         transactions.append(transaction)
     return transactions
+
+
+def transactions_in(content: bytes) -> Iterator[tuple[int, AbortedTransaction]]:
+    """Version and fields of each whole entry of a content, as they stand there."""
+    whole = len(content) // ENTRY_BYTES * ENTRY_BYTES
+    for version, *fields in _ENTRY.iter_unpack(content[:whole]):
+        yield version, AbortedTransaction(*fields)
 
 
 def read_transactions(path: Path) -> list[AbortedTransaction]:

@@ -101,6 +101,10 @@ class SocketServer:
         self.on_frame = on_frame
         self._acceptor.start(self._admit)
 
+    def limit_connections(self, options: NetworkOptions) -> None:
+        """Other limits of how many may connect; all else stays as it was when the server began."""
+        self._acceptor.change_limits(options.max_connections, options.max_connections_per_ip)
+
     def close(self) -> None:
         """Close every connection and listening socket."""
         self._acceptor.close()

@@ -53,6 +53,10 @@ class FetchOptions:
     by_file: bool
 
 
+def _ignore(_partition: TopicPartition, _failure: StorageFailed) -> None:
+    return
+
+
 class FollowerFetcher:
     """Everything this broker follows of one leader.
 
@@ -68,13 +72,16 @@ class FollowerFetcher:
         reader: SegmentReader,
         random: Random,
         on_high_watermark: Callable[[Partition], None],
+        note_failure: Callable[[TopicPartition, StorageFailed], None] = _ignore,
     ) -> None:
+        """`note_failure` is told of logs that cannot be written."""
         self.leader = leader
         self._options = options
         self._send = send
         self._reader = reader
         self._random = random
         self._on_high_watermark = on_high_watermark
+        self._note_failure = note_failure
         self._partitions: dict[TopicPartition, Partition] = {}
         self._changed: dict[TopicPartition, None] = {}
         self.delayed: dict[TopicPartition, int] = {}
@@ -222,6 +229,7 @@ class FollowerFetcher:
             partition.leader_epoch,
             partition.log.log_end_offset,
             partition.log.latest_epoch,
+            partition.log.log_start_offset,
         )
 
     def _on_partition(
@@ -240,6 +248,7 @@ class FollowerFetcher:
                 self._truncate(partition, *fetched.diverging)
             else:
                 self._append(partition, fetched, wall_ms)
+            self._learn_offsets(partition, fetched)
         except Refused as refused:
             self.delayed[partition_id] = self._put_off(now_ms + self._options.retry_ms)
             log.info("%s: leader %d answered %s", partition_id, self.leader, refused)
@@ -247,10 +256,9 @@ class FollowerFetcher:
         except StorageFailed as failure:
             self.delayed[partition_id] = self._put_off(now_ms + 10 * self._options.retry_ms)
             log.error("%s: cannot replicate: %s", partition_id, failure)  # noqa: TRY400 - one line
+            self._note_failure(partition_id, failure)
             return
         self._changed[partition_id] = None
-        if partition.learn_high_watermark(Offset(fetched.high_watermark)):
-            self._on_high_watermark(partition)
 
     def _append(self, partition: Partition, fetched: FetchedPartition, wall_ms: WallMs) -> None:
         records = fetched.records
@@ -262,10 +270,12 @@ class FollowerFetcher:
             partition.log.append_as_follower(read, wall_ms)
         elif records is not None:
             partition.log.append_as_follower(memoryview(records), wall_ms)
-        if fetched.log_start_offset > partition.log.log_start_offset:
-            partition.log.advance_log_start_offset(
-                min(Offset(fetched.log_start_offset), partition.log.log_end_offset)
-            )
+
+    def _learn_offsets(self, partition: Partition, fetched: FetchedPartition) -> None:
+        """The high watermark first: the log start never passes it. Raises StorageFailed."""
+        if partition.learn_high_watermark(Offset(fetched.high_watermark)):
+            self._on_high_watermark(partition)
+        partition.log.advance_log_start_offset(Offset(fetched.log_start_offset))
 
     def _truncate(self, partition: Partition, epoch: int, end_offset: int) -> None:
         """Cut to where both histories agree, or to where the next older epoch is compared."""
@@ -289,7 +299,10 @@ class FollowerFetcher:
             raise Refused(ErrorCode.unknown_leader_epoch, "there was nothing to truncate")
 
     def _on_out_of_range(self, partition: Partition, fetched: FetchedPartition) -> None:
-        if partition.log.log_end_offset < fetched.log_start_offset:
+        own = partition.log
+        is_beyond = own.log_start_offset == own.log_end_offset > fetched.high_watermark
+        # An empty log beyond the leader's: the checkpoint of its start was wrong.
+        if own.log_end_offset < fetched.log_start_offset or is_beyond:
             log.info(
                 "%s: starting over at %d, where the leader's log begins",
                 partition.id,

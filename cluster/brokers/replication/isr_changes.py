@@ -10,7 +10,7 @@ from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.model.clocks import MonotonicMs
 from cluster.model.cluster import PartitionState
-from cluster.model.errors import ErrorCode
+from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import TopicPartition
 
 log = logging.getLogger(__name__)
@@ -54,6 +54,14 @@ class IsrChanges:
     def on_high_watermark_moved(self, partition: Partition) -> None:
         """A follower's position has moved it."""
         self._events.on_high_watermark_moved(partition)
+
+    def on_follower_log_start_moved(self, partition: Partition) -> None:
+        """A follower has deleted records."""
+        self._events.on_moved(partition.id)
+
+    def note_failure(self, partition: TopicPartition, failure: StorageFailed) -> None:
+        """A log could not be read or written."""
+        self._table.note_failure(partition, failure)
 
     def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
         """Ask the controller to change an ISR."""

@@ -49,8 +49,16 @@ class LeaderFetchPorts(Protocol):
         """Wake the requests that wait for it."""
         ...
 
+    def on_follower_log_start_moved(self, partition: Partition) -> None:
+        """Wake the requests that wait for records to be deleted everywhere."""
+        ...
+
     def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
         """Ask the controller to change the ISR."""
+        ...
+
+    def note_failure(self, partition: TopicPartition, failure: StorageFailed) -> None:
+        """The log could not be read or written."""
         ...
 
 
@@ -67,7 +75,7 @@ class _Session:
     told: set[TopicPartition] = field(default_factory=set)
     """Partitions whose position is out of date: answered, and not reported since."""
     behind: set[TopicPartition] = field(default_factory=set)
-    """Partitions whose high watermark has moved since it was last sent to the follower."""
+    """Partitions whose high watermark or log start has moved since the follower was last told."""
     tell_watermarks_at_ms: int = 0
     heard_at_ms: int = 0
     parked_until_ms: int | None = None
@@ -135,6 +143,10 @@ class LeaderFetches:
         """
         for follower in self._watchers.get(partition, ()):
             self._sessions[follower].behind.add(partition)
+
+    def on_log_start_moved(self, partition: TopicPartition) -> None:
+        """Followers get it as they get the high watermark."""
+        self.on_high_watermark_moved(partition)
 
     def ask_for_positions(self, partition: TopicPartition, followers: Collection[BrokerId]) -> None:
         """Have these followers report where they are, also where they have every record.
@@ -215,9 +227,16 @@ class LeaderFetches:
         )
         if moved:
             self._ports.on_high_watermark_moved(partition)
+        if partition.leader.on_follower_log_start(
+            session.follower, Offset(position.log_start_offset)
+        ):
+            self._ports.on_follower_log_start_moved(partition)
         if proposal is not None:
             self._ports.propose_isr(partition, proposal)
-        if position.fetch_offset != partition.log.log_end_offset:
+        if (
+            position.fetch_offset != partition.log.log_end_offset
+            or position.log_start_offset < partition.log.log_start_offset
+        ):
             session.ready[partition_id] = None
 
     def _answer(self, session: _Session) -> None:
@@ -265,6 +284,9 @@ class LeaderFetches:
                     position.partition,
                     session.follower,
                     problem,
+                )
+                self._ports.note_failure(
+                    TopicPartition(position.topic, position.partition), problem
                 )
             return FetchedPartition(
                 position.topic,

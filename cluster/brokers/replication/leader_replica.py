@@ -4,7 +4,7 @@ Sources: "Replication" in the documentation of Apache Kafka; KIP-497 (the leader
 counts with the largest set that may be in force until the controller has answered).
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -22,6 +22,8 @@ class FollowerProgress:
     log_end_offset: Offset
     last_caught_up_ms: int
     """When it last had everything that the leader had at that time."""
+    log_start_offset: Offset = Offset(-1)
+    """As it last said; -1 until then."""
     last_fetch_ms: int = 0
     leader_log_end_at_last_fetch: Offset = Offset(-1)
 
@@ -115,6 +117,23 @@ class LeaderReplica:
         progress.leader_log_end_at_last_fetch = self._log_end_offset
         progress.log_end_offset = fetch_offset
         return self._raise_high_watermark(), self._propose_expansion(follower, fetch_offset, now_ms)
+
+    def on_follower_log_start(self, follower: BrokerId, log_start_offset: Offset) -> bool:
+        """Where a follower's log begins; whether that is later than it said before."""
+        progress = self._followers.get(follower)
+        if progress is None:
+            return False
+        before, progress.log_start_offset = progress.log_start_offset, log_start_offset
+        return log_start_offset > before
+
+    def low_watermark(self, log_start_offset: Offset, live: Container[BrokerId]) -> Offset:
+        """The smallest log start offset of the live replicas; ours is given."""
+        others = [
+            progress.log_start_offset
+            for broker, progress in self._followers.items()
+            if broker in live
+        ]
+        return min([log_start_offset, *others])
 
     @property
     def outsiders(self) -> set[BrokerId]:

@@ -1,6 +1,7 @@
 """One replica on this broker: its log, its role, and what may be read from it."""
 
 import uuid
+from collections.abc import Container
 from typing import Final
 
 from cluster.brokers.log.log_reads import LogSlice
@@ -12,6 +13,8 @@ from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import NO_BROKER, NO_EPOCH, BrokerId, LeaderEpoch, Offset, TopicPartition
 
 ACKS_ALL: Final = -1
+HIGH_WATERMARK: Final = -1
+"""In place of the offset up to which records are to be deleted."""
 
 
 class Partition:
@@ -37,6 +40,8 @@ class Partition:
         self.leader_id: BrokerId = NO_BROKER
         self.leader_epoch: LeaderEpoch = NO_EPOCH
         self.min_insync_replicas = min_insync_replicas
+        self.is_offline = False
+        """Its log directory has failed: for requests that wait for this replica."""
         self._local_id = local_id
         self._high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
 
@@ -130,12 +135,42 @@ class Partition:
         """The outcome of an acks=all produce up to `required_offset`; None: still waiting."""
         leader = self.leader
         if leader is None or leader.leader_epoch != leader_epoch:
+            if self.is_offline:
+                return ErrorCode.kafka_storage_error
             return ErrorCode.not_leader_or_follower
         if leader.high_watermark >= required_offset:
             if len(leader.isr) < self.min_insync_replicas:
                 return ErrorCode.not_enough_replicas_after_append
             return ErrorCode.none
         return None
+
+    def delete_records(self, offset: int) -> Offset:
+        """Move the log start to an offset, -1 for the high watermark; returns that offset.
+
+        As Kafka's `Partition.deleteRecordsOnLeader`. Raises Refused(not_leader_or_follower,
+        policy_violation where `cleanup.policy` lacks `delete`, offset_out_of_range above the high
+        watermark) and StorageFailed.
+        """
+        leader = self.check_leader()
+        if not self.log.options.is_deleted:
+            raise Refused(
+                ErrorCode.policy_violation,
+                f"records of {self.id} cannot be deleted: its cleanup.policy lacks delete",
+            )
+        wanted = leader.high_watermark if offset == HIGH_WATERMARK else Offset(offset)
+        if not 0 <= wanted <= leader.high_watermark:
+            raise Refused(
+                ErrorCode.offset_out_of_range,
+                f"{wanted} is not in [0, {leader.high_watermark}], up to the high watermark",
+            )
+        self.log.advance_log_start_offset(wanted)
+        return wanted
+
+    def low_watermark(self, live: Container[BrokerId]) -> Offset:
+        """The smallest log start offset of the live replicas; of ours where we do not lead."""
+        if self.leader is None:
+            return self.log.log_start_offset
+        return self.leader.low_watermark(self.log.log_start_offset, live)
 
     def read(
         self, offset: Offset, max_bytes: int, *, upper_offset: Offset, at_least_one_batch: bool

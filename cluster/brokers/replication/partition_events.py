@@ -18,11 +18,13 @@ class PartitionEvents:
     def __init__(self, defer: Callable[[Callable[[], None]], None]) -> None:
         self._defer = defer
         self.appended_listeners: list[Listener] = []
-        """At the end of a turn: a led partition took batches."""
+        """At the end of a turn: a led partition has news for its followers, such as batches."""
         self.moved_listeners: list[Listener] = []
         """At the end of a turn: what can be read, or is committed, may be more now."""
         self.watermark_listeners: list[Listener] = []
         """At once: the high watermark of a led partition has moved."""
+        self.start_listeners: list[Listener] = []
+        """At once: the log start offset of a led partition has moved."""
         self.role_listeners: list[Listener] = []
         """At once: a replica leads, follows, or is removed."""
         self._appended: dict[TopicPartition, None] = {}
@@ -50,6 +52,18 @@ class PartitionEvents:
         if partition.leader is not None:
             for listener in self.watermark_listeners:
                 listener(partition.id)
+        self.on_moved(partition.id)
+
+    def on_log_start_moved(self, partition: Partition, *, someone_waits: bool = False) -> None:
+        """Records were deleted from the beginning of a log.
+
+        When someone waits for the followers to delete them as well, these are told at once.
+        """
+        if partition.leader is not None:
+            for listener in self.start_listeners:
+                listener(partition.id)
+            if someone_waits:
+                self._appended[partition.id] = None
         self.on_moved(partition.id)
 
     def on_role_changed(self, partition_id: TopicPartition) -> None:

@@ -13,16 +13,20 @@ from typing import Final
 
 from cluster.brokers.log.checkpoints import read_topic_id, write_topic_id
 from cluster.brokers.log.directory_work import DirectoryWork
-from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.log.log_directory import LogDirectory, check_any_works
+from cluster.brokers.log.log_places import LogPlaces
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.partition_log import PartitionLog
+from cluster.brokers.replication.offline_replicas import OfflineReplicas
 from cluster.brokers.replication.partition import Partition
 from cluster.model.clocks import WallMs
+from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerId, Offset, TopicPartition, decode_uuid, encode_uuid
 
 log = logging.getLogger(__name__)
 
-_NO_TOPIC_ID: Final = uuid.UUID(int=0)
+NO_TOPIC_ID: Final = uuid.UUID(int=0)
+"""Of a replica whose directory names none."""
 
 OptionsOf = Callable[[Mapping[str, str]], tuple[LogOptions, int]]
 """From a topic's overrides to its log's options and its min.insync.replicas."""
@@ -35,24 +39,30 @@ class Checkpoints:
     high_watermarks: dict[TopicPartition, Offset] = field(default_factory=dict)
     recovery_points: dict[TopicPartition, Offset] = field(default_factory=dict)
     log_starts: dict[TopicPartition, Offset] = field(default_factory=dict)
+    cleaned: dict[TopicPartition, Offset] = field(default_factory=dict)
+    """Of the logs that were compacted at all."""
 
     def add(self, partition: Partition) -> None:
         """A replica of the directory, as it is now."""
         self.high_watermarks[partition.id] = partition.high_watermark
         self.recovery_points[partition.id] = partition.log.recovery_point
         self.log_starts[partition.id] = partition.log.log_start_offset
+        if partition.log.cleaned_to:
+            self.cleaned[partition.id] = partition.log.cleaned_to
 
     def write(self, directory: LogDirectory) -> None:
         """Replace the files, on any thread. Raises StorageFailed."""
         directory.write_high_watermarks(self.high_watermarks)
         directory.write_recovery_points(self.recovery_points)
         directory.write_log_start_offsets(self.log_starts)
+        directory.write_cleaner_offsets(self.cleaned)
 
 
 class PartitionTable:
     """Owned by the broker's thread.
 
-    Invariant: a partition of the table has its directory in exactly one log directory.
+    Invariant: a partition of the table has its directory in exactly one log directory, which works
+    or failed in this turn of the loop. A partition is not both in the table and offline.
     """
 
     def __init__(
@@ -63,7 +73,11 @@ class PartitionTable:
         work: DirectoryWork | None = None,
     ) -> None:
         """`work` makes and removes directories, in the background or, by default, at once."""
-        self._directories = directories
+        self.places = LogPlaces(directories)
+        self.offline = OfflineReplicas()
+        self.on_directory_failed: Callable[[LogDirectory], object] = self.take_offline
+        """Called once for a directory that is given up; it has `take_offline` called, at once or
+        when the turn of the loop ends."""
         self._local_id = local_id
         self._options_of = options_of
         self._work = DirectoryWork() if work is None else work
@@ -72,21 +86,37 @@ class PartitionTable:
         """The replica here, or None. A plain attribute: every request looks its partitions up."""
         self._of_topic: dict[str, dict[TopicPartition, Partition]] = {}
         """The same replicas by topic; a topic without any has no entry."""
-        self._directory_of: dict[TopicPartition, LogDirectory] = {}
-        self._counts = dict.fromkeys(range(len(directories)), 0)
-        """Replicas by the slot of their directory."""
         self._latest_options: tuple[Mapping[str, str], tuple[LogOptions, int]] | None = None
 
     def load(self, wall_ms: WallMs) -> None:
-        """Open the logs that are on disk; recovery happens here. Raises StorageFailed."""
-        for slot, directory in enumerate(self._directories):
-            for leftover in directory.leftovers:
-                self._work.remove_later(leftover)
-            high_watermarks = directory.read_high_watermarks()
-            recovery_points = directory.read_recovery_points()
-            log_starts = directory.read_log_start_offsets()
-            options, min_insync_replicas = self._options_of({})
-            for partition_id, path in directory.partition_directories().items():
+        """Open the logs that are on disk; recovery happens here.
+
+        A log that cannot be opened is offline, and with a failed directory all of its logs are.
+        Raises StorageFailed where every directory has failed.
+        """
+        for directory in self.places.working:
+            try:
+                self._load_directory(directory, wall_ms)
+            except OSError as error:
+                reason = f"cannot read log directory {directory.path}: {error.strerror}"
+                failure = StorageFailed(reason)
+                failure.__cause__ = error
+                self.note_directory_failure(directory, failure)
+        check_any_works(self.places.directories)
+
+    def _load_directory(self, directory: LogDirectory, wall_ms: WallMs) -> None:
+        for leftover in directory.leftovers:
+            self._work.remove_later(leftover)
+        high_watermarks = directory.read_high_watermarks()
+        recovery_points = directory.read_recovery_points()
+        log_starts = directory.read_log_start_offsets()
+        cleaned = directory.read_cleaner_offsets()
+        options, min_insync_replicas = self._options_of({})
+        for partition_id, path in directory.partition_directories().items():
+            if directory.failure is not None:
+                self.offline.add(partition_id, NO_TOPIC_ID, directory.failure)
+                continue
+            try:
                 partition_log = PartitionLog.open(
                     path,
                     partition_id,
@@ -97,18 +127,27 @@ class PartitionTable:
                     log_start_offset=log_starts.get(partition_id, Offset(0)),
                     deleted_files=self._work.deleted_files,
                 )
-                self._add(
-                    Partition(
-                        partition_id,
-                        _topic_id_of(path),
-                        partition_log,
-                        high_watermarks.get(partition_id, Offset(0)),
-                        self._local_id,
-                        min_insync_replicas,
-                    )
-                )
-                self._directory_of[partition_id] = directory
-                self._counts[slot] += 1
+                partition_log.cleaned_to = cleaned.get(partition_id, Offset(0))
+                topic_id = _topic_id_of(path)
+            except StorageFailed as failure:
+                self._on_unopened(partition_id, directory, failure)
+                continue
+            partition = Partition(
+                partition_id,
+                topic_id,
+                partition_log,
+                high_watermarks.get(partition_id, Offset(0)),
+                self._local_id,
+                min_insync_replicas,
+            )
+            self._add(partition, directory)
+
+    def _on_unopened(
+        self, partition_id: TopicPartition, directory: LogDirectory, failure: StorageFailed
+    ) -> None:
+        log.error("%s is offline: %s", partition_id, failure)
+        self.offline.add(partition_id, NO_TOPIC_ID, str(failure))
+        self.note_directory_failure(directory, failure)
 
     def __iter__(self) -> Iterator[Partition]:
         """Every replica, in no order."""
@@ -132,13 +171,12 @@ class PartitionTable:
         the background. Raises StorageFailed.
         """
         partition = self._partitions.get(partition_id)
-        if partition is not None and partition.topic_id == _NO_TOPIC_ID:
+        if partition is not None and partition.topic_id == NO_TOPIC_ID:
             write_topic_id(partition.log.directory, encode_uuid(topic_id))
             partition.topic_id = topic_id
         if partition is None:
             options, min_insync_replicas = self._options(configs)
-            slot = min(self._counts, key=self._counts.__getitem__)
-            directory = self._directories[slot]
+            directory = self.places.choose(partition_id)
             path = directory.partition_path(partition_id)
             make = self._work.create(
                 path, partial(directory.create_partition, partition_id, encode_uuid(topic_id))
@@ -154,9 +192,7 @@ class PartitionTable:
                 self._local_id,
                 min_insync_replicas,
             )
-            self._add(partition)
-            self._directory_of[partition_id] = directory
-            self._counts[slot] += 1
+            self._add(partition, directory)
         else:
             self.take_options(partition, configs)
         return partition
@@ -183,7 +219,7 @@ class PartitionTable:
         """Whether a replica belongs to a topic of the same name that was deleted, perhaps while
         this broker was away.
         """
-        return partition.topic_id not in (topic_id, _NO_TOPIC_ID)
+        return partition.topic_id not in (topic_id, NO_TOPIC_ID)
 
     def delete(self, partition_id: TopicPartition) -> Partition | None:
         """Remove a replica and its files; returns it, or None. Raises StorageFailed: files stay.
@@ -191,63 +227,121 @@ class PartitionTable:
         The directory is renamed first and removed later, in the background. The replica resigns, so
         that requests which wait for its high watermark are answered.
         """
-        partition = self._partitions.pop(partition_id, None)
+        partition = self._forget(partition_id)
         if partition is not None:
-            of_topic = self._of_topic[partition_id.topic]
-            del of_topic[partition_id]
-            if not of_topic:
-                del self._of_topic[partition_id.topic]
-            directory = self._directory_of.pop(partition_id)
-            self._counts[self._directories.index(directory)] -= 1
             partition.resign()
             self._work.delete(partition.log.directory, partition.log.options.file_delete_delay_ms)
         return partition
 
     @property
     def directories(self) -> list[LogDirectory]:
-        """Every log directory, in the order of the settings."""
-        return self._directories
+        """Every log directory that works, in the order of the settings."""
+        return self.places.working
 
     def directory_of(self, partition_id: TopicPartition) -> LogDirectory | None:
         """Where a replica is; None where there is none."""
-        return self._directory_of.get(partition_id)
+        return self.places.of(partition_id)
+
+    # -- failures --------------------------------------------------------------------------------
+
+    def note_failure(self, partition_id: TopicPartition, failure: StorageFailed) -> None:
+        """A replica could not be read or written: its directory may have to be given up.
+
+        To be called on the broker's thread wherever StorageFailed is caught.
+        """
+        directory = self.places.of(partition_id)
+        if directory is not None:
+            self.note_directory_failure(directory, failure)
+
+    def note_path_failure(self, path: Path, failure: StorageFailed) -> None:
+        """As `note_failure`, by the directory of a partition that is new or being deleted."""
+        for directory in self.places.working:
+            if directory.path == path.parent:
+                self.note_directory_failure(directory, failure)
+
+    def note_directory_failure(self, directory: LogDirectory, failure: StorageFailed) -> None:
+        """As `note_failure`, for files of the directory itself."""
+        if directory.failure is None and directory.is_lost_with(failure):
+            directory.fail(str(failure))
+            self.on_directory_failed(directory)
+
+    def take_offline(self, directory: LogDirectory) -> list[Partition]:
+        """The replicas of a failed directory leave the table, and lead and follow no more."""
+        gone = self._of_directory(directory)
+        for partition in gone:
+            self._forget(partition.id)
+            partition.is_offline = True
+            partition.resign()
+            self.offline.add(partition.id, partition.topic_id, directory.failure or "")
+        return gone
+
+    # -- checkpoints and the end -----------------------------------------------------------------
 
     def write_checkpoints(self) -> None:
         """Write the checkpoints of every directory, waiting for the disk. Raises StorageFailed."""
-        for directory in self._directories:
+        for directory in self.places.working:
             checkpoints = Checkpoints()
-            for partition in self._partitions.values():
-                if self._directory_of[partition.id] is directory:
-                    checkpoints.add(partition)
+            for partition in self._of_directory(directory):
+                checkpoints.add(partition)
             checkpoints.write(directory)
 
     def close(self) -> None:
-        """Flush and close every log, and mark the directories as cleanly shut down."""
-        for partition in self._partitions.values():
+        """Flush and close every log, and mark the directories as cleanly shut down.
+
+        One that fails now is left as after a crash. Raises StorageFailed once the others are done.
+        """
+        last: StorageFailed | None = None
+        for directory in self.places.working:
+            try:
+                self._close_directory(directory)
+            except StorageFailed as failure:
+                last = failure
+        if last is not None:
+            raise last
+
+    def _close_directory(self, directory: LogDirectory) -> None:
+        partitions = self._of_directory(directory)
+        checkpoints = Checkpoints()
+        for partition in partitions:
             partition.log.flush()
-        self.write_checkpoints()
-        for partition in self._partitions.values():
+        for partition in partitions:
+            checkpoints.add(partition)
+        checkpoints.write(directory)
+        for partition in partitions:
             partition.log.close(flush=True)
-        for directory in self._directories:
-            directory.mark_clean_shutdown()
-            directory.close()
+        directory.mark_clean_shutdown()
+        directory.close()
+
+    def _of_directory(self, directory: LogDirectory) -> list[Partition]:
+        return [p for p in self._partitions.values() if self.places.of(p.id) is directory]
 
     def of_topics(self, names: Iterable[str]) -> list[Partition]:
         """The replicas of these topics."""
         return [p for name in names for p in self._of_topic.get(name, {}).values()]
 
-    def _add(self, partition: Partition) -> None:
+    def _add(self, partition: Partition, directory: LogDirectory) -> None:
         self._partitions[partition.id] = partition
         self._of_topic.setdefault(partition.id.topic, {})[partition.id] = partition
+        self.places.put(partition.id, directory)
+
+    def _forget(self, partition_id: TopicPartition) -> Partition | None:
+        partition = self._partitions.pop(partition_id, None)
+        if partition is not None:
+            of_topic = self._of_topic[partition_id.topic]
+            del of_topic[partition_id]
+            if not of_topic:
+                del self._of_topic[partition_id.topic]
+            self.places.take(partition_id)
+        return partition
 
 
 def _topic_id_of(directory: Path) -> uuid.UUID:
     """The topic id that a partition's directory names; zero where it names none."""
     text = read_topic_id(directory)
     if text is None:
-        return _NO_TOPIC_ID
+        return NO_TOPIC_ID
     try:
         return decode_uuid(text)
     except ValueError:
         log.warning("%s: %r is no topic id", directory, text)
-        return _NO_TOPIC_ID
+        return NO_TOPIC_ID

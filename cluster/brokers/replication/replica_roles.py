@@ -4,11 +4,12 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol
 
+from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.replication.isr_changes import IsrChanges
 from cluster.brokers.replication.leader_fetches import LeaderFetches
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_events import PartitionEvents
-from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.replication.partition_table import NO_TOPIC_ID, PartitionTable
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.cluster import BrokerRegistration, PartitionState, TopicState
 from cluster.model.errors import StorageFailed
@@ -16,6 +17,9 @@ from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
 
 log = logging.getLogger(__name__)
 
+_FIRST_PARTITION_EPOCH: Final = 0
+"""Of a state that has not changed since the partition was made; the return of a broker changes it.
+"""
 _NOWHERE: Final = ""
 """Endpoint of a leader that is not registered: followed as soon as it is."""
 
@@ -77,7 +81,10 @@ class ReplicaRoles:
         state = None if topic is None else topic.partitions.get(partition_id.partition)
         partition = self._table.find(partition_id)
         if topic is None or state is None or self._local_id not in state.replicas:
+            self._table.offline.forget(partition_id)
             return None if partition is None else self._remove(partition_id)
+        if self._stays_offline(partition_id, topic, state):
+            return None
         if partition is not None and self._table.is_of_earlier_topic(partition, topic.topic_id):
             self._remove(partition_id)
         return self._take_role(partition_id, topic, state, brokers, now_ms)
@@ -113,7 +120,41 @@ class ReplicaRoles:
             log.info("%s: proposing the ISR %s", partition.id, list(proposal.isr))
             self._isr_changes.propose_isr(partition, proposal)
 
+    def take_offline(self, directory: LogDirectory) -> int:
+        """Give up the replicas of a failed log directory; says how many there were."""
+        gone = self._table.take_offline(directory)
+        for partition in gone:
+            self._unfollow(partition.id)
+            self._events.on_role_changed(partition.id)
+        return len(gone)
+
     # -- inside ------------------------------------------------------------------------------------
+
+    def _stays_offline(
+        self, partition_id: TopicPartition, topic: TopicState, state: PartitionState
+    ) -> bool:
+        """Whether the replica is in a log directory that has failed, or may be.
+
+        One that is not found here is not made anew where a directory cannot be read, unless the
+        partition is new, as in Kafka: its records may be in there, and may be acknowledged ones.
+        """
+        offline = self._table.offline
+        known = offline.find(partition_id)
+        if known is not None:
+            if known.topic_id == topic.topic_id:
+                return True
+            if known.topic_id == NO_TOPIC_ID:
+                offline.add(partition_id, topic.topic_id, known.reason)
+                return True
+            offline.forget(partition_id)
+        if (
+            state.partition_epoch <= _FIRST_PARTITION_EPOCH
+            or not self._table.places.has_failed_one
+            or self._table.find(partition_id) is not None
+        ):
+            return False
+        offline.add(partition_id, topic.topic_id, "it may be in a log directory that has failed")
+        return True
 
     def _take_role(
         self,
@@ -131,6 +172,7 @@ class ReplicaRoles:
             changed = partition.become(state, now_ms)
         except StorageFailed as failure:
             log.error("%s: cannot take its role: %s", partition_id, failure)  # noqa: TRY400
+            self._table.note_failure(partition_id, failure)
             return None
         if partition.leader is not None or partition.leader_id == NO_BROKER:
             self._unfollow(partition_id)

@@ -46,6 +46,7 @@ class ReplicationLink:
         self._loop = loop
         self._clock = clock
         self._options = options
+        self._ports = ports
         self._random = random
         self._on_follower_high_watermark = on_follower_high_watermark
         self._files = SegmentFiles()
@@ -133,6 +134,7 @@ class ReplicationLink:
             self._files,
             self._random,
             self._on_follower_high_watermark,
+            self._ports.note_failure,
         )
         for partition in followed:
             fetcher.follow(partition)

@@ -8,7 +8,7 @@ says of a partition is never undone by an older one.
 
 import logging
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Final, Protocol
 
@@ -73,7 +73,7 @@ class RoleChanges:
     def on_update(
         self,
         topics: Iterable[TopicState],
-        gone: Iterable[str],
+        gone: Collection[str],
         *,
         is_full: bool,
         have_brokers_changed: bool,
@@ -89,6 +89,7 @@ class RoleChanges:
             removed.append((partition.id, partition.leader))
             # At once: a record for a new topic of the name must not get into the old one's log.
             partition.resign()
+        self._table.offline.forget_topics(gone)
         steps: list[Iterable[str | None]] = [self._apply_removals(removed)]
         steps += map(self._apply_topic, topics)
         if is_full:
@@ -140,6 +141,8 @@ class RoleChanges:
         """Replicas of topics that are deleted, or that are no longer ours."""
         for partition in self._table:
             yield self._apply(partition.id)
+        for partition_id in self._table.offline.partitions():
+            yield self._apply(partition_id)
 
     def _find_leaders(self) -> Iterator[None]:
         for partition_id in self._roles.followed():

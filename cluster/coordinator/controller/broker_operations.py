@@ -12,9 +12,11 @@ from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerEpoch, BrokerId, TopicPartition
 from cluster.model.plan import Plan
 from cluster.protocol.peer.control import (
+    Acknowledged,
     AlterPartition,
     ControlledShutdown,
     PartitionAltered,
+    ReportOffline,
     ShutdownPrepared,
 )
 
@@ -81,6 +83,26 @@ class ChangeOfBrokers:
         """Nobody waits for an answer; the next controller reads the registrations itself."""
 
 
+class LeadersForOffline:
+    """Unclean elections are allowed where they were not: lead what nobody leads."""
+
+    def __init__(self, updates: BrokerUpdates) -> None:
+        self._updates = updates
+
+    def plan(self, controller: Controller) -> Plan:
+        """See `Operation`."""
+        return controller.elect_again()
+
+    def finish(self, plan: Plan) -> None:
+        """See `Operation`."""
+        if plan.changed:
+            log.info("unclean elections: %d partitions", len(plan.changed))
+            self._updates.tell_everyone(plan, full_to=set())
+
+    def refuse(self) -> None:
+        """Nobody waits for an answer; the next controller elects when it takes over."""
+
+
 class Shutdown:
     """Move leaderships away from a broker that is about to stop, then answer it."""
 
@@ -112,6 +134,37 @@ class Shutdown:
     def refuse(self) -> None:
         """See `Operation`."""
         self._reply(ShutdownPrepared(False))
+
+
+class OfflineReplicas:
+    """Replicas of a live broker have gone offline with a log directory, or are gone altogether."""
+
+    def __init__(self, updates: BrokerUpdates, request: ReportOffline, reply: Reply) -> None:
+        self._updates = updates
+        self._request = request
+        self._reply = reply
+        self._code = ErrorCode.stale_broker_epoch
+
+    def plan(self, controller: Controller) -> Plan:
+        """See `Operation`."""
+        request = self._request
+        if not _is_its_own(controller, request):
+            return Plan()
+        self._code = ErrorCode.none
+        count = sum(len(each.partitions) for each in request.offline)
+        log.warning("%d replicas of broker %d are offline", count, request.broker)
+        return controller.on_offline(request.broker, request.offline)
+
+    def finish(self, plan: Plan) -> None:
+        """See `Operation`."""
+        if self._code is ErrorCode.none:
+            # Also where nobody else has to lead: clients ask which replicas are offline.
+            self._updates.tell_everyone(plan, full_to=set())
+        self._reply(Acknowledged(self._code))
+
+    def refuse(self) -> None:
+        """See `Operation`."""
+        self._reply(Acknowledged(ErrorCode.not_controller))
 
 
 class IsrChanges:
@@ -156,7 +209,9 @@ class IsrChanges:
             reply(PartitionAltered(ErrorCode.not_controller if code is ErrorCode.none else code))
 
 
-def _is_its_own(controller: Controller, request: AlterPartition | ControlledShutdown) -> bool:
+def _is_its_own(
+    controller: Controller, request: AlterPartition | ControlledShutdown | ReportOffline
+) -> bool:
     """Whether the request is by a registered broker, with its present epoch (KIP-380)."""
     registered = controller.state.brokers.get(request.broker)
     return registered is not None and registered.epoch == request.broker_epoch

@@ -108,6 +108,7 @@ class BrokerUpdates:
             tuple(state.brokers.values()),
             _as_they_are(state.topics.values()) if is_full else touched,
             () if is_full else deleted,
+            offline=state.offline,
         )
 
         def on_part_reply(reply: Acknowledged | Refusal | None) -> None:

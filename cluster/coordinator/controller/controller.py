@@ -10,15 +10,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 
 from cluster.coordinator.controller.config_plans import plan_topic_configs
-from cluster.coordinator.controller.elections import elect_all, move_all_away
+from cluster.coordinator.controller.elections import (
+    elect_all,
+    elect_where_offline,
+    move_all_away,
+)
 from cluster.coordinator.controller.topic_plans import (
     TopicRules,
     plan_create_topics,
     plan_more_partitions,
 )
-from cluster.model.cluster import BrokerRegistration, ClusterState, PartitionState, TopicState
+from cluster.model.cluster import (
+    BrokerRegistration,
+    ClusterState,
+    OfflinePartitions,
+    PartitionState,
+    TopicState,
+)
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import (
+    NO_BROKER,
     BrokerEpoch,
     BrokerId,
     ControllerEpoch,
@@ -90,10 +101,29 @@ class Controller:
         ]
         stayed = {broker_id for broker_id in old if broker_id in new and broker_id not in joined}
         self._shutting_down &= stayed
+        for broker_id in old:
+            if broker_id not in stayed:
+                # It will say again what is offline, once it is told that it is registered.
+                self.state.set_offline(broker_id, ())
         self.state.brokers.clear()
         self.state.brokers.update(new)
         # One that restarted between two reads was away: it loses its leaderships first.
         return self._elections(lambda _: stayed), joined
+
+    def elect_again(self) -> Plan:
+        """Elections that became possible without any broker coming or going."""
+        live = set(self.state.brokers)
+        return self._elections(lambda _: live)
+
+    def awaits_unclean(self, names: Iterable[str]) -> bool:
+        """Whether one of these topics has a partition without leader, and may elect uncleanly."""
+        topics = (self.state.topics.get(name) for name in names)
+        return any(
+            self._is_unclean(topic.configs)
+            for topic in topics
+            if topic is not None
+            and any(state.leader == NO_BROKER for state in topic.partitions.values())
+        )
 
     def on_controlled_shutdown(self, broker: BrokerId) -> Plan:
         """The broker is about to stop: move away from it what others can lead."""
@@ -101,6 +131,14 @@ class Controller:
         plan = Plan()
         live = set(self.state.brokers) - self._shutting_down
         plan.steps = move_all_away(self.state, broker, live, plan.changed)
+        return plan
+
+    def on_offline(self, broker: BrokerId, replicas: Sequence[OfflinePartitions]) -> Plan:
+        """These replicas of a live broker are offline, and no others: it leads none of them."""
+        self.state.set_offline(broker, replicas)
+        plan = Plan()
+        live, unclean = set(self.state.brokers), self._unclean_topics()
+        plan.steps = elect_where_offline(self.state, broker, live, unclean, plan.changed)
         return plan
 
     # -- in-sync replicas --------------------------------------------------------------------
@@ -123,10 +161,10 @@ class Controller:
             return Plan(), Outcome(ErrorCode.not_controller)
         if partition_epoch != state.partition_epoch:
             return Plan(), Outcome(ErrorCode.invalid_update_version)
-        candidates = set(self.state.brokers) - self._shutting_down
+        candidates = self.state.usable(partition, set(self.state.brokers) - self._shutting_down)
         added = set(isr) - set(state.isr)
         if (
-            not added <= candidates
+            not added.issubset(candidates)
             or not set(isr) <= set(state.replicas)
             or len(set(isr)) != len(isr)
             or broker not in isr

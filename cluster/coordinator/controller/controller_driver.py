@@ -11,16 +11,23 @@ from random import Random
 
 from cluster.coordinator.cluster_store import (
     NO_VERSION,
+    ChangedTopics,
     Deposed,
     Election,
     LoadedCluster,
     StoreSession,
 )
-from cluster.coordinator.controller.broker_operations import ChangeOfBrokers, TakeOver
+from cluster.coordinator.controller.broker_operations import (
+    ChangeOfBrokers,
+    LeadersForOffline,
+    TakeOver,
+)
 from cluster.coordinator.controller.broker_updates import BrokerUpdates
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.operation import Operation
+from cluster.coordinator.controller.topic_config_changes import TopicConfigChanges
+from cluster.coordinator.controller.topic_operations import ConfigsChangedElsewhere
 from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.controller.update_lines import UpdateLines
 from cluster.model.cluster import BrokerRegistration
@@ -158,12 +165,19 @@ class ControllerDriver:
         self._is_campaigning = True
         self._term += 1
         term = self._term
+        configs = TopicConfigChanges(
+            self._store,
+            lambda: term == self._term,
+            lambda names: self.enqueue(ConfigsChangedElsewhere(self.updates, names)),
+            lambda error: self._on_lost_registry(error, term),
+        )
         self._store.submit(
             lambda store: (
+                configs.watch(store),
                 store.load_cluster(election.epoch_version),
                 store.live_brokers(lambda: self._on_brokers_changed(term)),
             ),
-            lambda result: self._on_loaded(term, election, *result),
+            lambda result: self._on_loaded(term, election, configs, *result),
             lambda error: self._on_campaign_failed(error, term),
         )
 
@@ -171,6 +185,8 @@ class ControllerDriver:
         self,
         term: int,
         election: Election,
+        configs: TopicConfigChanges,
+        changed: ChangedTopics,
         loaded: LoadedCluster,
         brokers: list[BrokerRegistration],
     ) -> None:
@@ -192,6 +208,7 @@ class ControllerDriver:
         self.enqueue(TakeOver(self.updates, brokers, loaded.written))
         if self._have_brokers_changed:
             self._on_brokers_changed(term)
+        configs.begin(changed)
 
     # -- brokers -----------------------------------------------------------------------------
 
@@ -212,6 +229,11 @@ class ControllerDriver:
         if term != self._term:
             return
         self.enqueue(ChangeOfBrokers(self.updates, brokers, self._link.forget_all_but))
+
+    def elect_unclean(self) -> None:
+        """The settings of brokers may allow unclean elections now: lead what nobody leads."""
+        if self._controller is not None:
+            self.enqueue(LeadersForOffline(self.updates))
 
     # -- one operation at a time ----------------------------------------------------------------
 
@@ -260,6 +282,8 @@ class ControllerDriver:
             plan.apply(controller.state)
             self._growth.add(plan.partition_count)
             operation.finish(plan)
+            if controller.awaits_unclean(plan.configured.keys() | plan.learned.keys()):
+                self.elect_unclean()
             self._next()
 
         def on_failed(error: Exception) -> None:

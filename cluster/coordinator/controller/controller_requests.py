@@ -22,6 +22,7 @@ from cluster.protocol.peer.control import (
     AlterTopicConfigs,
     ControlledShutdown,
     CreateTopics,
+    ReportOffline,
 )
 
 _ISR_CHANGES_MAX: Final = 50
@@ -46,6 +47,12 @@ class ControllerRequests:
     def on_controlled_shutdown(self, request: ControlledShutdown, reply: Reply) -> None:
         """Move leaderships away from a broker that is about to stop, then answer."""
         self._driver.enqueue(broker_operations.Shutdown(self._driver.updates, request, reply))
+
+    def on_offline_reported(self, request: ReportOffline, reply: Reply) -> None:
+        """Move leaderships away from the replicas of a broker that are offline, then answer."""
+        self._driver.enqueue(
+            broker_operations.OfflineReplicas(self._driver.updates, request, reply)
+        )
 
     def on_isr_proposed(self, request: AlterPartition, reply: Reply) -> None:
         """A leader's proposal; the answer holds an error code, or the new state.

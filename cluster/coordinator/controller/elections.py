@@ -1,6 +1,6 @@
 """Who leads a partition when brokers come, go, or are about to go. Pure."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -77,17 +77,43 @@ def elect_all(
     unclean_topics: Collection[str],
     changed: dict[TopicPartition, PartitionState],
 ) -> Iterator[None]:
-    """`elect_after_absence` for every partition, in steps; those that change go into `changed`."""
+    """`elect_after_absence` for every partition, in steps; those that change go into `changed`.
+
+    A broker on which the replica is offline counts as dead for it.
+    """
 
     def decide(partition: TopicPartition, state: PartitionState) -> PartitionState | None:
-        those_who_stayed = stayed(partition)
-        if state.leader in those_who_stayed and those_who_stayed.issuperset(state.isr):
+        those_who_stayed = cluster.usable(partition, stayed(partition))
+        if state.leader in those_who_stayed and all(b in those_who_stayed for b in state.isr):
             return None  # nothing has changed for it, as for most
         return elect_after_absence(
-            state, those_who_stayed, live, unclean=partition.topic in unclean_topics
+            state,
+            those_who_stayed,
+            cluster.usable(partition, live),
+            unclean=partition.topic in unclean_topics,
         )
 
-    return _decide_all(cluster, decide, changed)
+    return _decide_all(cluster.partitions(), decide, changed)
+
+
+def elect_where_offline(
+    cluster: ClusterState,
+    broker: BrokerId,
+    live: Collection[BrokerId],
+    unclean_topics: Collection[str],
+    changed: dict[TopicPartition, PartitionState],
+) -> Iterator[None]:
+    """`elect` for every partition of a broker, some of whose replicas are offline, in steps."""
+
+    def decide(partition: TopicPartition, state: PartitionState) -> PartitionState | None:
+        if broker not in state.isr and broker != state.leader:
+            return None
+        usable = cluster.usable(partition, live)
+        if broker in usable:
+            return None
+        return elect(state, usable, unclean=partition.topic in unclean_topics)
+
+    return _decide_all(cluster.partitions(), decide, changed)
 
 
 def move_all_away(
@@ -97,15 +123,19 @@ def move_all_away(
     changed: dict[TopicPartition, PartitionState],
 ) -> Iterator[None]:
     """`move_away` for every partition, in steps; those that change go into `changed`."""
-    return _decide_all(cluster, lambda _, state: move_away(state, leaving, live), changed)
+
+    def decide(partition: TopicPartition, state: PartitionState) -> PartitionState | None:
+        return move_away(state, leaving, cluster.usable(partition, live))
+
+    return _decide_all(cluster.partitions(), decide, changed)
 
 
 def _decide_all(
-    cluster: ClusterState,
+    partitions: Iterable[tuple[TopicPartition, PartitionState]],
     decide: Callable[[TopicPartition, PartitionState], PartitionState | None],
     changed: dict[TopicPartition, PartitionState],
 ) -> Iterator[None]:
-    for count, (partition, state) in enumerate(cluster.partitions(), 1):
+    for count, (partition, state) in enumerate(partitions, 1):
         new_state = decide(partition, state)
         if new_state is not None:
             changed[partition] = new_state

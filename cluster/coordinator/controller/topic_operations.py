@@ -182,6 +182,30 @@ class AlterConfigs:
         self._on_done({each.topic: outcome for each in self._alterations})
 
 
+class ConfigsChangedElsewhere:
+    """Take over configs of topics as they are in the registry, where somebody has changed them."""
+
+    def __init__(self, updates: BrokerUpdates, names: Iterable[str]) -> None:
+        self._updates = updates
+        self._names = names
+
+    def plan(self, controller: Controller) -> Plan:
+        """See `Operation`. What is there is read when the plan is carried out: nothing is written
+        in between.
+        """
+        return Plan(reread={name for name in self._names if name in controller.state.topics})
+
+    def finish(self, plan: Plan) -> None:
+        """See `Operation`."""
+        for name, configs in plan.learned.items():
+            log.info("configs of topic %s, changed in the registry: %s", name, configs)
+        if plan.learned:
+            self._updates.tell_everyone(plan, set())
+
+    def refuse(self) -> None:
+        """Nobody waits for an answer; the next controller loads all configs."""
+
+
 def _as_known(outcomes: dict[str, Outcome], do_all_know: bool) -> dict[str, Outcome]:
     if do_all_know:
         return outcomes

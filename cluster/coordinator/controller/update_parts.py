@@ -21,7 +21,9 @@ def parts_of(update: ClusterUpdate, size: int = PARTITIONS_PER_PART) -> Iterator
     pieces = _pieces_of(update.topics, size)
     last = len(pieces) - 1
     for number, topics in enumerate(pieces):
-        yield replace(update, topics=tuple(topics), part=number, is_last=number == last)
+        is_last = number == last
+        offline = update.offline if is_last else ()
+        yield replace(update, topics=tuple(topics), part=number, is_last=is_last, offline=offline)
 
 
 def _pieces_of(topics: Iterable[TopicState], size: int) -> list[list[TopicState]]:

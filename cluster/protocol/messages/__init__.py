@@ -14,6 +14,7 @@ from cluster.protocol.messages import (
     api_versions,
     create_partitions,
     create_topics,
+    delete_records,
     delete_topics,
     describe_client_quotas,
     describe_cluster,
@@ -62,6 +63,14 @@ from cluster.protocol.messages.create_topics import (
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
+)
+from cluster.protocol.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+    DeleteRecordsTopicResult,
 )
 from cluster.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -161,6 +170,12 @@ __all__ = [
     "CreateTopicsRequest",
     "CreateTopicsResponse",
     "DeletableTopicResult",
+    "DeleteRecordsPartition",
+    "DeleteRecordsPartitionResult",
+    "DeleteRecordsRequest",
+    "DeleteRecordsResponse",
+    "DeleteRecordsTopic",
+    "DeleteRecordsTopicResult",
     "DeleteTopicState",
     "DeleteTopicsRequest",
     "DeleteTopicsResponse",
@@ -227,6 +242,7 @@ REQUESTS: Final[Mapping[int, type[Any]]] = {
     ApiKey.API_VERSIONS: ApiVersionsRequest,
     ApiKey.CREATE_TOPICS: CreateTopicsRequest,
     ApiKey.DELETE_TOPICS: DeleteTopicsRequest,
+    ApiKey.DELETE_RECORDS: DeleteRecordsRequest,
     ApiKey.INIT_PRODUCER_ID: InitProducerIdRequest,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: OffsetForLeaderEpochRequest,
     ApiKey.DESCRIBE_CONFIGS: DescribeConfigsRequest,
@@ -244,6 +260,7 @@ RESPONSES: Final[Mapping[int, type[Any]]] = {
     ApiKey.API_VERSIONS: ApiVersionsResponse,
     ApiKey.CREATE_TOPICS: CreateTopicsResponse,
     ApiKey.DELETE_TOPICS: DeleteTopicsResponse,
+    ApiKey.DELETE_RECORDS: DeleteRecordsResponse,
     ApiKey.INIT_PRODUCER_ID: InitProducerIdResponse,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: OffsetForLeaderEpochResponse,
     ApiKey.DESCRIBE_CONFIGS: DescribeConfigsResponse,
@@ -261,6 +278,7 @@ READ_REQUEST: Final[Mapping[int, Read]] = {
     ApiKey.API_VERSIONS: api_versions.read_request,
     ApiKey.CREATE_TOPICS: create_topics.read_request,
     ApiKey.DELETE_TOPICS: delete_topics.read_request,
+    ApiKey.DELETE_RECORDS: delete_records.read_request,
     ApiKey.INIT_PRODUCER_ID: init_producer_id.read_request,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.read_request,
     ApiKey.DESCRIBE_CONFIGS: describe_configs.read_request,
@@ -278,6 +296,7 @@ WRITE_RESPONSE: Final[Mapping[int, Write]] = {
     ApiKey.API_VERSIONS: api_versions.write_response,
     ApiKey.CREATE_TOPICS: create_topics.write_response,
     ApiKey.DELETE_TOPICS: delete_topics.write_response,
+    ApiKey.DELETE_RECORDS: delete_records.write_response,
     ApiKey.INIT_PRODUCER_ID: init_producer_id.write_response,
     ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch.write_response,
     ApiKey.DESCRIBE_CONFIGS: describe_configs.write_response,
@@ -295,6 +314,7 @@ WRITE_REQUEST: Final[Mapping[int, Write]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs.write_request,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas.write_request,
     ApiKey.ALTER_CLIENT_QUOTAS: alter_client_quotas.write_request,
+    ApiKey.DESCRIBE_CLUSTER: describe_cluster.write_request,
 }
 READ_RESPONSE: Final[Mapping[int, Read]] = {
     ApiKey.API_VERSIONS: api_versions.read_response,
@@ -302,4 +322,5 @@ READ_RESPONSE: Final[Mapping[int, Read]] = {
     ApiKey.INCREMENTAL_ALTER_CONFIGS: incremental_alter_configs.read_response,
     ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas.read_response,
     ApiKey.ALTER_CLIENT_QUOTAS: alter_client_quotas.read_response,
+    ApiKey.DESCRIBE_CLUSTER: describe_cluster.read_response,
 }

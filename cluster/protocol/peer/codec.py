@@ -21,6 +21,7 @@ from cluster.protocol.peer.control import (
     PING,
     PRODUCE_METRICS,
     REFUSAL,
+    REPORT_OFFLINE,
     SHUTDOWN_PREPARED,
     TOPIC_OUTCOMES,
     Acknowledged,
@@ -33,6 +34,7 @@ from cluster.protocol.peer.control import (
     Ping,
     ProduceMetrics,
     Refusal,
+    ReportOffline,
     ShutdownPrepared,
     TopicOutcomes,
 )
@@ -85,6 +87,7 @@ KINDS: Final = (
     _kind("topic-outcomes", TopicOutcomes, TOPIC_OUTCOMES),
     _kind("controlled-shutdown", ControlledShutdown, CONTROLLED_SHUTDOWN, ShutdownPrepared),
     _kind("shutdown-prepared", ShutdownPrepared, SHUTDOWN_PREPARED),
+    _kind("report-offline", ReportOffline, REPORT_OFFLINE, Acknowledged),
     _kind("ping", Ping, PING, Acknowledged),
     _kind("produce-metrics", ProduceMetrics, PRODUCE_METRICS, Acknowledged),
     _kind("acknowledged", Acknowledged, ACKNOWLEDGED),

@@ -9,7 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from cluster.model.cluster import BrokerRegistration, Endpoint, PartitionState, TopicState
+from cluster.model.cluster import (
+    BrokerRegistration,
+    Endpoint,
+    OfflinePartitions,
+    PartitionState,
+    TopicState,
+)
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import (
     BrokerEpoch,
@@ -71,7 +77,8 @@ class ClusterUpdate(Request[Acknowledged]):
     """Changes of the cluster's state, or all of it when `is_full`.
 
     `broker_epoch` is the receiver's: an update for an earlier registration is refused (KIP-380).
-    `topics` hold only the partitions that changed, unless `is_full`. A large update goes in parts.
+    `topics` hold only the partitions that changed, unless `is_full`; `offline` are all replicas
+    that are offline on live brokers. A large update goes in parts; the last one has `offline`.
     """
 
     controller: BrokerId
@@ -83,6 +90,7 @@ class ClusterUpdate(Request[Acknowledged]):
     deleted: tuple[str, ...]
     part: int = 0
     is_last: bool = True
+    offline: tuple[OfflinePartitions, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +161,19 @@ class ControlledShutdown(Request[ShutdownPrepared]):
 
     broker: BrokerId
     broker_epoch: BrokerEpoch
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOffline(Request[Acknowledged]):
+    """All replicas of a live broker, of this epoch, that are offline (KIP-112).
+
+    In Kafka's ZooKeeper mode the broker writes to `/log_dir_event_notification`, and the controller
+    asks it for the error of each replica.
+    """
+
+    broker: BrokerId
+    broker_epoch: BrokerEpoch
+    offline: tuple[OfflinePartitions, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,6 +248,16 @@ _PARTITIONS: Final = FieldType(
     },
 )
 
+_OFFLINE: Final = listed(
+    record(
+        OfflinePartitions,
+        broker=NUMBER,
+        topic_id=UNIQUE_ID,
+        partitions=listed(NUMBER, PARTITIONS_MAX),
+    ),
+    PARTITIONS_MAX,
+)
+
 CLUSTER_UPDATE: Final = record(
     ClusterUpdate,
     controller=NUMBER,
@@ -247,6 +278,7 @@ CLUSTER_UPDATE: Final = record(
     deleted=listed(_TOPIC, PARTITIONS_MAX),
     part=NUMBER,
     is_last=BOOLEAN,
+    offline=_OFFLINE,
 )
 ALTER_PARTITION: Final = record(
     AlterPartition,
@@ -282,6 +314,9 @@ ALTER_TOPIC_CONFIGS: Final = record(
     validate_only=BOOLEAN,
 )
 CONTROLLED_SHUTDOWN: Final = record(ControlledShutdown, broker=NUMBER, broker_epoch=OFFSET_OR_NONE)
+REPORT_OFFLINE: Final = record(
+    ReportOffline, broker=NUMBER, broker_epoch=OFFSET_OR_NONE, offline=_OFFLINE
+)
 SHUTDOWN_PREPARED: Final = record(ShutdownPrepared, is_done=BOOLEAN)
 PING: Final = record(Ping, number=NUMBER)
 PRODUCE_METRICS: Final = record(ProduceMetrics, partition=NUMBER, batch=octets(_BATCH_BYTES_MAX))

@@ -47,6 +47,7 @@ class FetchPosition:
     leader_epoch: int
     fetch_offset: int
     last_fetched_epoch: int
+    log_start_offset: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,7 @@ FOLLOWER_FETCH: Final = record(
             leader_epoch=EPOCH,
             fetch_offset=OFFSET,
             last_fetched_epoch=EPOCH,
+            log_start_offset=OFFSET,
         ),
         PARTITIONS_MAX,
     ),

@@ -5,15 +5,18 @@ import re
 from pathlib import Path
 from typing import Final
 
-from cluster.client.config_requests import alter_configs
+from cluster.client.config_requests import alter_configs, broker_addresses, described
 from cluster.client.quota_requests import alter_quotas, describe_quotas
 from cluster.client.socket_client import SocketClient
-from cluster.model.errors import ErrorCode, Refused
+from cluster.config.snapshot import Source
+from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.model.quotas import DEFAULT, QUOTA_KEYS
 from cluster.tools.arguments import UsageError
 from cluster.tools.configs.entities import Entity, quota_entity
-from cluster.tools.configs.remarks import warn_of_topic_configs
+from cluster.tools.configs.listing import DEFAULT_NAME
+from cluster.tools.configs.remarks import warn_of_configs
 
+_CLIENT_ID: Final = "milena-configs"
 _PAIR: Final = re.compile(r"\s*([^=,\[\]]+)=(?:\[([^\]]*)\]|([^,\[\]]*))\s*(?:,|$)")
 
 
@@ -65,19 +68,56 @@ def pairs(text: str) -> dict[str, str]:
 def alter(
     client: SocketClient, found: list[Entity], added: dict[str, str], deleted: list[str]
 ) -> str:
-    """Carry the changes out and return the line to print. Raises Refused and UsageError."""
+    """Carry the changes out and return the line to print.
+
+    Raises Refused and UsageError, and UserError where a broker is not reached.
+    """
     head = found[0]
     if head.is_of_quotas:
         _alter_quotas(client, found, added, deleted)
     elif head.name is None:
-        raise UsageError(f"--alter needs --entity-name for {head.type}")
+        or_default = " or --entity-default" if head.type == "brokers" else ""
+        raise UsageError(f"--alter needs --entity-name{or_default} for {head.type}")
+    elif head.type == "topics":
+        _alter_settings(client, head.type, str(head.name), added, deleted)
+    elif head.name is DEFAULT:
+        _check_set(client, DEFAULT_NAME, Source.DYNAMIC_DEFAULT_BROKER, deleted)
+        _alter_settings(client, head.type, DEFAULT_NAME, added, deleted)
     else:
-        alter_configs(client, head.type, str(head.name), added, deleted)
-        if added and head.type == "topics":
-            warn_of_topic_configs(client, str(head.name), added)
+        _alter_broker(client, str(head.name), added, deleted)
     if head.name is DEFAULT:
         return f"Completed updating default config for {head.type} in the cluster."
     return f"Completed updating config for {head.type.removesuffix('s')} {head.name}."
+
+
+def _alter_broker(
+    client: SocketClient, name: str, added: dict[str, str], deleted: list[str]
+) -> None:
+    """Over a connection to that broker: each changes its own settings."""
+    brokers = broker_addresses(client)
+    if name not in brokers:
+        raise UserError(f"The broker '{name}' doesn't exist.")
+    with SocketClient.connect([brokers[name]], _CLIENT_ID) as own_client:
+        _check_set(own_client, name, Source.DYNAMIC_BROKER, deleted)
+        _alter_settings(own_client, "brokers", name, added, deleted)
+
+
+def _check_set(client: SocketClient, name: str, source: Source, deleted: list[str]) -> None:
+    """Raise Refused for a key to delete that is not set there, as Kafka's tool does."""
+    if not deleted:
+        return
+    present = {e.name for e in described(client, "brokers", name) if e.config_source == source}
+    missing = [key for key in deleted if key not in present]
+    if missing:
+        raise Refused(ErrorCode.invalid_config, f"Invalid config(s): {', '.join(missing)}")
+
+
+def _alter_settings(
+    client: SocketClient, entity_type: str, name: str, added: dict[str, str], deleted: list[str]
+) -> None:
+    alter_configs(client, entity_type, name, added, deleted)
+    if added:
+        warn_of_configs(client, entity_type, name, added)
 
 
 def _alter_quotas(

@@ -8,12 +8,18 @@ from cluster.brokers.quotas.alteration import parts_of
 from cluster.client.quota_requests import describe_quotas
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import Refused, UserError
-from cluster.model.quotas import RULES
+from cluster.model.quotas import DEFAULT, RULES
 from cluster.tools.arguments import UsageError, add_command, bootstrap_server
 from cluster.tools.configs.changes import add_changes, alter, changes
 from cluster.tools.configs.entities import Entity, add_entities, entities, quota_filter
-from cluster.tools.configs.listing import ConfigEntry, lines, quota_line, selected
-from cluster.tools.configs.remarks import with_remarks
+from cluster.tools.configs.listing import (
+    DEFAULT_NAME,
+    ConfigEntry,
+    lines,
+    quota_line,
+    selected,
+)
+from cluster.tools.configs.remarks import completed, default_entries
 from cluster.tools.configs.requests import broker_configs, topic_configs
 from cluster.tools.kafka_connection import (
     REQUEST_TIMEOUT_S,
@@ -41,6 +47,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "configs --describe --entity-type topics --entity-name orders",
         "configs --describe --entity-type brokers --entity-name 0 --all",
         "configs --alter --add-config min.insync.replicas=2 --topic orders",
+        "configs --alter --add-config log.retention.ms=3600000 --broker-defaults",
         "configs --alter --add-config producer_byte_rate=1048576 --client loader-1",
         "configs --describe --entity-type users --entity-type clients",
     )
@@ -98,17 +105,27 @@ def _describe(args: "argparse.Namespace", entity: Entity) -> int:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    name = None if entity.name is None else str(entity.name)
-    client = connect(AdminClient, args, _CLIENT_ID)
+    found: dict[str, list[ConfigEntry]] = {}
     try:
-        found = _found(client, entity.type, name)
+        if entity.name is not DEFAULT:
+            client = connect(AdminClient, args, _CLIENT_ID)
+            found |= _found(client, entity.type, entity.name and str(entity.name))
+        if entity.type == "brokers" and (entity.name is DEFAULT or entity.name is None):
+            with SocketClient.connect(addresses(bootstrap_server(args)), _CLIENT_ID) as own:
+                found[DEFAULT_NAME] = default_entries(own)
     except KafkaException as refusal:
         return _failed(explained(refusal.args[0]))
+    except Refused as refused:
+        return _failed(refused.detail)
     chosen = {
-        name: selected(entity.type, entries, every=args.all) for name, entries in found.items()
+        name: selected(entity.type, name, entries, every=args.all)
+        for name, entries in found.items()
     }
     if args.json:
-        objects = {name: [entry.as_json() for entry in entries] for name, entries in chosen.items()}
+        objects = {
+            name or "<default>": [entry.as_json() for entry in entries]
+            for name, entries in chosen.items()
+        }
         print(json.dumps(objects, indent=2))
         return 0
     for name, entries in chosen.items():
@@ -136,9 +153,9 @@ def _found(
         )
     names = known if name is None else [name]
     if entity_type == "topics":
-        return with_remarks([*brokers.values()], "topics", topic_configs(client, names))
+        return completed([*brokers.values()], "topics", topic_configs(client, names))
     found: dict[str, list[ConfigEntry]] = {}
     for broker_id in names:
         entries = {broker_id: broker_configs(client, broker_id)}
-        found |= with_remarks([brokers[broker_id]], "brokers", entries)
+        found |= completed([brokers[broker_id]], "brokers", entries)
     return found

@@ -50,7 +50,7 @@ def add_entities(parser: argparse.ArgumentParser) -> None:
         action="append_const",
         dest="entity_names",
         const=DEFAULT,
-        help="instead of a name: every user or client id without quotas of its own",
+        help="instead of a name: every user, client id or broker without a value of its own",
     )
     for option, entity_type in (
         ("topic", "topics"),
@@ -67,7 +67,7 @@ def add_entities(parser: argparse.ArgumentParser) -> None:
             type=lambda name, entity_type=entity_type: Entity(entity_type, name),  # type: ignore[misc]  # binds this type
             help=f"short for --entity-type {entity_type} --entity-name X",
         )
-    for option, entity_type in (("user", "users"), ("client", "clients")):
+    for option, entity_type in (("broker", "brokers"), ("user", "users"), ("client", "clients")):
         group.add_argument(
             f"--{option}-defaults",
             dest="short_entities",
@@ -95,8 +95,8 @@ def entities(args: argparse.Namespace) -> list[Entity]:
     for entity in found:
         if entity.name == "":
             raise UsageError("a name cannot be empty")
-        if entity.name is DEFAULT and not entity.is_of_quotas:
-            raise UsageError("--entity-default goes with users and clients")
+        if entity.name is DEFAULT and entity.type == "topics":
+            raise UsageError("--entity-default goes with brokers, users and clients")
     return found
 
 

@@ -6,8 +6,8 @@ from typing import Any, Final, NamedTuple
 
 from cluster.model.printable import one_line
 
-DYNAMIC_SOURCES: Final = {"topics": "DYNAMIC_TOPIC_CONFIG", "brokers": "DYNAMIC_BROKER_CONFIG"}
-"""The sources of values set dynamically for a single topic or broker, by entity type."""
+DEFAULT_NAME: Final = ""
+"""Names, among brokers, the values for all that have none of their own, as in Kafka's requests."""
 
 
 class Synonym(NamedTuple):
@@ -59,10 +59,15 @@ class ConfigEntry:
         }
 
 
-def selected(entity_type: str, entries: Iterable[ConfigEntry], *, every: bool) -> list[ConfigEntry]:
+def selected(
+    entity_type: str, name: str, entries: Iterable[ConfigEntry], *, every: bool
+) -> list[ConfigEntry]:
     """The entries sorted by name: with `every` all, else only those set for this entity."""
-    dynamic = DYNAMIC_SOURCES[entity_type]
-    chosen = [entry for entry in entries if every or entry.source == dynamic]
+    source = "DYNAMIC_TOPIC_CONFIG"
+    if entity_type == "brokers":
+        is_default = name == DEFAULT_NAME
+        source = "DYNAMIC_DEFAULT_BROKER_CONFIG" if is_default else "DYNAMIC_BROKER_CONFIG"
+    chosen = [entry for entry in entries if every or entry.source == source]
     return sorted(chosen, key=lambda entry: entry.name)
 
 
@@ -70,8 +75,11 @@ def lines(
     entity_type: str, name: str, entries: Iterable[ConfigEntry], *, every: bool
 ) -> Iterator[str]:
     """The lines to print for one topic or broker: a header, then its settings."""
-    which = "All" if every else "Dynamic"
-    yield f"{which} configs for {entity_type.removesuffix('s')} {one_line(name)} are:"
+    if name == DEFAULT_NAME:
+        yield f"Default configs for {entity_type} in the cluster are:"
+    else:
+        which = "All" if every else "Dynamic"
+        yield f"{which} configs for {entity_type.removesuffix('s')} {one_line(name)} are:"
     for entry in entries:
         yield f"  {entry}"
 

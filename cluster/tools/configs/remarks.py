@@ -1,8 +1,9 @@
-"""Remarks on settings that lack part of their documented effect, in listings and as warnings.
+"""What confluent-kafka leaves out of DescribeConfigs responses, in listings and as warnings.
 
-They come from the documentation in DescribeConfigs responses. confluent-kafka does not return it,
-so this module requests it over a connection of its own. Where that fails (a cluster with TLS, one
-that is stopping), there are no remarks.
+That is the documentation, which has remarks on settings that lack part of their documented effect;
+all synonyms of one name but one; and the values for all brokers. This module requests them over a
+connection of its own. Where that fails (a cluster with TLS, one that is stopping), there are no
+remarks.
 """
 
 import sys
@@ -10,44 +11,78 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from cluster.client.config_requests import shortfalls
+from cluster.client.config_requests import described, shortfalls
 from cluster.client.quota_requests import Caller
 from cluster.client.socket_client import SocketClient
+from cluster.config.effect import remark_of
 from cluster.config.remarks import lines_by_reason
+from cluster.config.snapshot import Source
 from cluster.model.errors import Refused, UserError
-from cluster.tools.configs.listing import ConfigEntry
+from cluster.protocol.messages import DescribeConfigsResourceResult
+from cluster.tools.configs.listing import DEFAULT_NAME, ConfigEntry, Synonym
 
 _CLIENT_ID = "milena-config-remarks"
+_SOURCES = frozenset(map(int, Source))
 
 
-def with_remarks(
+def completed(
     servers: Sequence[tuple[str, int]], entity_type: str, found: Mapping[str, list[ConfigEntry]]
 ) -> dict[str, list[ConfigEntry]]:
-    """The settings of topics or of one broker, by name, with the remarks of one of `servers`."""
-    remarked = dict(found)
+    """The settings of topics or of one broker, by name, with what one of `servers` adds to them."""
+    whole = dict(found)
     with suppress(UserError), SocketClient.connect(servers, _CLIENT_ID) as client:
         for name, entries in found.items():
             with suppress(Refused):  # deleted meanwhile
-                said = shortfalls(client, entity_type, name)
-                remarked[name] = [
-                    replace(entry, remark=said[entry.name].remark) if entry.name in said else entry
+                told = {each.name: each for each in described(client, entity_type, name)}
+                whole[name] = [
+                    replace(
+                        entry,
+                        remark=remark_of(told[entry.name].documentation),
+                        synonyms=_synonyms(told[entry.name]),
+                    )
+                    if entry.name in told
+                    else entry
                     for entry in entries
                 ]
-    return remarked
+    return whole
+
+
+def default_entries(client: Caller) -> list[ConfigEntry]:
+    """The values for all brokers that have none of their own. Raises Refused and UserError."""
+    return [
+        ConfigEntry(
+            name=each.name,
+            value=each.value,
+            source=_source(each.config_source),
+            is_sensitive=each.is_sensitive,
+            is_read_only=each.read_only,
+            synonyms=_synonyms(each),
+            remark=remark_of(each.documentation),
+        )
+        for each in described(client, "brokers", DEFAULT_NAME)
+    ]
+
+
+def _synonyms(entry: DescribeConfigsResourceResult) -> tuple[Synonym, ...]:
+    return tuple(Synonym(_source(s.source), s.name, s.value) for s in entry.synonyms)
+
+
+def _source(code: int) -> str:
+    return f"{Source(code).name}_CONFIG" if code in _SOURCES else str(code)
 
 
 def warn_of_new_topic(
     servers: Sequence[tuple[str, int]], topic: str, given: Mapping[str, str]
 ) -> None:
-    """Call `warn_of_topic_configs` with a new connection to one of `servers`."""
+    """Call `warn_of_configs` with a new connection to one of `servers`."""
     with suppress(UserError), SocketClient.connect(servers, _CLIENT_ID) as client:
-        warn_of_topic_configs(client, topic, given)
+        warn_of_configs(client, "topics", topic, given)
 
 
-def warn_of_topic_configs(client: Caller, topic: str, given: Mapping[str, str]) -> None:
+def warn_of_configs(client: Caller, entity_type: str, name: str, given: Mapping[str, str]) -> None:
     """Print one line on stderr per reason, naming the settings, after they have been accepted."""
     try:
-        said = shortfalls(client, "topics", topic)
+        said = shortfalls(client, entity_type, name)
     except (Refused, UserError):
         return
     reasons = (

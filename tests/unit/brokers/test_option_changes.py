@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from cluster.config import broker as keys
-from cluster.config.settings import reconfigured_broker
+from cluster.config.dynamic import CLUSTER_WIDE, applied
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
 from tests.support.turning import turn_until
@@ -23,7 +23,7 @@ def stage(tmp_path: Path) -> Iterator[HandlerStage]:
 def change(stage: HandlerStage, **texts: str) -> None:
     values = {key.replace("_", "."): text for key, text in texts.items()}
     live = stage.core.live
-    live.replace(reconfigured_broker(live.started, values, {}))
+    live.replace(applied(live.started, {CLUSTER_WIDE: values}).settings)
 
 
 def segment_bytes(stage: HandlerStage, topic: str) -> set[int]:

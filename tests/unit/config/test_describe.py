@@ -1,6 +1,7 @@
-from cluster.config.describe import Synonym, describe
+from cluster.config.describe import Synonym, describe, describe_level
+from cluster.config.dynamic import CLUSTER_WIDE, applied
 from cluster.config.effect import remark_of
-from cluster.config.settings import broker_settings, reconfigured_broker, topic_settings
+from cluster.config.settings import broker_settings, topic_settings
 from cluster.config.snapshot import Source
 from cluster.config.value_type import TypeCode
 
@@ -47,10 +48,17 @@ def test_a_broker_shows_a_setting_under_each_of_its_names():
 
 def test_what_may_change_and_what_may_not():
     assert entry(BROKER, "broker.id").read_only
-    assert entry(BROKER, "message.max.bytes").read_only  # changed by a restart only
+    assert entry(BROKER, "log.retention.hours").read_only  # its own name is log.retention.ms
+    assert not entry(BROKER, "message.max.bytes").read_only
     assert not entry(topic_settings(BROKER, {}), "max.message.bytes").read_only
-    dynamic = reconfigured_broker(BROKER, {"message.max.bytes": "9"}, {})
+
+
+def test_a_value_for_all_brokers_names_its_source():
+    dynamic, _ = applied(BROKER, {CLUSTER_WIDE: {"message.max.bytes": "9"}})
     assert entry(dynamic, "message.max.bytes").source is Source.DYNAMIC_DEFAULT_BROKER
+    (only,) = describe_level(dynamic, CLUSTER_WIDE)
+    assert (only.name, only.value, only.read_only) == ("message.max.bytes", "9", False)
+    assert only.synonyms == (Synonym("message.max.bytes", "9", Source.DYNAMIC_DEFAULT_BROKER),)
 
 
 def test_protocol_version_and_topic_deletion_are_described_as_tools_expect():
@@ -72,13 +80,14 @@ def test_entries_are_sorted_and_documented():
 
 
 def test_documentation_ends_with_what_a_setting_does_not_do():
-    assert remark_of(entry(BROKER, "log.retention.hours").documentation) == (
-        "accepted, without effect yet: no segment is deleted for its age or size"
+    assert remark_of(entry(BROKER, "auto.leader.rebalance.enable").documentation) == (
+        "accepted, without effect yet:"
+        " leadership does not move back to preferred replicas by itself"
     )
-    retention = entry(topic_settings(BROKER, {}), "retention.ms")
-    assert retention.documentation == (
-        "Age after which a closed segment may be deleted; -1 keeps it for ever."
-        " (accepted, without effect yet: no segment is deleted for its age or size)"
+    remote = entry(topic_settings(BROKER, {}), "remote.storage.enable")
+    assert remote.documentation == (
+        "Whether closed segments are copied to a remote tier."
+        " (accepted, without effect yet: there is no remote tier)"
     )
     assert remark_of(entry(BROKER, "producer.id.expiration.ms").documentation) == (
         "effective in part: looked for when a segment is rolled or the broker starts only"

@@ -5,25 +5,25 @@ from cluster.config.settings import broker_settings
 def test_values_without_effect_are_named_as_they_were_given_with_one_line_for_each_reason():
     settings = broker_settings(
         {
-            "log.retention.hours": "1",
-            "log.retention.bytes": "1000",
             "auto.leader.rebalance.enable": "false",
+            "leader.imbalance.per.broker.percentage": "20",
+            "request.timeout.ms": "1000",
             "producer.id.expiration.ms": "1000",
             "log.segment.bytes": "1000",
         }
     )
     assert remarks_on(settings) == [
-        "Warning: auto.leader.rebalance.enable (accepted, without effect yet:"
-        " leadership does not move back to preferred replicas by itself).",
-        "Warning: log.retention.hours, log.retention.bytes (accepted, without effect yet:"
-        " no segment is deleted for its age or size).",
+        "Warning: auto.leader.rebalance.enable, leader.imbalance.per.broker.percentage (accepted,"
+        " without effect yet: leadership does not move back to preferred replicas by itself).",
+        "Warning: request.timeout.ms (accepted, without effect yet:"
+        " the links between brokers have time limits of their own).",
         "Warning: producer.id.expiration.ms (effective in part:"
         " looked for when a segment is rolled or the broker starts only).",
     ]
 
 
 def test_a_default_that_is_given_is_no_reason_for_a_line():
-    assert remarks_on(broker_settings({"log.retention.hours": "168"})) == []
+    assert remarks_on(broker_settings({"auto.leader.rebalance.enable": "true"})) == []
 
 
 def test_reasons_come_in_the_order_of_their_first_key():

@@ -4,7 +4,6 @@ from cluster.config import broker, topic
 from cluster.config.settings import (
     broker_settings,
     parse_override,
-    reconfigured_broker,
     topic_settings,
 )
 from cluster.model.errors import ErrorCode, Refused, UserError
@@ -57,22 +56,6 @@ def test_a_refusal_names_key_value_and_range():
     assert refused.value.detail == (
         "cleanup.policy=shred is not valid: it must be a comma-separated list of delete or compact"
     )
-
-
-def test_dynamic_values_stand_over_static_ones():
-    started = broker_settings({"log.retention.ms": "1", "message.max.bytes": "10"})
-    settings = reconfigured_broker(
-        started, {"log.retention.ms": "2", "message.max.bytes": "20"}, {"log.retention.ms": "3"}
-    )
-    assert settings[broker.LOG_RETENTION_MS] == 3
-    assert settings[broker.MESSAGE_MAX_BYTES] == 20
-    back = reconfigured_broker(settings, {}, {})
-    assert back[broker.LOG_RETENTION_MS] == 1
-
-
-def test_a_read_only_setting_cannot_become_dynamic():
-    with pytest.raises(Refused, match=r"broker\.id cannot be changed this way: it is read-only"):
-        reconfigured_broker(broker_settings({}), {}, {"broker.id": "7"})
 
 
 def test_a_mistake_is_reported_with_the_place_where_it_was_written():

@@ -3,7 +3,7 @@
 import os
 
 from cluster.loadtest.parent_pipe import ParentPipe
-from cluster.loadtest.worker_orders import line
+from cluster.runtime.json_lines import line
 
 
 def test_a_stop_that_comes_with_go_is_kept():

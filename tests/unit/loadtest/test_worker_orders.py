@@ -1,11 +1,6 @@
-from hypothesis import given
-from hypothesis import strategies as st
-
 from cluster.loadtest.worker_orders import (
     ConsumerOrder,
-    LineBuffer,
     ProducerOrder,
-    line,
     order_line,
     read_order,
 )
@@ -31,13 +26,3 @@ CONSUMER = ConsumerOrder(
 def test_a_worker_reads_the_order_that_was_written():
     for order in (PRODUCER, CONSUMER):
         assert read_order(order_line(order)) == order
-
-
-@given(st.lists(st.dictionaries(st.text(), st.integers())), st.integers(1, 20))
-def test_messages_arrive_whole_however_a_pipe_cuts_them(messages, step):
-    sent = b"".join(map(line, messages))
-    buffer = LineBuffer()
-    received = []
-    for position in range(0, len(sent), step):
-        received += buffer.feed(sent[position : position + step])
-    assert received == messages

@@ -6,13 +6,20 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import WatchedEvent
 
 from cluster.coordinator.cluster_store import (
+    ChangedTopics,
     Election,
     LoadedCluster,
     OnChange,
     Quotas,
+    StoredConfig,
     StoreVersion,
 )
-from cluster.coordinator.registry.client import broker_records, quota_records, topic_records
+from cluster.coordinator.registry.client import (
+    broker_records,
+    config_records,
+    quota_records,
+    topic_records,
+)
 from cluster.model.clocks import WallMs
 from cluster.model.cluster import BrokerRegistration, ClusterState
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
@@ -75,6 +82,24 @@ class KazooStore:
     def next_producer_ids(self, broker: BrokerId) -> range:
         """See `broker_records.next_producer_ids`."""
         return broker_records.next_producer_ids(self.client, broker)
+
+    def load_broker_config(
+        self, broker: BrokerId | None, on_change: OnChange | None = None
+    ) -> StoredConfig:
+        """See `config_records.load_broker_config`."""
+        watch = None if on_change is None else self.make_watch(on_change)
+        return config_records.load_broker_config(self.client, broker, watch)
+
+    def write_broker_config(
+        self, broker: BrokerId | None, texts: dict[str, str], version: StoreVersion, wall_ms: WallMs
+    ) -> bool:
+        """See `config_records.write_broker_config`."""
+        return config_records.write_broker_config(self.client, broker, texts, version, wall_ms)
+
+    def changed_topics(self, after: int | None, on_change: OnChange | None = None) -> ChangedTopics:
+        """See `config_records.changed_topics`."""
+        watch = None if on_change is None else self.make_watch(on_change)
+        return config_records.changed_topics(self.client, after, watch)
 
     def load_quotas(self, on_change: OnChange | None = None) -> Quotas:
         """See `quota_records.load_quotas`."""

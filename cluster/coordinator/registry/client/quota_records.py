@@ -10,8 +10,6 @@ Whoever changes a config announces it by a change node, after the config is writ
 
 import logging
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from typing import Final
 from urllib.parse import quote, unquote
 
 from kazoo.client import KazooClient
@@ -19,14 +17,12 @@ from kazoo.exceptions import BadVersionError, NoAuthError, NoNodeError
 from kazoo.protocol.states import WatchedEvent
 
 from cluster.coordinator.cluster_store import Quotas
+from cluster.coordinator.registry.client.config_records import announce
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.clocks import WallMs
 from cluster.model.quotas import DEFAULT, Name, QuotaEntity, limits_of
 
 log = logging.getLogger(__name__)
-
-CHANGE_EXPIRY_MS: Final = 15 * 60 * 1000
-"""Change nodes older than this are removed by whoever adds one (as in Kafka)."""
 
 Watch = Callable[[WatchedEvent], None]
 
@@ -85,20 +81,6 @@ def alter_quota(
             continue  # another broker has changed it
         break
     announce(client, path.removeprefix(f"{paths.CONFIG}/"), wall_ms)
-
-
-def announce(client: KazooClient, entity_path: str, wall_ms: WallMs) -> None:
-    """Notify every broker that a config has changed; remove old change nodes."""
-    client.create(
-        paths.CONFIG_CHANGE_PREFIX, znodes.encode_config_change(entity_path), sequence=True
-    )
-    for name in sorted(client.get_children(paths.CONFIG_CHANGES)):
-        path = f"{paths.CONFIG_CHANGES}/{name}"
-        stat = client.exists(path)
-        if stat is not None and wall_ms - stat.ctime <= CHANGE_EXPIRY_MS:
-            break  # their names count up: the others are younger still
-        with suppress(NoNodeError):  # another broker may be faster
-            client.delete(path)
 
 
 def _path(entity: QuotaEntity) -> str:

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import TypeVar
 
 from kazoo.client import KazooClient, TransactionRequest
-from kazoo.exceptions import BadVersionError, NoNodeError, RolledBackError
+from kazoo.exceptions import BadVersionError, NoAuthError, NoNodeError, RolledBackError
 from kazoo.interfaces import IAsyncResult
 
 from cluster.coordinator.cluster_store import (
@@ -84,22 +84,25 @@ def load_cluster(client: KazooClient, epoch_version: StoreVersion) -> LoadedClus
             _commit_batch(
                 client, [_assignment_write(name, assignment, stat.version)], epoch_version
             )
-        try:
-            overrides = znodes.decode_entity_config(configs[name].get()[0])
-        except NoNodeError:
-            overrides = {}
-        except ValueError as error:
-            log.warning("configs of topic %s are left out: %s", name, error)
-            overrides = {}
         state.put_topic(
             TopicState(
                 name,
                 topic_id,
-                overrides,
+                _overrides(name, configs[name]),
                 dict(_load_partitions(client, name, assignment, written)),
             )
         )
     return LoadedCluster(state, written)
+
+
+def _overrides(name: str, answer: IAsyncResult) -> dict[str, str]:
+    try:
+        return znodes.decode_entity_config(answer.get()[0])
+    except NoNodeError:
+        return {}
+    except (NoAuthError, ValueError) as error:
+        log.warning("configs of topic %s are left out: %r", name, error)
+        return {}
 
 
 def _load_partitions(
@@ -143,13 +146,21 @@ def commit(
     controller_epoch: ControllerEpoch,
     epoch_version: StoreVersion,
 ) -> None:
-    """Write a plan made from `state`. Raises Deposed or OutOfStep.
+    """Write a plan made from `state`, and read what it asks for. Raises Deposed or OutOfStep.
 
     Large plans take several transactions; each leaves a state that a new controller can go on from.
     """
     writes = _writes(client, plan, state, controller_epoch)
     while batch := list(islice(writes, WRITES_PER_TRANSACTION)):
         _commit_batch(client, batch, epoch_version)
+
+    def read(name: str) -> IAsyncResult:
+        return client.get_async(paths.entity_config(paths.TOPIC_CONFIGS, name))
+
+    for name, answer in _reads(plan.reread, read):
+        overrides = _overrides(name, answer)
+        if overrides != state.topics[name].configs:
+            plan.learned[name] = overrides
 
 
 _Write = Callable[[TransactionRequest], None]

@@ -285,7 +285,7 @@ def test_what_cannot_be_altered_is_refused_alone(stage: HandlerStage) -> None:
         incremental(
             (TOPIC, "twice", [retention]),
             (TOPIC, "twice", [retention]),
-            (BROKER_RESOURCE, "1", [("log.retention.ms", SET, "5")]),
+            (BROKER_RESOURCE, "2", [("log.retention.ms", SET, "5")]),
             (GROUP, "g", [retention]),
             (TOPIC, "..", [retention]),
             (TOPIC, "same", [retention, retention]),
@@ -301,13 +301,13 @@ def test_what_cannot_be_altered_is_refused_alone(stage: HandlerStage) -> None:
     invalid = ErrorCode.invalid_request
     assert results == {
         "twice": invalid,
-        "1": invalid,
+        "2": invalid,
         "g": invalid,
         "..": ErrorCode.invalid_topic_exception,
         "same": invalid,
         "null": invalid,
         "what": invalid,
-        "nolist": invalid,
+        "nolist": ErrorCode.invalid_config,
         "unknown": ErrorCode.invalid_config,
         "good": 0,
     }

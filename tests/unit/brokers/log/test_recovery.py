@@ -1,7 +1,6 @@
 """What opening does with what it finds: indexes, epochs, leftovers, old formats."""
 
 import logging
-import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +9,8 @@ import pytest
 from cluster.brokers.log.segment import INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import Offset
+from cluster.records.reader import Record
+from tests.support.old_messages import old_message
 from tests.unit.brokers.log.log_builder import (
     SMALL,
     a_batch,
@@ -124,10 +125,24 @@ def test_leftovers_of_a_crash_go(tmp_path: Path) -> None:
 
 
 def test_a_log_that_ends_before_its_start_begins_there(tmp_path: Path) -> None:
+    """The machine has lost its end, after all of it was deleted by request."""
     a_closed_log(tmp_path, 10)
-    log = open_log(tmp_path, log_start_offset=50)
+    log = open_log(tmp_path, clean=False, log_start_offset=50)
     assert (log.log_start_offset, log.log_end_offset, log.size_bytes) == (50, 50, 0)
     assert append(log, a_batch()).base_offset == 50
+
+
+def test_a_log_start_beyond_a_log_that_was_closed_is_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A closed log has lost nothing, so its checkpoint is nonsense."""
+    _, records = a_closed_log(tmp_path, 10)
+    log = open_log(tmp_path, log_start_offset=10**15)
+    assert log.log_start_offset == 0
+    assert read_all(log) == records
+    assert (
+        "ends at offset 10: the log start 1000000000000000 of its checkpoint is not" in caplog.text
+    )
 
 
 def test_the_log_start_hides_records(tmp_path: Path) -> None:
@@ -137,14 +152,11 @@ def test_the_log_start_hides_records(tmp_path: Path) -> None:
     assert log.recovery_point == 30
 
 
-def test_old_message_formats_are_left_alone(tmp_path: Path) -> None:
-    """A v1 message: offset, size, CRC-32, magic, attributes, timestamp, key, value."""
-    body = b"\x01\x00" + bytes(8) + b"\xff\xff\xff\xff" + b"\0\0\0\1v"
-    message = zlib.crc32(body).to_bytes(4, "big") + body
-    content = bytes(8) + len(message).to_bytes(4, "big") + message + bytes(60)
+def test_an_old_message_after_batches_is_left_alone(tmp_path: Path) -> None:
     directory = tmp_path / "orders-0"
     directory.mkdir()
     path = directory / f"{0:020d}.log"
+    content = bytes(a_batch(1)) + old_message(Record(1, 5, None, b"v"), 1) + bytes(60)
     path.write_bytes(content)
     with pytest.raises(StorageFailed, match="message format v1"):
         open_log(tmp_path, clean=False)

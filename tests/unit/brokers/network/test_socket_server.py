@@ -38,7 +38,7 @@ class Stage:
     ) -> None:
         self.clock = FakeClock()
         self.loop = EventLoop(self.clock)
-        options = {
+        self.options = {
             "max_frame_bytes": 10_000_000,
             "max_connections": 100,
             "max_connections_per_ip": 100,
@@ -47,13 +47,17 @@ class Stage:
             "send_buffer_bytes": -1,
             "receive_buffer_bytes": -1,
             "listen_backlog": 50,
+            **limits,
         }
         self.frames: list[tuple[Channel, bytes]] = []
         self.answer: bytes | None = None
         self.parked_bytes = 0
-        self.server = SocketServer(self.loop, NetworkOptions(**options | limits), listen)
+        self.server = SocketServer(self.loop, NetworkOptions(**self.options), listen)
         self.port = self.server.bind(Listener("PLAINTEXT", "127.0.0.1", 0))
         self.clients: list[socket.socket] = []
+
+    def limits(self, **changed: int) -> NetworkOptions:
+        return NetworkOptions(**self.options | changed)
 
     def take_frame(self, channel: Channel, frame: memoryview) -> None:
         self.frames.append((channel, bytes(frame)))
@@ -171,6 +175,23 @@ def test_more_connections_than_allowed_wait_until_one_closes(start, caplog):
     first.close()
     stage.until(lambda: stage.frames, "the third client's request")
     assert stage.server.connection_count == 2
+
+
+def test_a_raised_limit_lets_those_in_who_wait_and_a_lowered_one_holds_back(start):
+    stage = start(max_connections=1)
+    stage.connected()
+    waiting = stage.connect()
+    waiting.sendall(framed(b"waits"))
+    stage.loop.run_once(max_wait_ms=0)
+    assert stage.server.connection_count == 1
+    stage.server.limit_connections(stage.limits(max_connections=2))
+    stage.until(lambda: stage.frames, "the one that waited")
+
+    stage.server.limit_connections(stage.limits(max_connections=1))
+    assert stage.server.connection_count == 2, "those that are here stay"
+    stage.server.limit_connections(stage.limits(max_connections=100, max_connections_per_ip=2))
+    third = stage.connect()
+    stage.until(lambda: stage.is_closed(third), "the refusal")
 
 
 def test_more_connections_from_one_address_than_allowed_are_closed(start, caplog):

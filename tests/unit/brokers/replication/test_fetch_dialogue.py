@@ -7,6 +7,7 @@ from random import Random
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -15,7 +16,7 @@ from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.replication.follower_fetcher import FetchOptions, FollowerFetcher
 from cluster.brokers.replication.leader_fetches import LeaderFetches
 from cluster.brokers.replication.leader_replica import IsrProposal
-from cluster.brokers.replication.partition import Partition
+from cluster.brokers.replication.partition import HIGH_WATERMARK, Partition
 from cluster.brokers.replication.segment_files import SegmentFiles
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.cluster import PartitionState
@@ -80,6 +81,9 @@ class Dialogue:
     def on_high_watermark_moved(self, partition: Partition) -> None:
         self.leader_side.on_high_watermark_moved(partition.id)
 
+    def on_follower_log_start_moved(self, partition: Partition) -> None:
+        pass
+
     def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
         pass
 
@@ -118,6 +122,13 @@ class Dialogue:
     def append(self, number: int, value: bytes = b"value") -> None:
         partition = self.leading[TopicPartition("orders", number)]
         partition.append(memoryview(build_batch([NewRecord(value)])), -1, WallMs(0), self.now_ms)
+        self.leader_side.on_appended(partition.id)
+
+    def delete_records(self, number: int) -> None:
+        """A client has all committed records deleted, and waits for the followers."""
+        partition = self.leading[TopicPartition("orders", number)]
+        partition.delete_records(HIGH_WATERMARK)
+        self.leader_side.on_log_start_moved(partition.id)
         self.leader_side.on_appended(partition.id)
 
     def leader_begins_epoch(self, number: int) -> None:
@@ -168,8 +179,15 @@ class Dialogue:
         return True
 
 
-def contents(partition: Partition) -> list[bytes]:
-    return [bytes(one.file.view(0, one.file.size_bytes)) for one in partition.log.segments]
+def contents(partition: Partition) -> tuple[int, bytes]:
+    """The log start, and the batches from there on."""
+    log, found = partition.log, b""
+    offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        part = log.read(offset, 1 << 20, upper_offset=log.log_end_offset, at_least_one_batch=True)
+        found += part.view()
+        offset = part.next_offset
+    return log.log_start_offset, found
 
 
 def test_partition_that_is_followed_later_does_not_wait_for_the_parked_request(
@@ -219,6 +237,7 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("append"), st.integers(0, 2)),
         st.tuples(st.just("follow"), st.integers(0, 2)),
+        st.tuples(st.just("delete_records"), st.integers(0, 2)),
         st.tuples(st.just("begin_epoch"), st.integers(0, 2), st.booleans()),
         st.tuples(st.sampled_from(["leader_receives", "follower_receives"])),
         st.tuples(st.just("pass_time"), st.sampled_from([10, RETRY_MS, MAX_WAIT_MS])),
@@ -269,8 +288,50 @@ def test_replicas_are_equal_at_the_end_whatever_the_order(
             talk.pass_time(MAX_WAIT_MS)
             talk.run_until_quiet()
         for partition_id, following in talk.following.items():
-            assert following.high_watermark == talk.leading[partition_id].high_watermark
+            leading = talk.leading[partition_id]
+            assert following.high_watermark == leading.high_watermark
+            live = (BrokerId(FOLLOWER),)
+            assert leading.low_watermark(live) == leading.log.log_start_offset
         talk.close()
+
+
+@pytest.mark.parametrize("has_news", [True, False])
+def test_a_follower_deletes_what_the_leader_has_deleted(tmp_path: Path, has_news: bool) -> None:
+    talk = Dialogue(tmp_path, by_file=False)
+    talk.lead(0)
+    talk.follow(0)
+    talk.append(0)
+    talk.append(0)
+    talk.run_until_quiet()
+    leading, following = (next(iter(side.values())) for side in (talk.leading, talk.following))
+    live = (BrokerId(FOLLOWER),)
+    assert leading.low_watermark(live) == 0
+
+    leading.delete_records(HIGH_WATERMARK)
+    talk.leader_side.on_log_start_moved(leading.id)
+    if has_news:
+        talk.append(0)
+    else:
+        talk.pass_time(MAX_WAIT_MS)  # as with a high watermark, which comes along then
+    talk.run_until_quiet()
+
+    assert following.log.log_start_offset == leading.low_watermark(live) == 2
+    talk.close()
+
+
+def test_an_empty_log_beyond_the_leaders_end_starts_over(tmp_path: Path) -> None:
+    """Its checkpoint was nonsense, and no epoch tells where it diverges."""
+    talk = Dialogue(tmp_path, by_file=False)
+    talk.lead(0)
+    talk.append(0)
+    following = a_partition(tmp_path, 0, FOLLOWER)
+    following.start_over_at(Offset(10**15))
+    talk.following[following.id] = following
+    talk.fetcher.follow(following)
+    talk.fetcher.ask(talk.now_ms)
+    talk.run_until_quiet()
+    assert in_step(talk)
+    talk.close()
 
 
 def test_restarted_follower_that_lacks_only_the_high_watermark_is_told(tmp_path: Path) -> None:

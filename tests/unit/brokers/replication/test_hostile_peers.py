@@ -88,7 +88,7 @@ def leader(tmp_path: Path) -> Iterator[Leader]:
 
 
 def at(offset: int, topic: str = "t", partition: int = 0, epoch: int = 0) -> FetchPosition:
-    return FetchPosition(topic, partition, epoch, offset, -1)
+    return FetchPosition(topic, partition, epoch, offset, -1, 0)
 
 
 @pytest.mark.parametrize("broker", [STRANGER, BROKER, THIRD, INT32_MAX])
@@ -160,7 +160,7 @@ FETCHES = st.builds(
     session=NUMBERS,
     sequence=st.sampled_from([0, 0, 1, 2, INT64_MAX]),
     partitions=st.lists(
-        st.builds(FetchPosition, TOPICS, PARTITIONS, EPOCHS, OFFSETS, EPOCHS), max_size=5
+        st.builds(FetchPosition, TOPICS, PARTITIONS, EPOCHS, OFFSETS, EPOCHS, OFFSETS), max_size=5
     ),
     forgotten=st.lists(st.builds(TopicPartition, TOPICS, PARTITIONS), max_size=5),
     max_wait_ms=NUMBERS,

@@ -33,7 +33,7 @@ def test_a_partition_that_cannot_be_read_leaves_the_others_alone(tmp_path: Path)
             stage.isr_changes, "here", 1000, lambda _identity, answer: not answers.append(answer)
         )
         positions = [
-            FetchPosition("t", number, LeaderEpoch(0), Offset(0), LeaderEpoch(-1))
+            FetchPosition("t", number, LeaderEpoch(0), Offset(0), LeaderEpoch(-1), Offset(0))
             for number in (0, 1)
         ]
         leader_side.on_fetch(

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.topic_plans import TopicRules
-from cluster.model.cluster import BrokerRegistration, ClusterState
+from cluster.model.cluster import BrokerRegistration, ClusterState, OfflinePartitions
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import (
     NO_BROKER,
@@ -58,6 +58,78 @@ def complete(plan: Plan) -> Plan:
 def leaders(plan: Plan) -> dict[str, int]:
     complete(plan)
     return {str(partition): state.leader for partition, state in plan.changed.items()}
+
+
+# Offline replicas
+
+
+def offline(broker: int, *numbers: int) -> list[OfflinePartitions]:
+    topic_id = a_topic("orders").topic_id
+    return [OfflinePartitions(BrokerId(broker), topic_id, numbers)]
+
+
+def test_a_replica_that_is_offline_leads_no_more_and_leaves_the_isr():
+    controller = a_controller(
+        a_cluster(
+            [1, 2],
+            a_topic("orders", a_partition([1, 2]), a_partition([1, 2]), a_partition([2, 1])),
+            a_topic("bills", a_partition([1, 2])),
+        )
+    )
+    plan = controller.on_offline(BrokerId(1), offline(1, 0, 2))
+    assert leaders(plan) == {"orders-0": 2, "orders-2": 2}
+    assert [state.isr for state in plan.changed.values()] == [(2,), (2,)]
+    plan.apply(controller.state)
+    again = controller.on_offline(BrokerId(1), offline(1, 0, 2))
+    assert leaders(again) == {}
+    assert controller.state.offline == tuple(offline(1, 0, 2))
+
+
+def test_the_last_in_sync_replica_stays_in_the_isr_when_it_goes_offline():
+    controller = a_controller(a_cluster([1, 2], a_topic("orders", a_partition([1, 2], [1]))))
+    plan = controller.on_offline(BrokerId(1), offline(1, 0))
+    assert leaders(plan) == {"orders-0": NO_BROKER}
+    assert plan.changed[ORDERS_0].isr == (1,)
+
+
+def test_an_offline_replica_is_passed_over_when_another_broker_dies():
+    controller = a_controller(a_cluster([1, 2, 3], a_topic("orders", a_partition([1, 2, 3]))))
+    first = complete(controller.on_offline(BrokerId(2), offline(2, 0)))
+    first.apply(controller.state)
+    assert first.changed[ORDERS_0].isr == (1, 3)
+    plan, _ = controller.on_brokers_changed(brokers(2, 3))
+    assert leaders(plan) == {"orders-0": 3}
+
+
+def test_it_does_not_come_back_into_the_isr_and_is_no_refuge_at_a_controlled_shutdown():
+    controller = a_controller(a_cluster([1, 2], a_topic("orders", a_partition([1, 2], [1]))))
+    complete(controller.on_offline(BrokerId(2), offline(2, 0)))
+    _, outcome = controller.on_isr_proposed(
+        BrokerId(1), ORDERS_0, (BrokerId(1), BrokerId(2)), LeaderEpoch(0), PartitionEpoch(0)
+    )
+    assert outcome.code is ErrorCode.ineligible_replica
+    assert leaders(controller.on_controlled_shutdown(BrokerId(1))) == {}
+
+
+def test_a_broker_that_registers_again_has_nothing_offline_until_it_says_so():
+    controller = a_controller(a_cluster([1, 2], a_topic("orders", a_partition([1, 2], [1]))))
+    first = complete(controller.on_offline(BrokerId(1), offline(1, 0)))
+    first.apply(controller.state)
+    plan, joined = controller.on_brokers_changed(brokers(1, 2, again=(1,)))
+    assert joined == [1]
+    assert controller.state.offline == ()
+    assert leaders(plan) == {"orders-0": 1}
+
+
+def test_unclean_elections_take_no_offline_replica():
+    topic = a_topic(
+        "orders",
+        a_partition([1, 2, 3], [1]),
+        configs={"unclean.leader.election.enable": "true"},
+    )
+    controller = a_controller(a_cluster([1, 2, 3], topic))
+    complete(controller.on_offline(BrokerId(2), offline(2, 0)))
+    assert leaders(controller.on_offline(BrokerId(1), offline(1, 0))) == {"orders-0": 3}
 
 
 # Takeover

@@ -13,17 +13,19 @@ from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.registry.client.broker_records import campaign, prepare_paths
+from cluster.coordinator.registry.client.config_records import announce
 from cluster.coordinator.registry.client.kazoo_store import KazooStore
-from cluster.coordinator.registry.documents import paths
+from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.clocks import WallMs
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerEpoch, BrokerId, PartitionEpoch, TopicPartition
 from cluster.model.plan import Outcome, Plan
-from cluster.model.topics import NewTopic
+from cluster.model.topics import NewTopic, TopicAlteration
 from cluster.protocol.peer.control import (
     Acknowledged,
     AlterPartition,
+    AlterTopicConfigs,
     ClusterUpdate,
     ControlledShutdown,
     PartitionAltered,
@@ -54,7 +56,7 @@ class Member:
             stage.loop,
             stage.clock,
             TopicRules(1, 1, lambda configs: None),
-            lambda configs: False,
+            lambda configs: configs.get("unclean") == "true" or stage.is_unclean,
             Random(number),
         )
         self.requests = ControllerRequests(self.driver)
@@ -79,6 +81,7 @@ class Stage:
         self.tree = FakeTree()
         prepare_paths(FakeClient(self.tree))  # type: ignore[arg-type]
         self.members: list[Member] = []
+        self.is_unclean = False
 
     def member(self, number: int) -> Member:
         member = Member(self, number)
@@ -431,6 +434,144 @@ def test_watches_of_an_earlier_term_do_not_add_up(stage, controller, monkeypatch
     stage.member(3)
     stage.settle()
     assert len(looks) == 1
+
+
+# Configs of topics that others change in the registry
+
+
+def write_configs(stage: Stage, topic: str, **configs: str) -> None:
+    """As a tool of Kafka does: the config, then its announcement."""
+    client: Any = FakeClient(stage.tree)
+    path = paths.entity_config(paths.TOPIC_CONFIGS, topic)
+    client.ensure_path(path)
+    client.set(path, znodes.encode_entity_config(configs))
+    announce(client, paths.entity_path(paths.TOPIC_CONFIGS, topic), WALL_MS)
+
+
+def configs_known(member: Member, topic: str = "orders") -> Any:
+    assert member.driver.controller is not None
+    return member.driver.controller.state.topics[topic].configs
+
+
+@pytest.fixture
+def with_orders(stage: Stage, controller: Member) -> Member:
+    """The controller, when every broker knows a topic of two replicas."""
+    create(controller)
+    stage.settle()
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
+    stage.settle()
+    return controller
+
+
+def test_configs_changed_by_another_tool_are_told_to_every_broker(stage, with_orders):
+    write_configs(stage, "orders", retention="5")
+    stage.settle()
+    assert configs_known(with_orders) == {"retention": "5"}
+    told = updates(with_orders)
+    assert set(told) == {"control-1-100", "control-2-100"}
+    for update in told.values():
+        (topic,) = update.topics
+        assert (topic.configs, set(topic.partitions)) == ({"retention": "5"}, {0})
+
+
+def test_what_was_changed_and_announced_again_is_taken_over_again(stage, with_orders):
+    for value in ("5", "6", "7"):
+        write_configs(stage, "orders", retention=value)
+        write_configs(stage, "nowhere", retention=value)
+        stage.settle()
+        assert configs_known(with_orders) == {"retention": value}
+
+
+def test_a_change_while_the_state_is_loaded_is_noticed(stage, with_orders):
+    with_orders.driver.resign()
+    with_orders.driver.campaign()
+    with_orders.session.work(1)
+    stage.loop.run_once(max_wait_ms=0)
+    with_orders.session.work(1)  # loaded; the result is on its way
+    write_configs(stage, "orders", retention="5")
+    stage.settle()
+    assert configs_known(with_orders) == {"retention": "5"}
+
+
+def test_our_own_change_is_told_once_and_written_once(stage, with_orders):
+    replies: list[Any] = []
+    alteration = TopicAlteration("orders", False, {"retention": "5"})
+    with_orders.requests.on_configs_altered(AlterTopicConfigs((alteration,), False), replies.append)
+    stage.settle()
+    assert configs_known(with_orders) == {"retention": "5"}
+    assert len(with_orders.link.take()) == 2
+    client = with_orders.session.client
+    _, stat = client.get(paths.entity_config(paths.TOPIC_CONFIGS, "orders"))
+    assert stat.version <= 1
+    assert len(client.get_children(paths.CONFIG_CHANGES)) == 1
+
+
+def test_a_change_in_between_two_of_our_own_is_not_put_back(stage, with_orders):
+    write_configs(stage, "orders", retention="5")
+    stage.loop.run_once(max_wait_ms=0)
+    with_orders.session.work(1)  # the announcement is read, what it announces is not
+    write_configs(stage, "orders", retention="6")
+    stage.settle()
+    assert configs_known(with_orders) == {"retention": "6"}
+
+
+@pytest.mark.parametrize("document", [b"{", b"[]", b'{"config":7}'])
+def test_a_config_that_is_none_counts_as_empty(stage, with_orders, document):
+    write_configs(stage, "orders", retention="5")
+    stage.settle()
+    client: Any = FakeClient(stage.tree)
+    client.set(paths.entity_config(paths.TOPIC_CONFIGS, "orders"), document)
+    announce(client, "topics/orders", WALL_MS)
+    stage.settle()
+    assert configs_known(with_orders) == {}
+    assert with_orders.driver.is_active
+
+
+# Unclean elections that become possible
+
+
+def leaderless(stage: Stage, controller: Member) -> None:
+    """`orders` has lost its only in-sync replica; the controller's own broker has another one."""
+    create(controller)
+    stage.settle()
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
+    state = controller.driver.controller.state.partition(ORDERS_0)  # type: ignore[union-attr]
+    assert state is not None
+    other = next(m for m in stage.members if m.id == 2)
+    if state.leader == 1:
+        lonely = PartitionState(
+            state.replicas, (BrokerId(2),), BrokerId(2), state.leader_epoch, state.partition_epoch
+        )
+        controller.driver.controller.state.topics["orders"].partitions[0] = lonely  # type: ignore[union-attr]
+    else:
+        propose(controller, [2])
+        stage.settle()
+    controller.link.take()
+    other.session.client.expire()
+    stage.settle()
+    state = controller.driver.controller.state.partition(ORDERS_0)  # type: ignore[union-attr]
+    assert state is not None
+    assert (state.leader, state.isr) == (-1, (2,))
+    controller.link.take()
+
+
+def test_a_topic_that_may_elect_uncleanly_now_gets_its_leader(stage, controller):
+    leaderless(stage, controller)
+    write_configs(stage, "orders", unclean="true")
+    stage.settle()
+    assert controller.driver.controller.state.partition(ORDERS_0).leader == 1
+
+
+def test_brokers_that_may_elect_uncleanly_now_elect_every_leader(stage, controller):
+    leaderless(stage, controller)
+    controller.driver.elect_unclean()
+    stage.settle()
+    assert controller.driver.controller.state.partition(ORDERS_0).leader == -1
+    stage.is_unclean = True
+    controller.driver.elect_unclean()
+    stage.settle()
+    state = controller.driver.controller.state.partition(ORDERS_0)
+    assert (state.leader, state.isr) == (1, (1,))
 
 
 # One operation at a time

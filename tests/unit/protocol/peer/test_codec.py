@@ -152,16 +152,19 @@ def test_any_fields_are_refused_or_a_message(fields: Any, kind: str) -> None:
         ({"forgotten": {}}, "forgotten: a map of 0 is not a list"),
         ({"by_file": 1}, "by_file: 1 is not true or false"),
         ({"partitions": ["five!"]}, "partitions[0]: the text 'five!' is not a list"),
-        ({"partitions": [["t", 0, "0", 0, 0]]}, "partitions[0].leader_epoch: the text '0' is not"),
-        ({"partitions": [["t", 0, 0, -1, 0]]}, "partitions[0].fetch_offset: -1 is not"),
         (
-            {"partitions": [["t", 0, 0, 2**63, 0]]},
+            {"partitions": [["t", 0, "0", 0, 0, 0]]},
+            "partitions[0].leader_epoch: the text '0' is not",
+        ),
+        ({"partitions": [["t", 0, 0, -1, 0, 0]]}, "partitions[0].fetch_offset: -1 is not"),
+        (
+            {"partitions": [["t", 0, 0, 2**63, 0, 0]]},
             "partitions[0].fetch_offset: 9223372036854775808",
         ),
-        ({"partitions": [["t", 0, -2, 0, 0]]}, "partitions[0].leader_epoch: -2 is not"),
-        ({"partitions": [[["t"], 0, 0, 0, 0]]}, "partitions[0].topic: a list of 1 is not"),
-        ({"partitions": [["t" * 250, 0, 0, 0, 0]]}, "partitions[0].topic: the text 'ttt"),
-        ({"partitions": [["t", 2**31, 0, 0, 0]]}, "partitions[0].partition: 2147483648 is not"),
+        ({"partitions": [["t", 0, -2, 0, 0, 0]]}, "partitions[0].leader_epoch: -2 is not"),
+        ({"partitions": [[["t"], 0, 0, 0, 0, 0]]}, "partitions[0].topic: a list of 1 is not"),
+        ({"partitions": [["t" * 250, 0, 0, 0, 0, 0]]}, "partitions[0].topic: the text 'ttt"),
+        ({"partitions": [["t", 2**31, 0, 0, 0, 0]]}, "partitions[0].partition: 2147483648 is not"),
     ],
 )
 def test_the_reason_names_the_field(change: dict[str, Any], reason: str) -> None:
@@ -268,7 +271,7 @@ def test_a_default_is_sent_like_any_value() -> None:
 
 
 def test_positions_of_many_partitions_are_kept_in_order() -> None:
-    positions = [FetchPosition(f"t{n}", n, 1, n, 0) for n in range(2_000)]
+    positions = [FetchPosition(f"t{n}", n, 1, n, 0, 0) for n in range(2_000)]
     fetch = FollowerFetch(1, "here", 1, 0, positions, [], 0, 0, False)
 
     assert list(decode(framed(fetch)).partitions) == positions

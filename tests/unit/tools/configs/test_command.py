@@ -23,6 +23,8 @@ def test_an_entity_may_be_named_the_short_way():
     assert named("--topic", "orders") == [Entity("topics", "orders")]
     assert named("--broker", "0") == [Entity("brokers", "0")]
     assert named("--client-defaults") == [Entity("clients", DEFAULT)]
+    assert named("--broker-defaults") == [Entity("brokers", DEFAULT)]
+    assert named("--entity-type", "brokers", "--entity-default") == [Entity("brokers", DEFAULT)]
 
 
 def test_types_and_names_are_matched_in_order():

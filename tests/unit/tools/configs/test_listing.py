@@ -38,9 +38,9 @@ def test_a_value_that_is_not_told_is_null():
 
 
 def test_all_are_shown_by_name_or_only_those_set_for_the_entity():
-    assert selected("topics", [RETENTION, CLEANUP], every=True) == [CLEANUP, RETENTION]
-    assert selected("topics", [RETENTION, CLEANUP], every=False) == [RETENTION]
-    assert selected("brokers", [RETENTION, CLEANUP], every=False) == []
+    assert selected("topics", "orders", [RETENTION, CLEANUP], every=True) == [CLEANUP, RETENTION]
+    assert selected("topics", "orders", [RETENTION, CLEANUP], every=False) == [RETENTION]
+    assert selected("brokers", "0", [RETENTION, CLEANUP], every=False) == []
 
 
 def test_the_value_in_effect_is_put_back_in_front():

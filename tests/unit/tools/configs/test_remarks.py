@@ -10,8 +10,13 @@ from cluster.protocol.messages import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from cluster.tools.configs.listing import ConfigEntry
-from cluster.tools.configs.remarks import warn_of_new_topic, warn_of_topic_configs, with_remarks
+from cluster.tools.configs.listing import ConfigEntry, Synonym
+from cluster.tools.configs.remarks import (
+    completed,
+    default_entries,
+    warn_of_configs,
+    warn_of_new_topic,
+)
 
 
 class Brokers:
@@ -44,6 +49,7 @@ class Brokers:
             value=entry.value,
             read_only=entry.read_only,
             is_sensitive=entry.sensitive,
+            config_source=int(entry.source),
             synonyms=tuple(
                 DescribeConfigsSynonym(name=each.name, value=each.value, source=int(each.source))
                 for each in entry.synonyms
@@ -58,30 +64,29 @@ class Gone:
 
 
 GIVEN = {
-    "retention.ms": "1",
-    "retention.bytes": "-1",
+    "local.retention.ms": "1",
+    "local.retention.bytes": "-2",
     "segment.bytes": "5",
-    "cleanup.policy": "compact",
+    "message.downconversion.enable": "false",
 }
 
 
 def test_names_and_reasons_come_from_the_cluster(capsys):
-    warn_of_topic_configs(Brokers(), "orders", GIVEN)
+    warn_of_configs(Brokers(), "topics", "orders", GIVEN)
     out, error = capsys.readouterr()
     assert out == ""
     first, *_ = error.splitlines()
     assert first == (
-        "WARNING: retention.ms (accepted, without effect yet:"
-        " no segment is deleted for its age or size)."
+        "WARNING: local.retention.ms (accepted, without effect yet: there is no remote tier)."
     )
-    assert "retention.bytes" not in error
+    assert "local.retention.bytes" not in error
     assert "segment.bytes" not in error
 
 
 def test_there_is_no_warning_where_the_cluster_has_no_remarks_or_is_gone(capsys):
-    warn_of_topic_configs(Brokers(documentation=False), "orders", GIVEN)
-    warn_of_topic_configs(Brokers(code=ErrorCode.unknown_topic_or_partition), "orders", GIVEN)
-    warn_of_topic_configs(Gone(), "orders", GIVEN)
+    warn_of_configs(Brokers(documentation=False), "topics", "orders", GIVEN)
+    warn_of_configs(Brokers(code=ErrorCode.unknown_topic_or_partition), "topics", "orders", GIVEN)
+    warn_of_configs(Gone(), "topics", "orders", GIVEN)
     assert capsys.readouterr() == ("", "")
 
 
@@ -89,10 +94,19 @@ def test_listings_and_warnings_do_without_remarks_where_nobody_answers(capsys):
     entry = ConfigEntry("a", "1", "DEFAULT_CONFIG", False, False, ())
     found = {"orders": [entry]}
     nobody = [("127.0.0.1", 1)]
-    assert with_remarks(nobody, "topics", found) == found
+    assert completed(nobody, "topics", found) == found
     warn_of_new_topic(nobody, "orders", GIVEN)
     assert capsys.readouterr() == ("", "")
 
 
 def test_shortfalls_name_the_default():
-    assert shortfalls(Brokers(), "topics", "orders")["retention.ms"].default == "604800000"
+    assert shortfalls(Brokers(), "topics", "orders")["local.retention.ms"].default == "-2"
+
+
+def test_the_values_for_all_brokers_come_with_their_source():
+    entries = {entry.name: entry for entry in default_entries(Brokers())}
+    policy = entries["cleanup.policy"]
+    assert policy.source == "DEFAULT_CONFIG"
+    assert policy.synonyms == (Synonym("DEFAULT_CONFIG", "log.cleanup.policy", "delete"),)
+    assert policy.remark is None
+    assert entries["remote.storage.enable"].remark is not None

@@ -7,8 +7,8 @@ import pytest
 from kazoo.security import make_digest_acl
 
 from cluster.coordinator.registry.client.broker_records import prepare_paths
+from cluster.coordinator.registry.client.config_records import CHANGE_EXPIRY_MS
 from cluster.coordinator.registry.client.quota_records import (
-    CHANGE_EXPIRY_MS,
     alter_quota,
     load_quotas,
 )

@@ -1,0 +1,146 @@
+"""DeleteRecords (API key 21), versions 0-2 (KIP-107).
+
+The leader moves its log start; segments below it go with the next check of the retention. Waits in
+the purgatory until every live replica has followed, or the timeout.
+v2 flexible.
+"""
+
+import logging
+from datetime import timedelta
+from typing import Final, Protocol
+
+from cluster.brokers.handlers.find_partition import find_partition
+from cluster.brokers.handlers.ports import CanWait, HasLog, HasPartitions
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.replication.partition import Partition
+from cluster.model.errors import ErrorCode, Refused, StorageFailed
+from cluster.model.ids import LeaderEpoch, Offset
+from cluster.model.topics import INTERNAL_TOPICS
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    DeleteRecordsPartition,
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+log = logging.getLogger(__name__)
+
+API: Final = Api(ApiKey.DELETE_RECORDS, 0, 2)
+
+_NO_LOW_WATERMARK: Final = -1
+
+
+class Ports(HasPartitions, HasLog, CanWait, Protocol):
+    """What DeleteRecords needs of its broker."""
+
+
+class _Waiting:
+    """One partition whose followers may not have deleted the records yet."""
+
+    def __init__(
+        self, partition: Partition, required: Offset, result: DeleteRecordsPartitionResult
+    ) -> None:
+        self.partition = partition
+        self._required = required
+        self._leader_epoch: LeaderEpoch = partition.leader_epoch
+        self._result = result
+
+    def try_answer(self, services: Ports) -> bool:
+        """Write the outcome into the result once it is known."""
+        result, partition = self._result, self.partition
+        if partition.leader is None or partition.leader_epoch != self._leader_epoch:
+            result.error_code = ErrorCode.not_leader_or_follower
+            result.low_watermark = _NO_LOW_WATERMARK
+            return True
+        result.low_watermark = partition.low_watermark(services.metadata.brokers)
+        return result.low_watermark >= self._required
+
+    def expire(self) -> None:
+        self._result.error_code = ErrorCode.request_timed_out
+
+
+class _DelayedDeletion:
+    """A request in the purgatory."""
+
+    def __init__(
+        self,
+        context: RequestContext,
+        services: Ports,
+        response: DeleteRecordsResponse,
+        waiting: list[_Waiting],
+    ) -> None:
+        self._context = context
+        self._services = services
+        self._response = response
+        self._waiting = waiting
+
+    def try_complete(self) -> bool:
+        self._waiting = [each for each in self._waiting if not each.try_answer(self._services)]
+        if self._waiting:
+            return False
+        self._context.answer(self._response)
+        return True
+
+    def expire(self) -> None:
+        for each in self._waiting:
+            if not each.try_answer(self._services):
+                each.expire()
+        self._context.answer(self._response)
+
+
+def handle(
+    request: DeleteRecordsRequest, context: RequestContext, services: Ports
+) -> DeleteRecordsResponse | NotYet:
+    """Move each partition's log start here, and answer when all replicas have."""
+    waiting: list[_Waiting] = []
+    response = DeleteRecordsResponse(
+        throttle_time=timedelta(0),
+        topics=tuple(
+            DeleteRecordsTopicResult(
+                name=topic.name,
+                partitions=tuple(
+                    _delete(topic.name, asked, services, waiting) for asked in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+    waiting = [each for each in waiting if not each.try_answer(services)]
+    if not waiting:
+        return response
+    parked = services.purgatory.park(
+        _DelayedDeletion(context, services, response, waiting),
+        [each.partition.id for each in waiting],
+        services.loop.now_ms + max(0, request.timeout // timedelta(milliseconds=1)),
+    )
+    context.channel.on_close = parked.drop
+    return PARKED
+
+
+def _delete(
+    topic: str, asked: DeleteRecordsPartition, services: Ports, waiting: list[_Waiting]
+) -> DeleteRecordsPartitionResult:
+    result = DeleteRecordsPartitionResult(
+        partition_index=asked.partition_index,
+        low_watermark=_NO_LOW_WATERMARK,
+        error_code=ErrorCode.none,
+    )
+    try:
+        if topic in INTERNAL_TOPICS:
+            raise Refused(ErrorCode.invalid_topic_exception)
+        partition = find_partition(services, topic, asked.partition_index)
+        required = partition.delete_records(asked.offset)
+    except Refused as refused:
+        result.error_code = refused.code
+    except StorageFailed as failure:
+        log.error("%s: cannot delete records: %s", partition.id, failure)  # noqa: TRY400 - one line
+        result.error_code = ErrorCode.kafka_storage_error
+    else:
+        services.events.on_log_start_moved(partition, someone_waits=True)
+        waiting.append(_Waiting(partition, required, result))
+    return result
+
+
+HANDLER: Final = adapted(API, handle, authorizes="DELETE")

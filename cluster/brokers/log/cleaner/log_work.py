@@ -1,0 +1,104 @@
+"""Between a log and its cleaning: what can be cleaned of it, the order for that, the swap."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from cluster.brokers.log.cleaner.batch_rules import NO_DATA, LastRecord
+from cluster.brokers.log.cleaner.order import CleaningOrder, SourceSegment
+from cluster.brokers.log.cleaner.selection import (
+    Cleanable,
+    LogBounds,
+    SegmentFacts,
+    find_cleanable,
+    first_dirty_offset,
+)
+from cluster.brokers.log.partition_log import PartitionLog
+from cluster.brokers.log.segment import Segment
+from cluster.model.clocks import WallMs
+from cluster.model.errors import StorageFailed
+from cluster.model.ids import Offset
+
+
+class CleanerLimits(NamedTuple):
+    """What one helper process may use."""
+
+    map_bytes: int
+    load_factor: float
+    io_buffer_bytes: int
+    io_bytes_per_second: float
+
+
+def find_work(log: PartitionLog, high_watermark: Offset, wall_ms: WallMs) -> Cleanable | None:
+    """What a cleaning of this log would do; None when there is nothing. Raises StorageFailed."""
+    undecided = log.producers.first_undecided_offset
+    stable = high_watermark if undecided is None else min(high_watermark, Offset(undecided))
+    bounds = LogBounds(log.log_start_offset, log.log_end_offset, log.cleaned_to, stable)
+    segments = log.segments
+    if min(stable, segments[-1].base_offset) <= first_dirty_offset(bounds):
+        return None  # the most frequent case first: thousands of logs are looked at
+    return find_cleanable(
+        [Offset(segment.base_offset) for segment in segments],
+        SegmentFacts(
+            lambda slot: segments[slot].file.size_bytes,
+            lambda slot: _largest_timestamp_ms(segments[slot]),
+            lambda slot: segments[slot].first_timestamp_ms,
+        ),
+        bounds,
+        log.options.cleaning,
+        wall_ms,
+    )
+
+
+def order_of(
+    log: PartitionLog, cleanable: Cleanable, limits: CleanerLimits, wall_ms: WallMs
+) -> CleaningOrder:
+    """What a helper needs to know to clean the log as it stands."""
+    options, segments = log.options, log.segments
+    covered = [one for one in segments if one.base_offset < cleanable.upper_offset]
+    return CleaningOrder(
+        directory=str(log.directory),
+        segments=[SourceSegment(Offset(one.base_offset), one.file.size_bytes) for one in covered],
+        later_segments=[one.base_offset for one in segments[len(covered) :]],
+        first_dirty_offset=cleanable.first_dirty_offset,
+        upper_offset=cleanable.upper_offset,
+        now_ms=wall_ms,
+        delete_retention_ms=options.cleaning.delete_retention_ms,
+        segment_bytes=options.segment_bytes,
+        segment_index_bytes=options.segment_index_bytes,
+        index_interval_bytes=options.index_interval_bytes,
+        map_bytes=limits.map_bytes,
+        load_factor=limits.load_factor,
+        io_buffer_bytes=limits.io_buffer_bytes,
+        io_bytes_per_second=limits.io_bytes_per_second,
+        producers={
+            producer_id: LastRecord(
+                Offset(entry.batches[-1].last_offset) if entry.batches else NO_DATA, entry.epoch
+            )
+            for producer_id, entry in log.producers.entries.items()
+        },
+    )
+
+
+def swap_in(log: PartitionLog, base_offsets: Sequence[int]) -> bool:
+    """Put cleaned files in place of the segments that begin at these offsets.
+
+    False, and nothing is done, where the log has not all of them any more, closed and in a row.
+    Raises StorageFailed: what the directory holds then, the next start brings to an end.
+    """
+    closed = log.segments[:-1]
+    slot = next((n for n, one in enumerate(closed) if one.base_offset == base_offsets[0]), 0)
+    gone = closed[slot : slot + len(base_offsets)]
+    if [one.base_offset for one in gone] != list(base_offsets):
+        return False
+    log.replace_segments(gone)
+    return True
+
+
+def _largest_timestamp_ms(segment: Segment) -> int:
+    if segment.max_timestamp_ms >= 0:
+        return segment.max_timestamp_ms
+    path = segment.file.path
+    try:
+        return path.stat().st_mtime_ns // 1_000_000
+    except OSError as error:
+        raise StorageFailed(f"cannot read {path}: {error.strerror}") from error

@@ -1,0 +1,46 @@
+"""Which errors show that a log directory has failed, and which leave it in use. Pure."""
+
+import errno
+from typing import Final
+
+from cluster.model.errors import StorageFailed
+
+_PASSING: Final = frozenset(
+    {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EFBIG,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.EAGAIN,
+        errno.EINTR,
+    }
+)
+"""A full disk, or the process's own limits: what was to be written is refused, and what is on disk
+stays readable. Kafka gives a full directory up as well (decision 017)."""
+_OF_A_NAME: Final = frozenset(
+    {
+        errno.ENOENT,
+        errno.EEXIST,
+        errno.ENOTDIR,
+        errno.EISDIR,
+        errno.ENOTEMPTY,
+        errno.ENAMETOOLONG,
+    }
+)
+
+
+def has_failed(failure: StorageFailed) -> bool:
+    """Whether the directory is to be given up, as Kafka does on an IOException (KIP-112).
+
+    Not for what has no error of the operating system as its cause, such as an old message format.
+    """
+    cause = failure.__cause__
+    return isinstance(cause, OSError) and cause.errno not in _PASSING
+
+
+def concerns_a_name(failure: StorageFailed) -> bool:
+    """Whether somebody may only have removed or made a file of one partition by hand."""
+    cause = failure.__cause__
+    return isinstance(cause, OSError) and cause.errno in _OF_A_NAME

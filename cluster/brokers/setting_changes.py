@@ -1,0 +1,166 @@
+"""Keeps this broker's settings what the store says while it runs, and has them changed there.
+
+Values for one broker are checked and written by that broker, values for all by the broker that is
+asked, as in Kafka. Every broker watches the two records that concern it, so a change reaches it
+within a round trip to the store, whoever has made it.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from cluster.config.dynamic import CLUSTER_WIDE, OWN, applied, check_change, texts_at
+from cluster.config.live_settings import LiveSettings
+from cluster.config.snapshot import Settings, Source
+from cluster.coordinator.cluster_store import ClusterStore, StoredConfig, StoreSession
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import BrokerId
+from cluster.model.plan import Outcome
+from cluster.runtime.clock import Clock
+from cluster.runtime.loop import EventLoop
+
+log = logging.getLogger(__name__)
+
+_RETRY_MS: Final = 500
+_NOTHING: Final = Outcome(ErrorCode.none)
+
+Texts = Mapping[str, str]
+Change = Callable[[Texts], dict[str, str]]
+"""From the values that stand at a level to those that are to stand there. Raises Refused."""
+
+
+class SettingChanges:
+    """One per broker, used by its thread; the store's operations run on its own.
+
+    Invariant: while the session lives, a watch of each record is set that was set before it was
+    read, or it is being read again.
+    """
+
+    def __init__(
+        self,
+        broker: BrokerId,
+        store: StoreSession,
+        loop: EventLoop,
+        clock: Clock,
+        live: LiveSettings,
+    ) -> None:
+        self._store = store
+        self._loop = loop
+        self._clock = clock
+        self._live = live
+        self._whose: Final[dict[Source, BrokerId | None]] = {OWN: broker, CLUSTER_WIDE: None}
+        self._stored: dict[Source, Texts] = {OWN: {}, CLUSTER_WIDE: {}}
+        self._unreadable: dict[Source, str | None] = {}
+        self._problems: tuple[str, ...] = ()
+        """Those that were logged last: other brokers' changes do not repeat them."""
+
+    # -- what the store says -----------------------------------------------------------------------
+
+    def load_at_start(self) -> None:
+        """Blocking: before the logs are opened."""
+        for level in self._whose:
+            self._take(level, self._store.call(self._read_and_watch(level)))
+
+    def reload(self) -> None:
+        """Read both records and watch them: in a new session nothing is watched yet."""
+        for level in self._whose:
+            self._reload(level)
+
+    def _reload(self, level: Source) -> None:
+        def on_failed(error: Exception) -> None:
+            log.warning("cannot load the settings that were changed in use: %r", error)
+            self._loop.call_after(_RETRY_MS, lambda: self._reload(level))
+
+        self._store.submit(
+            self._read_and_watch(level), lambda stored: self._take(level, stored), on_failed
+        )
+
+    def _read_and_watch(self, level: Source) -> Callable[[ClusterStore], StoredConfig]:
+        whose = self._whose[level]
+        return lambda store: store.load_broker_config(whose, lambda: self._reload(level))
+
+    def _take(self, level: Source, stored: StoredConfig) -> None:
+        """Put in force what is stored at one level, as far as it can be used."""
+        self._stored[level] = stored.texts
+        self._unreadable[level] = stored.problem
+        settings, problems = applied(self._live.started, self._stored)
+        problems = (*filter(None, self._unreadable.values()), *problems)
+        if problems and problems != self._problems:
+            log.warning("settings changed in use are left out: %s", "; ".join(problems))
+        self._problems = problems
+        before = self._live.now
+        if any(texts_at(settings, each) != texts_at(before, each) for each in self._whose):
+            _log_changes(before, settings)
+            self._live.replace(settings)
+
+    # -- asked by clients --------------------------------------------------------------------------
+
+    def alter(
+        self, level: Source, change: Change, on_done: Callable[[Outcome], None], *, is_dry: bool
+    ) -> None:
+        """Change the values at one level, unless `is_dry`; calls back once.
+
+        When the outcome is `none`, this broker applies them; others are being notified.
+        """
+
+        def on_failed(error: Exception) -> None:
+            on_done(
+                Outcome(ErrorCode.unknown_server_error, f"the registry did not take it: {error!r}")
+            )
+
+        def on_loaded(stored: StoredConfig) -> None:
+            try:
+                texts = self._changed(level, stored.texts, change)
+            except Refused as refused:
+                on_done(Outcome(refused.code, refused.detail))
+                return
+            if is_dry or texts == stored.texts:
+                on_done(_NOTHING)
+                return
+            wall_ms = self._clock.wall_ms()
+            self._store.submit(
+                lambda store: store.write_broker_config(
+                    self._whose[level], texts, stored.version, wall_ms
+                ),
+                on_written,
+                on_failed,
+            )
+
+        def on_written(is_written: bool) -> None:
+            if not is_written:  # somebody was faster: begin with what is there now
+                self.alter(level, change, on_done, is_dry=is_dry)
+                return
+            self._load(level, on_reloaded, on_failed)
+
+        def on_reloaded(stored: StoredConfig) -> None:
+            self._take(level, stored)
+            on_done(_NOTHING)
+
+        self._load(level, on_loaded, on_failed)
+
+    def _load(
+        self,
+        level: Source,
+        on_done: Callable[[StoredConfig], None],
+        on_failed: Callable[[Exception], None],
+    ) -> None:
+        self._store.submit(
+            lambda store: store.load_broker_config(self._whose[level]), on_done, on_failed
+        )
+
+    def _changed(self, level: Source, before: Texts, change: Change) -> dict[str, str]:
+        after = change(before)
+        changed = [name for name in after if after[name] != before.get(name)]
+        check_change(self._live.started, level, {**self._stored, level: after}, changed)
+        return after
+
+
+def _log_changes(before: Settings, after: Settings) -> None:
+    """One line with every setting that has another value now."""
+    changed = [
+        f"{setting.name}={setting.render(after[setting])}"
+        for setting in after.table
+        if before[setting] != after[setting]
+    ]
+    if changed:
+        log.info("settings changed in use: %s", ", ".join(changed))

@@ -1,0 +1,158 @@
+"""Broker settings that are changed while brokers run (KIP-226). Pure.
+
+A value stands at one of two levels: for one broker, or for all that have none of their own. Both
+stand over a broker's file. `Setting.update` says which settings may change so, and at which level;
+they are known by their own names only, not by aliases (Kafka: `DynamicBrokerConfig`).
+"""
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from cluster.config import relations
+from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.kafka_keys import asks_for_security, why_without_effect
+from cluster.config.setting import SettingError, Update
+from cluster.config.snapshot import Layer, Settings, Source
+from cluster.model.errors import ErrorCode, Refused
+
+Texts = Mapping[str, str]
+OWN: Final = Source.DYNAMIC_BROKER
+CLUSTER_WIDE: Final = Source.DYNAMIC_DEFAULT_BROKER
+_LEVELS: Final = (OWN, CLUSTER_WIDE)
+"""The stronger one first."""
+_NONE: Final[Texts] = MappingProxyType({})
+
+
+class Applied(NamedTuple):
+    """The settings in force, and why some of the stored values are not among them."""
+
+    settings: Settings
+    problems: tuple[str, ...]
+
+
+def applied(started: Settings, stored: Mapping[Source, Texts]) -> Applied:
+    """What a broker that started with these settings makes of the values stored at each level.
+
+    Whatever was stored, and by whom, the broker goes on: a value that is unknown, not to be changed
+    in use, not valid, or that contradicts a stronger one, is left out.
+    """
+    problems: list[str] = []
+    usable = {level: _usable(level, stored.get(level, _NONE), problems) for level in _LEVELS}
+    try:
+        settings = _layered(started, usable)
+    except SettingError:
+        settings = _without_contradictions(started, usable, problems)
+    return Applied(settings, tuple(problems))
+
+
+def check_change(
+    started: Settings, level: Source, stored: Mapping[Source, Texts], changed: Iterable[str]
+) -> None:
+    """Raise Refused unless a client may change the values of these names to what `stored` has.
+
+    `stored` is what is to stand at each level then; a changed name that is not in it is removed,
+    which is always allowed. Codes are those of Kafka 3.9 in ZooKeeper mode, which stores unknown
+    names without a word; here they are refused, as nothing would use them.
+    """
+    here = stored[level]
+    given = [name for name in changed if name in here]
+    _check_names(level, given)
+    problems: list[str] = []
+    try:
+        for name in given:
+            BROKER_SETTINGS.find(name).parse(name, here[name])
+        _layered(started, {at: _usable(at, texts, problems) for at, texts in stored.items()})
+    except SettingError as problem:
+        raise Refused(ErrorCode.invalid_request, str(problem)) from None
+
+
+def texts_at(settings: Settings, level: Source) -> Texts:
+    """The values that stand at one level of a broker's settings, also those that are overridden."""
+    return next((each.texts for each in settings.layers if each.source is level), _NONE)
+
+
+def is_changeable(name: str) -> bool:
+    """Whether a broker setting may be changed under that name while brokers run."""
+    return _update(name) is not Update.READ_ONLY
+
+
+def _check_names(level: Source, names: list[str]) -> None:
+    for name in names:
+        if name not in BROKER_SETTINGS:
+            raise _unknown(name)
+    fixed = [name for name in names if not is_changeable(name)]
+    if fixed:
+        raise Refused(
+            ErrorCode.invalid_request,
+            f"Cannot update these configs dynamically: Set({', '.join(fixed)})",
+        )
+    of_one = [name for name in names if _update(name) is Update.PER_BROKER]
+    if of_one and level is CLUSTER_WIDE:
+        raise Refused(
+            ErrorCode.invalid_request,
+            "Cannot update these configs at default cluster level, broker id must be specified:"
+            f" Set({', '.join(of_one)})",
+        )
+
+
+def _unknown(name: str) -> Refused:
+    why = why_without_effect(name)
+    if asks_for_security(name):
+        why = "there is no authentication, encryption or authorization yet"
+    if why is not None:
+        return Refused(
+            ErrorCode.invalid_request,
+            f"Cannot update these configs dynamically: Set({name}) ({why})",
+        )
+    try:
+        BROKER_SETTINGS.find(name)
+    except SettingError as problem:
+        return Refused(ErrorCode.invalid_config, str(problem))
+    raise AssertionError(name)
+
+
+def _update(name: str) -> Update:
+    setting = BROKER_SETTINGS.find(name)
+    return setting.update if name == setting.name else Update.READ_ONLY
+
+
+def _usable(level: Source, texts: Texts, problems: list[str]) -> dict[str, str]:
+    """The values that can be used, each by itself; a line for each of the others."""
+    usable = {}
+    for name, text in texts.items():
+        try:
+            _check_names(level, [name])
+            BROKER_SETTINGS.find(name).parse(name, text)
+        except Refused as refused:
+            problems.append(refused.detail)
+        except SettingError as problem:
+            problems.append(str(problem))
+        else:
+            usable[name] = text
+    return usable
+
+
+def _without_contradictions(
+    started: Settings, usable: Mapping[Source, Texts], problems: list[str]
+) -> Settings:
+    """One value after the other, those that contradict the ones before left out."""
+    kept: dict[Source, dict[str, str]] = {level: {} for level in _LEVELS}
+    settings = _layered(started, kept)
+    for level in _LEVELS:
+        for name, text in usable[level].items():
+            kept[level][name] = text
+            try:
+                settings = _layered(started, kept)
+            except SettingError as problem:
+                problems.append(str(problem))
+                del kept[level][name]
+    return settings
+
+
+def _layered(started: Settings, stored: Mapping[Source, Texts]) -> Settings:
+    """Raises SettingError for values that contradict each other."""
+    layers = [Layer(level, dict(stored.get(level, _NONE))) for level in _LEVELS]
+    settings = Settings(BROKER_SETTINGS, [*layers, *started.layers])
+    relations.check_broker(settings)
+    return settings

@@ -1,0 +1,60 @@
+"""Tells the controller of topics whose configs somebody has changed in the store, itself included.
+
+Other tools write there too, and announce what they have changed as Kafka's do.
+"""
+
+from collections.abc import Callable
+
+from cluster.coordinator.cluster_store import ChangedTopics, ClusterStore, StoreSession
+
+
+class TopicConfigChanges:
+    """For one term of a controller. Owned by the broker's thread, but for `watch`.
+
+    Invariant: a watch is set that was set before the changes were looked at, or they are being
+    looked at again.
+    """
+
+    def __init__(
+        self,
+        store: StoreSession,
+        is_current: Callable[[], bool],
+        on_topics: Callable[[frozenset[str]], None],
+        on_failed: Callable[[Exception], None],
+    ) -> None:
+        """`is_current`: whether the term still goes on; when it is over, nothing is told."""
+        self._store = store
+        self._is_current = is_current
+        self._on_topics = on_topics
+        self._on_failed = on_failed
+        self._last: int | None = None
+        """The number of the last change that was looked at; None before `begin`."""
+        self._has_changed = False
+
+    def watch(self, store: ClusterStore) -> ChangedTopics:
+        """On the store's thread, before all topics are loaded: from when on changes are new."""
+        return store.changed_topics(None, self._on_change)
+
+    def begin(self, found: ChangedTopics) -> None:
+        """The topics are loaded: tell of what has changed since `watch` found this."""
+        self._last = found.last
+        if self._has_changed:
+            self._on_change()
+
+    def _on_change(self) -> None:
+        last = self._last
+        if last is None:
+            self._has_changed = True
+            return
+        if not self._is_current():
+            return
+        self._store.submit(
+            lambda store: store.changed_topics(last, self._on_change),
+            self._on_found,
+            self._on_failed,
+        )
+
+    def _on_found(self, found: ChangedTopics) -> None:
+        self._last = found.last
+        if found.names and self._is_current():
+            self._on_topics(found.names)

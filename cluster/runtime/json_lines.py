@@ -1,0 +1,25 @@
+"""Messages between two processes over a pipe, each one line of JSON. Pure."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def line(document: Mapping[str, Any]) -> bytes:
+    """Encode one message as a line of JSON; any path survives, also one that is not UTF-8."""
+    return json.dumps(document, separators=(",", ":")).encode() + b"\n"
+
+
+class LineBuffer:
+    """Cuts what arrives from a pipe into messages."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, received: bytes) -> list[dict[str, Any]]:
+        """The messages that are complete now."""
+        self._rest += received
+        if b"\n" not in received:
+            return []
+        *lines, self._rest = self._rest.split(b"\n")
+        return [json.loads(one) for one in lines]

@@ -1,0 +1,206 @@
+"""A broker's settings follow the registry: over changes, nonsense, failures and new sessions."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pytest
+
+from cluster.brokers.setting_changes import SettingChanges
+from cluster.config import broker as keys
+from cluster.config.dynamic import CLUSTER_WIDE, OWN
+from cluster.config.live_settings import LiveSettings
+from cluster.config.settings import broker_settings
+from cluster.coordinator.registry.client.broker_records import prepare_paths
+from cluster.coordinator.registry.documents import paths
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import BrokerId
+from cluster.model.plan import Outcome
+from cluster.runtime.loop import EventLoop
+from tests.support.fake_clock import FakeClock
+from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
+
+OWN_PATH, DEFAULT_PATH = "/config/brokers/7", "/config/brokers/<default>"
+DONE = Outcome(ErrorCode.none)
+
+
+class Stage:
+    """Broker 7's settings, and another client of the registry."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.loop = EventLoop(self.clock)
+        self.tree = FakeTree()
+        self.other: Any = FakeClient(self.tree)
+        prepare_paths(self.other)
+        self.session = FakeSession(self.tree, self.loop.call_from_thread)
+        self.live = LiveSettings(broker_settings({"log.segment.bytes": "1000"}))
+        self.replaced: list[int] = []
+        self.live.listeners.append(lambda new: self.replaced.append(new[keys.LOG_SEGMENT_BYTES]))
+        self.changes = SettingChanges(
+            BrokerId(7),
+            self.session,  # type: ignore[arg-type]  # stands in for the real one
+            self.loop,
+            self.clock,
+            self.live,
+        )
+
+    @property
+    def segment_bytes(self) -> int:
+        return self.live[keys.LOG_SEGMENT_BYTES]
+
+    def write(self, path: str, texts: Mapping[str, str] | bytes) -> None:
+        """As a tool does that changes the registry itself and announces nothing."""
+        document = (
+            texts if isinstance(texts, bytes) else json.dumps({"config": dict(texts)}).encode()
+        )
+        self.other.ensure_path(path)
+        self.other.set(path, document)
+
+    def stored(self, path: str) -> Any:
+        return json.loads(self.other.get(path)[0])
+
+    def alter(self, level: Any, *, is_dry: bool = False, **texts: str) -> list[Outcome]:
+        told: list[Outcome] = []
+        values = {key.replace("_", "."): text for key, text in texts.items()}
+        self.changes.alter(level, lambda before: {**before, **values}, told.append, is_dry=is_dry)
+        return told
+
+    def settle(self) -> None:
+        while self.loop.has_calls or self.session.pending:
+            self.session.work()
+            self.loop.run_once(max_wait_ms=0)
+
+
+@pytest.fixture
+def stage() -> Iterator[Stage]:
+    stage = Stage()
+    yield stage
+    stage.loop.close()
+
+
+@pytest.fixture
+def started(stage: Stage) -> Stage:
+    stage.changes.load_at_start()
+    return stage
+
+
+def test_a_broker_starts_with_what_is_stored(stage: Stage) -> None:
+    stage.write(DEFAULT_PATH, {"log.segment.bytes": "2000", "log.retention.bytes": "7"})
+    stage.write(OWN_PATH, {"log.segment.bytes": "3000"})
+    stage.changes.load_at_start()
+    assert stage.segment_bytes == 3_000
+    assert stage.live[keys.LOG_RETENTION_BYTES] == 7
+
+
+def test_nothing_stored_replaces_nothing(started: Stage) -> None:
+    assert started.replaced == []
+    assert started.live.now is started.live.started
+
+
+def test_every_change_of_either_record_is_followed(started: Stage) -> None:
+    started.write(DEFAULT_PATH, {"log.segment.bytes": "2000"})
+    started.settle()
+    started.write(OWN_PATH, {"log.segment.bytes": "3000"})
+    started.settle()
+    started.write(DEFAULT_PATH, {"log.segment.bytes": "4000"})
+    started.settle()
+    started.other.delete(OWN_PATH)
+    started.settle()
+    started.write(DEFAULT_PATH, b"")
+    started.settle()
+    assert started.replaced == [2_000, 3_000, 3_000, 4_000, 1_000]
+
+
+def test_a_change_while_the_one_before_is_read_is_not_lost(started: Stage) -> None:
+    started.write(DEFAULT_PATH, {"log.segment.bytes": "2000"})
+    started.loop.run_once(max_wait_ms=0)  # reading is submitted, and not carried out
+    started.session.work()
+    started.write(DEFAULT_PATH, {"log.segment.bytes": "4000"})  # read already, not in force yet
+    started.settle()
+    assert started.segment_bytes == 4_000
+
+
+def test_nonsense_is_one_line_and_the_rest_applied(
+    started: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    texts = {"log.segment.bytes": "2000", "log.retention.ms": "soon", "nope": "1", "broker.id": "8"}
+    started.write(OWN_PATH, texts)
+    started.settle()
+    started.write(OWN_PATH, {**texts, "log.segment.bytes": "2001"})
+    started.settle()
+    assert started.segment_bytes == 2_001
+    (line,) = [each for each in caplog.messages if "left out" in each]
+    for part in ("log.retention.ms=soon", "nope", "broker.id"):
+        assert part in line
+
+    started.write(DEFAULT_PATH, b'{"vers')
+    started.settle()
+    assert started.segment_bytes == 2_001
+    assert DEFAULT_PATH in caplog.messages[-1]
+
+
+def test_reading_that_fails_is_tried_again(started: Stage) -> None:
+    started.session.client.expire()
+    started.write(OWN_PATH, {"log.segment.bytes": "2000"})
+    started.changes.reload()
+    started.settle()
+    assert started.segment_bytes == 1_000
+    started.session.client.begin_again()
+    started.clock.pass_time(500)
+    started.loop.run_once(max_wait_ms=0)
+    started.settle()
+    assert started.segment_bytes == 2_000
+    started.write(OWN_PATH, {"log.segment.bytes": "3000"})
+    started.settle()
+    assert started.segment_bytes == 3_000
+
+
+def test_a_change_asked_for_is_in_force_when_it_is_answered(started: Stage) -> None:
+    told = started.alter(OWN, log_segment_bytes="5000")
+    while not told:
+        started.session.work(1)
+        started.loop.run_once(max_wait_ms=0)
+    assert told == [DONE]
+    assert started.segment_bytes == 5_000
+    assert started.stored(OWN_PATH) == {"version": 1, "config": {"log.segment.bytes": "5000"}}
+    (change,) = started.other.get_children(paths.CONFIG_CHANGES)
+    assert started.stored(f"{paths.CONFIG_CHANGES}/{change}")["entity_path"] == "brokers/7"
+
+    assert started.alter(CLUSTER_WIDE, log_retention_bytes="9") == []
+    started.settle()
+    assert started.stored(DEFAULT_PATH)["config"] == {"log.retention.bytes": "9"}
+    assert started.live[keys.LOG_RETENTION_BYTES] == 9
+
+
+def test_two_changes_at_once_are_both_made(started: Stage) -> None:
+    told = started.alter(OWN, log_segment_bytes="5000")
+    told += started.alter(OWN, log_retention_bytes="9")
+    started.settle()
+    assert started.stored(OWN_PATH)["config"] == {
+        "log.segment.bytes": "5000",
+        "log.retention.bytes": "9",
+    }
+
+
+def test_a_dry_run_and_a_change_to_what_is_there_write_nothing(started: Stage) -> None:
+    told = [started.alter(OWN, is_dry=True, log_segment_bytes="5000"), started.alter(OWN)]
+    started.settle()
+    assert told == [[DONE], [DONE]]
+    assert OWN_PATH not in started.tree.nodes
+    assert started.replaced == []
+
+
+def test_what_is_refused_is_not_written(started: Stage) -> None:
+    told = started.alter(OWN, log_segment_bytes="huge", is_dry=True)
+    told_of_id = started.alter(OWN, broker_id="8")
+    started.settle()
+    assert [each.code for each in told + told_of_id] == [ErrorCode.invalid_request] * 2
+    assert OWN_PATH not in started.tree.nodes
+
+
+def test_a_registry_that_does_not_answer_is_told(started: Stage) -> None:
+    started.session.client.expire()
+    told = started.alter(OWN, log_segment_bytes="5000")
+    started.settle()
+    assert [each.code for each in told] == [ErrorCode.unknown_server_error]

@@ -1,0 +1,204 @@
+"""Broker settings that are changed in use: what may be stored, what is made of what is stored."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.config import broker
+from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.dynamic import (
+    CLUSTER_WIDE,
+    OWN,
+    applied,
+    check_change,
+    is_changeable,
+    texts_at,
+)
+from cluster.config.setting import Update
+from cluster.config.settings import broker_settings, topic_settings
+from cluster.config.snapshot import Source
+from cluster.config.topic import RETENTION_MS
+from cluster.model.errors import ErrorCode, Refused
+
+STARTED = broker_settings({"log.retention.hours": "5", "message.max.bytes": "2000000"})
+
+IN_KAFKA = {
+    "compression.type",
+    "log.cleaner.backoff.ms",
+    "log.cleaner.dedupe.buffer.size",
+    "log.cleaner.delete.retention.ms",
+    "log.cleaner.io.buffer.load.factor",
+    "log.cleaner.io.buffer.size",
+    "log.cleaner.io.max.bytes.per.second",
+    "log.cleaner.max.compaction.lag.ms",
+    "log.cleaner.min.cleanable.ratio",
+    "log.cleaner.min.compaction.lag.ms",
+    "log.cleaner.threads",
+    "log.cleanup.policy",
+    "log.flush.interval.messages",
+    "log.flush.interval.ms",
+    "log.index.interval.bytes",
+    "log.index.size.max.bytes",
+    "log.message.timestamp.after.max.ms",
+    "log.message.timestamp.before.max.ms",
+    "log.message.timestamp.type",
+    "log.preallocate",
+    "log.retention.bytes",
+    "log.retention.ms",
+    "log.roll.jitter.ms",
+    "log.roll.ms",
+    "log.segment.bytes",
+    "log.segment.delete.delay.ms",
+    "max.connections",
+    "max.connections.per.ip",
+    "message.max.bytes",
+    "min.insync.replicas",
+    "num.recovery.threads.per.data.dir",
+    "producer.id.expiration.ms",
+    "unclean.leader.election.enable",
+    "compression.gzip.level",
+    "compression.lz4.level",
+    "compression.zstd.level",
+}
+"""What Kafka 3.9 lets all brokers change at once (`DynamicBrokerConfig.AllDynamicConfigs`), as far
+as it is, or may become, a setting here."""
+FIXED_HERE = {"listeners", "advertised.listeners"}
+"""Kafka lets one broker change these; here its addresses are those that it started with."""
+
+
+def test_what_changes_in_use_is_what_changes_in_kafka():
+    cluster_wide = {s.name for s in BROKER_SETTINGS if s.update is Update.CLUSTER_WIDE}
+    assert cluster_wide == {s.name for s in BROKER_SETTINGS} & IN_KAFKA
+    assert not any(s.update is Update.PER_BROKER for s in BROKER_SETTINGS)
+    assert not any(is_changeable(name) for name in FIXED_HERE)
+
+
+def test_a_brokers_own_value_stands_over_all_brokers_and_both_over_its_file():
+    settings, problems = applied(
+        STARTED,
+        {
+            CLUSTER_WIDE: {"log.retention.ms": "99000", "log.segment.bytes": "6000000"},
+            OWN: {"log.segment.bytes": "5000000"},
+        },
+    )
+    assert problems == ()
+    assert settings[broker.LOG_SEGMENT_BYTES] == 5_000_000
+    assert settings[broker.LOG_RETENTION_MS] == 99_000
+    assert settings[broker.MESSAGE_MAX_BYTES] == 2_000_000
+    sources = [each.source for each in settings.given(broker.LOG_SEGMENT_BYTES)]
+    assert sources == [Source.DYNAMIC_BROKER, Source.DYNAMIC_DEFAULT_BROKER]
+    assert topic_settings(settings, {})[RETENTION_MS] == 99_000
+    assert applied(STARTED, {}).settings[broker.LOG_RETENTION_MS] == 5 * 3_600_000
+
+
+def test_nonsense_is_left_out_and_the_rest_applied():
+    settings, problems = applied(
+        STARTED,
+        {
+            OWN: {
+                "log.retention.bytes": "5",
+                "nope": "1",
+                "log.segment.bytes": "huge",
+                "broker.id": "3",
+                "log.retention.hours": "1",
+                "num.io.threads": "3",
+            },
+            CLUSTER_WIDE: {"log.segment.bytes": "6000000", "ssl.keystore.password": "s3cret"},
+        },
+    )
+    assert settings[broker.LOG_RETENTION_BYTES] == 5
+    assert settings[broker.LOG_SEGMENT_BYTES] == 6_000_000
+    assert settings[broker.BROKER_ID] == 0
+    told = "\n".join(problems)
+    for name in ("nope", "log.segment.bytes=huge", "Set(broker.id)", "Set(log.retention.hours)"):
+        assert name in told
+    assert len(problems) == 6
+    assert "s3cret" not in told
+
+
+def test_a_value_that_contradicts_a_stronger_one_is_left_out():
+    lags = "log.cleaner.min.compaction.lag.ms", "log.cleaner.max.compaction.lag.ms"
+    settings, problems = applied(
+        STARTED, {OWN: {lags[0]: "100"}, CLUSTER_WIDE: {lags[1]: "10", "log.segment.bytes": "99"}}
+    )
+    assert settings[broker.LOG_CLEANER_MIN_COMPACTION_LAG_MS] == 100
+    assert settings[broker.LOG_SEGMENT_BYTES] == 99
+    assert texts_at(settings, CLUSTER_WIDE) == {"log.segment.bytes": "99"}
+    assert len(problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("level", "given_texts", "code", "detail"),
+    [
+        (
+            OWN,
+            {"broker.id": "9", "num.partitions": "9", "log.retention.ms": "2"},
+            ErrorCode.invalid_request,
+            "Cannot update these configs dynamically: Set(broker.id, num.partitions)",
+        ),
+        (
+            OWN,
+            {"log.retention.hours": "2"},
+            ErrorCode.invalid_request,
+            "Cannot update these configs dynamically: Set(log.retention.hours)",
+        ),
+        (CLUSTER_WIDE, {"log.retention.ms": "soon"}, ErrorCode.invalid_request, "=soon is not"),
+        (OWN, {"log.segment.bytes": "1"}, ErrorCode.invalid_request, "14 or more"),
+        (OWN, {"log.segment.bytes": ""}, ErrorCode.invalid_request, "log.segment.bytes= is not"),
+        (OWN, {"log.segmnt.bytes": "1"}, ErrorCode.invalid_config, "mean log.segment.bytes?"),
+        (OWN, {"num.io.threads": "1"}, ErrorCode.invalid_request, "one thread serves a broker"),
+        (OWN, {"ssl.keystore.password": "1"}, ErrorCode.invalid_request, "no authentication"),
+        (
+            OWN,
+            {"log.cleaner.min.compaction.lag.ms": "2", "log.cleaner.max.compaction.lag.ms": "1"},
+            ErrorCode.invalid_request,
+            "lower it",
+        ),
+    ],
+)
+def test_what_may_not_be_changed_is_refused(level, given_texts, code, detail):
+    with pytest.raises(Refused) as refused:
+        check_change(
+            STARTED, level, {OWN: {}, CLUSTER_WIDE: {}} | {level: given_texts}, given_texts
+        )
+    assert (refused.value.code, detail in refused.value.detail) == (code, True)
+
+
+def test_nonsense_that_was_stored_before_does_not_stand_in_the_way():
+    stored = {"broker.id": "3", "nope": "x", "log.segment.bytes": "77"}
+    check_change(STARTED, OWN, {OWN: stored, CLUSTER_WIDE: {"a": "b"}}, ["log.segment.bytes"])
+    check_change(STARTED, OWN, {OWN: stored, CLUSTER_WIDE: {}}, ["removed.long.ago"])
+
+
+TEXTS = st.dictionaries(
+    st.sampled_from([*sorted(name for s in BROKER_SETTINGS for name in s.names), "nope", ""]),
+    st.sampled_from(["0", "1", "14", "100", "-1", "true", "delete,compact", "", "x", "2147483648"]),
+    max_size=6,
+)
+
+
+@given(own=TEXTS, cluster_wide=TEXTS)
+def test_whatever_is_stored_each_value_is_in_force_or_told_of(own, cluster_wide):
+    settings, problems = applied(STARTED, {OWN: own, CLUSTER_WIDE: cluster_wide})
+    used_own, used_wide = texts_at(settings, OWN), texts_at(settings, CLUSTER_WIDE)
+    assert used_own.items() <= own.items()
+    assert used_wide.items() <= cluster_wide.items()
+    assert len(problems) == len(own) + len(cluster_wide) - len(used_own) - len(used_wide)
+    for setting in BROKER_SETTINGS:
+        text = used_own.get(setting.name, used_wide.get(setting.name))
+        started = STARTED[setting]
+        assert settings[setting] == (started if text is None else setting.parse(setting.name, text))
+    again, _ = applied(STARTED, {OWN: used_own, CLUSTER_WIDE: used_wide})
+    assert again.layers == settings.layers
+
+
+@given(stored=TEXTS, added=TEXTS, other=TEXTS)
+def test_a_change_that_is_allowed_is_in_force_afterwards(stored, added, other):
+    after = {**stored, **added}
+    levels = {OWN: after, CLUSTER_WIDE: other}
+    try:
+        check_change(STARTED, OWN, levels, added)
+    except Refused:
+        return
+    settings, _ = applied(STARTED, levels)
+    assert added.items() <= texts_at(settings, OWN).items()
