@@ -203,6 +203,7 @@ class GroupMachine(RuleBasedStateMachine):
     def delete_topic(self):
         self.forget(lambda each: each[0] == "bills")
         self.stage.perform(self.stage.shard.on_topics_deleted(["bills"], self.stage.now))
+        self.stage.pass_time(1)
 
     def forget(self, is_meant) -> None:
         """Nothing is promised about what was committed before a deletion was asked for."""
