@@ -310,3 +310,68 @@ def test_the_same_errors_in_every_state(kafka: Address, state: str) -> None:
     differing = {what: (ours[what], theirs[what]) for what in theirs if ours[what] != theirs[what]}
     assert differing == {}
     assert len(theirs) > 100
+
+
+def dynamic_member(side: Side) -> Iterator[tuple[str, Any]]:
+    """One that is given its id, joins again as the leader, and leaves with the id unused."""
+    error, member_id, generation = side.join()
+    yield "first", (error, generation)
+    yield "unused id: heartbeat", side.heartbeat(member_id, -1)
+    yield "unused id: sync", side.sync(member_id, -1)
+    error, same_id, generation = side.join(member_id)
+    yield "second", (error, same_id == member_id, generation)
+    yield "again before the assignment", side.join(member_id)[::2]
+    yield "sync", side.sync(member_id, 1)
+    yield "again as the leader", side.join(member_id)[::2]
+    yield "state", side.state()
+    yield "sync of the generation before", side.sync(member_id, 1)
+    yield "sync without a protocol that is known", side.sync(member_id, 2, protocol_name="x")
+    yield "commit before the assignment", side.commit(member_id, 2)
+    yield "assigned", side.sync(member_id, 2)
+    yield "commit", side.commit(member_id, 2)
+    yield "leaves", side.leave((member_id, None), (member_id, None))
+    yield "empty", side.state()
+    yield "commit of a member that left", side.commit(member_id, 2)
+    yield "commit of nobody", side.commit()
+    _, unused, _ = side.join()
+    yield "leaves with the id only", side.leave((unused, None), (unused, None))
+    _, unused, _ = side.join()
+    yield "state with an id only", side.state()
+    yield "deleted with an id only", side.delete_group()
+    yield "state after it", side.state()
+    yield "id of a group that is gone", side.join(unused)[0]
+
+
+def static_member(side: Side) -> Iterator[tuple[str, Any]]:
+    """One that comes back: in a stable group, before the assignment, in an empty group."""
+    _, first, _ = side.join(instance="s-1")
+    yield "back before the assignment", (back := side.join(instance="s-1"))[::2]
+    second = back[1]
+    yield "the first is fenced", side.sync(first, 2, "s-1")
+    yield "the first as a dynamic one", side.sync(first, 2)
+    yield "assigned", side.sync(second, 2, "s-1")
+    yield "back", (back := side.join(instance="s-1"))[::2]
+    third = back[1]
+    yield "state", side.state()
+    yield "ids differ", len({first, second, third})
+    for name, member_id in (("second", second), ("third", third)):
+        yield f"{name} heartbeat", side.heartbeat(member_id, 2, "s-1")
+        yield f"{name} heartbeat without instance", side.heartbeat(member_id, 2)
+        yield f"{name} sync", side.sync(member_id, 2, "s-1")
+        yield f"{name} commit", side.commit(member_id, 2, "s-1")
+        yield f"{name} leaves", side.leave((member_id, "s-9"))
+    yield "second joins", side.join(second, instance="s-1")[0]
+    yield "removed by an administrator", side.leave(("", "s-1"), ("", "s-1"))
+    yield "empty", side.state()
+    yield "third heartbeat after it", side.heartbeat(third, 2, "s-1")
+    yield "third joins after it", side.join(third, instance="s-1")[0]
+    yield "comes anew", side.join(instance="s-1")[::2]
+
+
+@pytest.mark.parametrize("story", [dynamic_member, static_member])
+def test_the_same_course_of_a_member(
+    kafka: Address, story: Callable[[Side], Iterator[tuple[str, Any]]]
+) -> None:
+    with ExitStack() as stack:
+        theirs = dict(story(KafkaSide(kafka, story.__name__, stack)))
+    assert dict(story(OurSide())) == theirs
