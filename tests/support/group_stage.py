@@ -70,10 +70,11 @@ class GroupStage:
 
     # ------------------------------------------------------------------ the driver's part
 
-    def loaded(self, records: Iterable[GroupRecord] = ()) -> "GroupStage":
+    def loaded(self, records: Iterable[tuple[bytes | None, bytes | None]] = ()) -> "GroupStage":
         for key, value in records:
             self.shard.load(key, value)
-            self.log.append(GroupRecord(key, value))
+            if key is not None:
+                self.log.append(GroupRecord(key, value))
         self.perform(self.shard.on_loaded(self.now))
         return self
 

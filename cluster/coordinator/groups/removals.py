@@ -86,13 +86,6 @@ class Removals:
 
     # ------------------------------------------------------------------ without a request
 
-    def topics_deleted(self, topics: Collection[str], now: Moment) -> None:
-        """Remove what groups have committed for topics that are no more."""
-        for group in list(self._parts.groups.values()):
-            keys = [key for key in group.offsets.partitions() if key[0] in topics]
-            if keys:
-                self.remove_offsets(group, keys, now)
-
     def remove_offsets(
         self,
         group: ClassicGroup,

@@ -7,6 +7,7 @@ when they are committed) is that of `CoordinatorRuntime`.
 from collections.abc import Callable, Collection
 from typing import Final
 
+from cluster.coordinator.groups.deleted_topics import DeletedTopics
 from cluster.coordinator.groups.effects import Effects
 from cluster.coordinator.groups.expiry import ExpiryCheck
 from cluster.coordinator.groups.history import Rebalance
@@ -69,6 +70,7 @@ class GroupShard:
         self._commits = OffsetCommits(self._parts, self._rebalancing)
         self._removals = Removals(self._parts)
         self._expiry = ExpiryCheck(self._parts, self._removals)
+        self._deleted_topics = DeletedTopics(self._parts, self._removals)
         self._loading = Loading(self._parts, self._rebalancing, self._commits)
 
     # ------------------------------------------------------------------ loading and unloading
@@ -142,20 +144,26 @@ class GroupShard:
 
     def next_deadline_ms(self) -> MonotonicMs | None:
         """When to call `on_tick` next, at the latest; None for not at all. May be in the past."""
-        times = (self._parts.alarms.next_ms(), self._expiry.next_ms())
+        times = (
+            self._parts.alarms.next_ms(),
+            self._expiry.next_ms(),
+            self._deleted_topics.next_ms(),
+        )
         return min((each for each in times if each is not None), default=None)
 
     def on_tick(self, now: Moment) -> Effects:
         """Carry out what is due: session and rebalance timeouts, a part of the check for expired
-        offsets. Bounded work: what is left is due at once (`next_deadline_ms`).
+        offsets and of what deleted topics leave. Bounded work: what is left is due at once
+        (`next_deadline_ms`).
         """
         self._parts.alarms.ring(now, ALARMS_PER_TICK)
         self._expiry.work(now)
+        self._deleted_topics.work(now)
         return self._parts.outbox.take()
 
     def on_topics_deleted(self, topics: Collection[str], now: Moment) -> Effects:
-        """Remove what groups have committed for these topics."""
-        self._removals.topics_deleted(topics, now)
+        """Remove what groups have committed for these topics until now; `on_tick` does it."""
+        self._deleted_topics.add(topics, now)
         return self._parts.outbox.take()
 
     # ------------------------------------------------------------------ requests of members

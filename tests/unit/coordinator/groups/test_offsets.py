@@ -337,9 +337,36 @@ def test_offsets_of_deleted_topics_go():
     (member_id,) = stage.stable()
     stage.commit({ORDERS: 1, BILLS: 2}, member_id, 1)
     stage.commit({ORDERS: 1}, group="other")
-    stage.perform(stage.shard.on_topics_deleted(["orders"], stage.now))
+    stage.perform(stage.shard.on_topics_deleted(["orders", "unheard-of"], stage.now))
+    stage.pass_time(0)
     assert stage.committed() == {BILLS: 2} == stage.reloaded().committed()
     assert stage.state("other") == "Dead" == stage.reloaded().state("other")
+
+
+def test_what_is_committed_for_a_topic_that_is_there_again_stays():
+    stage = GroupStage().loaded()
+    stage.commit({ORDERS: 1}, group="before")
+    stage.perform(stage.shard.on_topics_deleted(["orders"], stage.now))
+    stage.shard.on_topics_deleted([], stage.now)
+    stage.now_ms += 1
+    stage.commit({ORDERS: 2}, group="after")
+    stage.pass_time(0)
+    assert (stage.committed("before"), stage.committed("after")) == ({}, {ORDERS: 2})
+
+
+def test_deleted_topics_of_many_groups_take_many_turns():
+    stage = GroupStage().loaded()
+    for number in range(3_000):
+        stage.commit({ORDERS: 1, BILLS: 2}, group=f"g-{number}")
+    stage.perform(stage.shard.on_topics_deleted(["orders"], stage.now))
+    turns = 0
+    while stage.shard.next_deadline_ms() <= stage.now_ms:
+        stage.perform(stage.shard.on_tick(stage.now))
+        turns += 1
+        if turns == 1:
+            stage.perform(stage.shard.on_topics_deleted(["bills"], stage.now))
+    assert turns > 4
+    assert stage.shard.list_groups() == []
 
 
 # ---------------------------------------------------------------------- expiry

@@ -52,6 +52,8 @@ class GroupMachine(RuleBasedStateMachine):
         self.instance_of: dict[str, str | None] = {}
         """Every member id that was ever given out."""
         self.generation_of: dict[str, int] = {}
+        self.joining: dict[int, str | None] = {}
+        """Instance ids of requests, by token."""
         self.commits: dict[int, tuple[tuple[str, int], int]] = {}
         """By token: what a commit was about that is not answered yet."""
         self.acknowledged: dict[tuple[str, int], int] = {}
@@ -82,6 +84,10 @@ class GroupMachine(RuleBasedStateMachine):
                 key, offset = self.commits.pop(token)
                 if result.error is NONE:
                     self.acknowledged[key] = max(offset, self.acknowledged.get(key, 0))
+        if self.stage.state() in ("Empty", "Dead"):
+            # a group that is deleted now begins with generation 1 when it comes back
+            self.leaders.clear()
+            self.chosen.clear()
 
     def look_at_join(self, token: int, reply: JoinGroupReply) -> None:
         if reply.error is ErrorCode.member_id_required:
@@ -97,8 +103,6 @@ class GroupMachine(RuleBasedStateMachine):
             assert reply.leader == reply.member_id
         if reply.member_id == reply.leader and not reply.skip_assignment:
             assert self.leaders.setdefault(generation, reply.leader) == reply.leader
-
-    joining: dict[int, str | None]
 
     # ------------------------------------------------------------------ members
 
@@ -128,7 +132,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.note_join(token, instance)
 
     def note_join(self, token: int, instance: str | None) -> None:
-        self.joining = {**getattr(self, "joining", {}), token: instance}
+        self.joining[token] = instance
 
     @precondition(lambda self: self.instance_of)
     @rule()
@@ -199,6 +203,7 @@ class GroupMachine(RuleBasedStateMachine):
     def delete_topic(self):
         self.forget(lambda each: each[0] == "bills")
         self.stage.perform(self.stage.shard.on_topics_deleted(["bills"], self.stage.now))
+        self.stage.pass_time(1)
 
     def forget(self, is_meant) -> None:
         """Nothing is promised about what was committed before a deletion was asked for."""
@@ -274,7 +279,9 @@ class GroupMachine(RuleBasedStateMachine):
         instances = Counter(each.group_instance_id for each in described.members)
         del instances[None]
         assert all(number == 1 for number in instances.values())
-        assert bool(described.members) == (described.state != "Empty")
+        # while it rebalances it may have none for a moment, if an id was given out
+        if described.state != "PreparingRebalance":
+            assert bool(described.members) == (described.state != "Empty")
         assert len(described.members) <= OPTIONS.max_size
         if described.members:
             assert self.stage.shard.next_deadline_ms() < self.stage.now_ms + 10 * 60_000

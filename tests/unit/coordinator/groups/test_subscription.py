@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.consumer_protocol_subscription import v0, v3
+from kio.schema.types import TopicName
 from kio.serial import entity_writer
 from kio.static.primitive import i32
 
@@ -31,7 +32,9 @@ def test_later_versions_begin_as_the_first(topics):
     message = v3.ConsumerProtocolSubscription(
         topics=tuple(topics),
         user_data=None,
-        owned_partitions=(v3.data.TopicPartition(topic="orders", partitions=(i32(1), i32(2))),),
+        owned_partitions=(
+            v3.data.TopicPartition(topic=TopicName("orders"), partitions=(i32(1), i32(2))),
+        ),
         generation_id=i32(7),
         rack_id="r1",
     )
