@@ -1,4 +1,4 @@
-"""Kafka's own group tools and consumers against us, and Kafka's broker on our `__consumer_offsets`."""
+"""Kafka's group tools and consumers against us, and Kafka's broker on our `__consumer_offsets`."""
 
 import re
 from collections.abc import Callable
@@ -9,7 +9,7 @@ from confluent_kafka import Consumer, TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from tests.compat.confluent_records import produce
 from tests.compat.kafka_process import KafkaProcess, require_kafka, run_tool
-from tests.compat.samples import PARTITIONS, SAMPLES, by_partition
+from tests.compat.samples import PARTITIONS, Sample, by_partition
 from tests.support.running_cluster import Cluster
 from tests.support.running_members import a_group
 from tests.support.topics import create_topic, describe, unique_name
@@ -19,6 +19,7 @@ pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("jvm
 
 NewCluster = Callable[..., Cluster]
 
+SAMPLES = [Sample(number % PARTITIONS, None, b"v%d" % number) for number in range(31)]
 GROUPS_TOOL = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 CONSUMER_PERFORMANCE = "org.apache.kafka.tools.ConsumerPerformance"
@@ -60,21 +61,16 @@ def test_groups_are_listed_and_described(cluster: Cluster, topic: str) -> None:
 
         who = ("--describe", "--group", group.name)
         ends = {str(number): str(len(each)) for number, each in by_partition(SAMPLES).items()}
-        described = wait_until(
-            lambda: (
-                found
-                if {
-                    row["PARTITION"]: row["CURRENT-OFFSET"]
-                    for row in (found := rows(groups_tool(cluster, *who)))
-                }
-                == ends
-                else None
-            ),
-            "the last commit",
-        )
-        assert {row["LAG"] for row in described} == {"0"}
-        assert {row["CLIENT-ID"] for row in described} == {"confluent"}
-        assert {row["HOST"] for row in described} == {"/127.0.0.1"}
+
+        def described() -> list[dict[str, str]] | None:
+            found = rows(groups_tool(cluster, *who))
+            is_current = {row["PARTITION"]: row["CURRENT-OFFSET"] for row in found} == ends
+            return found if is_current else None
+
+        lines = wait_until(described, "the last commit")
+        assert {row["LAG"] for row in lines} == {"0"}
+        assert {row["CLIENT-ID"] for row in lines} == {"confluent"}
+        assert {row["HOST"] for row in lines} == {"/127.0.0.1"}
         (line,) = rows(groups_tool(cluster, *who, "--members", "--verbose"))
         assert line["#PARTITIONS"] == str(PARTITIONS)
         (line,) = rows(groups_tool(cluster, *who, "--state"))

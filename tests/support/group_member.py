@@ -45,7 +45,7 @@ def tell_record(topic: str, partition: int, offset: int, value: bytes | None) ->
         topic=topic,
         partition=partition,
         offset=offset,
-        value=(value or b"").decode(),
+        value=(value or b"").decode(errors="replace"),
     )
 
 
