@@ -87,10 +87,12 @@ def test_groups_are_listed_and_described(cluster: Cluster, topic: str) -> None:
 def test_offsets_are_reset_and_deleted(cluster: Cluster, topic: str) -> None:
     group = unique_name("group")
     who = ("--group", group, "--topic", topic)
-    reset = rows(groups_tool(cluster, "--reset-offsets", *who, "--to-latest", "--execute"))
-    assert {row["PARTITION"]: row["NEW-OFFSET"] for row in reset} == {
-        str(number): str(len(each)) for number, each in by_partition(SAMPLES).items()
-    }
+    text = groups_tool(cluster, "--reset-offsets", *who, "--to-latest", "--execute")
+    # The tool leaves out the ends of lines.
+    reset = re.findall(rf"{group} +{topic} +(\d+) +(\d+)", text)
+    assert reset == [
+        (str(number), str(len(each))) for number, each in by_partition(SAMPLES).items()
+    ]
     assert committed(cluster.bootstrap, group, topic) == [
         len(each) for each in by_partition(SAMPLES).values()
     ]
