@@ -25,6 +25,7 @@ COMMANDS: Final = {
             "configs.command",
             "show settings of topics and brokers, change those of topics, and quotas",
         ),
+        Command("groups", "groups.command", "list, describe, delete and reset consumer groups"),
         Command("produce", "produce", "write lines of text to a topic"),
         Command("consume", "consume", "print the records of a topic"),
         Command("dump-log", "dump_log.command", "print the files of a log, as kafka-dump-log does"),
