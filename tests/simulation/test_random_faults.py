@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.cluster import SimulatedCluster
-from tests.simulation.faults import FailingDirectories, PowerLosses, RandomHistory
+from tests.simulation.faults import FailingDirectories, GroupCommits, PowerLosses, RandomHistory
 
 ASKED = os.environ.get("SIM_SEEDS", "")
 
@@ -58,6 +58,12 @@ def test_nothing_promised_is_lost_whatever_fails(seed: int, tmp_path: Path) -> N
 @pytest.mark.parametrize("seed", seeds(12))
 def test_nothing_promised_is_lost_when_log_directories_fail(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, FailingDirectories, minimum=1, directory_count=2)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", seeds(12))
+def test_no_acknowledged_offset_is_forgotten_whatever_fails(seed: int, tmp_path: Path) -> None:
+    run(seed, tmp_path, GroupCommits, minimum=2)
 
 
 @pytest.mark.simulation

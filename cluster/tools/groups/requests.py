@@ -139,14 +139,14 @@ def earliest_offsets(client: "admin.AdminClient", places: Iterable[Place]) -> di
     """Where each partition begins."""
     from confluent_kafka.admin import OffsetSpec
 
-    return _offsets(client, places, OffsetSpec.earliest())
+    return _offsets(client, places, OffsetSpec.earliest())  # type: ignore[no-untyped-call]
 
 
 def latest_offsets(client: "admin.AdminClient", places: Iterable[Place]) -> dict[Place, int]:
     """Where each partition ends."""
     from confluent_kafka.admin import OffsetSpec
 
-    return _offsets(client, places, OffsetSpec.latest())
+    return _offsets(client, places, OffsetSpec.latest())  # type: ignore[no-untyped-call]
 
 
 def offsets_at(

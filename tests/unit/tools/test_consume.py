@@ -152,7 +152,7 @@ def test_a_topic_that_cannot_be_read_says_why():
 
 
 def included(pattern: str, group: str | None = None) -> dict[str, list[int]]:
-    topics = {
+    topics: dict[str, object] = {
         name: SimpleNamespace(partitions=dict.fromkeys([1, 0]), error=None)
         for name in ("orders", "orders2", "more-orders", "__consumer_offsets")
     }
