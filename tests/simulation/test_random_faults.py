@@ -4,12 +4,19 @@
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.simulation.cluster import SimulatedCluster
-from tests.simulation.faults import FailingDirectories, PowerLosses, RandomHistory
+from tests.simulation.faults import (
+    RETENTION,
+    DeletedRecords,
+    FailingDirectories,
+    PowerLosses,
+    RandomHistory,
+)
 
 ASKED = os.environ.get("SIM_SEEDS", "")
 
@@ -28,6 +35,7 @@ def run(
     history: type[RandomHistory],
     minimum: int,
     directory_count: int = 1,
+    overrides: Mapping[str, str] | None = None,
 ) -> None:
     """The seed decides about the shape of the cluster too."""
     cluster = SimulatedCluster(
@@ -37,6 +45,7 @@ def run(
         min_insync_replicas=max(minimum, 2 if seed % 3 else 1),
         by_file=seed % 2 == 0,
         directory_count=directory_count,
+        overrides=overrides,
     )
     try:
         with cluster:
@@ -58,6 +67,12 @@ def test_nothing_promised_is_lost_whatever_fails(seed: int, tmp_path: Path) -> N
 @pytest.mark.parametrize("seed", seeds(12))
 def test_nothing_promised_is_lost_when_log_directories_fail(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, FailingDirectories, minimum=1, directory_count=2)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", seeds(12))
+def test_what_is_deleted_stays_deleted_and_the_rest_is_kept(seed: int, tmp_path: Path) -> None:
+    run(seed, tmp_path, DeletedRecords, minimum=1, overrides=RETENTION)
 
 
 @pytest.mark.simulation
