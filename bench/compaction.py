@@ -190,7 +190,7 @@ def watch_a_producer(megabytes: int) -> None:
             configs={
                 "cleanup.policy": "compact",
                 "min.cleanable.dirty.ratio": "1.0",  # which is never exceeded
-                "segment.bytes": str(SEGMENT_BYTES),
+                "segment.bytes": str(16 << 20),
             },
         )
         small = create_topic(cluster, "small", replication_factor=1)

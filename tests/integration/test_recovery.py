@@ -138,7 +138,7 @@ def test_a_broker_whose_files_were_damaged_while_it_was_down_serves_everything_a
     cluster.kill(0, stay_down=True)
     directory = cluster.log_dir(0)
     damages: list[Callable[[Path], object]] = [
-        lambda path: flip(path, path.stat().st_size // 2),
+        lambda path: flip(path, 100),
         lambda path: path.write_bytes(path.read_bytes()[:777]),
         lambda path: path.write_bytes(b""),
     ]

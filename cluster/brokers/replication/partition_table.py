@@ -197,10 +197,12 @@ class PartitionTable:
             if twin is not None and self._is_kept(twin, partition_log):
                 return
         except StorageFailed as failure:
-            log.error("%s is offline: %s", partition_id, failure)  # noqa: TRY400 - one line
-            self._unopened.setdefault(directory, Checkpoints()).keep(partition_id, stored)
-            self.offline.add(partition_id, NO_TOPIC_ID, str(failure))
-            self.note_directory_failure(directory, failure)
+            self._on_unopened(directory, partition_id, stored, failure)
+            return
+        except OSError as error:
+            failed = StorageFailed(f"cannot read {error.filename}: {error.strerror}")
+            failed.__cause__ = error
+            self._on_unopened(directory, partition_id, stored, failed)
             return
         partition = Partition(
             partition_id,
@@ -235,6 +237,18 @@ class PartitionTable:
         if not is_kept:
             self._forget(twin.id)
         return is_kept
+
+    def _on_unopened(
+        self,
+        directory: LogDirectory,
+        partition_id: TopicPartition,
+        stored: Checkpoints,
+        failure: StorageFailed,
+    ) -> None:
+        log.error("%s is offline: %s", partition_id, failure)
+        self._unopened.setdefault(directory, Checkpoints()).keep(partition_id, stored)
+        self.offline.add(partition_id, NO_TOPIC_ID, str(failure))
+        self.note_directory_failure(directory, failure)
 
     def __iter__(self) -> Iterator[Partition]:
         """Every replica, in no order."""

@@ -82,7 +82,7 @@ def order_of(
 def swap_in(log: PartitionLog, base_offsets: Sequence[int]) -> list[Segment]:
     """Put cleaned files in place of the segments that begin at these offsets, and return those.
 
-    None, and nothing is done, where the log has not all of them any more, closed and in a row.
+    None of them, and nothing is done, where the log has not all any more, closed and in a row.
     Raises StorageFailed: what the directory holds then, the next start brings to an end.
     """
     closed = log.segments[:-1]

@@ -57,6 +57,8 @@ class LogAgainstList(RuleBasedStateMachine):
         self.epochs_known_from = 0
         """The latest log start: what was deleted has no epoch, also when it comes back."""
         self.sequences: dict[int, int] = {}
+        self.sequences_of_old: dict[int, int] = {}
+        """Of producers of an emptied log, as the snapshot that is left has them."""
         self.renames: list[Callable[[], None]] = []
         self.unlinks: list[Callable[[], None]] = []
 
@@ -158,7 +160,8 @@ class LogAgainstList(RuleBasedStateMachine):
         self.epochs_known_from = min(self.epochs_known_from, offset)
 
     def _forget_sequences(self) -> None:
-        self.sequences = {b.producer_id: b.last_sequence for b in self.batches}
+        last = {b.producer_id: b.last_sequence for b in self.batches}
+        self.sequences = self.sequences_of_old | last
         self.sequences.pop(-1, None)
 
     @rule()
@@ -250,9 +253,9 @@ class LogAgainstList(RuleBasedStateMachine):
             self.batches, self.end, self.epochs_known_from = [], self.start, self.start
         self.log = self._open(clean=False, recovery_point=self.recovery_point)
         if is_emptied:
-            # What the newest snapshot says, which may be of before.
             producers = self.log.producers.entries.items()
-            self.sequences = {number: entry.last_sequence for number, entry in producers}
+            self.sequences_of_old = {number: entry.last_sequence for number, entry in producers}
+            self._forget_sequences()
 
     @rule()
     def kill(self) -> None:
