@@ -33,7 +33,7 @@ from cluster.supervisor.log_dirs import (
     places_of,
     remembered_directories,
 )
-from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir, Ready
+from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir, Reports
 from cluster.supervisor.ports import WantedPort, choose_ports
 from cluster.supervisor.state_file import draft_of, read_state, remembered_brokers
 from cluster.supervisor.supervise import supervise
@@ -245,8 +245,8 @@ def _shared(options: StartOptions, count: int, note: Callable[[str], None]) -> _
 def _registry(files: DataDir, port: int) -> ChildSpec:
     registry = RegistryOptions(data_dir=files.path / "registry", host=_LOOPBACK, port=port)
 
-    def run(ready: Ready) -> None:
-        run_registry(registry, lambda bound: ready({"port": bound}))
+    def run(reports: Reports) -> None:
+        run_registry(registry, lambda bound: reports.ready({"port": bound}))
 
     return ChildSpec("registry", "registry", _LOOPBACK, port, run)
 
@@ -259,8 +259,8 @@ def _broker(
     settings: Settings,
     log_dirs: tuple[Path, ...],
 ) -> ChildSpec:
-    def run(ready: Ready) -> None:
-        run_broker(settings, run_dir, ready)
+    def run(reports: Reports) -> None:
+        run_broker(settings, run_dir, reports.ready, reports.progress)
 
     shown_host = _LOOPBACK if host in _ANY_ADDRESS else host
     return ChildSpec(

@@ -14,6 +14,7 @@ from cluster.brokers import options
 from cluster.brokers.core import BrokerCore, BrokerPorts
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.log.log_directory import LogDirectory, open_all
+from cluster.brokers.log_repairs import Extent, LoadingReports, LogRepairs
 from cluster.brokers.metrics.counters import open_counters
 from cluster.brokers.network.socket_server import SocketServer
 from cluster.config import broker as keys
@@ -22,6 +23,7 @@ from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.registry.client.kazoo_session import KazooSession
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerId
+from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime import collector
 from cluster.runtime.acceptor import Listener
 from cluster.runtime.background_thread import BackgroundThread
@@ -42,16 +44,20 @@ _REPORT_LEFT_OUT_MS: Final = 5_000
 
 
 def run_broker(
-    settings: Settings, run_dir: Path, on_ready: Callable[[dict[str, Any]], None]
+    settings: Settings,
+    run_dir: Path,
+    on_ready: Callable[[dict[str, Any]], None],
+    on_progress: Callable[[RecoveryProgress], None],
 ) -> None:
     """Run one broker until SIGTERM or SIGINT.
 
-    `on_ready` is called with its ports and cluster id once it serves clients. Raises UserError or
-    StorageFailed when it cannot start.
+    `on_ready` is called with its ports and cluster id once it serves clients, `on_progress` now and
+    then while logs are recovered before that: a signal then ends the process at once, and the next
+    start recovers them anew. Raises UserError or StorageFailed when it cannot start.
     """
     raise_descriptor_limit()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    broker = Broker(settings, run_dir)
+    broker = Broker(settings, run_dir, on_progress)
     try:
         broker.start()
         on_ready({"ports": broker.ports, "cluster_id": broker.cluster_id})
@@ -63,9 +69,12 @@ def run_broker(
 class Broker:
     """Lifecycle: start (blocking), run (the loop), close. One per process."""
 
-    def __init__(self, settings: Settings, run_dir: Path) -> None:
+    def __init__(
+        self, settings: Settings, run_dir: Path, on_progress: Callable[[RecoveryProgress], None]
+    ) -> None:
         self._settings = settings
         self._run_dir = run_dir
+        self._on_progress = on_progress
         self._id = BrokerId(settings[keys.BROKER_ID])
         self._clock = SystemClock()
         self._loop = EventLoop(self._clock)
@@ -96,7 +105,9 @@ class Broker:
         self._registry.connect(settings[keys.ZOOKEEPER_CONNECTION_TIMEOUT_MS])
         self._registry.call(lambda store: store.prepare())
         self.cluster_id = self._registry.call(lambda store: store.cluster_id())
-        self._directories = open_all(map(Path, settings[keys.LOG_DIRS]), self.cluster_id, self._id)
+        self._directories = open_all(
+            [Path(path) for path in settings[keys.LOG_DIRS]], self.cluster_id, self._id
+        )
         self._core = core = BrokerCore(settings, self._ports())
         self._limit_connections(core.live.now)
         core.live.listeners.append(self._limit_connections)
@@ -107,6 +118,21 @@ class Broker:
 
     def _limit_connections(self, settings: Settings) -> None:
         self._server.limit_connections(options.network_options(settings))
+
+    def _repair_logs(self, settings: Settings) -> None:
+        """On a loop of its own: nothing else happens before the logs are open."""
+        loop = EventLoop(self._clock)
+        try:
+            LogRepairs(
+                options.log_options(settings, {})[0],
+                Extent(settings[keys.NUM_RECOVERY_THREADS_PER_DATA_DIR]),
+                self._clock,
+                self._on_progress,
+                loop,
+                partial(HelperProcess, loop),
+            ).run(self._directories)
+        finally:
+            loop.close()
 
     def _ports(self) -> BrokerPorts:
         settings = self._settings
@@ -133,6 +159,8 @@ class Broker:
             ),
             clients=self._server,
             give_up=self._on_storage_lost,
+            before_logs_are_opened=self._repair_logs,
+            on_logs_opened=LoadingReports(self._clock, self._on_progress).on_opened,
         )
 
     def run(self) -> None:

@@ -33,6 +33,8 @@ class CheckpointWriter:
         self._post_back = post_back
         self._is_under_way = False
         self._written: dict[LogDirectory, Checkpoints] = {}
+        self._waiting: list[Callable[[], None]] = []
+        self._being_served: list[Callable[[], None]] = []
 
     def on_tick(self) -> None:
         """Begin the next set, unless the previous one is not written yet."""
@@ -40,8 +42,17 @@ class CheckpointWriter:
             self._is_under_way = True
             self._slices.start(self._gather())
 
+    def when_written(self, on_written: Callable[[], None]) -> None:
+        """Write what holds now as soon as possible; calls back once that is done."""
+        self._waiting.append(on_written)
+        self.on_tick()
+
     def _gather(self) -> Iterator[None]:
-        gathered = {directory: Checkpoints() for directory in self._table.directories}
+        self._being_served, self._waiting = self._waiting, []
+        gathered = {
+            directory: self._table.first_checkpoints(directory)
+            for directory in self._table.directories
+        }
         for count, partition in enumerate(self._table):
             directory = self._table.directory_of(partition.id)
             if directory in gathered:
@@ -78,3 +89,11 @@ class CheckpointWriter:
         for directory, failure in failed.items():
             self._table.note_directory_failure(directory, failure)
         self._is_under_way = False
+        served, self._being_served = self._being_served, []
+        if failed:
+            self._waiting += served  # tried again at the next interval
+            return
+        for on_done in served:
+            on_done()
+        if self._waiting:
+            self.on_tick()

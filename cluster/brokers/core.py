@@ -44,9 +44,10 @@ from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.quotas.quota_changes import QuotaChanges
 from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.brokers.registration import Registration
+from cluster.brokers.replica_moves import ReplicaMoves
 from cluster.brokers.replication.isr_changes import IsrChanges
 from cluster.brokers.replication.partition_events import PartitionEvents
-from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.replication.partition_table import OnOpened, PartitionTable, nobody_waits
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.brokers.replication.role_changes import RoleChanges
@@ -100,6 +101,10 @@ class Background(Protocol):
         ...
 
 
+def _ignore(_value: object) -> None:
+    return
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerPorts:
     """What a broker uses of the world outside: clock, loop, store, links, directories, clients."""
@@ -123,12 +128,16 @@ class BrokerPorts:
     clients: ClientConnections
     give_up: Callable[[StorageFailed], None]
     """Stops the broker, as all of its log directories have failed."""
+    before_logs_are_opened: Callable[[Settings], None] = _ignore
+    """May take its time to repair them, with the settings in force."""
+    on_logs_opened: OnOpened = nobody_waits
+    """Told how many of the logs are open, while they are being opened."""
 
 
 class BrokerCore:
     """Lifecycle: construction opens the logs, `start` registers, `close` closes the logs.
 
-    Owned by the loop's thread. Raises StorageFailed where the logs cannot be opened.
+    Owned by the loop's thread. Logs that cannot be opened are offline.
     """
 
     def __init__(self, settings: Settings, ports: BrokerPorts) -> None:
@@ -143,15 +152,31 @@ class BrokerCore:
         self._remover = ports.background("log-remover", _SHARE_OF_DIRECTORIES)
         self._flush_thread = ports.background("log-flusher", 1.0)
         self._checkpoint_thread = ports.background("checkpoints", 1.0)
+        self._mover = ports.background("replica-mover", _SHARE_OF_DIRECTORIES)
+        directory_work = DirectoryWork(
+            self._maker.do, self._remover.do, self._later, self._on_directory_work_failed
+        )
         self.table = PartitionTable(
             ports.directories,
             self.id,
             lambda overrides: options.log_options(self.live.now, overrides),
-            DirectoryWork(
-                self._maker.do, self._remover.do, self._later, self._on_directory_work_failed
-            ),
+            directory_work,
         )
-        self.table.load(clock.wall_ms())
+        ports.before_logs_are_opened(self.live.now)
+        self.table.load(clock.wall_ms(), ports.on_logs_opened)
+        self.checkpoints = CheckpointWriter(
+            self.table, self.slices, self._checkpoint_thread.do, loop.call_from_thread
+        )
+        self.moves = ReplicaMoves(
+            self.table,
+            directory_work,
+            self._mover.do,
+            loop.call_from_thread,
+            self.checkpoints.when_written,
+            loop.call_after,
+            clock.wall_ms,
+            settings[keys.REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND],
+        )
         self.metadata = MetadataCache(ports.cluster_id)
         self.purgatory = Purgatory(loop.call_at)
         self.registration = Registration(ports.store, loop, clock)
@@ -164,6 +189,7 @@ class BrokerCore:
             self.slices,
             ports.helpers,
             loop.call_after,
+            self._remover.do,
             clock.wall_ms,
             clock.monotonic_ms,
         )
@@ -299,6 +325,7 @@ class BrokerCore:
             metadata=self.metadata,
             liveness=self.pings.liveness,
             partitions=self.table,
+            moves=self.moves,
             events=self.events,
             purgatory=self.purgatory,
             controller=self.controller_requests,
@@ -364,15 +391,13 @@ class BrokerCore:
         store.on_session_begun = self._on_session_begun
         self.controller.campaign()
         self._start_timers()
+        self.moves.resume()
 
     def _start_timers(self) -> None:
         settings, ports = self._settings, self._ports
         loop, clock = ports.loop, ports.clock
         lag_ms = settings[keys.REPLICA_LAG_TIME_MAX_MS]
         flusher = LogFlusher(self.table, self.slices, self._flush_thread.do, loop.call_from_thread)
-        checkpoints = CheckpointWriter(
-            self.table, self.slices, self._checkpoint_thread.do, loop.call_from_thread
-        )
         retention = LogRetention(self.table, self.events, self.slices, clock.wall_ms)
         check_ms = settings[keys.LOG_RETENTION_CHECK_INTERVAL_MS]
         if check_ms > FIRST_CHECK_MS:
@@ -380,7 +405,7 @@ class BrokerCore:
         loop.call_every(check_ms, retention.on_tick)
         loop.call_every(max(50, min(lag_ms // 2, 1_000)), self.changes.look_round)
         loop.call_every(
-            settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS], checkpoints.on_tick
+            settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS], self.checkpoints.on_tick
         )
         loop.call_every(
             min(1_000, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]),
@@ -403,6 +428,7 @@ class BrokerCore:
                 self.metadata,
                 self.replication,
                 self.quotas,
+                self.cleaner,
             ),
             topic,
             settings[keys.METRICS_INTERVAL_MS],
@@ -452,13 +478,10 @@ class BrokerCore:
         self.cleaner.close()
         self._flush_thread.close()
         self._checkpoint_thread.close()
+        self._mover.close(drop=True)
         try:
             self.table.close()
         except StorageFailed as failure:
             log.error("the next start will run recovery: %s", failure)  # noqa: TRY400
         self._maker.close(drop=True)
         self._remover.close(drop=True)
-
-
-def _ignore(_value: object) -> None:
-    return

@@ -82,6 +82,7 @@ class InternalTopics:
         if partition is None:
             on_outcome(AppendOutcome(ErrorCode.not_leader_or_follower, is_appended=False))
             return
+        end = partition.log.log_end_offset
         try:
             appended = partition.append(batch, ACKS_ALL, self._clock.wall_ms(), self._loop.now_ms)
         except Refused as refused:
@@ -90,7 +91,8 @@ class InternalTopics:
         except StorageFailed as failure:
             self._table.note_failure(partition_id, failure)
             code = ErrorCode.kafka_storage_error
-            on_outcome(AppendOutcome(code, is_appended=False, detail=str(failure)))
+            is_appended = partition.log.log_end_offset > end  # if only its sync has failed
+            on_outcome(AppendOutcome(code, is_appended=is_appended, detail=str(failure)))
             return
         self._events.on_appended(partition)
         waiting = _Waiting(Offset(appended.last_offset + 1), partition.leader_epoch, on_outcome)

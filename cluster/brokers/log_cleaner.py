@@ -8,12 +8,13 @@ not compacted any more while it was cleaned stays as it is.
 
 import logging
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Final
 
 from cluster.brokers.log.cleaner.log_work import CleanerLimits, find_work, order_of, swap_in
 from cluster.brokers.log.cleaner.order import CLEANED, DAMAGED, DONE, CleaningDone
 from cluster.brokers.log.cleaner.selection import Cleanable
+from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.log.segment_swap import remove_cleaned
 from cluster.brokers.replication.partition import Partition
 from cluster.brokers.replication.partition_table import PartitionTable
@@ -23,6 +24,7 @@ from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import TopicPartition
 from cluster.model.printable import one_line
+from cluster.runtime.background_thread import Post
 from cluster.runtime.helper_process import HelperFailed, HelperPort, HelperStarter, Message
 from cluster.runtime.slices import Slices
 
@@ -49,6 +51,8 @@ class _Run:
     """One cleaning of one log."""
 
     partition: Partition
+    log: PartitionLog
+    """The partition's when it began: it may move to another directory."""
     cleanable: Cleanable
     cuts: int
     """The log's when it began: another number now means that records were replaced."""
@@ -66,15 +70,13 @@ class _Trouble:
 
 @dataclass(slots=True)
 class CleanerCounts:
-    """For metrics, as Kafka's cleaner counts."""
+    """What metrics show of the cleaner."""
 
     cleanings: int = 0
-    read_bytes: int = 0
-    kept_bytes: int = 0
     max_dirty_ratio: float = 0.0
     """Of all logs, when last looked."""
-    uncleanable: int = 0
-    last_recopy_ratio: float = field(default=0.0)
+    last_recopy_ratio: float = 0.0
+    """Bytes kept of those read, of the last cleaning."""
 
 
 class LogCleaner:
@@ -90,15 +92,18 @@ class LogCleaner:
         slices: Slices,
         start_helper: HelperStarter,
         call_after: Callable[[int, Callable[[], None]], object],
+        post: Post,
         wall_ms: Callable[[], WallMs],
         monotonic_ms: Callable[[], MonotonicMs],
     ) -> None:
-        """`call_after` makes a call in so many milliseconds."""
+        """`call_after` makes a call in so many milliseconds; `post` hands one to a thread, which
+        unmaps what was replaced: for a large file that takes milliseconds."""
         self._live = live
         self._table = table
         self._slices = slices
         self._start_helper = start_helper
         self._call_after = call_after
+        self._post = post
         self._wall_ms = wall_ms
         self._monotonic_ms = monotonic_ms
         self._workers: list[_Worker] = []
@@ -112,11 +117,16 @@ class LogCleaner:
         """Look for the first time; from then on it goes by itself."""
         self._look_again()
 
+    @property
+    def uncleanable_count(self) -> int:
+        """Logs that cannot be cleaned, for now or for good."""
+        return len(self._troubles)
+
     def close(self) -> None:
         """End every helper; what they have written is removed by the next start."""
         self._is_closed = True
         for worker in self._workers:
-            _end(worker)
+            _end(worker, waits=True)
         self._workers.clear()
 
     # Which log is next
@@ -170,12 +180,14 @@ class LogCleaner:
         own = partition.log
         if not own.options.is_compacted or self._is_busy(partition) or self._is_held_up(partition):
             return None
+        if partition.id in self._table.moving:
+            return None  # what it replaced would have to be copied again
         try:
             cleanable = find_work(own, partition.high_watermark, self._wall_ms())
         except StorageFailed as failure:
             self._hold_up(partition, str(failure), is_passing=True)
             return None
-        return None if cleanable is None else _Run(partition, cleanable, own.cuts)
+        return None if cleanable is None else _Run(partition, own, cleanable, own.cuts)
 
     def _is_busy(self, partition: Partition) -> bool:
         return any(
@@ -203,7 +215,7 @@ class LogCleaner:
         if worker.helper is None:
             return False
         worker.run = run
-        order = order_of(run.partition.log, run.cleanable, self._limits(), self._wall_ms())
+        order = order_of(run.log, run.cleanable, self._limits(), self._wall_ms())
         worker.helper.send(order.to_message())
         return True
 
@@ -257,27 +269,30 @@ class LogCleaner:
         partition = run.partition
         return (
             self._table.find(partition.id) is partition
-            and partition.log.options.is_compacted
-            and partition.log.cuts == run.cuts
+            and partition.log is run.log
+            and run.log.options.is_compacted
+            and run.log.cuts == run.cuts
         )
 
     def _swap(self, worker: _Worker, run: _Run, base_offsets: Sequence[int]) -> None:
         try:
-            if not swap_in(run.partition.log, base_offsets):
-                self._abandon(worker, run)
+            replaced = swap_in(run.log, base_offsets)
         except StorageFailed as failure:
             # What is on disk may be half-way: only a start can tell.
             self._hold_up(run.partition, str(failure), is_passing=False)
             self._abandon(worker, run)
+            return
+        if replaced:
+            self._post(replaced.clear)
+        else:
+            self._abandon(worker, run)
 
     def _finish(self, worker: _Worker, run: _Run, done: CleaningDone) -> None:
-        run.partition.log.cleaned_to = done.next_dirty_offset
+        run.log.cleaned_to = done.next_dirty_offset
         worker.run = None
         self._troubles.pop(run.partition.id, None)
         stats, counts = done.stats, self.counts
         counts.cleanings += 1
-        counts.read_bytes += stats.read_bytes
-        counts.kept_bytes += stats.kept_bytes
         counts.last_recopy_ratio = stats.kept_bytes / max(1, stats.read_bytes)
         seconds = (stats.index_ms + stats.clean_ms) / 1_000
         log.info(
@@ -308,7 +323,7 @@ class LogCleaner:
         _end(worker)
         self._workers.remove(worker)
         try:
-            remove_cleaned(run.partition.log.directory)
+            remove_cleaned(run.log.directory)
         except OSError as error:
             # A deleted partition has no directory any more.
             log.debug("%s: %s", run.partition.id, error.strerror)
@@ -326,7 +341,6 @@ class LogCleaner:
                 reason,
                 "it is tried again" if is_passing else "not tried again before the next start",
             )
-        self.counts.uncleanable = len(self._troubles)
 
     def _end_needless(self) -> None:
         """End cleanings of logs that are gone, and forget their troubles."""
@@ -336,7 +350,6 @@ class LogCleaner:
         for partition_id, trouble in list(self._troubles.items()):
             if self._table.find(partition_id) is not trouble.partition:
                 del self._troubles[partition_id]
-        self.counts.uncleanable = len(self._troubles)
 
     def _end_idle(self) -> None:
         for worker in [worker for worker in self._workers if worker.run is None]:
@@ -344,6 +357,6 @@ class LogCleaner:
             self._workers.remove(worker)
 
 
-def _end(worker: _Worker) -> None:
+def _end(worker: _Worker, *, waits: bool = False) -> None:
     if worker.helper is not None:
-        worker.helper.close()
+        worker.helper.close(waits=waits)

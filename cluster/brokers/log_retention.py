@@ -82,13 +82,15 @@ class LogRetention:
                 log.error(  # noqa: TRY400 - one line for a person
                     "%s: cannot delete old segments: %s; it is tried again", partition.id, failure
                 )
+            self._table.note_failure(partition.id, failure)
+            return
         self._look_for_future(partition)
 
     def _delete(self, partition: Partition, reason: Reason) -> Iterator[None]:
         own = partition.log
         first_offset, gone = own.segments[0].base_offset, 0
         has_timestamps = own.segments[0].max_timestamp_ms >= 0
-        while self._table.find(partition.id) is partition:
+        while self._table.find(partition.id) is partition and partition.log is own:
             wall_ms = self._wall_ms()
             count = count_deletable(
                 state_of(partition), reason, wall_ms, _modified_ms, _SEGMENTS_PER_STEP

@@ -8,8 +8,8 @@ from cluster.config.snapshot import Settings
 from cluster.model.cluster import TopicState
 from cluster.runtime.slices import Slices
 
-_LOGS_PER_STEP: Final = 16
-"""Some 100 us where every one is of another topic."""
+_LOGS_PER_STEP: Final = 4
+"""Some 300 us where every one is of another topic, which has configs of its own."""
 
 
 class TopicsView(Protocol):
@@ -43,7 +43,8 @@ class OptionChanges:
     def _round(self, number: int) -> Iterator[None]:
         for count, partition in enumerate(self._table, 1):
             topic = self._cluster.topics.get(partition.id.topic)
-            self._table.take_options(partition, {} if topic is None else topic.configs)
+            if topic is not None:  # else it gets them when the controller tells of its topic
+                self._table.take_options(partition, topic.configs)
             if count % _LOGS_PER_STEP == 0:
                 yield
                 if number != self._round_number:

@@ -133,6 +133,7 @@ def log_options(settings: Settings, overrides: Mapping[str, str]) -> tuple[LogOp
         segment_bytes=own[topic.SEGMENT_BYTES],
         # Only closed segments are compacted.
         segment_ms=min(own[topic.SEGMENT_MS], max_lag_ms if is_compacted else NO_LIMIT),
+        segment_jitter_ms=own[topic.SEGMENT_JITTER_MS],
         index_interval_bytes=own[topic.INDEX_INTERVAL_BYTES],
         segment_index_bytes=own[topic.SEGMENT_INDEX_BYTES],
         max_message_bytes=own[topic.MAX_MESSAGE_BYTES],
@@ -145,6 +146,7 @@ def log_options(settings: Settings, overrides: Mapping[str, str]) -> tuple[LogOp
         retention_ms=own[topic.RETENTION_MS],
         retention_bytes=own[topic.RETENTION_BYTES],
         is_deleted="delete" in own[topic.CLEANUP_POLICY],
+        preallocate=own[topic.PREALLOCATE],
         preallocate_step_bytes=settings[broker.LOG_PREALLOCATE_STEP_BYTES],
         producer_id_expiration_ms=settings[broker.PRODUCER_ID_EXPIRATION_MS],
         compression_type=own[topic.COMPRESSION_TYPE],

@@ -10,6 +10,7 @@ from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.peer_liveness import PeerLiveness
 from cluster.brokers.quotas.quota_changes import QuotaChanges
+from cluster.brokers.replica_moves import ReplicaMoves
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.setting_changes import SettingChanges
@@ -35,6 +36,7 @@ class Services:
     metadata: MetadataCache
     liveness: PeerLiveness
     partitions: PartitionTable
+    moves: ReplicaMoves
     events: PartitionEvents
     purgatory: Purgatory
     controller: ControllerRequests

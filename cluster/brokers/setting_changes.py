@@ -59,7 +59,8 @@ class SettingChanges:
     def load_at_start(self) -> None:
         """Blocking: before the logs are opened."""
         for level in self._whose:
-            self._take(level, self._store.call(self._read_and_watch(level)))
+            self._remember(level, self._store.call(self._read_and_watch(level)))
+        self._apply()
 
     def reload(self) -> None:
         """Read both records and watch them: in a new session nothing is watched yet."""
@@ -80,9 +81,15 @@ class SettingChanges:
         return lambda store: store.load_broker_config(whose, lambda: self._reload(level))
 
     def _take(self, level: Source, stored: StoredConfig) -> None:
-        """Put in force what is stored at one level, as far as it can be used."""
+        self._remember(level, stored)
+        self._apply()
+
+    def _remember(self, level: Source, stored: StoredConfig) -> None:
         self._stored[level] = stored.texts
         self._unreadable[level] = stored.problem
+
+    def _apply(self) -> None:
+        """Put in force what is stored, as far as it can be used."""
         settings, problems = applied(self._live.started, self._stored)
         problems = (*filter(None, self._unreadable.values()), *problems)
         if problems and problems != self._problems:

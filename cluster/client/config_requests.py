@@ -18,7 +18,7 @@ from cluster.protocol.messages import (
     IncrementalAlterConfigsResource,
 )
 
-RESOURCE_TYPES: Final = {"topics": 2, "brokers": 4}
+RESOURCE_TYPES: Final = {"topics": 2, "brokers": 4, "broker-loggers": 8}
 
 _SET: Final = 0
 _DELETE: Final = 1
@@ -78,7 +78,8 @@ def described(
 ) -> tuple[DescribeConfigsResourceResult, ...]:
     """The settings of one topic or broker, documented; of all brokers where the name is empty.
 
-    A broker's settings must be requested from that broker. Raises Refused.
+    A broker's settings, and the levels of its loggers, must be requested from that broker. Raises
+    Refused.
     """
     request = DescribeConfigsRequest(
         resources=(
@@ -111,3 +112,20 @@ def shortfalls(client: Caller, entity_type: str, name: str) -> dict[str, Shortfa
         for entry in described(client, entity_type, name)
         if (remark := remark_of(entry.documentation)) is not None
     }
+
+
+def topic_values(client: Caller, topic: str, names: Iterable[str]) -> dict[str, str | None]:
+    """The values in force of these settings of a topic. Raises Refused."""
+    request = DescribeConfigsRequest(
+        resources=(
+            DescribeConfigsResource(
+                resource_type=RESOURCE_TYPES["topics"],
+                resource_name=topic,
+                configuration_keys=tuple(names),
+            ),
+        )
+    )
+    (result,) = client.call(ApiKey.DESCRIBE_CONFIGS, request).results
+    if result.error_code is not ErrorCode.none:
+        raise Refused(result.error_code, result.error_message or "")
+    return {entry.name: entry.value for entry in result.configs}

@@ -26,6 +26,15 @@ def encode_request(
     return bytes(out)
 
 
+def encode_frame(
+    api_key: int, version: int, correlation_id: int, client_id: str, body: bytes
+) -> bytes:
+    """The frame of a request with an encoded body, for versions whose header has no tags."""
+    name = client_id.encode()
+    head = _HEADER.pack(api_key, version, correlation_id, len(name)) + name
+    return _INT32.pack(len(head) + len(body)) + head + body
+
+
 def decode_response(api_key: int, version: int, correlation_id: int, frame: bytes) -> Any:
     """The response in a frame, which is given without its 4-byte size.
 

@@ -5,7 +5,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
-from cluster.client.exchange import decode_response, encode_request
+from cluster.client.exchange import decode_response, encode_frame, encode_request
 from cluster.model.errors import PeerError, UserError
 from cluster.protocol.api import ApiKey
 from cluster.protocol.messages import ApiVersionsRequest
@@ -17,8 +17,12 @@ SPOKEN: Final[Mapping[ApiKey, tuple[int, int]]] = {
     ApiKey.DESCRIBE_CLIENT_QUOTAS: (0, 1),
     ApiKey.ALTER_CLIENT_QUOTAS: (0, 1),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
-    ApiKey.DESCRIBE_CONFIGS: (1, 4),
     ApiKey.DESCRIBE_CLUSTER: (0, 2),
+    ApiKey.DESCRIBE_CONFIGS: (1, 4),
+    ApiKey.DESCRIBE_LOG_DIRS: (1, 4),
+    ApiKey.METADATA: (4, 12),
+    ApiKey.LIST_OFFSETS: (1, 7),
+    ApiKey.INIT_PRODUCER_ID: (0, 4),
 }
 """The versions that this client can use of each API that it uses."""
 
@@ -70,6 +74,35 @@ class SocketClient:
         except PeerError as error:
             raise UserError(f"the broker at {self._address} answers wrongly: {error}") from error
 
+    def send(self, api_key: ApiKey, version: int, body: bytes) -> int:
+        """Send a request that is already encoded, without waiting; returns its correlation id.
+
+        Only for versions whose header has no tags. Raises UserError if the connection is lost.
+        """
+        self._correlation_id += 1
+        frame = encode_frame(api_key, version, self._correlation_id, self._client_id, body)
+        try:
+            self._socket.sendall(frame)
+        except OSError as error:
+            raise UserError(f"lost the broker at {self._address}: {error}") from error
+        return self._correlation_id
+
+    def receive(self, correlation_id: int) -> bytes:
+        """The body of the next response, which must be the one to this request.
+
+        Raises UserError if the connection is lost, or another response comes.
+        """
+        try:
+            frame = self._receive_frame()
+        except OSError as error:
+            raise UserError(f"lost the broker at {self._address}: {error}") from error
+        except PeerError as error:
+            raise UserError(f"the broker at {self._address} answers wrongly: {error}") from error
+        answered = int.from_bytes(frame[: _SIZE.size], "big", signed=True)
+        if answered != correlation_id:
+            raise UserError(f"the broker at {self._address} answers out of order")
+        return frame[_SIZE.size :]
+
     def close(self) -> None:
         """Close the connection."""
         self._socket.close()
@@ -94,10 +127,13 @@ class SocketClient:
         self._socket.sendall(
             encode_request(api_key, version, self._correlation_id, self._client_id, request)
         )
+        return decode_response(api_key, version, self._correlation_id, self._receive_frame())
+
+    def _receive_frame(self) -> bytes:
         (size,) = _SIZE.unpack(self._receive(_SIZE.size))
         if not 0 <= size <= _FRAME_MAX_BYTES:
             raise PeerError(f"a response of {size} bytes")
-        return decode_response(api_key, version, self._correlation_id, self._receive(size))
+        return self._receive(size)
 
     def _receive(self, size: int) -> bytes:
         received = bytearray()

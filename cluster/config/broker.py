@@ -371,6 +371,12 @@ REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS: Final = broker_setting(
     default=5 * SECOND_MS,
     doc="How often high watermarks are written down.",
 )
+REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND: Final = broker_setting(
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+    long(at_least=1),
+    default=LONG_MAX,
+    doc="How fast a replica is copied to another of the log.dirs.",
+)
 
 # ------------------------------------------------------------------- log
 
@@ -380,6 +386,14 @@ LOG_DIRS: Final = broker_setting(
     default=("/tmp/milena-logs",),  # as Kafka does; `start` always passes one
     aliases=(Alias("log.dir", 1),),
     doc="Directories that hold the partitions.",
+)
+NUM_RECOVERY_THREADS_PER_DATA_DIR: Final = broker_setting(
+    "num.recovery.threads.per.data.dir",
+    integer(at_least=1),
+    default=2,  # of Kafka since 4.0 (KIP-1030); 1 before
+    update=Update.CLUSTER_WIDE,
+    doc="Helper processes that recover the logs of one directory when a broker starts after an"
+    " unclean stop; no more than there are processors.",
 )
 LOG_SEGMENT_BYTES: Final = broker_setting(
     "log.segment.bytes",
@@ -403,7 +417,6 @@ LOG_ROLL_JITTER_MS: Final = broker_setting(
     update=Update.CLUSTER_WIDE,
     aliases=(Alias("log.roll.jitter.hours", HOUR_MS),),
     doc="Most that is subtracted at random from that age, so that partitions do not roll at once.",
-    effect=without_effect("segments roll at their exact age"),
 )
 LOG_INDEX_INTERVAL_BYTES: Final = broker_setting(
     "log.index.interval.bytes",
@@ -424,10 +437,7 @@ LOG_PREALLOCATE: Final = broker_setting(
     boolean(),
     default=False,
     update=Update.CLUSTER_WIDE,
-    doc="Whether a new segment gets its whole size on disk at once, instead of in steps.",
-    effect=without_effect(
-        "every segment takes its disk space in steps of milena.log.preallocate.step.bytes"
-    ),
+    doc="Whether a segment takes all of its disk space with its first batch, instead of in steps.",
 )
 LOG_PREALLOCATE_STEP_BYTES: Final = broker_setting(
     "milena.log.preallocate.step.bytes",
@@ -468,7 +478,7 @@ LOG_FLUSH_INTERVAL_MESSAGES: Final = broker_setting(
     long(at_least=1),
     default=LONG_MAX,
     update=Update.CLUSTER_WIDE,
-    doc="Records after which a partition is forced to disk, at the next check.",
+    doc="Records after which a partition is forced to disk, before the last is acknowledged.",
 )
 LOG_FLUSH_INTERVAL_MS: Final = broker_setting(
     "log.flush.interval.ms",
@@ -607,6 +617,27 @@ COMPRESSION_TYPE: Final = broker_setting(
     default="producer",
     update=Update.CLUSTER_WIDE,
     doc="Codec on disk; `producer` keeps what the producer chose.",
+)
+COMPRESSION_GZIP_LEVEL: Final = broker_setting(
+    "compression.gzip.level",
+    integer(at_least=-1, at_most=9),
+    default=-1,
+    update=Update.CLUSTER_WIDE,
+    doc="Level where the broker itself compresses with gzip; -1 is the codec's default.",
+)
+COMPRESSION_LZ4_LEVEL: Final = broker_setting(
+    "compression.lz4.level",
+    integer(at_least=1, at_most=17),
+    default=9,
+    update=Update.CLUSTER_WIDE,
+    doc="Level where the broker itself compresses with lz4.",
+)
+COMPRESSION_ZSTD_LEVEL: Final = broker_setting(
+    "compression.zstd.level",
+    integer(at_least=-131_072, at_most=22),
+    default=3,
+    update=Update.CLUSTER_WIDE,
+    doc="Level where the broker itself compresses with zstd.",
 )
 PRODUCER_ID_EXPIRATION_MS: Final = broker_setting(
     "producer.id.expiration.ms",

@@ -1,11 +1,11 @@
 """DescribeConfigs entries, derived from a broker's or a topic's snapshot (KIP-226, KIP-569)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from cluster.config.dynamic import is_changeable, texts_at
 from cluster.config.setting import Scope, Setting
-from cluster.config.snapshot import Settings, Source
+from cluster.config.snapshot import Given, Settings, Source
 from cluster.config.value_type import TypeCode
 
 
@@ -59,26 +59,31 @@ def describe_level(settings: Settings, level: Source) -> list[Entry]:
 
 def _entry(settings: Settings, setting: Setting[Any], name: str) -> Entry:
     given = settings.given(setting)
+    if name != setting.name:  # only the setting's own name changes in use
+        given = tuple(each for each in given if each.source is Source.STATIC_BROKER)
+    value = given[0].value if given else setting.default
     source = given[0].source if given else Source.DEFAULT
     sensitive = setting.type.code == TypeCode.PASSWORD
     # AdminClient regards a topic's value that comes from its broker as the default.
     is_default = source != Source.DYNAMIC_TOPIC if setting.scope is Scope.TOPIC else not given
     return Entry(
         name=name,
-        value=None if sensitive else setting.render_as(name, settings[setting]),
+        value=None if sensitive else setting.render_as(name, value),
         source=source,
         is_default=is_default,
         read_only=setting.scope is not Scope.TOPIC and not is_changeable(name),
         sensitive=sensitive,
         type=setting.type.code,
         documentation=setting.documentation,
-        synonyms=tuple(_synonyms(settings, setting, sensitive=sensitive)),
+        synonyms=tuple(_synonyms(setting, given, sensitive=sensitive)),
     )
 
 
-def _synonyms(settings: Settings, setting: Setting[Any], *, sensitive: bool) -> Iterator[Synonym]:
-    for given in settings.given(setting):
-        yield Synonym(given.name, None if sensitive else given.text, given.source)
+def _synonyms(
+    setting: Setting[Any], given: Iterable[Given], *, sensitive: bool
+) -> Iterator[Synonym]:
+    for each in given:
+        yield Synonym(each.name, None if sensitive else each.text, each.source)
     origin = setting.broker_setting or setting
     default = origin.render(origin.default)
     if default is not None:

@@ -16,7 +16,6 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "background.threads": _THREADS,
     "num.io.threads": _THREADS,
     "num.network.threads": _THREADS,
-    "num.recovery.threads.per.data.dir": _THREADS,
     "num.replica.fetchers": _THREADS,
     "queued.max.requests": "queued.max.request.bytes bounds what waits",
     "group.consumer.*": _CLASSIC_GROUPS,

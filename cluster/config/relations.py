@@ -81,6 +81,7 @@ def _broker_problems(settings: Settings) -> Iterator[str]:
         "log.cleaner.max.compaction.lag.ms",
         settings[broker.LOG_CLEANER_MAX_COMPACTION_LAG_MS],
     )
+    yield from _gzip_problem(settings[broker.COMPRESSION_GZIP_LEVEL])
 
 
 def _topic_problems(settings: Settings) -> Iterator[str]:
@@ -90,8 +91,7 @@ def _topic_problems(settings: Settings) -> Iterator[str]:
         "max.compaction.lag.ms",
         settings[topic.MAX_COMPACTION_LAG_MS],
     )
-    if settings[topic.COMPRESSION_GZIP_LEVEL] == 0:
-        yield "compression.gzip.level=0 is not valid: it must be 1 to 9, or -1"
+    yield from _gzip_problem(settings[topic.COMPRESSION_GZIP_LEVEL])
     if settings[topic.REMOTE_STORAGE_ENABLE]:
         yield "remote.storage.enable=true is not valid: tiered storage is disabled in the brokers"
     yield from _local_retention_problem(
@@ -106,6 +106,11 @@ def _topic_problems(settings: Settings) -> Iterator[str]:
         "retention.bytes",
         settings[topic.RETENTION_BYTES],
     )
+
+
+def _gzip_problem(level: int) -> Iterator[str]:
+    if level == 0:
+        yield "compression.gzip.level=0 is not valid: it must be 1 to 9, or -1"
 
 
 def _compaction_lag_problem(

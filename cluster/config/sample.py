@@ -6,14 +6,15 @@ from textwrap import wrap
 from typing import Any, Final
 
 from cluster.config.broker import BROKER_SETTINGS
-from cluster.config.setting import Setting
+from cluster.config.setting import Setting, Update
 from cluster.config.topic import TOPIC_SETTINGS
 
 _HEADER: Final = """\
 # Settings of a broker, for `bin/cluster start --config FILE`.
 # Written from the settings table (cluster/config). Lines show defaults: uncomment one to change it.
-# Brokers take their settings when they start. What "also" names is another name for the same
-# setting; a "topic" setting is what one topic may have in its place (`configs --alter`).
+# Brokers read this file when they start. A setting that "changes in use" may also have a value for
+# one broker or for all, over what stands here (`configs --alter`). What "also" names is another
+# name for the same setting; a "topic" setting is what one topic may have in its place.
 # Where a setting does nothing yet, or not all it should, a line that begins with "!" says so.
 # `bin/cluster start` itself sets broker.id and listeners of each broker (--host, --port) and gives
 # it a directory of its own below each of log.dirs (--log-dirs; else below --data-dir). It sets
@@ -43,6 +44,8 @@ def _lines(setting: Setting[Any]) -> Iterator[str]:
             yield f"# ! {line}"
     if setting.aliases:
         yield f"# Also: {', '.join(alias.name for alias in setting.aliases)}"
+    if setting.update is not Update.READ_ONLY:
+        yield "# Changes in use"
     if setting.name in _TOPIC_SETTINGS:
         yield f"# Topic: {_TOPIC_SETTINGS[setting.name]}"
     yield f"#{setting.name}={setting.shown_default or ''}"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.dynamic import is_changeable
 from cluster.config.kafka_keys import WITHOUT_EFFECT
 from cluster.config.setting import Setting, SettingTable
 from cluster.config.topic import TOPIC_SETTINGS
@@ -33,6 +34,18 @@ Accepted in a file and with `--override`, with one line that says that they have
 | --- | --- |
 """
 
+_IN_USE: Final = """\
+
+## What changes in use
+
+All settings of topics, and these of brokers, for one (`configs --alter --broker N`) or for all
+(`--broker-defaults`). A value for one broker stands over one for all, and both over the file; all
+are kept in the registry, under `/config/brokers`. Only these names count, not their other names
+such as `log.retention.hours`. The others are read when a broker starts. Kafka also lets `listeners`
+and `advertised.listeners` of one broker change.
+
+"""
+
 _REFUSED: Final = """
 Read to understand `listeners` and `advertised.listeners`: `listener.security.protocol.map`,
 `controller.listener.names`, `security.inter.broker.protocol`. Of the listeners, those of
@@ -53,6 +66,8 @@ def settings_page() -> str:
             _HEAD,
             *_table("Of brokers", BROKER_SETTINGS),
             *_table("Of topics", TOPIC_SETTINGS),
+            _IN_USE,
+            *(f"- `{each.name}`\n" for each in BROKER_SETTINGS if is_changeable(each.name)),
             "\n",
             _KAFKA_KEYS,
             *(f"| `{key}` | {why} |\n" for key, why in WITHOUT_EFFECT.items()),

@@ -11,13 +11,14 @@ T = TypeVar("T")
 
 
 class Source(enum.IntEnum):
-    """The source codes of DescribeConfigs responses (KIP-226)."""
+    """The source codes of DescribeConfigs responses (KIP-226, KIP-412)."""
 
     DYNAMIC_TOPIC = 1
     DYNAMIC_BROKER = 2
     DYNAMIC_DEFAULT_BROKER = 3
     STATIC_BROKER = 4
     DEFAULT = 5
+    DYNAMIC_BROKER_LOGGER = 6
 
 
 class Layer(NamedTuple):

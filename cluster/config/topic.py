@@ -8,7 +8,6 @@ from cluster.config.setting import Scope, Setting, SettingTable, Update
 from cluster.config.value_type import (
     ValueType,
     boolean,
-    integer,
     long,
     matching,
     string_list,
@@ -54,24 +53,9 @@ def follows(broker_setting: Setting[T], name: str) -> Setting[T]:
 
 CLEANUP_POLICY: Final = follows(broker.LOG_CLEANUP_POLICY, "cleanup.policy")
 COMPRESSION_TYPE: Final = follows(broker.COMPRESSION_TYPE, "compression.type")
-COMPRESSION_GZIP_LEVEL: Final = topic_setting(
-    "compression.gzip.level",
-    integer(at_least=-1, at_most=9),
-    default=-1,
-    doc="Level where the broker itself compresses with gzip; -1 is the codec's default.",
-)
-COMPRESSION_LZ4_LEVEL: Final = topic_setting(
-    "compression.lz4.level",
-    integer(at_least=1, at_most=17),
-    default=9,
-    doc="Level where the broker itself compresses with lz4.",
-)
-COMPRESSION_ZSTD_LEVEL: Final = topic_setting(
-    "compression.zstd.level",
-    integer(at_least=-131_072, at_most=22),
-    default=3,
-    doc="Level where the broker itself compresses with zstd.",
-)
+COMPRESSION_GZIP_LEVEL: Final = follows(broker.COMPRESSION_GZIP_LEVEL, "compression.gzip.level")
+COMPRESSION_LZ4_LEVEL: Final = follows(broker.COMPRESSION_LZ4_LEVEL, "compression.lz4.level")
+COMPRESSION_ZSTD_LEVEL: Final = follows(broker.COMPRESSION_ZSTD_LEVEL, "compression.zstd.level")
 DELETE_RETENTION_MS: Final = follows(broker.LOG_CLEANER_DELETE_RETENTION_MS, "delete.retention.ms")
 FILE_DELETE_DELAY_MS: Final = follows(broker.LOG_SEGMENT_DELETE_DELAY_MS, "file.delete.delay.ms")
 FLUSH_MESSAGES: Final = follows(broker.LOG_FLUSH_INTERVAL_MESSAGES, "flush.messages")

@@ -100,6 +100,24 @@ BROKER_METRICS: Final = (
         "1 on the broker that is the controller, else 0",
     ),
     Metric(
+        "MaxDirtyPercent",
+        "kafka.log:type=LogCleaner,name=max-dirty-percent",
+        _GAUGE,
+        "share of the dirtiest compacted log that is dirty, when last looked",
+    ),
+    Metric(
+        "CleanerRecopyPercent",
+        "kafka.log:type=LogCleaner,name=cleaner-recopy-percent",
+        _GAUGE,
+        "share of the bytes read that the last cleaning of a log has kept",
+    ),
+    Metric(
+        "UncleanablePartitionsCount",
+        "kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count",
+        _GAUGE,
+        "compacted logs that cannot be cleaned, for now or for good; the log says why",
+    ),
+    Metric(
         "MetricRecordsDropped",
         "milena.server:type=Metrics,name=MetricRecordsDropped",
         _COUNTER,

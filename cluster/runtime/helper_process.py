@@ -24,6 +24,7 @@ OnEnd = Callable[[str], None]
 NICENESS: Final = 10
 """Of helpers: clients of the broker come first wherever processors are scarce."""
 _READ_BYTES: Final = 1 << 16
+_REAP_MS: Final = 20
 _ROOT: Final = str(Path(__file__).parents[2])
 _SIDE: Final = "cluster.runtime.helper_side"
 
@@ -39,17 +40,17 @@ class HelperPort(Protocol):
         """Give it a message to work on; does nothing once it has ended."""
         ...
 
-    def close(self) -> None:
-        """End it at once, whatever it does; it is not heard of again. May be called twice."""
+    def close(self, *, waits: bool = True) -> None:
+        """End it at once, whatever it does; it is not heard of again. May be called twice.
+
+        Without `waits` it may take some more milliseconds until it is gone.
+        """
         ...
 
 
-class HelperStarter(Protocol):
-    """Starts a helper that runs the function `work` of a module."""
-
-    def __call__(self, module: str, on_message: OnMessage, on_end: OnEnd) -> HelperPort:
-        """Messages and the end are reported later, on the loop's thread. Raises HelperFailed."""
-        ...
+HelperStarter = Callable[[str, OnMessage, OnEnd], HelperPort]
+"""Starts a helper that runs the function `work` of the module named. Messages and the end are
+reported later, on the loop's thread. Raises HelperFailed."""
 
 
 class HelperProcess:
@@ -104,12 +105,20 @@ class HelperProcess:
             if not self._is_waiting_to_write:
                 self._write()
 
-    def close(self) -> None:
+    def close(self, *, waits: bool = True) -> None:
         """See HelperPort."""
         if self._is_open:
             self._release()
             self._process.kill()
-            self._process.wait()
+            if waits:
+                self._process.wait()
+            else:
+                self._reap()
+
+    def _reap(self) -> None:
+        # A process of low priority takes its time to end where processors are scarce.
+        if self._process.poll() is None:
+            self._loop.call_after(_REAP_MS, self._reap)
 
     def _write(self) -> None:
         unsent = self._unsent
@@ -142,7 +151,13 @@ class HelperProcess:
         if not received:
             self._release()
             self._process.kill()  # it may have closed its messages only
-            status = self._process.wait()
+            self._report_end()
+
+    def _report_end(self) -> None:
+        status = self._process.poll()
+        if status is None:
+            self._loop.call_after(_REAP_MS, self._report_end)
+        else:
             self._on_end(f"ended by signal {-status}" if status < 0 else f"ended ({status})")
 
     def _release(self) -> None:

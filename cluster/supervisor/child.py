@@ -1,6 +1,7 @@
 """The life of one child process as a state machine: events in, effects out, no side effects.
 
 starting -> running -> backing off -> starting ...      it died, and is started again
+starting -> recovering -> running                       it says that its start takes longer
 running -> stopping -> stopped | held | starting        it was told to stop, stay down, restart
 starting | backing off -> failed                        it could not start, or died early too often
 """
@@ -19,6 +20,7 @@ class ChildState(enum.Enum):
 
     STOPPED = "stopped"
     STARTING = "starting"
+    RECOVERING = "recovering"
     RUNNING = "running"
     PAUSED = "paused"
     BACKING_OFF = "backing off"
@@ -28,9 +30,16 @@ class ChildState(enum.Enum):
 
 
 ALIVE: Final = frozenset(
-    {ChildState.STARTING, ChildState.RUNNING, ChildState.PAUSED, ChildState.STOPPING}
+    {
+        ChildState.STARTING,
+        ChildState.RECOVERING,
+        ChildState.RUNNING,
+        ChildState.PAUSED,
+        ChildState.STOPPING,
+    }
 )
 """The states in which there is a process."""
+_BEFORE_READY: Final = frozenset({ChildState.STARTING, ChildState.RECOVERING})
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +87,9 @@ class RestartPolicy:
     early_deaths_max: int = 10
     """A child that dies more often than this in a row, before `stable_after_ms`, is given up."""
     start_timeout_ms: int = 300_000
-    """Long, since recovery after a kill -9 may read gigabytes from a slow disk."""
+    """Long, since one log after a kill -9 may be gigabytes on a slow disk. It begins anew with each
+    report of progress.
+    """
     stop_timeout_ms: int = 30_000
 
 
@@ -121,7 +132,7 @@ class Child:
 
     def on_ready(self, now_ms: MonotonicMs) -> list[Effect]:
         """The process has reported that it serves requests."""
-        if self.state is not ChildState.STARTING:
+        if self.state not in _BEFORE_READY:
             return []
         again = self._was_ever_ready
         self.state = ChildState.RUNNING
@@ -129,6 +140,14 @@ class Child:
         self._ready_at_ms = now_ms
         self._deadline_ms = None
         return [Report("is running again")] if again else []
+
+    def on_progress(self, now_ms: MonotonicMs) -> list[Effect]:
+        """The process has reported that it is recovering, and has got further."""
+        if self.state not in _BEFORE_READY:
+            return []
+        self.state = ChildState.RECOVERING
+        self._deadline_ms = now_ms + self._policy.start_timeout_ms
+        return [WakeAt(self._deadline_ms)]
 
     def on_exited(self, how: str, now_ms: MonotonicMs) -> list[Effect]:
         """The process has ended; `how` is a verb phrase such as `was killed by SIGKILL`."""
@@ -149,7 +168,7 @@ class Child:
             case ChildState.BACKING_OFF:
                 self.restart_count += 1
                 return self._start(now_ms)
-            case ChildState.STARTING:
+            case ChildState.STARTING | ChildState.RECOVERING:
                 seconds = self._policy.start_timeout_ms / 1000
                 return [
                     Report(f"was not ready within {seconds:g} s: killing it"),

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cluster.model import printable
+from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime.installation import launcher, shown
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.text_table import table_text
@@ -113,11 +114,18 @@ def _row(node: str, process: Mapping[str, Any], log: Path) -> tuple[str, str, st
     pid = "-" if process["pid"] is None else str(process["pid"])
     return (
         node,
-        process["state"],
+        _status(process),
         f"{process['host']}:{process['port']}",
         pid,
         shown(log),
     )
+
+
+def _status(process: Mapping[str, Any]) -> str:
+    recovery = process.get("recovery")
+    if recovery is None:
+        return str(process["state"])
+    return RecoveryProgress.from_json(recovery).text
 
 
 def _reach(state: Mapping[str, Any]) -> str:

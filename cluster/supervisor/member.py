@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from cluster.supervisor.child import Child, RestartPolicy
+from cluster.model.recovery_progress import RecoveryProgress
+from cluster.supervisor.child import Child, ChildState, RestartPolicy
 from cluster.supervisor.plan import ChildSpec
 
 
@@ -18,16 +19,20 @@ class Member:
         """The offset in the log file at which the output of the last process begins."""
         self.failure: str | None = None
         """The reason that the last process reported for its failure, if any."""
+        self.progress: RecoveryProgress | None = None
+        """How far the process is with its logs; None unless it is recovering."""
 
     def describe(self) -> dict[str, Any]:
         """The fields of this member in `status` and cluster.json."""
-        shown = {
+        shown: dict[str, Any] = {
             "pid": self.pid,
             "state": self.child.state.value,
             "host": self.spec.host,
             "port": self.spec.port,
             "restarts": self.child.restart_count,
         }
+        if self.progress is not None and self.child.state is ChildState.RECOVERING:
+            shown["recovery"] = self.progress.to_json()
         if self.spec.broker_id is None:
             return shown
         return {

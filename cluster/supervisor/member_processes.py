@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime.log_file import rotate_if_large
 from cluster.runtime.logs import max_log_bytes
 from cluster.runtime.loop import READABLE, EventLoop
@@ -22,17 +23,21 @@ class MemberProcesses:
         loop: EventLoop,
         close_inherited: Callable[[], None],
         on_ready: Callable[[Member], None],
+        on_progress: Callable[[Member, RecoveryProgress], None],
         on_exited: Callable[[Member, str], None],
     ) -> None:
-        """`on_ready`: a process reports that it serves. `on_exited`: one has ended, and how."""
+        """`on_ready`: a process reports that it serves. `on_progress`: one reports how far it is
+        before that. `on_exited`: one has ended, and how.
+        """
         self._loop = loop
         self._close_inherited = close_inherited
         self._on_ready = on_ready
+        self._on_progress = on_progress
         self._on_exited = on_exited
 
     def fork(self, member: Member, log_file: Path) -> None:
         """Start a member's process. A failed fork is reported later, through `on_exited`."""
-        member.failure = None
+        member.failure = member.progress = None
         rotate_if_large(log_file, max_log_bytes())
         try:
             member.log_begin_bytes = log_file.stat().st_size if log_file.exists() else 0
@@ -75,6 +80,8 @@ class MemberProcesses:
                 member.failure = report.failure
             elif report.facts is not None:
                 self._on_ready(member)
+            elif report.progress is not None:
+                self._on_progress(member, report.progress)
 
     def _close_reports(self, member: Member) -> None:
         if member.report_fd is not None:

@@ -5,8 +5,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-Ready = Callable[[dict[str, Any]], None]
-"""Called once by a child when it is ready to serve, with facts such as its port."""
+from cluster.model.recovery_progress import RecoveryProgress
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """What a child tells its supervisor."""
+
+    ready: Callable[[dict[str, Any]], None]
+    """Called once, when it is ready to serve, with facts such as its port."""
+    progress: Callable[[RecoveryProgress], None]
+    """Called now and then before that, by one that takes longer: its time to start begins anew."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +28,7 @@ class ChildSpec:
     """`registry` or `broker 0`: how messages to the user name it."""
     host: str
     port: int
-    run: Callable[[Ready], None]
+    run: Callable[[Reports], None]
     broker_id: int | None = None
     log_dirs: tuple[Path, ...] = ()
     """Where a broker keeps its partitions."""

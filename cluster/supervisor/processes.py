@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from cluster.model.errors import InvariantViolated, StorageFailed, UserError
+from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime import logs
-from cluster.supervisor.plan import ChildSpec
+from cluster.supervisor.plan import ChildSpec, Reports
 
 log = logging.getLogger(__name__)
 
@@ -42,10 +43,13 @@ class Forked(NamedTuple):
 
 
 class ChildReport(NamedTuple):
-    """One report from that pipe: facts about a ready child, or the reason of a failed one."""
+    """One report from that pipe: facts about a ready child, the reason of a failed one, or how far
+    a starting one is.
+    """
 
     facts: dict[str, Any] | None
     failure: str | None
+    progress: RecoveryProgress | None = None
 
 
 def fork_child(spec: ChildSpec, log_file: Path, close_inherited: Callable[[], None]) -> Forked:
@@ -126,8 +130,10 @@ def parse_reports(text: bytes) -> list[ChildReport]:
     for line in text.splitlines():
         try:
             message = json.loads(line)
-            reports.append(ChildReport(message.get("ready"), message.get("failed")))
-        except (ValueError, AttributeError, RecursionError):
+            fields = message.get("progress")
+            progress = None if fields is None else RecoveryProgress.from_json(fields)
+            reports.append(ChildReport(message.get("ready"), message.get("failed"), progress))
+        except (ValueError, TypeError, AttributeError, RecursionError):
             log.warning("a child's report is none: %r", line[:100])
     return reports
 
@@ -176,7 +182,12 @@ def _run(spec: ChildSpec, report_fd: int) -> int:
     """Run the child. Returns its exit status."""
     log.info("%s starts, pid %d", spec.label, os.getpid())
     try:
-        spec.run(lambda facts: _report(report_fd, {"ready": facts}))
+        spec.run(
+            Reports(
+                lambda facts: _report(report_fd, {"ready": facts}),
+                lambda progress: _report(report_fd, {"progress": progress.to_json()}),
+            )
+        )
     except (UserError, StorageFailed) as problem:
         log.error("%s", problem)  # noqa: TRY400 - a user's mistake needs no traceback
         _report(report_fd, {"failed": str(problem)[:_FAILURE_MAX_CHARACTERS]})

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import UserError
+from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime.clock import Clock
 from cluster.runtime.installation import shown
 from cluster.runtime.loop import EventLoop
@@ -67,7 +68,7 @@ class Supervisor:
         self._console = console
         self._outside = outside
         self._processes = MemberProcesses(
-            loop, outside.close_inherited, self._on_ready, self._on_exited
+            loop, outside.close_inherited, self._on_ready, self._on_progress, self._on_exited
         )
         self.members = [Member(spec, policy or life.RestartPolicy()) for spec in plan.children]
         self._phase = "starting"
@@ -261,6 +262,13 @@ class Supervisor:
         self.perform(member, member.child.on_ready(self._clock.monotonic_ms()))
         if self._phase == "starting":
             self._on_started(member)
+
+    def _on_progress(self, member: Member, progress: RecoveryProgress) -> None:
+        member.progress = progress
+        effects = member.child.on_progress(self._clock.monotonic_ms())
+        if effects:
+            self._console.say(f"  {member.spec.label}: {progress.text}")
+        self.perform(member, effects)
 
     def _on_exited(self, member: Member, how: str) -> None:
         effects = member.child.on_exited(how, self._clock.monotonic_ms())

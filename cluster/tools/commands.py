@@ -23,12 +23,17 @@ COMMANDS: Final = {
         Command(
             "configs",
             "configs.command",
-            "show settings of topics and brokers, change those of topics, and quotas",
+            "show and change settings of topics and brokers, and quotas",
         ),
         Command("groups", "groups.command", "list, describe, delete and reset consumer groups"),
+        Command("log-dirs", "log_dirs", "show what the log directories of brokers hold"),
         Command("produce", "produce", "write lines of text to a topic"),
         Command("consume", "consume", "print the records of a topic"),
         Command("dump-log", "dump_log.command", "print the files of a log, as kafka-dump-log does"),
+        Command("delete-records", "delete_records", "delete the records before an offset"),
+        Command(
+            "import-log", "import_log.command", "take a partition's directory of Kafka into a topic"
+        ),
         Command(
             "load-test", "load.command", "produce and consume at a steady rate, and measure it"
         ),

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 _POLL_S: Final = 0.02
 _PATIENCE_S: Final = 90.0
-"""Long enough for a controlled shutdown and a log recovery."""
+"""Long enough for a controlled shutdown and a start; a recovery that is under way may take longer.
+"""
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -27,13 +28,15 @@ def add_parser(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Restart the process and wait until the new one is ready. Returns the exit status."""
     files = data_dir(args)
-    began = time.monotonic()
+    began = heard = time.monotonic()
     before = ask_supervisor(files.control_socket, {"command": "restart", "id": args.id})["pid"]
     while True:
         process = _process(running_state(args), args.id)
         if process["state"] == "running" and process["pid"] != before:
             break
-        if process["state"] == "failed" or time.monotonic() - began > _PATIENCE_S:
+        if process["state"] == "recovering":
+            heard = time.monotonic()
+        if process["state"] == "failed" or time.monotonic() - heard > _PATIENCE_S:
             raise UserError(f"{label(args.id)} did not come back: {_where(files, args.id)}")
         time.sleep(_POLL_S)
     seconds = time.monotonic() - began

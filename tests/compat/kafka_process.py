@@ -1,6 +1,7 @@
 """Apache Kafka's command-line tools and brokers (ZooKeeper mode), as processes of tests."""
 
 import functools
+import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -19,6 +20,7 @@ from tests.support.waiting import wait_until
 
 # A JVM of its own for each tool: compiled as little as a run of a second needs.
 _JAVA: Final = ("java", "-XX:TieredStopAtLevel=1")
+_PROGRAMS: Final = Path(__file__).with_name("java_programs")
 _TOOL_DEADLINE_S: Final = 120.0
 _BROKER_DEADLINE_S: Final = 120.0
 
@@ -62,6 +64,31 @@ def run_tool(main_class: str, *arguments: str, stdin: str = "", fails: bool = Fa
     if fails is not (done.returncode != 0):
         raise ToolFailed(f"{main_class} {arguments}: {done.returncode}\n{done.stdout}")
     return done.stdout
+
+
+def dump_by_kafka(*arguments: str) -> tuple[int, str, str]:
+    """Run kafka-dump-log. Returns its exit status, stdout and stderr."""
+    done = subprocess.run(
+        _tool_command("kafka.tools.DumpLogSegments", arguments),
+        capture_output=True,
+        text=True,
+        timeout=_TOOL_DEADLINE_S,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def run_program(name: str, *arguments: str) -> None:
+    """Run one of `java_programs/`, compiled on the way. Skips the test where there is no JDK."""
+    if shutil.which("javac") is None:
+        pytest.skip("no Java compiler")
+    source = str(_PROGRAMS / f"{name}.java")
+    subprocess.run(
+        [*_JAVA, "-cp", require_kafka(), source, *arguments],
+        check=True,
+        timeout=_TOOL_DEADLINE_S,
+        stdin=subprocess.DEVNULL,
+    )
 
 
 @contextmanager

@@ -1,8 +1,10 @@
 """The records that every client writes and must read back unchanged."""
 
+import time
 from typing import NamedTuple
 
-NOW_MS = 1_700_000_000_000
+NOW_MS = int(time.time()) * 1_000
+"""Of today: older records would be deleted for their age."""
 
 
 class Sample(NamedTuple):

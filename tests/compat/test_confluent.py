@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import (
+    OFFSET_BEGINNING,
+    OFFSET_END,
     Consumer,
     KafkaError,
     KafkaException,
@@ -224,6 +226,27 @@ def test_offsets_for_times(cluster: Cluster, consumer: Consumer, topic: str) -> 
     found = {p.partition: p.offset for p in consumer.offsets_for_times(asked, TIMEOUT_S)}
     assert found[0] == 1
     assert found[2] == 3
+
+
+def test_records_are_deleted(
+    cluster: Cluster, admin: AdminClient, topic: str, consumer: Consumer
+) -> None:
+    produce(cluster.bootstrap, topic, SAMPLES, acks="all")
+    asked = [TopicPartition(topic, 0, OFFSET_END), TopicPartition(topic, 2, 150)]
+
+    ends = [result.low_watermark for result in wait(admin.delete_records(asked))]
+
+    assert ends == [5, 150]
+    beginnings = [
+        consumer.get_watermark_offsets(TopicPartition(topic, p), TIMEOUT_S)[0]
+        for p in range(PARTITIONS)
+    ]
+    assert beginnings == [5, 0, 150]
+    consumer.assign([TopicPartition(topic, 2, OFFSET_BEGINNING)])
+    message: Any = consumer.poll(TIMEOUT_S)
+    assert (message.error(), message.offset()) == (None, 150)
+    beyond = admin.delete_records([TopicPartition(topic, 2, 201)])
+    assert error_of(beyond) == KafkaError.OFFSET_OUT_OF_RANGE
 
 
 def test_unknown_topic_is_an_error(cluster: Cluster, admin: AdminClient) -> None:

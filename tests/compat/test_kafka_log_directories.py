@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
 
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from tests.compat.confluent_records import TIMEOUT_S, assigning_consumer, produce, read_all
@@ -24,8 +25,8 @@ pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("jvm
 NewCluster = Callable[..., Cluster]
 
 DUMP = "kafka.tools.DumpLogSegments"
-# Many segments, each with many index entries; the records are of the year 2023.
-CONFIGS = {"segment.bytes": "4000", "index.interval.bytes": "300", "retention.ms": "-1"}
+# Many segments, each with many index entries.
+CONFIGS = {"segment.bytes": "4000", "index.interval.bytes": "300"}
 SMALL = [
     *(sample for sample in SAMPLES if len(sample.value or b"") < 1_000),
     *(Sample(2, b"k", b"compressible " * 8, (), NOW_MS + n) for n in range(20)),
@@ -237,6 +238,76 @@ def test_kafka_and_milena_open_each_others_logs(new_cluster: NewCluster, end: st
     write(cluster.bootstrap, orders)
     assert read(cluster.bootstrap, orders) == times(3)
     assert cluster.log_lines(0, "WARNING") == []
+
+
+def test_kafka_and_milena_open_logs_from_which_the_other_has_deleted(
+    new_cluster: NewCluster,
+) -> None:
+    """Old segments, and records by request: whoever comes next begins where the log begins."""
+    require_kafka()
+    looks_often = {"log.retention.check.interval.ms": "200"}
+    cluster = new_cluster(brokers=1, overrides=looks_often).start()
+    address = cluster.addresses[0]
+    small = {"segment.bytes": "4000", "file.delete.delay.ms": "100"}
+    aged, cut = (
+        create_topic(cluster, name, partitions=PARTITIONS, replication_factor=1, configs=configs)
+        for name, configs in (("aged", small | {"retention.bytes": "8000"}), ("cut", small))
+    )
+    for topic in (aged, cut):
+        write(cluster.bootstrap, topic)
+    wait_until(lambda: begins_at(cluster.bootstrap, aged) > 0, "old segments to go")
+    delete_before(cluster.bootstrap, cut, 501)
+    ours = [records_from(cluster.bootstrap, topic) for topic in (aged, cut)]
+    assert ours[1][0][0] == 501
+    cluster.kill(0, "TERM", stay_down=True)
+    wait_until(lambda: cluster.pid(0) is None, "our broker's end")
+
+    with KafkaProcess(
+        cluster.log_dir(0),
+        broker_id=0,
+        address=address,
+        registry=cluster.state()["registry"],
+        overrides={"zookeeper.session.timeout.ms": "6000"},
+    ) as kafka:
+        wait_for_leaders(address, aged, cut)
+        assert [records_from(kafka.bootstrap, topic) for topic in (aged, cut)] == ours
+        delete_before(kafka.bootstrap, cut, 702)
+        kafkas = [records_from(kafka.bootstrap, topic) for topic in (aged, cut)]
+        kafka.stop()
+        assert " ERROR " not in kafka.log()
+
+    cluster.restart(0)
+    wait_for_leaders(address, aged, cut)
+    assert [records_from(cluster.bootstrap, topic) for topic in (aged, cut)] == kafkas
+    assert kafkas[1][0][0] == 702
+
+
+def begins_at(bootstrap: str, topic: str) -> int:
+    """The first offset of partition 2."""
+    with assigning_consumer(bootstrap) as consumer:
+        low: int = consumer.get_watermark_offsets(TopicPartition(topic, 2), TIMEOUT_S)[0]
+        return low
+
+
+def delete_before(bootstrap: str, topic: str, offset: int) -> None:
+    """Of partition 2."""
+    client = AdminClient({"bootstrap.servers": bootstrap})
+    (future,) = client.delete_records([TopicPartition(topic, 2, offset)]).values()
+    assert future.result(TIMEOUT_S).low_watermark == offset
+
+
+def records_from(bootstrap: str, topic: str) -> list[tuple[int, bytes | None]]:
+    """Offset and value of every record of partition 2."""
+    found: list[tuple[int, bytes | None]] = []
+    with assigning_consumer(bootstrap) as consumer:
+        consumer.assign([TopicPartition(topic, 2, OFFSET_BEGINNING)])
+        while True:
+            message: Any = consumer.poll(TIMEOUT_S)
+            assert message is not None, found
+            if message.error() is not None:
+                assert message.error().code() == KafkaError._PARTITION_EOF
+                return found
+            found.append((message.offset(), message.value()))
 
 
 def transact(bootstrap: str, topic: str) -> None:

@@ -165,6 +165,24 @@ def test_cluster_is_described(cluster: Cluster, admin: KafkaAdminClient) -> None
     assert nodes == dict(enumerate(cluster.addresses))
 
 
+def test_log_directories_are_described_and_moves_are_answered(
+    cluster: Cluster, admin: KafkaAdminClient, topic: str
+) -> None:
+    (found,) = admin.describe_log_dirs({topic: [0]}, [1])
+    (directory,) = found["log_dirs"]
+    assert directory["log_dir"] == str(cluster.log_dir(1))
+    assert 0 < directory["usable_bytes"] < directory["total_bytes"]
+    ((row,),) = [each["partitions"] for each in directory["topics"]]
+    assert (row["partition_index"], row["offset_lag"], row["is_future_key"]) == (0, 0, False)
+
+    wanted = {(topic, 0, 1): directory["log_dir"], (topic, 1, 1): "/nowhere"}
+    codes = admin.alter_replica_log_dirs(wanted)
+    assert {replica.partition: code for replica, code in codes.items()} == {
+        0: errors.NoError,
+        1: errors.LogDirNotFoundError,
+    }
+
+
 def test_topics_are_listed_and_described(admin: KafkaAdminClient, topic: str) -> None:
     assert topic in admin.list_topics()
     (described,) = admin.describe_topics([topic])
@@ -224,6 +242,29 @@ def test_configs_are_described(admin: KafkaAdminClient) -> None:
     assert described["broker"]["2"]["broker.id"]["config_source"] == "STATIC_BROKER_CONFIG"
 
 
+@pytest.mark.parametrize("incremental", [True, False])
+def test_settings_of_a_broker_are_changed(admin: KafkaAdminClient, incremental: bool) -> None:
+    """Without `incremental` the client sends everything that was changed before as well."""
+
+    def alter(configs: dict[str, Any], *, incremental: bool = incremental) -> None:
+        resource = ConfigResource(ConfigResourceType.BROKER, "2", configs=configs)
+        admin.alter_configs([resource], incremental=incremental)
+
+    def described() -> list[tuple[str, str]]:
+        resource = ConfigResource(ConfigResourceType.BROKER, "2")
+        entries = admin.describe_configs([resource], config_filter="all")["broker"]["2"]
+        keys = ("log.roll.ms", "log.retention.bytes")
+        return [(entries[key]["value"], entries[key]["config_source"]) for key in keys]
+
+    alter({"log.roll.ms": "12345"})
+    alter({"log.retention.bytes": "777"})
+    assert described() == [("12345", "DYNAMIC_BROKER_CONFIG"), ("777", "DYNAMIC_BROKER_CONFIG")]
+    alter(dict.fromkeys(("log.roll.ms", "log.retention.bytes"), ("DELETE", None)), incremental=True)
+    assert described() == [("604800000", "DEFAULT_CONFIG"), ("-1", "DEFAULT_CONFIG")]
+    with pytest.raises(ValueError, match=r"broker\.id"):
+        alter({"broker.id": "7"})
+
+
 def test_offsets_are_listed(
     cluster: Cluster, admin: KafkaAdminClient, consumer: KafkaConsumer, topic: str
 ) -> None:
@@ -238,6 +279,23 @@ def test_offsets_are_listed(
     assert consumer.offsets_for_times({last: NOW_MS + 1000}) == {last: None}
     newest = admin.list_partition_offsets({first: OffsetSpec.MAX_TIMESTAMP})
     assert newest[first].offset == 1
+
+
+def test_records_are_deleted(
+    cluster: Cluster, admin: KafkaAdminClient, consumer: KafkaConsumer, topic: str
+) -> None:
+    produce(cluster, topic, SAMPLES)
+    first, last = TopicPartition(topic, 0), TopicPartition(topic, 2)
+
+    deleted = admin.delete_records({first: -1, last: 150})
+
+    assert {partition: each["low_watermark"] for partition, each in deleted.items()} == {
+        first: 5,
+        last: 150,
+    }
+    assert consumer.beginning_offsets([first, last]) == {first: 5, last: 150}
+    with pytest.raises(errors.OffsetOutOfRangeError):
+        admin.delete_records({last: 201})
 
 
 def test_unknown_topic_is_an_error(admin: KafkaAdminClient) -> None:

@@ -10,6 +10,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from cluster.brokers.handlers import HANDLERS
+from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.setting import Update
 from cluster.records.batch import Compression, batches_of
 from tests.compat.confluent_records import TIMEOUT_S, assigning_consumer, produce, read_all
 from tests.compat.kafka_process import require_kafka, run_tool, running_tool
@@ -27,9 +29,11 @@ KAFKA_TOPICS = "org.apache.kafka.tools.TopicCommand"
 KAFKA_CONFIGS = "kafka.admin.ConfigCommand"
 CONSOLE_PRODUCER = "kafka.tools.ConsoleProducer"
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
+DELETE_RECORDS = "org.apache.kafka.tools.DeleteRecordsCommand"
 GET_OFFSETS = "org.apache.kafka.tools.GetOffsetShell"
 PRODUCER_PERFORMANCE = "org.apache.kafka.tools.ProducerPerformance"
 VERIFIABLE_PRODUCER = "org.apache.kafka.tools.VerifiableProducer"
+LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 BROKER_API_VERSIONS = "kafka.admin.BrokerApiVersionsCommand"
 
 
@@ -106,6 +110,125 @@ def test_topic_configs_are_changed_and_described(cluster: Cluster) -> None:
     ]
     ours = cluster.command("configs", "--describe", *entity).stdout
     assert "retention.ms=7200000" in ours
+
+
+# -- records ----------------------------------------------------------------------------------
+
+
+def test_records_are_deleted(cluster: Cluster, tmp_path: Path) -> None:
+    topic = create_topic(cluster, unique_name("tools"), partitions=PARTITIONS)
+    produce(cluster.bootstrap, topic, SAMPLES, acks="all")
+    file = tmp_path / "offsets.json"
+    rows = [{"topic": topic, "partition": 2, "offset": 150}]
+    file.write_text(json.dumps({"partitions": rows, "version": 1}))
+
+    theirs = run(cluster, DELETE_RECORDS, "--offset-json-file", str(file))
+
+    assert theirs.splitlines() == [
+        "Executing records delete operation",
+        "Records delete operation completed:",
+        f"partition: {topic}-2\tlow_watermark: 150",
+    ]
+    assert cluster.command("delete-records", "--offset-json-file", str(file)).stdout == theirs
+
+
+# -- settings of brokers, changed in use -------------------------------------------------------
+
+
+def test_settings_of_brokers_are_changed_described_and_removed(cluster: Cluster) -> None:
+    one = ("--entity-type", "brokers", "--entity-name", "1")
+    everyone = ("--entity-type", "brokers", "--entity-default")
+    text = run(
+        cluster,
+        KAFKA_CONFIGS,
+        *("--alter", *one, "--add-config", "log.cleanup.policy=[compact,delete],log.roll.ms=77"),
+    )
+    assert text == "Completed updating config for broker 1.\n"
+    text = run(cluster, KAFKA_CONFIGS, "--alter", *everyone, "--add-config", "log.roll.ms=78")
+    assert text == "Completed updating default config for brokers in the cluster.\n"
+
+    text = run(cluster, KAFKA_CONFIGS, "--describe", "--entity-type", "brokers")
+    assert text.splitlines() == [
+        "Dynamic configs for broker 0 are:",
+        "Dynamic configs for broker 1 are:",
+        "  log.cleanup.policy=compact,delete sensitive=false synonyms="
+        "{DYNAMIC_BROKER_CONFIG:log.cleanup.policy=compact,delete,"
+        " DEFAULT_CONFIG:log.cleanup.policy=delete}",
+        "  log.roll.ms=77 sensitive=false synonyms={DYNAMIC_BROKER_CONFIG:log.roll.ms=77,"
+        " DYNAMIC_DEFAULT_BROKER_CONFIG:log.roll.ms=78, DEFAULT_CONFIG:log.roll.ms=604800000}",
+        "Dynamic configs for broker 2 are:",
+        "Default configs for brokers in the cluster are:",
+        "  log.roll.ms=78 sensitive=false synonyms={DYNAMIC_DEFAULT_BROKER_CONFIG:log.roll.ms=78}",
+    ]
+    ours = cluster.command("configs", "--describe", "--entity-type", "brokers").stdout
+    assert [line.split(" sensitive")[0] for line in ours.splitlines()] == [
+        line.split(" sensitive")[0] for line in text.splitlines()
+    ]
+
+    run(
+        cluster, KAFKA_CONFIGS, "--alter", *one, "--delete-config", "log.cleanup.policy,log.roll.ms"
+    )
+    run(cluster, KAFKA_CONFIGS, "--alter", *everyone, "--delete-config", "log.roll.ms")
+    text = run(cluster, KAFKA_CONFIGS, "--describe", "--entity-type", "brokers")
+    assert len(text.splitlines()) == cluster.size + 1
+
+
+def test_what_changes_in_use_is_what_kafka_documents() -> None:
+    page = run_tool("kafka.server.KafkaConfig")  # as for its web site
+    modes = dict(
+        re.findall(r'brokerconfigs_([\w.]+)".*?<th>Update Mode:</th><td>([\w-]+)<', page, re.DOTALL)
+    )
+    ours = {
+        name: setting.update.value if name == setting.name else Update.READ_ONLY.value
+        for setting in BROKER_SETTINGS
+        for name in setting.names
+        if name in modes
+    }
+    assert len(ours) > 60
+    differing = {name for name, mode in ours.items() if modes[name] != mode}
+    assert differing == {"listeners", "advertised.listeners"}, "bound when a broker starts"
+
+
+def test_what_may_not_change_in_use_is_refused_with_kafkas_words(cluster: Cluster) -> None:
+    text = run_tool(
+        KAFKA_CONFIGS,
+        *("--bootstrap-server", cluster.bootstrap, "--alter", "--broker", "0"),
+        *("--add-config", "num.partitions=3"),
+        fails=True,
+    )
+    assert "Cannot update these configs dynamically: Set(num.partitions)" in text
+
+
+def test_levels_of_loggers_are_described_and_changed(cluster: Cluster) -> None:
+    loggers = ("--entity-type", "broker-loggers", "--entity-name", "2")
+    run(cluster, KAFKA_CONFIGS, "--alter", *loggers, "--add-config", "kazoo=WARN")
+    described = run(cluster, KAFKA_CONFIGS, "--describe", *loggers)
+    assert "  kazoo=WARN sensitive=false synonyms={}" in described.splitlines()
+    run(cluster, KAFKA_CONFIGS, "--alter", *loggers, "--delete-config", "kazoo")
+    assert "  kazoo=INFO" in run(cluster, KAFKA_CONFIGS, "--describe", *loggers)
+
+
+def test_a_broker_starts_with_what_the_tool_has_left_in_the_registry(
+    new_cluster: Callable[..., Cluster],
+) -> None:
+    with new_cluster(brokers=2) as one:
+        one.kill(1, stay_down=True)
+        registry = one.state()["registry"]
+        broker = ("--entity-type", "brokers", "--entity-name", "1")
+        wait_until(lambda: describe(one.addresses[0]).brokers[1:] == (), "the end of its session")
+        text = run_tool(
+            KAFKA_CONFIGS,
+            *("--zookeeper", registry, "--alter", *broker, "--add-config", "log.roll.ms=77"),
+        )
+        assert "Completed updating config for entity: brokers '1'." in text
+        one.restart(1)
+        ours = one.command("configs", "--describe", *broker).stdout
+        assert "log.roll.ms=77" in ours
+        one.command("configs", "--alter", *broker, "--add-config", "log.roll.ms=78")
+        one.kill(1, stay_down=True)
+        wait_until(lambda: describe(one.addresses[0]).brokers[1:] == (), "the end of its session")
+        text = run_tool(KAFKA_CONFIGS, "--zookeeper", registry, "--describe", *broker)
+        assert "Configs for brokers '1' are log.roll.ms=78" in text
 
 
 # -- quotas -----------------------------------------------------------------------------------
@@ -290,3 +413,61 @@ def test_every_broker_lists_its_api_versions(cluster: Cluster) -> None:
             )
             for api in (handler.api for handler in HANDLERS)
         }
+
+
+# -- log directories --------------------------------------------------------------------------
+
+
+def test_log_directories_are_described_as_by_our_own_command(cluster: Cluster) -> None:
+    topic = create_topic(cluster, partitions=2)
+    text = run(cluster, LOG_DIRS, "--describe", "--topic-list", topic, "--broker-list", "0,1")
+    ours = cluster.command(
+        "log-dirs", "--describe", "--topic-list", topic, "--broker-list", "0,1", "--json"
+    )
+    (shown,) = [line for line in text.splitlines() if line.startswith("{")]
+    theirs = json.loads(shown)
+    own = json.loads(ours.stdout)
+    assert own["version"] == theirs["version"] == 1
+    assert in_order(own) == in_order(theirs)
+    (directory,) = own["brokers"][0]["logDirs"]
+    assert directory["logDir"] == str(cluster.log_dir(0))
+    assert [each["partition"] for each in directory["partitions"]] == [f"{topic}-0", f"{topic}-1"]
+
+
+def test_a_failed_log_directory_is_named_as_such(new_cluster: Callable[..., Cluster]) -> None:
+    with new_cluster(brokers=1, overrides={"log.dirs": "one,two"}) as cluster:
+        create_topic(cluster, "t", partitions=2, replication_factor=1)
+        bad = cluster.data_dir / "one" / "broker-0"
+        cluster.kill(0, stay_down=True)
+        bad.rename(bad.with_name("aside"))
+        bad.write_bytes(b"in the way")
+        cluster.restart(0)
+        text = run(cluster, LOG_DIRS, "--describe", "--topic-list", "t")
+        ours = cluster.command("log-dirs", "--describe", "--topic-list", "t", "--json")
+    (shown,) = [line for line in text.splitlines() if line.startswith("{")]
+    own = json.loads(ours.stdout)
+    assert in_order(own) == in_order(json.loads(shown))
+    (failed, _) = sorted(own["brokers"][0]["logDirs"], key=lambda each: str(each["logDir"]))
+    assert failed == {
+        "logDir": str(bad),
+        "error": "org.apache.kafka.common.errors.KafkaStorageException",
+        "partitions": [],
+    }
+
+
+def in_order(shown: Any) -> Any:
+    """What `log-dirs` prints, sorted: Kafka's tool goes by the order of hash tables."""
+    return sorted(
+        (
+            broker["broker"],
+            sorted(
+                (
+                    each["logDir"],
+                    each["error"],
+                    sorted(each["partitions"], key=lambda row: str(row["partition"])),
+                )
+                for each in broker["logDirs"]
+            ),
+        )
+        for broker in shown["brokers"]
+    )

@@ -1,10 +1,13 @@
 """Several log directories of a running broker: one fails, and its partitions alone move away."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from cluster.protocol.api import ApiKey
+from tests.support.kafka_wire import WireClient, request
 from tests.support.recording_producer import Recorder, read_all
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, leader, partition_state, wait_for_isr
@@ -112,3 +115,80 @@ def test_a_broker_without_a_working_directory_stops_and_says_why(cluster: Cluste
     recorder.produce("after", 40)
     recorder.flush()
     assert not recorder.failed
+
+
+def alter(cluster: Cluster, broker: int, path: Path, partition: int = 0) -> int:
+    with WireClient(cluster.addresses[broker]) as client:
+        answer = client.call(
+            request(
+                ApiKey.ALTER_REPLICA_LOG_DIRS,
+                2,
+                dirs=[{"path": str(path), "topics": [{"name": "t", "partitions": [partition]}]}],
+            )
+        )
+    return int(answer.results[0].partitions[0].error_code)
+
+
+def place_of(cluster: Cluster, broker: int, partition: int = 0) -> list[tuple[Path, bool]]:
+    """The directories in which a replica is, each with whether it is being moved there."""
+    told = cluster.command("log-dirs", "--describe", "--json", "--broker-list", str(broker))
+    (answer,) = json.loads(told.stdout)["brokers"]
+    return [
+        (Path(directory["logDir"]), row["isFuture"])
+        for directory in answer["logDirs"]
+        for row in directory["partitions"]
+        if row["partition"] == f"t-{partition}"
+    ]
+
+
+def batches_in(path: Path) -> bytes:
+    """After a clean stop, when no file has space allocated ahead."""
+    return b"".join(file.read_bytes() for file in sorted(path.glob("*.log")))
+
+
+@pytest.fixture
+def slow_cluster(new_cluster: NewCluster) -> Cluster:
+    """As `cluster`, but a replica takes a while to be moved."""
+    made = new_cluster(
+        brokers=2,
+        overrides={
+            "log.dirs": "disk1,disk2",
+            "log.segment.bytes": "1000000",
+            "replica.alter.log.dirs.io.max.bytes.per.second": "4000000",
+        },
+    ).start()
+    create_topic(made, "t", assignments=[[0, 1]])
+    return made
+
+
+def test_a_replica_moves_while_it_is_written_and_a_crash_does_not_stop_it(
+    slow_cluster: Cluster,
+) -> None:
+    cluster = slow_cluster
+    recorder = Recorder(cluster, "t")
+    recorder.produce("before" * 100, 10_000)
+    recorder.flush()
+    ((source, _),) = place_of(cluster, 0)
+    (target,) = (path for path in log_dirs(cluster, 0) if path != source)
+
+    with recorder.producing("meanwhile", per_second=500):
+        assert alter(cluster, 0, target) == 0
+        assert sorted(place_of(cluster, 0)) == sorted([(source, False), (target, True)])
+        cluster.kill(0)
+        wait_until(
+            lambda: cluster.log_lines(0, "moving it to"), "the restarted broker to go on with it"
+        )
+        wait_until(lambda: place_of(cluster, 0) == [(target, False)], "the move")
+        wait_for_isr(cluster, "t", 2)
+        assert alter(cluster, 0, source) == 0
+        wait_until(lambda: place_of(cluster, 0) == [(source, False)], "the way back")
+
+    assert not recorder.failed
+    found = read_all(cluster, "t")
+    assert recorder.acknowledged[0].items() <= found[0].items()
+    # Its files are kept for a while under another name, as those of a deleted topic.
+    wait_until(lambda: not (target / "t-0").exists(), "the original to be set aside")
+    wait_for_isr(cluster, "t", 2)
+    ((other, _),) = place_of(cluster, 1)
+    cluster.stop()
+    assert batches_in(source / "t-0") == batches_in(other / "t-0")

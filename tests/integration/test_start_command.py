@@ -88,14 +88,14 @@ def test_kafkas_file_for_a_single_node_with_kraft_starts_a_cluster_and_is_explai
     cluster, tmp_path
 ):
     file = tmp_path / "server.properties"
-    file.write_text(f"{kafka_files.SERVER_4_1}log.retention.minutes 5\n")
+    file.write_text(f"{kafka_files.SERVER_4_1}controlled.shutdown.max.retries 5\n")
     started = cluster.start("--config", str(file), "--log-dirs", ".")
     assert started.returncode == 0, started.stderr
     said = started.stderr.splitlines()
     assert f"From {file}, `start` sets itself: node.id, listeners." in said
     assert sum("process.roles" in line and "registry" in line for line in said) == 1
     (warning,) = [line for line in said if line.startswith("Warning: ")]
-    assert "log.retention.minutes" in warning
+    assert "controlled.shutdown.max.retries" in warning
     assert cluster("topics", "--create", "--topic", "works").returncode == 0
 
 

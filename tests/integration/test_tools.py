@@ -168,8 +168,7 @@ def test_a_topic_takes_the_brokers_defaults_and_its_own_settings(cluster):
     assert listing == (
         "Dynamic configs for topic own.settings are:\n"
         "  retention.ms=60000 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:retention.ms=60000,"
-        " DEFAULT_CONFIG:log.retention.ms=604800000} (accepted, without effect yet:"
-        " no segment is deleted for its age or size)\n"
+        " DEFAULT_CONFIG:log.retention.ms=604800000}\n"
     )
     every = cluster("configs", "--describe", "--topic", "own.settings", "--all").splitlines()
     assert every[0] == "All configs for topic own.settings are:"
@@ -203,27 +202,32 @@ def test_settings_of_brokers(cluster):
 def test_values_without_effect_are_warned_of_by_name(cluster):
     quiet = cluster.run(
         *("topics", "--create", "--topic", "quiet"),
-        *("--config", "retention.ms=604800000", "--config", "min.insync.replicas=1"),
+        *("--config", "message.downconversion.enable=true", "--config", "min.insync.replicas=1"),
     )
     assert (quiet.returncode, quiet.stderr) == (0, "")
     created = cluster.run(
         *("topics", "--create", "--topic", "loud"),
-        *("--config", "retention.ms=1", "--config", "min.insync.replicas=1"),
-        *("--config", "retention.bytes=1"),
+        *("--config", "message.downconversion.enable=false", "--config", "min.insync.replicas=1"),
+        *("--config", "message.format.version=2.8"),
     )
     assert (created.returncode, created.stdout) == (0, "Created topic loud.\n")
     assert created.stderr == (
-        "WARNING: retention.ms, retention.bytes (accepted, without effect yet:"
-        " no segment is deleted for its age or size).\n"
+        "WARNING: message.downconversion.enable, message.format.version (accepted, without effect"
+        " yet: record batches are stored and sent in format 2 only).\n"
     )
     altered = cluster.run(
         *("configs", "--alter", "--topic", "loud"),
-        *("--add-config", "preallocate=true,segment.bytes=1000"),
+        *("--add-config", "leader.replication.throttled.replicas=*,segment.bytes=1000"),
     )
     assert altered.returncode == 0
-    assert altered.stderr.startswith("WARNING: preallocate (accepted, without effect yet: ")
+    assert altered.stderr.startswith(
+        "WARNING: leader.replication.throttled.replicas (accepted, without effect yet: "
+    )
     assert altered.stderr.count("\n") == 1
-    removed = cluster.run("configs", "--alter", "--topic", "loud", "--delete-config", "preallocate")
+    removed = cluster.run(
+        *("configs", "--alter", "--topic", "loud"),
+        *("--delete-config", "leader.replication.throttled.replicas"),
+    )
     assert (removed.returncode, removed.stderr) == (0, "")
 
 
@@ -291,6 +295,27 @@ def test_reading_a_missing_topic_does_not_create_it(cluster):
     assert "missing" not in cluster("topics", "--list").splitlines()
 
 
+def test_records_are_deleted(cluster):
+    cluster("topics", "--create", "--topic", "cut", "--partitions", "1")
+    cluster("produce", "--topic", "cut", given="one\ntwo\nthree\n")
+
+    said = cluster("delete-records", "--topic", "cut", "--partition", "0", "--before-offset", "2")
+
+    assert said.splitlines() == [
+        "Executing records delete operation",
+        "Records delete operation completed:",
+        "partition: cut-0\tlow_watermark: 2",
+    ]
+    assert cluster("consume", "--topic", "cut", "--from-beginning", "--max-messages", "1") == (
+        "three\n"
+    )
+    refused = cluster.run(
+        "delete-records", "--topic", "cut", "--partition", "0", "--before-offset", "4"
+    )
+    assert refused.returncode == 1
+    assert "partition: cut-0\terror: Offset out of range" in refused.stdout
+
+
 def test_records_flow_until_they_are_interrupted(cluster):
     cluster("topics", "--create", "--topic", "flow")
     with ExitStack() as running:
@@ -337,17 +362,27 @@ def _read_until(descriptor: int, end: bytes) -> bytes:
 
 
 def test_a_broker_that_is_away_shows_in_the_description(cluster):
-    assert cluster("topics", "--create", "--topic", "wide", "--replica-assignment", "0:2")
+    wide = ("topics", "--create", "--topic", "wide", "--replica-assignment", "0:2")
+    assert cluster(*wide, "--config", "min.insync.replicas=2")
     assert cluster("topics", "--create", "--topic", "narrow", "--replica-assignment", "2")
     under_replicated = ("topics", "--describe", "--under-replicated-partitions", "--topic", "wide")
     unavailable = ("topics", "--describe", "--unavailable-partitions")
+    at_minimum = ("topics", "--describe", "--at-min-isr-partitions", "--topic", "wide|narrow")
+    below = ("topics", "--describe", "--under-min-isr-partitions", "--topic", "wide|narrow")
+    overridden = cluster(
+        "topics", "--describe", "--topics-with-overrides", "--topic", "wide|narrow"
+    )
+    assert re.fullmatch(r"Topic: wide\t.*min\.insync\.replicas=2\n", overridden)
     assert cluster(*under_replicated) == ""
+    assert cluster(*below) == ""
+    assert re.findall(r"Topic: (\w+)", cluster(*at_minimum)) == ["narrow", "wide"]
 
     cluster("kill", "2", "--stay-down")
     try:
         line = wait_until(lambda: cluster(*under_replicated), "an in-sync set without the dead")
         assert line.startswith("\tTopic: wide\tPartition: 0\tLeader: 0\tReplicas: 0,2\tIsr: 0\t")
         assert "\tTopic: narrow\tPartition: 0\tLeader: none\t" in cluster(*unavailable)
+        assert re.findall(r"Topic: (\w+)", cluster(*below)) == ["narrow", "wide"]
     finally:
         cluster("restart", "2")
     wait_until(lambda: cluster(*under_replicated) == "", "the broker to be in sync again")

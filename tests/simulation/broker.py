@@ -1,13 +1,14 @@
 """One broker of a simulation: the production assembly on simulated ports."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from random import Random
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from cluster.brokers.core import BrokerCore, BrokerPorts
-from cluster.brokers.handlers import produce
+from cluster.brokers.handlers import delete_records, produce
 from cluster.brokers.handlers.request import NotYet
 from cluster.brokers.log.log_directory import open_all
 from cluster.config.settings import broker_settings
@@ -16,6 +17,11 @@ from cluster.coordinator.groups.requests import CommitOffsets, OffsetToCommit
 from cluster.model.cluster import Endpoint
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import BrokerId, TopicPartition
+from cluster.protocol.messages import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsTopic,
+)
 from cluster.protocol.produce_codec import ProducedTopic, ProduceRequest
 from tests.simulation.registry import SESSION_TIMEOUT_MS, SimulatedSession
 from tests.simulation.world import Node, SimulatedLoop, World
@@ -52,6 +58,7 @@ class SimulatedBroker:
         min_insync_replicas: int,
         by_file: bool,
         directory_count: int,
+        overrides: Mapping[str, str],
     ) -> None:
         """Its log directories are below `root`."""
         self.world = world
@@ -71,6 +78,7 @@ class SimulatedBroker:
                 "broker.id": str(number),
                 "min.insync.replicas": str(min_insync_replicas),
                 "replica.fetch.shared.memory": str(by_file).lower(),
+                **overrides,
             }
         )
         self.core = BrokerCore(
@@ -129,20 +137,31 @@ class SimulatedBroker:
     ) -> None:
         """A client's request, through the real handler; `on_answer` gets the partition's result."""
 
-        def answer(response: Any) -> None:
-            on_answer(response[0][0][2][0])
+        topic = ProducedTopic(partition.topic, None, [(partition.partition, memoryview(batch))])
+        request = ProduceRequest(None, acks, 1_500, [topic])
+        self._handle(produce, request, lambda response: on_answer(response[0][0][2][0]))
 
+    def delete_records(
+        self, partition: TopicPartition, offset: int, on_answer: Callable[[Any], None]
+    ) -> None:
+        """A client's request, through the real handler; `on_answer` gets the partition's result."""
+        asked = DeleteRecordsPartition(partition_index=partition.partition, offset=offset)
+        topic = DeleteRecordsTopic(name=partition.topic, partitions=(asked,))
+        request = DeleteRecordsRequest(topics=(topic,), timeout=timedelta(seconds=1.5))
+        self._handle(
+            delete_records, request, lambda response: on_answer(response.topics[0].partitions[0])
+        )
+
+    def _handle(self, api: ModuleType, request: Any, answer: Callable[[Any], None]) -> None:
         context: Any = SimpleNamespace(
             version=9,
             listener="PLAINTEXT",
             channel=SimpleNamespace(on_close=None),
             answer=answer,
         )
-        topic = ProducedTopic(partition.topic, None, [(partition.partition, memoryview(batch))])
 
         def handle() -> None:
-            request = ProduceRequest(None, acks, 1_500, [topic])
-            response = produce.handle(request, context, self.core.services)
+            response = api.handle(request, context, self.core.services)
             if not isinstance(response, NotYet):
                 answer(response)
 

@@ -31,6 +31,15 @@ class Acked(NamedTuple):
     value: bytes
 
 
+class Deleted(NamedTuple):
+    """Records before an offset, of which a client was told that they are deleted."""
+
+    partition: Replicated
+    offset: int
+    lives: dict[int, int]
+    """The brokers that counted as live then, each with its life."""
+
+
 class Checks:
     """Checks invariants, partly by comparing states with earlier ones.
 
@@ -38,6 +47,8 @@ class Checks:
     - A leader's high watermark never falls within its epoch and life, and never passes its own log
       end nor that of a member of the in-sync set in the registry.
     - Whatever lies below any replica's high watermark is the same bytes everywhere, for ever.
+    - A log start never passes the high watermark. Deleted records stay deleted, whoever leads; only
+      a broker that crashed may have forgotten it, as in Kafka.
     - At the end every record that was acknowledged to a producer with acks=all is there.
     - What an idempotent producer sent is there once and in order.
     """
@@ -51,6 +62,7 @@ class Checks:
         self._committed: dict[Replicated, dict[int, bytes]] = {}
         self._committed_end: dict[Replicated, int] = {}
         self.acked: list[Acked] = []
+        self.deleted: list[Deleted] = []
         self.members_may_lack_records = False
         """Set when a broker lost unflushed records while the registry counts it as in sync."""
 
@@ -64,6 +76,9 @@ class Checks:
         high_watermark = partition.high_watermark
         key = (int(broker.id), broker.node.life, replicated(partition))
         before = self._seen.get(key)
+        assert partition.log.log_start_offset <= high_watermark, (
+            f"{partition.id}: log start {partition.log.log_start_offset} above {high_watermark}"
+        )
         if partition.leader is not None:
             self._look_at_leader(broker, partition, high_watermark, before)
         if high_watermark != before:
@@ -81,6 +96,14 @@ class Checks:
         epoch = (replicated(partition), int(partition.leader_epoch))
         leader = self._leaders.setdefault(epoch, broker.id)
         assert leader == broker.id, f"{leader} and {broker.id} lead {partition.id} in {epoch[1]}"
+        for deleted in self.deleted:
+            if deleted.partition == epoch[0] and (
+                deleted.lives.get(int(broker.id)) == broker.node.life
+            ):
+                assert partition.log.log_start_offset >= deleted.offset, (
+                    f"{partition.id}: broker {broker.id} leads from"
+                    f" {partition.log.log_start_offset} on, but {deleted.offset} was the log start"
+                )
         life = (*epoch, broker.node.life)  # it begins with its checkpoint again
         known = self._high_watermarks.get(life, 0)
         assert high_watermark >= known, (
@@ -113,7 +136,10 @@ class Checks:
         for base_offset, last_offset, batch in batches_between(partition, first, end):
             known = committed.get(base_offset)
             if known is None:
-                assert base_offset == self._committed_end.get(key, 0), (
+                follows = self._committed_end.get(key, 0)
+                # What was committed and deleted in one event was never seen.
+                is_first = follows < base_offset <= partition.log.log_start_offset
+                assert base_offset == follows or is_first, (
                     f"{partition.id}: offset {base_offset} was committed with other batches before"
                 )
                 committed[base_offset] = batch
@@ -145,9 +171,11 @@ class Checks:
     def at_the_end(self) -> None:
         cluster = self._cluster
         for partition_id, replicas in cluster.assignment.items():
+            found = [cluster.brokers[number].table.find(partition_id) for number in replicas]
+            # Each deletes old segments by itself.
+            first = max(one.log.log_start_offset for one in found if one is not None)
             contents = {
-                number: _all_bytes(cluster.brokers[number].table.find(partition_id))
-                for number in replicas
+                number: _bytes_from(first, one) for number, one in zip(replicas, found, strict=True)
             }
             assert len(set(contents.values())) == 1, f"{partition_id}: replicas differ"
         for partition_id in cluster.assignment:
@@ -160,10 +188,12 @@ class Checks:
     def _check_records(self, leader: Partition) -> None:
         values: dict[int, bytes] = {}
         sequences: dict[int, int] = {}
-        for _, _, batch in batches_between(leader, Offset(0), leader.log.log_end_offset):
+        start = leader.log.log_start_offset
+        for _, _, batch in batches_between(leader, start, leader.log.log_end_offset):
             header = read_header(memoryview(batch))
             if header.producer_id >= 0:
-                expected = sequences.get(header.producer_id, -1) + 1
+                begin = -1 if start == 0 else header.base_sequence - 1
+                expected = sequences.get(header.producer_id, begin) + 1
                 assert header.base_sequence == expected, (
                     f"{leader.id}: producer {header.producer_id} sequence {header.base_sequence}"
                     f" where {expected} comes next"
@@ -172,7 +202,7 @@ class Checks:
             for record in read_records(memoryview(batch)):
                 values[record.offset] = bytes(record.value or b"")
         for acked in self.acked:
-            if acked.partition == replicated(leader):
+            if acked.partition == replicated(leader) and acked.offset >= start:
                 assert values.get(acked.offset) == acked.value, (
                     f"{leader.id}: the acknowledged record {acked.value!r} at {acked.offset}"
                     f" is {values.get(acked.offset)!r}"
@@ -196,10 +226,10 @@ def batches_between(
         offset = part.next_offset
 
 
-def _all_bytes(partition: Partition | None) -> bytes:
+def _bytes_from(first: Offset, partition: Partition | None) -> bytes:
     assert partition is not None
     return b"".join(
-        batch for _, _, batch in batches_between(partition, Offset(0), partition.log.log_end_offset)
+        batch for _, _, batch in batches_between(partition, first, partition.log.log_end_offset)
     )
 
 

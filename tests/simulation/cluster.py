@@ -3,7 +3,7 @@
 import errno
 import logging
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -18,7 +18,15 @@ from cluster.model.ids import BrokerId, TopicPartition
 from cluster.model.topics import NewTopic
 from cluster.records.builder import NewRecord, build_batch
 from tests.simulation.broker import SimulatedBroker
-from tests.simulation.checks import Acked, Checks, Replicated, decode_state, state_path
+from tests.simulation.checks import (
+    Acked,
+    Checks,
+    Deleted,
+    Replicated,
+    decode_state,
+    replicated,
+    state_path,
+)
 from tests.simulation.registry import REGISTRY, SESSION_TIMEOUT_MS
 from tests.simulation.world import TraceHandler, World, log
 from tests.support.fake_registry import FakeClient, FakeTree
@@ -38,7 +46,9 @@ class SimulatedCluster:
         min_insync_replicas: int = 2,
         by_file: bool = False,
         directory_count: int = 1,
+        overrides: Mapping[str, str] | None = None,
     ) -> None:
+        """`overrides` are settings of every broker."""
         self.world = World(seed)
         self.random = Random(seed + 1)
         self.tree = FakeTree()
@@ -53,6 +63,7 @@ class SimulatedCluster:
             "min_insync_replicas": min_insync_replicas,
             "by_file": by_file,
             "directory_count": directory_count,
+            "overrides": overrides or {},
         }
         self._broken: dict[int, Path] = {}
         """The log directory of a broker that cannot be used now."""
@@ -332,6 +343,34 @@ class SimulatedCluster:
             )
 
         self.world.after(self.world.delay_ms(), arrive)
+
+    def delete_records(self, partition: TopicPartition, offset: int) -> None:
+        """Ask the broker that some broker takes for the leader; it answers later, or never."""
+        target = self.believed_leader(partition)
+        if target is None:
+            return
+
+        def arrive() -> None:
+            broker = self.brokers[target]
+            replica = broker.table.find(partition)
+            if replica is not None and broker.node.is_alive:
+                of_topic = replicated(replica)
+                broker.delete_records(
+                    partition,
+                    offset,
+                    lambda result: self._on_deleted(broker, of_topic, result),
+                )
+
+        self.world.note(f"records of {partition} before {offset} are to be deleted")
+        self.world.after(self.world.delay_ms(), arrive)
+
+    def _on_deleted(self, leader: SimulatedBroker, partition: Replicated, result: Any) -> None:
+        if result.error_code == 0:
+            # Those that the leader believes to be alive have confirmed it.
+            lives = {
+                int(number): self.brokers[number].node.life for number in leader.metadata.brokers
+            }
+            self.checks.deleted.append(Deleted(partition, result.low_watermark, lives))
 
     def promise(self, written: Replicated, base_offset: int, values: list[bytes]) -> None:
         """Record that a producer with acks=all got an acknowledgement for these records."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from contextlib import suppress
 
-from cluster.model.errors import StorageFailed
+from cluster.model.errors import Refused, StorageFailed
 from cluster.model.ids import TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS
 from tests.simulation.cluster import SimulatedCluster
@@ -11,6 +11,15 @@ from tests.simulation.committer import PARTITIONS, OffsetCommitter
 from tests.simulation.producer import IdempotentProducer
 
 STEPS = 250
+
+
+RETENTION_BYTES = 6_000
+RETENTION = {
+    "log.retention.bytes": str(RETENTION_BYTES),
+    "log.retention.check.interval.ms": "400",
+    "log.segment.delete.delay.ms": "200",
+}
+"""Settings of brokers that keep little."""
 
 
 class RandomHistory:
@@ -158,21 +167,67 @@ class GroupCommits(RandomHistory):
 
 
 class FailingDirectories(RandomHistory):
-    """Log directories fail beside everything else, and are repaired while their broker is down."""
+    """Log directories fail beside everything else, and are repaired while their broker is down.
+
+    Replicas move between them at any time.
+    """
 
     def __init__(self, cluster: SimulatedCluster) -> None:
         super().__init__(cluster)
-        self._actions += [(8, self._break_directory), (8, self._repair_directory)]
+        self._actions += [
+            (8, self._break_directory),
+            (8, self._repair_directory),
+            (12, self._move_replica),
+        ]
 
     def _break_directory(self) -> None:
         noticed = self._random.random() < 0.5
         self._cluster.break_directory(self._any_broker(), noticed=noticed)
+
+    def _move_replica(self) -> None:
+        broker = self._cluster.brokers[self._any_broker()]
+        partitions = list(broker.table)
+        if broker.is_up and partitions:
+            partition = self._random.choice(partitions).id
+            directory = self._random.choice(broker.directories)
+            self._cluster.world.note(f"{partition} of {broker.id} moves to {directory.path.name}")
+            with suppress(Refused):  # a directory has failed
+                broker.node.run(lambda: broker.core.moves.move(partition, directory.path))
 
     def _repair_directory(self) -> None:
         number = self._any_broker()
         if self._random.random() < 0.5:
             self._cluster.crash(number)
         self._cluster.repair_directory(number)
+
+
+class DeletedRecords(RandomHistory):
+    """Clients have records deleted, and brokers delete old segments, whatever else fails.
+
+    Ends with a log that is no larger than it may be, on every replica.
+    """
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        super().__init__(cluster)
+        self._actions.append((20, self._delete_records))
+
+    def _delete_records(self) -> None:
+        cluster = self._cluster
+        partitions = list(cluster.assignment)
+        if partitions:
+            partition = self._random.choice(partitions)
+            ends = [b.table.find(partition) for b in cluster.brokers.values()]
+            most = max((one.high_watermark for one in ends if one is not None), default=0)
+            offset = self._random.choice([-1, self._random.randrange(most + 2)])
+            cluster.delete_records(partition, offset)
+
+    def run(self, steps: int = STEPS) -> None:
+        super().run(steps)
+        self._cluster.world.run_for(1_000)
+        for broker in self._cluster.brokers.values():
+            for partition in broker.table:
+                kept = sum(one.file.size_bytes for one in partition.log.segments[1:])
+                assert kept <= RETENTION_BYTES
 
 
 class PowerLosses(RandomHistory):

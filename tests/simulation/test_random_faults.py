@@ -4,12 +4,20 @@
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 from tests.simulation.cluster import SimulatedCluster
-from tests.simulation.faults import FailingDirectories, GroupCommits, PowerLosses, RandomHistory
+from tests.simulation.faults import (
+    RETENTION,
+    DeletedRecords,
+    FailingDirectories,
+    GroupCommits,
+    PowerLosses,
+    RandomHistory,
+)
 
 ASKED = os.environ.get("SIM_SEEDS", "")
 
@@ -28,6 +36,7 @@ def run(
     history: type[RandomHistory],
     minimum: int,
     directory_count: int = 1,
+    overrides: Mapping[str, str] | None = None,
 ) -> None:
     """The seed decides about the shape of the cluster too."""
     cluster = SimulatedCluster(
@@ -37,6 +46,7 @@ def run(
         min_insync_replicas=max(minimum, 2 if seed % 3 else 1),
         by_file=seed % 2 == 0,
         directory_count=directory_count,
+        overrides=overrides,
     )
     try:
         with cluster:
@@ -64,6 +74,12 @@ def test_nothing_promised_is_lost_when_log_directories_fail(seed: int, tmp_path:
 @pytest.mark.parametrize("seed", seeds(12))
 def test_no_acknowledged_offset_is_forgotten_whatever_fails(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, GroupCommits, minimum=2)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", seeds(12))
+def test_what_is_deleted_stays_deleted_and_the_rest_is_kept(seed: int, tmp_path: Path) -> None:
+    run(seed, tmp_path, DeletedRecords, minimum=1, overrides=RETENTION)
 
 
 @pytest.mark.simulation

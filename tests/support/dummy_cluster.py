@@ -9,14 +9,12 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from cluster.model.errors import StorageFailed
 from cluster.supervisor.child import RestartPolicy
 from cluster.supervisor.lock_file import hold_lock
-from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir
+from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir, Reports
 from cluster.supervisor.readiness import View
 from cluster.supervisor.supervise import supervise
 
@@ -31,7 +29,7 @@ def child(files: DataDir, name: str, broker_id: int | None) -> ChildSpec:
         with (files.path / "events").open("a") as events:
             events.write(f"{name} {event} {os.getpid()}\n")
 
-    def run(ready: Callable[[dict[str, Any]], None]) -> None:
+    def run(reports: Reports) -> None:
         if is_listed(files, "broken", broker_id):
             raise StorageFailed("the disk is somebody else's")
         reader, writer = socket.socketpair()
@@ -40,7 +38,7 @@ def child(files: DataDir, name: str, broker_id: int | None) -> ChildSpec:
         signal.set_wakeup_fd(writer.fileno())
         signal.signal(signal.SIGTERM, lambda *_: None)
         note("started")
-        ready({})
+        reports.ready({})
         while reader.recv(1):
             note("told to stop")
             if not is_listed(files, "stubborn", broker_id):

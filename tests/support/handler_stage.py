@@ -6,7 +6,7 @@ controller stay in `stage.link` until a test answers them.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from typing import Any, Self
 
 from kio.index import load_response_schema
 
-from cluster.brokers.core import BrokerCore, BrokerPorts
+from cluster.brokers.core import Background, BrokerCore, BrokerPorts
 from cluster.brokers.log.log_directory import open_all
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.producer_ids import ProducerIds
@@ -155,6 +155,7 @@ class HandlerStage:
         machine: str = "here",
         counters: BrokerCounters | None = None,
         more_directories: Sequence[Path] = (),
+        background: Callable[[str, float], Background] = InlineBackground,
     ) -> None:
         self.settings = broker_settings(
             {
@@ -196,7 +197,7 @@ class HandlerStage:
                 control_link=link,
                 sockets=FakeSockets() if sockets is None else sockets,
                 directories=self.directories,
-                background=InlineBackground,
+                background=background,
                 helpers=inline_helpers(self.loop.next_turn),
                 counters=counters,
                 clients=no_clients,

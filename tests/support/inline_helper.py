@@ -20,25 +20,25 @@ class InlineHelper:
         self._work = importlib.import_module(module).work
         self._on_message = on_message
         self._on_end = on_end
-        self._is_open = True
+        self.is_open = True
 
     def send(self, message: Message) -> None:
         self._next_turn(lambda: self._do(message))
 
-    def close(self) -> None:
-        self._is_open = False
+    def close(self, *, waits: bool = True) -> None:
+        self.is_open = False
 
     def end(self, reason: str) -> None:
         """As when the process dies."""
-        self._is_open = False
+        self.is_open = False
         self._on_end(reason)
 
     def _do(self, message: Message) -> None:
-        if self._is_open:
+        if self.is_open:
             self._work(message, lambda answer: self._next_turn(lambda: self._hear(answer)))
 
     def _hear(self, answer: Message) -> None:
-        if self._is_open:
+        if self.is_open:
             self._on_message(answer)
 
 

@@ -17,7 +17,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from random import SystemRandom
-from typing import Any, Self
+from typing import IO, Any, Self
 
 import psutil
 
@@ -64,16 +64,31 @@ class Cluster:
 
     def start(self) -> Self:
         """Start it, also after a stop or a crash; returns when it is ready."""
-        options = [f"--override={key}={value}" for key, value in self._overrides.items()]
-        self.command(
-            "start",
-            "--detach",
+        self.command("start", "--detach", *self._start_options)
+        return self
+
+    def start_in_foreground(self, output: IO[bytes]) -> subprocess.Popen[bytes]:
+        """Begin to start it; what it says goes to a file."""
+        return subprocess.Popen(
+            [
+                *(sys.executable, "-m", "cluster", "start", *self._start_options),
+                *("--data-dir", str(self.data_dir)),
+            ],
+            cwd=_ROOT,
+            env={**os.environ, "PYTHONPATH": str(_ROOT)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+        )
+
+    @property
+    def _start_options(self) -> list[str]:
+        return [
             f"--brokers={self.size}",
             f"--port={self._port}",
             f"--registry-port={self.registry_port}",
-            *options,
-        )
-        return self
+            *(f"--override={key}={value}" for key, value in self._overrides.items()),
+        ]
 
     def stop(self) -> None:
         """Stop it cleanly; the data stay."""

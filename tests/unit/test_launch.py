@@ -4,7 +4,7 @@ from cluster import launch
 from cluster.config import broker as keys
 from cluster.launch import StartOptions, make_plan
 from cluster.model.errors import UserError
-from cluster.supervisor.plan import DataDir
+from cluster.supervisor.plan import DataDir, Reports
 from cluster.supervisor.state_file import write_state
 from tests.support import kafka_files
 
@@ -16,12 +16,12 @@ def settings_of_brokers(monkeypatch):
     """What `run_broker` would be given, by broker."""
     seen = []
     monkeypatch.setattr(
-        launch, "run_broker", lambda settings, run_dir, ready: seen.append((settings, run_dir))
+        launch, "run_broker", lambda settings, run_dir, *reports: seen.append((settings, run_dir))
     )
 
     def collect(plan):
         for spec in plan.brokers:
-            spec.run(lambda facts: None)
+            spec.run(Reports(NO_NOTE, NO_NOTE))  # type: ignore[arg-type]  # called by nobody
         return [settings for settings, _ in seen]
 
     return collect
@@ -182,16 +182,15 @@ def test_every_broker_has_directories_of_its_own_below_each_log_dir(
 ):
     elsewhere = tmp_path / "elsewhere"
     named = f"disk1,{elsewhere}"
-    chosen = {}
-    if way == "option":
-        chosen["log_dirs"] = named
-    elif way == "override":
-        chosen["overrides"] = (f"log.dirs={named}",)
-    else:
-        chosen["config"] = tmp_path / "server.properties"
-        chosen["config"].write_text(f"log.dirs={named}\nlog.dir=/not/used\n")
+    config = tmp_path / "server.properties"
+    config.write_text(f"log.dirs={named}\nlog.dir=/not/used\n")
+    ways: dict[str, dict[str, object]] = {
+        "option": {"log_dirs": named},
+        "override": {"overrides": (f"log.dirs={named}",)},
+        "file": {"config": config},
+    }
     notes = []
-    plan = make_plan(options(tmp_path / "data", brokers=2, **chosen), notes.append)
+    plan = make_plan(options(tmp_path / "data", brokers=2, **ways[way]), notes.append)
     expected = [
         [str(tmp_path / "data" / "disk1" / name), str(elsewhere / name)]
         for name in ("broker-0", "broker-1")

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
+from cluster.brokers.handlers.broker_loggers import BROKER_LOGGER, check_levels, take_levels
 from cluster.brokers.handlers.describe_configs import BROKER, TOPIC, is_number
 from cluster.brokers.handlers.ports import (
     AsksController,
@@ -70,7 +71,10 @@ def alter(
             if resources.count(resource) > 1:
                 raise Refused(ErrorCode.invalid_request, "Each resource must appear at most once.")
             _check_keys(operations)
-            if resource[0] == BROKER:
+            if resource[0] == BROKER_LOGGER and not is_whole:
+                _alter_loggers(resource[1], operations, services, validate_only=validate_only)
+                outcomes[resource] = Outcome(ErrorCode.none)
+            elif resource[0] == BROKER:
                 levels.append((resource, _level_of(resource[1], services), operations))
             else:
                 topic = _topic_of(resource)
@@ -116,6 +120,11 @@ def _topic_of(resource: Resource) -> str:
 def _level_of(name: str, services: AltersConfigs) -> Source:
     if name == "":
         return CLUSTER_WIDE
+    _check_broker(name, services)
+    return OWN
+
+
+def _check_broker(name: str, services: AltersConfigs) -> None:
     if not is_number(name):
         raise Refused(ErrorCode.invalid_request, f"Node id must be an integer, but it is: {name}")
     if int(name) != services.broker_id:
@@ -123,7 +132,27 @@ def _level_of(name: str, services: AltersConfigs) -> Source:
             ErrorCode.invalid_request,
             f"Unexpected broker id, expected {services.broker_id}, but received {name}",
         )
-    return OWN
+
+
+def _alter_loggers(
+    name: str, operations: Sequence[Operation], services: AltersConfigs, *, validate_only: bool
+) -> None:
+    """Change levels of this broker's loggers at once (KIP-412). Raises Refused."""
+    _check_broker(name, services)
+    levels: dict[str, str | None] = {}
+    for logger, operation, level in operations:
+        if operation not in (SET, DELETE):
+            what = {APPEND: "APPEND", SUBTRACT: "SUBTRACT"}.get(operation, str(operation))
+            raise Refused(
+                ErrorCode.invalid_request,
+                f"{what} operation is not allowed for the BROKER_LOGGER resource",
+            )
+        if operation == SET and level is None:
+            raise Refused(ErrorCode.invalid_request, f"Null value not supported for : {logger}")
+        levels[logger] = level if operation == SET else None
+    check_levels(levels)
+    if not validate_only:
+        take_levels(levels)
 
 
 def _after(

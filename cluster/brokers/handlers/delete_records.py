@@ -12,6 +12,7 @@ from typing import Final, Protocol
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.ports import CanWait, HasLog, HasPartitions
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.peer_pings import LIVENESS
 from cluster.brokers.replication.partition import Partition
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset
@@ -112,7 +113,7 @@ def handle(
         return response
     parked = services.purgatory.park(
         _DelayedDeletion(context, services, response, waiting),
-        [each.partition.id for each in waiting],
+        [LIVENESS, *(each.partition.id for each in waiting)],
         services.loop.now_ms + max(0, request.timeout // timedelta(milliseconds=1)),
     )
     context.channel.on_close = parked.drop
@@ -136,6 +137,7 @@ def _delete(
         result.error_code = refused.code
     except StorageFailed as failure:
         log.error("%s: cannot delete records: %s", partition.id, failure)  # noqa: TRY400 - one line
+        services.partitions.note_failure(partition.id, failure)
         result.error_code = ErrorCode.kafka_storage_error
     else:
         services.events.on_log_start_moved(partition, someone_waits=True)

@@ -1,7 +1,7 @@
 """DescribeConfigs (API key 32), versions 1-4.
 
-Answers at once, for topics and for this broker; "" names the values that were set for all brokers
-in use (KIP-226). Other resource types are INVALID_REQUEST.
+Answers at once, for topics, for this broker and its loggers (KIP-412); "" names the values that
+were set for all brokers in use (KIP-226). Other resource types are INVALID_REQUEST.
 v1 synonyms; v3 documentation and types; v4 flexible.
 """
 
@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final, Protocol
 
+from cluster.brokers.handlers.broker_loggers import BROKER_LOGGER, describe_loggers
 from cluster.brokers.handlers.ports import HasBrokerId, HasMetadata, HasSettings, HasTopicSettings
 from cluster.brokers.handlers.request import RequestContext, adapted
 from cluster.config.describe import Entry, describe, describe_level
@@ -80,23 +81,29 @@ def _entries(resource: DescribeConfigsResource, services: Ports) -> list[Entry]:
     if resource.resource_type == BROKER:
         if name == "":
             return describe_level(services.settings.now, CLUSTER_WIDE)
-        if not is_number(name):
-            raise Refused(
-                ErrorCode.invalid_request, f"Broker id must be an integer, but it is: {name}"
-            )
-        if name != str(services.broker_id):
-            raise Refused(
-                ErrorCode.invalid_request,
-                f"Unexpected broker id, expected {services.broker_id} or empty string,"
-                f" but received {name}",
-            )
+        _check_broker(name, services, " or empty string,")
         return describe(services.settings.now)
+    if resource.resource_type == BROKER_LOGGER:
+        if name == "":
+            raise Refused(ErrorCode.invalid_request, "Broker id must not be empty")
+        _check_broker(name, services, "")
+        return describe_loggers()
     raise Refused(ErrorCode.invalid_request, f"Unsupported resource type: {resource.resource_type}")
+
+
+def _check_broker(name: str, services: Ports, or_what: str) -> None:
+    if not is_number(name):
+        raise Refused(ErrorCode.invalid_request, f"Broker id must be an integer, but it is: {name}")
+    if int(name) != services.broker_id:
+        raise Refused(
+            ErrorCode.invalid_request,
+            f"Unexpected broker id, expected {services.broker_id}{or_what} but received {name}",
+        )
 
 
 def is_number(broker_id: str) -> bool:
     """Whether a broker's name is an integer, as Java reads them."""
-    return re.fullmatch(r"[+-]?[0-9]+", broker_id) is not None
+    return re.fullmatch(r"[+-]?[0-9]{1,10}", broker_id) is not None
 
 
 def _result(entry: Entry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:

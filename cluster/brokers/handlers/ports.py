@@ -9,6 +9,7 @@ from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.peer_liveness import PeerLiveness
 from cluster.brokers.quotas.quota_changes import QuotaChanges
+from cluster.brokers.replica_moves import ReplicaMoves
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.setting_changes import SettingChanges
@@ -34,6 +35,12 @@ class HasPartitions(HasMetadata, Protocol):
     """The replicas here, and what is known of the others."""
 
     partitions: PartitionTable
+
+
+class HasMoves(HasPartitions, Protocol):
+    """The replicas here, and those that are on their way to another log directory."""
+
+    moves: ReplicaMoves
 
 
 class HasLog(Protocol):

@@ -152,7 +152,7 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
                 produced.append(_refusal(index, refused, topic, context, services, endpoints))
                 continue
             except StorageFailed as failure:
-                services.partitions.note_failure(partition.id, failure)  # type: ignore[union-attr]  # it has failed
+                _on_failed_disk(partition, failure, services)
                 if counters is not None:
                     counters.failed_produces += 1
                 produced.append(
@@ -186,6 +186,12 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
     )
     context.channel.on_close = parked.drop
     return PARKED
+
+
+def _on_failed_disk(partition: Partition | None, failure: StorageFailed, services: Ports) -> None:
+    if partition is not None:
+        services.events.on_appended(partition)  # if only its sync has failed
+        services.partitions.note_failure(partition.id, failure)
 
 
 def _check_request(request: ProduceRequest, records: memoryview | None, version: int) -> None:

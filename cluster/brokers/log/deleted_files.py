@@ -37,6 +37,9 @@ Later = Callable[[int, Callable[[], None]], object]
 """Makes a call on the broker's thread after so many milliseconds; may be used on any thread."""
 
 
+OnFailed = Callable[[Path, StorageFailed], None]
+
+
 class _Doomed(NamedTuple):
     segment: Segment
     """Held until its files are renamed: so a thread unmaps them, and not the broker's."""
@@ -78,12 +81,6 @@ class _Removals:
                     raise StorageFailed(f"cannot delete {path}: {error.strerror}") from error
             names.pop()
 
-    def note_failure(self, failure: StorageFailed) -> None:
-        """Log it, unless the attempt before has failed as well."""
-        if not self.has_failed:
-            self.has_failed = True
-            log.error("%s; it is tried again", failure)
-
     def _rename(self, doomed: _Doomed) -> None:
         for suffix in doomed.suffixes:
             path = segment_path(self.directory, doomed.segment.base_offset, suffix)
@@ -102,12 +99,18 @@ class DeletedFiles:
     """
 
     def __init__(
-        self, post: Post = run_now, post_removal: Post = run_now, later: Later | None = None
+        self,
+        post: Post = run_now,
+        post_removal: Post = run_now,
+        later: Later | None = None,
+        on_failed: OnFailed = lambda _path, _failure: None,
     ) -> None:
         """`post` hands renames to a thread, `post_removal` what unlinks; both keep the order.
 
         Without `later`, files are unlinked at once, and what fails is tried with the next deletion.
+        `on_failed` is told, on any thread, of files that could not be renamed or unlinked.
         """
+        self._on_failed = on_failed
         self._post = post
         self._post_removal = post_removal
         self._later = later
@@ -184,23 +187,29 @@ class DeletedFiles:
 
     # On other threads
 
-    @staticmethod
-    def _rename(removals: _Removals) -> None:
+    def _rename(self, removals: _Removals) -> None:
         try:
             removals.renames.run()
         except StorageFailed as failure:
-            removals.note_failure(failure)
+            self._note_failure(removals, failure)
 
     def _unlink(self, removals: _Removals, names: list[_Names]) -> None:
         try:
             removals.renames.run()
             removals.unlink(names)
         except StorageFailed as failure:
-            removals.note_failure(failure)
+            self._note_failure(removals, failure)
             if self._later is not None:
                 self._unlink_later(removals, names, TRY_AGAIN_MS)
         else:
             removals.has_failed = False
+
+    def _note_failure(self, removals: _Removals, failure: StorageFailed) -> None:
+        """Log it, unless the attempt before has failed as well."""
+        if not removals.has_failed:
+            removals.has_failed = True
+            log.error("%s; it is tried again", failure)
+        self._on_failed(removals.directory, failure)
 
 
 def _nothing() -> None:

@@ -8,10 +8,13 @@ import uuid
 from pathlib import Path
 from typing import Final
 
-from cluster.model.errors import StorageFailed
+from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import TopicPartition
 
 DELETE_SUFFIX: Final = "-delete"
+FUTURE_SUFFIX: Final = "-future"
+"""Of a copy that is being filled in another log directory (KIP-113)."""
+STRAY_SUFFIX: Final = "-stray"
 _MAX_NAME: Final = 255
 
 
@@ -25,8 +28,38 @@ def parse_directory_name(name: str) -> TopicPartition | None:
 
 def deleted_name(name: str) -> str:
     """The name of a directory that is to be removed, no longer than file systems allow."""
-    suffix = f".{uuid.uuid4().hex}{DELETE_SUFFIX}"
+    return _renamed(name, DELETE_SUFFIX)
+
+
+def future_name(partition: TopicPartition) -> str:
+    """A new name for a copy of a partition. Raises Refused(invalid_topic_exception) if too long."""
+    name = f"{partition}.{uuid.uuid4().hex}{FUTURE_SUFFIX}"
+    if len(name) > _MAX_NAME:
+        raise Refused(ErrorCode.invalid_topic_exception, "The topic name is too long.")
+    return name
+
+
+def parse_future_name(name: str) -> TopicPartition | None:
+    """The partition whose copy a directory is; None for any other name."""
+    if not name.endswith(FUTURE_SUFFIX):
+        return None
+    partition, dot, _ = name.removesuffix(FUTURE_SUFFIX).rpartition(".")
+    return parse_directory_name(partition) if dot else None
+
+
+def _renamed(name: str, ending: str) -> str:
+    suffix = f".{uuid.uuid4().hex}{ending}"
     return name[: _MAX_NAME - len(suffix)] + suffix
+
+
+def set_stray_aside(directory: Path) -> Path:
+    """Rename a partition directory that is there twice; nobody removes it. Raises StorageFailed."""
+    aside = directory.with_name(_renamed(directory.name, STRAY_SUFFIX))
+    try:
+        directory.rename(aside)
+    except OSError as error:
+        raise StorageFailed(f"cannot rename {directory}: {error.strerror}") from error
+    return aside
 
 
 def set_aside(directory: Path) -> Path:

@@ -11,14 +11,12 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from cluster.brokers.log.deleted_files import DeletedFiles, Later
+from cluster.brokers.log.deleted_files import DeletedFiles, Later, OnFailed
 from cluster.brokers.log.directories import remove_directory, set_aside
 from cluster.model.errors import StorageFailed
 from cluster.runtime.background_thread import Once, Post, run_now
 
 log = logging.getLogger(__name__)
-
-OnFailed = Callable[[Path, StorageFailed], None]
 
 
 class DirectoryWork:
@@ -36,9 +34,10 @@ class DirectoryWork:
     ) -> None:
         """Without `later`, what is deleted is unlinked at once.
 
-        `on_failed` is told, on any thread, of directories that could not be made or renamed.
+        `on_failed` is told, on any thread, of directories that could not be made or renamed, and of
+        those whose deleted segments could not.
         """
-        self.deleted_files = DeletedFiles(post, post_removal, later)
+        self.deleted_files = DeletedFiles(post, post_removal, later, on_failed)
         """The deleted segments of the logs in these directories."""
         self._later = later
         self._on_failed = on_failed

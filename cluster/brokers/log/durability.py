@@ -1,7 +1,7 @@
 """Up to where a log is on disk, and when it is to be synced again. Pure: `flushing` syncs."""
 
 from cluster.brokers.log.flushing import FlushTarget
-from cluster.brokers.log.options import LogOptions
+from cluster.brokers.log.options import NO_LIMIT, LogOptions
 from cluster.model.clocks import MonotonicMs
 from cluster.model.ids import Offset
 
@@ -14,11 +14,24 @@ class Durability:
 
     def __init__(self, recovery_point: Offset) -> None:
         self.recovery_point = recovery_point
+        self._flush_messages = NO_LIMIT
+        self.flush_at = NO_LIMIT
+        """The log end at which `flush.messages` is reached: an append up to there is synced before
+        it is answered."""
         self.cuts = 0
         """How often the log was truncated."""
         self._lowest_cut = recovery_point
         self._synced_at_ms: MonotonicMs | None = None
         """When `is_due` last found everything synced, or found a sync due."""
+
+    def take_options(self, options: LogOptions) -> None:
+        """Of the topic, from now on."""
+        self._flush_messages = options.flush_messages
+        self._move_to(self.recovery_point)
+
+    def _move_to(self, recovery_point: Offset) -> None:
+        self.recovery_point = recovery_point
+        self.flush_at = recovery_point + self._flush_messages
 
     def is_due(
         self,
@@ -50,19 +63,19 @@ class Durability:
         If the log was truncated meanwhile, the records above that offset may be other ones by now.
         """
         end = target.offset if target.cuts == self.cuts else min(target.offset, self._lowest_cut)
-        self.recovery_point = max(self.recovery_point, end)
+        self._move_to(max(self.recovery_point, end))
 
     def on_cut(self, end: Offset) -> None:
         """The log was truncated to `end`."""
         self._lowest_cut = min(self._lowest_cut, end) if self.cuts else end
         self.cuts += 1
-        self.recovery_point = min(self.recovery_point, end)
+        self._move_to(min(self.recovery_point, end))
 
     def on_start_moved(self, log_start_offset: Offset) -> None:
         """Records before the new log start need not be synced any more."""
-        self.recovery_point = max(self.recovery_point, log_start_offset)
+        self._move_to(max(self.recovery_point, log_start_offset))
 
     def restart_at(self, offset: Offset) -> None:
         """The log was emptied; its next record gets `offset`."""
         self.on_cut(offset)
-        self.recovery_point = offset
+        self._move_to(offset)

@@ -108,6 +108,13 @@ class LeaderEpochs:
         slot = bisect_right(self._start_offsets, offset)
         return self._epochs[slot - 1] if slot else NO_EPOCH
 
+    def relocated(self, directory: Path) -> "LeaderEpochs":
+        """The same epochs for a copy of the log in another directory; no file yet."""
+        copy = LeaderEpochs(directory)
+        for epoch, start_offset in self.entries:
+            copy._add(epoch, start_offset)
+        return copy
+
     def truncate_from_end(self, end_offset: Offset) -> None:
         """Forget epochs that begin at or after the new log end."""
         if self.forget_from(end_offset):

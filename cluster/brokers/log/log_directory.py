@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import Final
 
 from cluster.brokers.log import checkpoints
-from cluster.brokers.log.directories import DELETE_SUFFIX, parse_directory_name
+from cluster.brokers.log.directories import (
+    DELETE_SUFFIX,
+    parse_directory_name,
+    parse_future_name,
+)
 from cluster.brokers.log.directory_state import concerns_a_name, has_failed
 from cluster.brokers.log.segment import (
     INDEX_SUFFIX,
@@ -48,6 +52,8 @@ class LogDirectory:
         self.was_clean_shutdown = was_clean_shutdown
         self.failure: str | None = None
         """Why it is not used any more, in one line; None while it works."""
+        self.repaired: set[TopicPartition] = set()
+        """Logs that are since the start as a clean stop would have left them."""
         self._lock_descriptor = lock_descriptor
         self._cleaner_offsets: Offsets = {}
 
@@ -108,6 +114,13 @@ class LogDirectory:
             names = sorted(entry.name for entry in entries if entry.is_dir())
         partitions = {parse_directory_name(name): self.path / name for name in names}
         return {partition: path for partition, path in partitions.items() if partition is not None}
+
+    def future_directories(self) -> list[tuple[TopicPartition, Path]]:
+        """The copies of partitions here that an earlier run had begun. Raises OSError."""
+        with os.scandir(self.path) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir())
+        found = [(parse_future_name(name), self.path / name) for name in names]
+        return [(partition, path) for partition, path in found if partition is not None]
 
     def create_partition(self, partition: TopicPartition, topic_id: str) -> None:
         """Make a partition's directory with its topic id and its first segment, as Kafka does.
@@ -184,7 +197,7 @@ def open_all(paths: Iterable[Path], cluster_id: str, broker_id: int) -> list[Log
 
     Raises StorageFailed where every one has failed, or one belongs to somebody else.
     """
-    directories = []
+    directories: list[LogDirectory] = []
     for path in paths:
         try:
             directory = LogDirectory.open(path, cluster_id, broker_id)

@@ -1,10 +1,13 @@
 """Where a new replica of a broker goes: the working log directory with the fewest. Pure."""
 
 from pathlib import Path
+from typing import Final
 
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import TopicPartition
+
+_PREFERRED_MAX: Final = 10_000
 
 
 class LogPlaces:
@@ -48,8 +51,14 @@ class LogPlaces:
         return min(working, key=self._counts.__getitem__)
 
     def prefer(self, partition: TopicPartition, directory: LogDirectory) -> None:
-        """Remember where a replica is to be made that is not here yet (KIP-113)."""
+        """Remember where a replica is to be made that is not here yet (KIP-113).
+
+        For so many partitions: clients may name any.
+        """
+        self._preferred.pop(partition, None)
         self._preferred[partition] = directory
+        if len(self._preferred) > _PREFERRED_MAX:
+            del self._preferred[next(iter(self._preferred))]
 
     def put(self, partition: TopicPartition, directory: LogDirectory) -> None:
         """The replica is in this directory now, and nowhere else."""

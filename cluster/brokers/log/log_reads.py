@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 from cluster.brokers.log.mmap_segment import MmapSegment
 from cluster.brokers.log.segment import Segment
+from cluster.brokers.log.unchecked import DamagedBatch
 from cluster.model.ids import Offset
-from cluster.records.batch import NO_TIMESTAMP, BatchHeader
+from cluster.records.batch import NO_TIMESTAMP, BatchHeader, read_header
 from cluster.records.reader import records_of_batch
 
 
@@ -87,7 +88,7 @@ def read_slice(
         start = segment.locate(offset)
     size = segment.file.size_bytes
     next_base = segments[slot + 1].base_offset if slot + 1 < len(segments) else log_end_offset
-    end = size if upper_offset >= next_base else segment.locate(upper_offset)
+    end = size if upper_offset >= next_base else segment.end_before(upper_offset)
     if end - start > max_bytes:
         limited = segment.boundary_before(start, start + max(0, max_bytes))
         if limited == start and at_least_one_batch:
@@ -95,8 +96,41 @@ def read_slice(
         end = limited
     if end <= start:
         return LogSlice(segment.file, start, 0, offset)
+    if segment.unchecked is not None and start < segment.unchecked.end:
+        end, after = _check(segment, offset, start, end)
+        return LogSlice(
+            segment.file, start, end - start, Offset(next_base) if end == size else after
+        )
     next_offset = next_base if end == size else segment.base_offset_at(end)
     return LogSlice(segment.file, start, end - start, Offset(next_offset))
+
+
+def _check(segment: Segment, offset: Offset, start: int, end: int) -> tuple[int, Offset]:
+    """Compare checksums where that was not done before: up to where a range is good, and the offset
+    after its last batch.
+
+    Raises DamagedBatch for the first batch, or the one that held `offset`.
+    """
+    unchecked = segment.unchecked
+    if unchecked is None:
+        return end, offset
+    if segment.base_offset_at(start) > offset:
+        # Either compaction has left a gap here, or a damaged batch was passed over.
+        before = segment.position_of_entry(offset)
+        if unchecked.check(segment.file, before, start) < start:
+            raise DamagedBatch(segment.file.path, start)
+    good = unchecked.check(segment.file, start, end, offset)
+    if unchecked.is_all_checked:
+        segment.unchecked = None
+    if good == start:
+        raise DamagedBatch(segment.file.path, start)
+    next_offset = offset
+    position = start
+    while position < good:
+        header = read_header(segment.file.mapping(), position)
+        next_offset = Offset(header.last_offset + 1)
+        position += header.size_bytes
+    return good, next_offset
 
 
 def find_timestamp(
@@ -134,18 +168,25 @@ def find_max_timestamp(
     if first_offset <= offset < upper_offset:
         position = newest.locate(offset)
         for _, header in newest.headers_from(position):
-            return _first_record(newest, position, header, header.max_timestamp, first_offset)
+            found = _first_record(newest, position, header, header.max_timestamp, first_offset)
+            if found is not None:
+                return found
+            break  # compaction has emptied that batch
     return _scan_for_max(segments, bounds)
 
 
 def _scan_for_max(
     segments: Sequence[Segment], bounds: tuple[Offset, Offset]
 ) -> TimestampOffset | None:
-    """Read every batch header: the newest record of all is out of bounds (not yet replicated)."""
+    """Read every batch header: the newest record of all is out of bounds (not yet replicated), or
+    gone.
+    """
     best: tuple[Segment, int, BatchHeader] | None = None
     for segment in segments:
         for position, header in segment.headers_from(0):
             if header.last_offset < bounds[0] or header.last_offset >= bounds[1]:
+                continue
+            if not header.record_count:
                 continue
             if best is None or header.max_timestamp > best[2].max_timestamp:
                 best = (segment, position, header)
@@ -159,6 +200,9 @@ def _first_record(
 ) -> TimestampOffset | None:
     if header.is_log_append_time:
         return TimestampOffset(header.max_timestamp, Offset(max(header.base_offset, first_offset)))
+    after = position + header.size_bytes
+    if segment.unchecked is not None:
+        _check(segment, Offset(header.base_offset), position, min(after, segment.file.size_bytes))
     batch = segment.file.view(position, header.size_bytes)
     for record in records_of_batch(header, batch):
         if record.timestamp_ms >= timestamp_ms and record.offset >= first_offset:

@@ -12,6 +12,7 @@ reason the file never shrinks below a mapped and used byte while this process ma
 import errno
 import mmap
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -59,25 +60,33 @@ class MmapSegment:
         "_descriptor",
         "_mapping",
         "_step_bytes",
+        "_whole_bytes",
         "_writable",
         "_write_from",
         "_zeroes_ahead",
+        "on_open",
         "path",
         "size_bytes",
     )
 
-    def __init__(self, path: Path, step_bytes: int, *, is_new: bool = False) -> None:
+    def __init__(
+        self, path: Path, step_bytes: int, *, whole_bytes: int = 0, is_new: bool = False
+    ) -> None:
         """The file is opened, or created, at first use; all that it holds counts as used.
 
-        With `is_new` it is taken for absent, without looking.
+        It grows by steps; by the first append to `whole_bytes`, if these are given and fit on the
+        disk. With `is_new` it is taken for absent, without looking.
         """
         self.path = path
         self._step_bytes = step_bytes
+        self._whole_bytes = whole_bytes
         self._descriptor = -1
         self._mapping: mmap.mmap | None = None
         self._writable = 0  # up to where bytes can be copied into the mapping
         self._write_from = _WRITE_FROM_BYTES
         self._zeroes_ahead: bool | None = None  # not known before the file is open
+        self.on_open: Callable[[], None] | None = None
+        """Called when the file is opened or mapped, if somebody counts that."""
         self._capacity = 0 if is_new else self._size_on_disk()
         self.size_bytes = self._capacity
 
@@ -93,7 +102,21 @@ class MmapSegment:
                 self._descriptor = os.open(self.path, flags, 0o644)
             except OSError as error:
                 raise StorageFailed(f"cannot open {self.path}: {error.strerror}") from error
+            if self.on_open is not None:
+                self.on_open()
         return self._descriptor
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has a descriptor."""
+        return self._descriptor >= 0
+
+    def unopened(self) -> "MmapSegment":
+        """The same file without descriptor and mapping; this one lives on for whoever holds it."""
+        other = MmapSegment(self.path, self._step_bytes, is_new=True)
+        other._capacity, other.size_bytes = self._capacity, self.size_bytes
+        other.on_open = self.on_open
+        return other
 
     def mapping(self) -> mmap.mmap:
         """A mapping of at least [0, size_bytes), which must not be empty."""
@@ -220,7 +243,8 @@ class MmapSegment:
         if end > self._capacity or not self._capacity:
             # Doubling from a small first step: most of many partitions stay small.
             step = min(max(self._capacity, _FIRST_STEP_BYTES), self._step_bytes)
-            wanted = -(-max(end, self._capacity + step) // _PAGE) * _PAGE
+            wanted = max(end, self._capacity + step, self._whole_bytes)
+            wanted = -(-wanted // _PAGE) * _PAGE
             self._allocate(min(wanted, MAX_POSITION), end)
         return self._map(self._capacity, mmap.ACCESS_WRITE)
 
@@ -241,6 +265,8 @@ class MmapSegment:
             return
 
     def _map(self, size_bytes: int, access: int) -> mmap.mmap:
+        if self.on_open is not None:
+            self.on_open()
         # A new mapping each time: the old one lives on under the views handed out of it.
         try:
             mapping = mmap.mmap(self.fileno(), size_bytes, access=access)

@@ -134,6 +134,16 @@ def map_file(path: Path) -> mmap.mmap | None:
         os.close(descriptor)
 
 
+def last_position(path: Path) -> int:
+    """The position of the last batch that an index file names; -1 without one. Raises OSError."""
+    size = path.stat().st_size // ENTRY_BYTES * ENTRY_BYTES
+    if not size:
+        return -1
+    with path.open("rb") as file:
+        file.seek(size - 4)
+        return int(_INT32.unpack(file.read(4))[0])
+
+
 def is_sound(path: Path, entry_bytes: int) -> bool:
     """True when an index file is there and holds whole entries."""
     try:

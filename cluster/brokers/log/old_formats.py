@@ -20,7 +20,14 @@ from cluster.brokers.log.segment import (
     segment_path,
 )
 from cluster.model.errors import ErrorCode, Refused, StorageFailed
-from cluster.records.batch import HEADER_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC_POSITION, MAGIC_V2
+from cluster.records.batch import (
+    HEADER_BYTES,
+    LENGTH_OVERHEAD_BYTES,
+    MAGIC_POSITION,
+    MAGIC_V2,
+    checksum,
+    read_header,
+)
 from cluster.records.conversion import converted
 from cluster.records.legacy import SIZE_MIN, Message, is_old_format, read_message
 
@@ -59,11 +66,25 @@ def _begins_with_old_message(path: Path) -> bool:
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         head = os.pread(descriptor, MAGIC_POSITION + 1, 0)
+        if len(head) <= MAGIC_POSITION or not is_old_format(head[MAGIC_POSITION]):
+            return False
+        size = int(_LENGTH.unpack_from(head, _LENGTH_POSITION)[0])
+        if size < SIZE_MIN:
+            return False  # space that was allocated ahead
+        first = os.pread(descriptor, min(size, _SEGMENT_MAX_BYTES) + LENGTH_OVERHEAD_BYTES, 0)
     finally:
         os.close(descriptor)
-    if len(head) <= MAGIC_POSITION or not is_old_format(head[MAGIC_POSITION]):
+    return not _is_batch_with_damaged_magic(first)
+
+
+def _is_batch_with_damaged_magic(content: bytes) -> bool:
+    """Whether a format number is the only thing that keeps this from being a batch of format 2.
+
+    The number lies outside of the checksum.
+    """
+    if len(content) < HEADER_BYTES:
         return False
-    return int(_LENGTH.unpack_from(head, _LENGTH_POSITION)[0]) >= SIZE_MIN  # else allocated space
+    return checksum(content) == read_header(content).crc
 
 
 def _convert(directory: Path, base_offset: int, path: Path, *, may_be_cut: bool) -> None:

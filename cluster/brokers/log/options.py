@@ -1,5 +1,6 @@
 """What a partition's log needs to know of the settings; defaults are Kafka's."""
 
+import zlib
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -35,6 +36,7 @@ class LogOptions:
 
     segment_bytes: int = 1 << 30
     segment_ms: int = 7 * 24 * 3600 * 1000
+    segment_jitter_ms: int = 0
     index_interval_bytes: int = 4096
     segment_index_bytes: int = 10 << 20
     max_message_bytes: int = 1_048_588
@@ -51,6 +53,8 @@ class LogOptions:
     is_deleted: bool = True
     """Whether segments are deleted for their age and size."""
     preallocate_step_bytes: int = 16 << 20
+    preallocate: bool = False
+    """Whether a segment takes all of its space with its first batch."""
     producer_id_expiration_ms: int = 86_400_000
     compression_type: str = PRODUCER_CODEC
     compression_gzip_level: int = DEFAULT_LEVELS[Compression.GZIP]
@@ -64,6 +68,15 @@ class LogOptions:
     def is_log_append_time(self) -> bool:
         """True when the leader's clock, not the producer's, stamps the records."""
         return self.message_timestamp_type == LOG_APPEND_TIME
+
+    def jitter_ms(self, segment: str) -> int:
+        """How much earlier than `segment_ms` a segment is closed for its age.
+
+        As in Kafka below `segment_jitter_ms` and below `segment_ms`; it depends on the segment's
+        name alone, where Kafka throws dice.
+        """
+        bound = min(self.segment_jitter_ms, self.segment_ms)
+        return zlib.crc32(segment.encode()) % bound if bound > 0 else 0
 
     def limits(self, partition: TopicPartition) -> BatchLimits:
         """What the check of a batch that is produced to this partition needs."""

@@ -26,7 +26,7 @@ from cluster.brokers.log.recovery import (
     load_producers,
     recover,
 )
-from cluster.brokers.log.replicated import check_replicated
+from cluster.brokers.log.replicated import check_replicated, first_replicated
 from cluster.brokers.log.segment import Segment
 from cluster.brokers.log.segment_list import SegmentList
 from cluster.model.clocks import MonotonicMs, WallMs
@@ -83,7 +83,7 @@ class PartitionLog:
         self.producers = recovered.producers
         self.log_start_offset = recovered.log_start_offset
         self.log_end_offset = recovered.log_end_offset
-        self._durability = Durability(
+        self.durability = Durability(
             Offset(max(recovered.log_start_offset, min(recovery_point, recovered.log_end_offset)))
         )
         self.cleaned_to = Offset(0)
@@ -106,12 +106,14 @@ class PartitionLog:
         recovery_point: Offset,
         log_start_offset: Offset,
         deleted_files: DeletedFiles | None = None,
+        was_repaired: bool = False,
     ) -> "PartitionLog":
-        """Open or create a partition directory; after an unclean stop its tail is checked.
+        """Open or create a partition directory; after an unclean stop its tail is checked, unless
+        `repair` has done that.
 
         `deleted_files` removes deleted segments, by default at once. Raises StorageFailed.
         """
-        stop = LastStop(clean_shutdown, recovery_point, log_start_offset)
+        stop = LastStop(clean_shutdown, recovery_point, log_start_offset, was_repaired)
         recovered = recover(directory, options, stop, wall_ms)
         return cls(directory, partition, options, recovered, recovery_point, wall_ms, deleted_files)
 
@@ -143,7 +145,7 @@ class PartitionLog:
     @property
     def recovery_point(self) -> Offset:
         """Everything below it is on disk."""
-        return self._durability.recovery_point
+        return self.durability.recovery_point
 
     @property
     def latest_epoch(self) -> LeaderEpoch:
@@ -165,7 +167,8 @@ class PartitionLog:
         self._options = options
         self._limits = options.limits(self.partition)
         self._codec = options.codec
-        self._files.active.options = options
+        self.durability.take_options(options)
+        self._files.active.take_options(options)
         self.producers.expiration_ms = options.producer_id_expiration_ms
 
     # Append
@@ -176,7 +179,8 @@ class PartitionLog:
         """Append the one batch of a produce request, copied once; gives it offsets and epoch.
 
         Raises Refused (see `validate_produced`, `ProducerState.check`; record_list_too_large for
-        a batch larger than a segment) and StorageFailed; then nothing is appended.
+        a batch larger than a segment) and StorageFailed; then nothing is appended. Whoever appends
+        syncs afterwards where `durability.flush_at` is reached.
         """
         size = produced_bytes = len(records)
         header = validate_produced(records, self._limits, wall_ms)
@@ -232,9 +236,13 @@ class PartitionLog:
         All or nothing. Raises Refused(corrupt_message) for damaged batches or offsets that do not
         follow the log end, StorageFailed.
         """
-        headers = check_replicated(records, self.log_end_offset)
+        first_offset = first_replicated(records, self.log_start_offset, self.log_end_offset)
+        headers = check_replicated(records, first_offset)
         if not headers:
             return
+        log_start_offset = self.log_start_offset
+        if first_offset < self.log_end_offset:
+            self.truncate_fully_and_start_at(first_offset)
         self._have_files()
         active = self._files.active
         last = headers[-1].last_offset
@@ -251,6 +259,9 @@ class PartitionLog:
         self.log_end_offset = Offset(last + 1)
         self._wall_ms = wall_ms
         self._files_state = FilesState.CHANGED
+        self.advance_log_start_offset(log_start_offset)
+        if self.log_end_offset >= self.durability.flush_at:
+            self.flush()
 
     def _begin_replicated_epochs(self, headers: list[BatchHeader]) -> None:
         epochs = self.epochs
@@ -270,6 +281,10 @@ class PartitionLog:
         )
         if header.producer_id >= 0:
             self.producers.replay(header, active.file.view(position, header.size_bytes))
+
+    def make_files(self) -> None:
+        """Wait until a new log has its directory and its first files. Raises StorageFailed."""
+        self._have_files()
 
     def _have_files(self) -> None:
         if self._make_files is not None:
@@ -342,7 +357,7 @@ class PartitionLog:
             return
         end = self._files.truncate(offset, self._options)
         self.cleaned_to = min(self.cleaned_to, end)
-        self._durability.on_cut(end)
+        self.durability.on_cut(end)
         self._files_state = FilesState.CHANGED
         self.log_end_offset = end
         self.log_start_offset = min(self.log_start_offset, end)
@@ -361,7 +376,7 @@ class PartitionLog:
         """Empty the log; the next record gets this offset. Raises StorageFailed."""
         self._have_files()
         self._files.restart(offset, self._wall_ms)
-        self._durability.restart_at(offset)
+        self.durability.restart_at(offset)
         self.cleaned_to = min(self.cleaned_to, offset)
         self._files_state = FilesState.CHANGED
         self.log_start_offset = self.log_end_offset = offset
@@ -374,7 +389,7 @@ class PartitionLog:
         offset = min(offset, self.log_end_offset)
         if offset > self.log_start_offset:
             self.log_start_offset = offset
-            self._durability.on_start_moved(offset)
+            self.durability.on_start_moved(offset)
             self.epochs.truncate_from_start(offset)
 
     def roll(self, wall_ms: WallMs) -> None:
@@ -399,11 +414,11 @@ class PartitionLog:
     @property
     def cuts(self) -> int:
         """How often the log was truncated: what was read of it before may be other records now."""
-        return self._durability.cuts
+        return self.durability.cuts
 
     def needs_flush(self, now_ms: MonotonicMs) -> bool:
         """See `Durability.is_due`."""
-        return self._durability.is_due(
+        return self.durability.is_due(
             self.log_end_offset, self._files.active.base_offset, self._options, now_ms
         )
 
@@ -422,12 +437,12 @@ class PartitionLog:
             self.log_end_offset,
             tuple(segment.file for segment in segments),
             (*closed, *snapshots, self.epochs.path, self.directory),
-            self._durability.cuts,
+            self.durability.cuts,
         )
 
     def on_flushed(self, target: FlushTarget) -> None:
         """Take a finished sync into account."""
-        self._durability.on_synced(target)
+        self.durability.on_synced(target)
 
     def flush(self) -> None:
         """Sync everything appended so far, waiting for it. Raises StorageFailed."""

@@ -8,7 +8,9 @@ offsets, CRC-32C); the log ends at the first bad byte. What the files beside the
 import enum
 import logging
 import os
+import struct
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -18,6 +20,7 @@ from crc32c import crc32c
 from cluster.brokers.log.checkpoints import DamagedCheckpoint
 from cluster.brokers.log.leader_epochs import LeaderEpochs
 from cluster.brokers.log.log_reads import segment_slot
+from cluster.brokers.log.offset_index import last_position
 from cluster.brokers.log.old_formats import convert_old_segments
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.producer_snapshots import (
@@ -37,16 +40,26 @@ from cluster.brokers.log.segment import (
     segment_path,
 )
 from cluster.brokers.log.segment_swap import finish_interrupted
+from cluster.brokers.log.unchecked import UncheckedBytes
 from cluster.model.clocks import WallMs
-from cluster.model.errors import StorageFailed
+from cluster.model.errors import Refused, StorageFailed
 from cluster.model.ids import LeaderEpoch, Offset
-from cluster.records.batch import HEADER_BYTES, MAGIC_V2, BatchHeader, read_header
+from cluster.records.batch import (
+    HEADER_BYTES,
+    MAGIC_V2,
+    MAX_INT32,
+    NO_TIMESTAMP,
+    BatchHeader,
+    read_header,
+)
 
 _log = logging.getLogger(__name__)
 
 PREALLOCATED: Final = "preallocated space"
+_REPORT_EVERY_BYTES: Final = 16 << 20
 _LEFTOVERS = (".deleted", ".cleaned", ".tmp")
 _CRC_FROM = 21
+_NO_LIMIT: Final = 2**63 - 1
 
 
 class FilesState(enum.Enum):
@@ -84,10 +97,25 @@ class LastStop:
     is_clean: bool
     recovery_point: Offset
     log_start_offset: Offset
+    was_repaired: bool = False
+    """Not by the stop but by `repair` since then: as a clean stop leaves it, only not synced."""
 
 
-def recover(directory: Path, options: LogOptions, stop: LastStop, wall_ms: WallMs) -> RecoveredLog:
-    """Load every segment of a directory, which is created when absent. Raises StorageFailed."""
+def _nobody(_checked_bytes: int) -> None:
+    """For callers who do not show progress."""
+
+
+def recover(
+    directory: Path,
+    options: LogOptions,
+    stop: LastStop,
+    wall_ms: WallMs,
+    on_checked: Callable[[int], None] = _nobody,
+) -> RecoveredLog:
+    """Load every segment of a directory, which is created when absent. Raises StorageFailed.
+
+    `on_checked` is told the bytes that were checked since its last call, now and then.
+    """
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with os.scandir(directory) as entries:  # one scan: there may be thousands of directories
@@ -99,13 +127,13 @@ def recover(directory: Path, options: LogOptions, stop: LastStop, wall_ms: WallM
     if not segments:
         segments = [new_segment(directory, stop.log_start_offset, options, wall_ms)]
     _complete_empty(directory, segments[-1], names)
-    epochs, epochs_are_whole = _load_epochs(directory)
+    has_records = any(segment.file.size_bytes for segment in segments)
+    epochs, epochs_are_whole = _load_epochs(directory, is_expected=has_records)
+    first_checked = len(segments) if stop.is_clean else segment_slot(segments, stop.recovery_point)
     first_scanned = 0
     if epochs_are_whole:
-        first_scanned = (
-            len(segments) if stop.is_clean else segment_slot(segments, stop.recovery_point)
-        )
-    segments, log_end, are_trusted = _load_segments(segments, first_scanned, epochs)
+        first_scanned = len(segments) if stop.was_repaired else first_checked
+    segments, log_end, are_trusted = _load_segments(segments, first_scanned, epochs, on_checked)
     log_start = max(stop.log_start_offset, Offset(segments[0].base_offset))
     if log_end < log_start and stop.is_clean:
         _log.warning(
@@ -129,7 +157,17 @@ def recover(directory: Path, options: LogOptions, stop: LastStop, wall_ms: WallM
     producers = load_producers(
         directory, segments, log_end, options, wall_ms, offsets_of_snapshots(names)
     )
-    files_state = FilesState.AS_CLOSED if are_trusted else FilesState.CHANGED
+    ends = [*(segment.base_offset for segment in segments[1:]), log_end]
+    for slot, segment in enumerate(segments):
+        if segment.unchecked is not None:
+            segment.unchecked.offset_limit = ends[slot]
+        if slot >= first_checked:
+            segment.unchecked = None
+    for segment in segments:
+        if segment.file.is_open:  # of thousands of logs, most are not used soon
+            segment.release()
+    are_as_closed = are_trusted and not stop.was_repaired
+    files_state = FilesState.AS_CLOSED if are_as_closed else FilesState.CHANGED
     return RecoveredLog(tuple(segments), log_start, log_end, epochs, producers, files_state)
 
 
@@ -174,17 +212,24 @@ def _find_segments(
     return [Segment(directory, offset, options, wall_ms) for offset in sorted(offsets)]
 
 
-def _load_epochs(directory: Path) -> tuple[LeaderEpochs, bool]:
+def _load_epochs(directory: Path, *, is_expected: bool) -> tuple[LeaderEpochs, bool]:
     """The epochs, and whether their file is sound; if not, every segment is scanned for them."""
     try:
-        return LeaderEpochs.load(directory), True
+        epochs = LeaderEpochs.load(directory)
     except DamagedCheckpoint as error:
         _log.warning("%s; rebuilding it from the log", error)
         return LeaderEpochs(directory), False
+    if is_expected and epochs.written is None:
+        _log.info("%s is missing; rebuilding it from the log", epochs.path)
+        return epochs, False
+    return epochs, True
 
 
 def _load_segments(
-    segments: list[Segment], first_scanned: int, epochs: LeaderEpochs
+    segments: list[Segment],
+    first_scanned: int,
+    epochs: LeaderEpochs,
+    on_checked: Callable[[int], None],
 ) -> tuple[list[Segment], Offset, bool]:
     """Trust segments before `first_scanned`, scan the others.
 
@@ -202,13 +247,23 @@ def _load_segments(
             segments[slot - 1].trust_indexes(active=True)
             epochs.write()
             return segments[:slot], log_end, False
-        if slot < first_scanned and _trust(segment, active=active):
+        limit = _NO_LIMIT if active else segments[slot + 1].base_offset
+        if slot < first_scanned and _trust(segment, active=active, offset_limit=limit):
             if active:
                 end = segment.last_offset()
                 log_end = Offset(segment.base_offset if end is None else end + 1)
             continue
         are_trusted = False
-        scan = scan_segment(segment, epochs)
+        segment.unchecked = None
+        if not active and not segment.file.size_bytes:
+            _log.warning("%s is empty: what it held is lost here", segment.file.path)
+            if slot >= first_scanned and segment.can_hold(segments[slot + 1].base_offset):
+                # Others have what it held, if anybody has: the log ends before the hole.
+                _remove(segments[slot + 1 :], "follows a lost segment")
+                segment.start_indexing()
+                epochs.write()
+                return segments[: slot + 1], Offset(segment.base_offset), False
+        scan = scan_segment(segment, epochs, on_checked, offset_limit=limit)
         log_end = Offset(scan.next_offset)
         if scan.defect is not None:
             _cut(segment, scan)
@@ -222,53 +277,124 @@ def _load_segments(
     return segments, log_end, are_trusted
 
 
-def _trust(segment: Segment, *, active: bool) -> bool:
-    """Use a cleanly closed segment as it is, if its indexes and its last batch are sound."""
+def _trust(segment: Segment, *, active: bool, offset_limit: int) -> bool:
+    """Use a cleanly closed segment as it is, if its indexes and its last batch are sound.
+
+    What a closed one's index says besides is looked at where it is used.
+    """
     size = segment.file.size_bytes
-    if not size and active:
-        return True
+    if not size:
+        return active
     if not segment.has_sound_indexes:
         _log.warning("%s has no sound index; rebuilding it", segment.file.path)
         return False
+    if active and _last_indexed(segment) >= size:
+        _log.warning("%s is shorter than its index says; checking it", segment.file.path)
+        return False
     segment.trust_indexes(active=active)
+    segment.unchecked = UncheckedBytes(size)
+    if not active and (
+        segment.max_timestamp_ms == NO_TIMESTAMP or segment.max_timestamp_offset >= offset_limit
+    ):
+        _log.warning("%s has no sound time index; rebuilding it", segment.file.path)
+        return False
     if active:
         # A cheap check of the end: the walk from the last index entry must end with the file.
-        position = segment.boundary_before(0, size - 1)
-        if size - position < HEADER_BYTES or segment.batch_end(position) != size:
+        try:
+            position = segment.boundary_before(0, size - 1)
+            if size - position < HEADER_BYTES or segment.batch_end(position) != size:
+                return False
+        except (Refused, struct.error):
             return False
     return True
 
 
-def scan_segment(segment: Segment, epochs: LeaderEpochs) -> Scan:
-    """Check every batch of a segment, rebuild its indexes and what it says of epochs."""
+def _last_indexed(segment: Segment) -> int:
+    path = segment_path(segment.directory, segment.base_offset, INDEX_SUFFIX)
+    try:
+        return last_position(path)
+    except OSError as error:
+        raise StorageFailed(f"cannot read {path}: {error.strerror}") from error
+
+
+def scan_segment(
+    segment: Segment,
+    epochs: LeaderEpochs,
+    on_checked: Callable[[int], None] = _nobody,
+    *,
+    offset_limit: int = _NO_LIMIT,
+) -> Scan:
+    """Check every batch of a segment, rebuild its indexes and what it says of epochs.
+
+    A batch that leaves a gap before it and does not end below `offset_limit`, where the next
+    segment begins, has a damaged base offset.
+    """
+    offset_limit = min(offset_limit, segment.base_offset + MAX_INT32 + 1)
+    scan, has_jumped = _scan(segment, epochs, on_checked, segment.file.size_bytes, offset_limit)
+    if has_jumped is not None:
+        # The base offset is outside the checksum: the batch before, which came after a gap that
+        # nothing explains, has the wrong one.
+        segment.start_indexing()
+        epochs.forget_from(Offset(segment.base_offset))
+        again, _ = _scan(segment, epochs, _nobody, has_jumped, offset_limit)
+        return again._replace(defect="an offset too high for the batch that follows")
+    return scan
+
+
+def _scan(
+    segment: Segment,
+    epochs: LeaderEpochs,
+    on_checked: Callable[[int], None],
+    size: int,
+    offset_limit: int,
+) -> tuple[Scan, int | None]:
+    """Check the batches in the first bytes of a segment.
+
+    Also returns where the last good batch begins, if it alone is in the way of the one after it.
+    """
     segment.start_indexing()
-    size = segment.file.size_bytes
     position, next_offset = 0, segment.base_offset
+    reported = 0
+    before: tuple[int, int] | None = None  # of a batch after a gap: its place, what came next there
     if not size:
-        return Scan(0, next_offset, None)
+        return Scan(0, next_offset, None), None
     with memoryview(segment.file.mapping()) as content:
         while position < size:
             if size - position < HEADER_BYTES:
                 defect: str | None = f"{size - position} bytes are no batch"
                 break
             header = read_header(content, position)
-            defect = _defect(header, content, position, next_offset, size)
+            defect = _defect(header, content, position, next_offset, size, offset_limit)
             if defect is not None:
+                if before is not None and before[1] <= header.base_offset < next_offset:
+                    expected = before[1]
+                    if _defect(header, content, position, expected, size, offset_limit) is None:
+                        return Scan(position, next_offset, defect), before[0]
                 break
+            base_offset = header.base_offset
+            before = (position, next_offset) if base_offset > next_offset else None
             last_offset = header.last_offset
             segment.note_batch(
-                header.base_offset, last_offset, header.max_timestamp, position, header.size_bytes
+                base_offset, last_offset, header.max_timestamp, position, header.size_bytes
             )
-            epochs.note(LeaderEpoch(header.partition_leader_epoch), Offset(header.base_offset))
+            epochs.note(LeaderEpoch(header.partition_leader_epoch), Offset(base_offset))
             position += header.size_bytes
             next_offset = last_offset + 1
+            if position - reported >= _REPORT_EVERY_BYTES:
+                on_checked(position - reported)
+                reported = position
         else:
             defect = None
-    return Scan(position, next_offset, defect)
+    return Scan(position, next_offset, defect), None
 
 
 def _defect(
-    header: BatchHeader, content: memoryview, position: int, next_offset: int, size: int
+    header: BatchHeader,
+    content: memoryview,
+    position: int,
+    next_offset: int,
+    size: int,
+    offset_limit: int,
 ) -> str | None:
     """What is wrong with the batch at a position; None when it is good."""
     end = position + header.size_bytes
@@ -281,6 +407,8 @@ def _defect(
         return f"batch of {header.size_bytes} bytes with {size - position} left"
     if header.base_offset < next_offset or header.last_offset_delta < 0:
         return f"offset {header.base_offset} where {next_offset} comes next"
+    if header.last_offset >= offset_limit and header.base_offset > next_offset:
+        return f"offset {header.last_offset} in a segment that ends before {offset_limit}"
     if crc32c(content[position + _CRC_FROM : end]) != header.crc:
         return "checksum does not match"
     return None
@@ -347,9 +475,12 @@ def load_producers(
         remove_snapshot(directory, offset)
     if replay_from < log_end_offset:
         for segment in segments[segment_slot(segments, replay_from) :]:
-            start = segment.locate(replay_from)
-            for position, header in segment.headers_from(start):
-                if header.producer_id >= 0:
-                    producers.replay(header, segment.file.view(position, header.size_bytes))
+            try:
+                start = segment.locate(replay_from)
+                for position, header in segment.headers_from(start):
+                    if header.producer_id >= 0:
+                        producers.replay(header, segment.file.view(position, header.size_bytes))
+            except Refused as refused:  # below the recovery point: the log is not cut there
+                _log.warning("%s: producers of what follows are not known", refused.detail)
     producers.expire(wall_ms)
     return producers

@@ -3,17 +3,33 @@
 from typing import Final
 
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import Offset
 from cluster.records.batch import (
     CONTROL_BIT,
+    HEADER_BYTES,
     MAX_INT32,
     BatchHeader,
     batches_of,
     checksum,
+    read_header,
 )
 from cluster.records.reader import records_of_batch
 
 _LAST_OFFSET_MAX: Final = 2**63 - 2
 """The log end after it is an offset as well."""
+
+
+def first_replicated(
+    records: memoryview, log_start_offset: Offset, log_end_offset: Offset
+) -> Offset:
+    """Where the batches of a leader may begin: at the log's end, or before it where that lies in
+    the middle of their first one, because the leader's log start does. Kafka: KAFKA-6975.
+    """
+    if log_start_offset == log_end_offset and len(records) >= HEADER_BYTES:
+        first = read_header(records)
+        if 0 <= first.base_offset < log_end_offset <= first.last_offset:
+            return Offset(first.base_offset)
+    return log_end_offset
 
 
 def check_replicated(records: memoryview, next_offset: int) -> list[BatchHeader]:

@@ -4,26 +4,36 @@ Files: `<20-digit base offset>` with `.log`, `.index`, `.timeindex`. The indexes
 segment are in memory and are written when it closes; recovery rebuilds them from the batches.
 """
 
+import copy
+import logging
 import os
 import struct
+import weakref
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from cluster.brokers.log import offset_index, time_index
 from cluster.brokers.log.mmap_segment import MmapSegment
 from cluster.brokers.log.offset_index import ActiveOffsetIndex, ClosedOffsetIndex, OffsetIndex
+from cluster.brokers.log.open_segments import OPEN_SEGMENTS, Releasable
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.time_index import TimeIndex
+from cluster.brokers.log.unchecked import NO_BATCH, DamagedBatch, UncheckedBytes
 from cluster.model.clocks import WallMs
-from cluster.model.errors import StorageFailed
+from cluster.model.errors import Refused, StorageFailed
 from cluster.records.batch import (
+    HEADER_BYTES,
     LENGTH_OVERHEAD_BYTES,
+    MAGIC_V2,
     MAX_INT32,
     NO_TIMESTAMP,
     BatchHeader,
     read_header,
 )
+
+_log = logging.getLogger(__name__)
 
 LOG_SUFFIX: Final = ".log"
 INDEX_SUFFIX: Final = ".index"
@@ -31,8 +41,9 @@ TIME_INDEX_SUFFIX: Final = ".timeindex"
 TRANSACTION_INDEX_SUFFIX: Final = ".txnindex"
 _RECENT_BATCHES: Final = 64
 
-# What a walk from batch to batch needs: base offset, batch length, last offset delta.
-_WALK: Final = struct.Struct(">qi11xi")
+# What a walk from batch to batch needs: base offset, batch length, magic, last offset delta.
+_WALK: Final = struct.Struct(">qi4xb6xi")
+_SHORTEST: Final = HEADER_BYTES - LENGTH_OVERHEAD_BYTES
 
 
 def segment_path(directory: Path, base_offset: int, suffix: str = LOG_SUFFIX) -> Path:
@@ -59,12 +70,15 @@ class Segment:
     """
 
     __slots__ = (
+        "__weakref__",
         "_active_index",
         "_active_time_index",
         "_bytes_since_index",
         "_first_timestamp_ms",
+        "_has_own_index",
         "_index",
         "_is_index_full",
+        "_jitter_ms",
         "_newest_recent",
         "_older_recent",
         "base_offset",
@@ -74,6 +88,7 @@ class Segment:
         "max_timestamp_ms",
         "max_timestamp_offset",
         "options",
+        "unchecked",
     )
 
     def __init__(
@@ -90,18 +105,29 @@ class Segment:
         self.base_offset = base_offset
         self.created_ms = created_ms
         self.file = MmapSegment(
-            segment_path(directory, base_offset), options.preallocate_step_bytes, is_new=is_new
+            segment_path(directory, base_offset),
+            options.preallocate_step_bytes,
+            whole_bytes=options.segment_bytes if options.preallocate else 0,
+            is_new=is_new,
         )
-        self.options = options
+        self.unchecked: UncheckedBytes | None = None
+        """What was taken from disk without comparing checksums; None where nothing was."""
+        self.take_options(options)
         self._index: OffsetIndex = ActiveOffsetIndex(options.segment_index_bytes)
         self._active_index: ActiveOffsetIndex | None = None
         self._active_time_index: TimeIndex | None = None
         self.start_indexing()
 
+    def take_options(self, options: LogOptions) -> None:
+        """Of the topic, from now on."""
+        self.options = options
+        self._jitter_ms = options.jitter_ms(f"{self.directory.name}/{self.base_offset}")
+
     def start_indexing(self) -> None:
         """Begin with empty indexes in memory: a new segment, or one to be rebuilt."""
         self._index = self._active_index = ActiveOffsetIndex(self.options.segment_index_bytes)
         self._active_time_index = TimeIndex(self.options.segment_index_bytes)
+        self._has_own_index = True  # made here from the batches, not taken from disk
         self._bytes_since_index = 0
         self._first_timestamp_ms: int | None = None
         self.max_timestamp_ms = NO_TIMESTAMP
@@ -136,7 +162,7 @@ class Segment:
         age_ms = timestamp_ms - first_ms if has_times else wall_ms - self.created_ms
         return (
             held + size > options.segment_bytes
-            or age_ms > options.segment_ms
+            or age_ms > options.segment_ms - self._jitter_ms
             or self._is_index_full
         )
 
@@ -194,6 +220,21 @@ class Segment:
         self._active_index = self._active_time_index = None
         self._note_index_room()
         self._newest_recent, self._older_recent = {}, {}
+        self._count_openings()
+
+    def _count_openings(self) -> None:
+        """From now on, as a closed segment, this one is open among a limited number."""
+        ourselves: weakref.ref[Releasable] = weakref.ref(self, OPEN_SEGMENTS.forget)
+        hash(ourselves)  # a reference keeps its hash, but cannot compute it after our end
+        self.file.on_open = partial(OPEN_SEGMENTS.on_opened, ourselves)
+        if self.file.is_open:
+            OPEN_SEGMENTS.on_opened(ourselves)
+
+    def release(self) -> None:
+        """Have nothing open until the next read; slices handed out stay readable."""
+        self.file = self.file.unopened()
+        if self._active_index is None:
+            self._index = ClosedOffsetIndex(self._path(INDEX_SUFFIX))
 
     def write_indexes(self) -> None:
         """Write both index files of an active segment. Raises StorageFailed."""
@@ -212,7 +253,10 @@ class Segment:
 
     @property
     def has_sound_indexes(self) -> bool:
-        """True when both index files are there and hold whole entries."""
+        """True when both index files are there and hold whole entries.
+
+        The time index of a closed segment has an entry unless its records have no timestamps.
+        """
         return offset_index.is_sound(
             self._path(INDEX_SUFFIX), offset_index.ENTRY_BYTES
         ) and offset_index.is_sound(self._path(TIME_INDEX_SUFFIX), time_index.ENTRY_BYTES)
@@ -223,6 +267,7 @@ class Segment:
         Raises StorageFailed.
         """
         index_bytes = self.options.segment_index_bytes
+        self._has_own_index = False
         self._bytes_since_index = 0
         path, time_path = self._path(INDEX_SUFFIX), self._path(TIME_INDEX_SUFFIX)
         try:
@@ -235,6 +280,7 @@ class Segment:
                 self._index = ClosedOffsetIndex(path)
                 self._active_index = self._active_time_index = None
                 last = time_index.last_entry(time_path)
+                self._count_openings()
         except OSError as error:
             raise StorageFailed(f"cannot read {error.filename}: {error.strerror}") from error
         self._note_index_room()
@@ -250,7 +296,8 @@ class Segment:
     def locate(self, offset: int) -> int:
         """Position of the batch that holds an offset, or of the first one after it.
 
-        The file's size when every batch here is before the offset.
+        The file's size when every batch here is before the offset. Raises DamagedBatch where one is
+        in the way.
         """
         position = self._newest_recent.get(offset)
         if position is None:
@@ -261,32 +308,114 @@ class Segment:
         if not size:
             return 0
         position = self._index.position_of(max(0, offset - self.base_offset))
+        if position:
+            position = self._checked_entry(position, offset)
         mapping = self.file.mapping()
-        while position < size:
-            base_offset, batch_length, last_offset_delta = _WALK.unpack_from(mapping, position)
-            if base_offset + last_offset_delta >= offset:
-                break
-            position += batch_length + LENGTH_OVERHEAD_BYTES
-        return position
+        try:
+            while position < size:
+                base_offset, length, magic, last_delta = _WALK.unpack_from(mapping, position)
+                if magic != MAGIC_V2 or length < _SHORTEST:
+                    break
+                if base_offset + last_delta >= offset:
+                    return position
+                position += length + LENGTH_OVERHEAD_BYTES
+            else:
+                return size
+        except struct.error:  # the file ends within the header
+            pass
+        raise self._damaged_at(position)
+
+    def end_before(self, upper_offset: int) -> int:
+        """Position up to which every batch is below an offset; ends at a damaged batch, too."""
+        try:
+            return self.locate(upper_offset)
+        except DamagedBatch as damaged:
+            return damaged.position
 
     def boundary_before(self, start: int, limit: int) -> int:
-        """Where the last batch ends that lies whole in [start, limit); `start` when none does."""
+        """Where the last batch ends that lies whole in [start, limit); `start` when none does.
+
+        Ends at a damaged batch, too.
+        """
         size = self.file.size_bytes
         if limit >= size:
             return size
-        position = max(start, self._index.position_before(limit))
+        position = self._index.position_before(limit)
+        if position > start:
+            position = self._checked_entry(position, self.base_offset + MAX_INT32)
+        position = max(start, position)
         mapping = self.file.mapping()
-        while position < limit:
-            after = position + _WALK.unpack_from(mapping, position)[1] + LENGTH_OVERHEAD_BYTES
-            if after > limit:
+        while position + HEADER_BYTES <= limit:
+            _, length, magic, _ = _WALK.unpack_from(mapping, position)
+            after = position + length + LENGTH_OVERHEAD_BYTES
+            if magic != MAGIC_V2 or length < _SHORTEST or after > limit:
                 break
             position = after
         return position
 
+    def _checked_entry(self, position: int, offset: int) -> int:
+        """A position that an index gave: where there is no batch that begins at or before this
+        offset, an index from disk is damaged, or that of another segment, and 0 is returned.
+        """
+        if self._has_own_index:
+            return position
+        if position + HEADER_BYTES <= self.file.size_bytes:
+            mapping = self.file.mapping()
+            base_offset, length, magic, _ = _WALK.unpack_from(mapping, position)
+            if (
+                magic == MAGIC_V2
+                and length >= _SHORTEST
+                and self.base_offset <= base_offset <= offset
+            ):
+                return position
+        self._rebuild_indexes()
+        return 0
+
+    def position_of_entry(self, offset: int) -> int:
+        """Position of the batch from which a walk to an offset begins."""
+        return self._index.position_of(max(0, offset - self.base_offset))
+
+    def _damaged_at(self, position: int) -> DamagedBatch:
+        if self.unchecked is not None:
+            self.unchecked.tell(self.file.path, position, NO_BATCH)
+        return DamagedBatch(self.file.path, position)
+
+    def _rebuild_indexes(self) -> None:
+        """From the batches, up to the first that is none. Raises StorageFailed."""
+        _log.warning("the index of %s is damaged; rebuilding it", self.file.path)
+        is_active = self._active_index is not None
+        self.start_indexing()
+        next_offset = self.base_offset
+        try:
+            for place, header in self.headers_from(0):
+                if (
+                    header.magic != MAGIC_V2
+                    or header.base_offset < next_offset
+                    or not self.can_hold(header.last_offset)
+                ):
+                    break
+                next_offset = header.last_offset + 1
+                self.note_batch(
+                    header.base_offset,
+                    header.last_offset,
+                    header.max_timestamp,
+                    place,
+                    header.size_bytes,
+                )
+        except Refused:
+            _log.warning("%s is damaged from offset %d on", self.file.path, next_offset)
+        if not is_active:
+            self.close_for_writing()
+
     def batch_end(self, position: int) -> int:
-        """Where the batch at a position ends."""
-        length: int = _WALK.unpack_from(self.file.mapping(), position)[1]
-        return position + length + LENGTH_OVERHEAD_BYTES
+        """Where the batch at a position ends. Raises DamagedBatch."""
+        size = self.file.size_bytes
+        if position + HEADER_BYTES <= size:
+            _, length, magic, _ = _WALK.unpack_from(self.file.mapping(), position)
+            end: int = position + length + LENGTH_OVERHEAD_BYTES
+            if magic == MAGIC_V2 and length >= _SHORTEST and end <= size:
+                return end
+        raise self._damaged_at(position)
 
     def base_offset_at(self, position: int) -> int:
         """Base offset of the batch at a position."""
@@ -301,10 +430,15 @@ class Segment:
         return last
 
     def headers_from(self, position: int) -> Iterator[tuple[int, BatchHeader]]:
-        """(position, header) of each batch from a position to the end."""
+        """(position, header) of each batch from a position to the end.
+
+        Raises Refused(corrupt_message) where there is none.
+        """
         size = self.file.size_bytes
         while position < size:
             header = read_header(self.file.mapping(), position)
+            if header.batch_length < _SHORTEST:
+                raise self._damaged_at(position)
             yield position, header
             position += header.size_bytes
 
@@ -320,7 +454,11 @@ class Segment:
                 times = TimeIndex.load(path, self.options.segment_index_bytes)
             except OSError as error:
                 raise StorageFailed(f"cannot read {path}: {error.strerror}") from error
-        return self._index.position_of(times.offset_before(timestamp_ms))
+        relative_offset = times.offset_before(timestamp_ms)
+        position = self._index.position_of(relative_offset)
+        if position:
+            position = self._checked_entry(position, self.base_offset + relative_offset)
+        return position
 
     # Cutting
 
@@ -331,7 +469,11 @@ class Segment:
         index, times = self._active_index, self._active_time_index
         if index is None or times is None:
             return
+        self.file.on_open = None  # it is written again, so it stays open
+        OPEN_SEGMENTS.forget(weakref.ref(self))
         self.file.truncate(position)
+        if self.unchecked is not None:
+            self.unchecked.truncate(position)
         index.truncate(position)
         times.truncate(end_offset - self.base_offset)
         self._note_index_room()
@@ -348,6 +490,20 @@ class Segment:
             if header.max_timestamp > self.max_timestamp_ms:
                 self.max_timestamp_ms = header.max_timestamp
                 self.max_timestamp_offset = header.last_offset
+
+    def relocated(self, directory: Path) -> "Segment":
+        """This segment over a whole copy of its files; this one is not to be used any more."""
+        moved = copy.copy(self)
+        moved.place_in(directory)
+        return moved
+
+    def place_in(self, directory: Path) -> None:
+        """Go on with the files of another directory, which hold the same. Raises OSError."""
+        self.directory = directory
+        self.file = MmapSegment(self._path(LOG_SUFFIX), self.options.preallocate_step_bytes)
+        if self._active_index is None:
+            self._index = ClosedOffsetIndex(self._path(INDEX_SUFFIX))
+            self._count_openings()
 
     def remove_files(self) -> None:
         """Unlink the files; slices handed out stay readable. Raises StorageFailed."""

@@ -68,7 +68,7 @@ class SegmentList:
         end = offset
         if position < last.file.size_bytes:
             end = Offset(min(offset, last.base_offset_at(position)))
-        last.options = options
+        last.take_options(options)
         last.truncate(position, end)
         self._set(kept)
         return end

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from cluster.brokers.log_cleaner import LogCleaner
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.client_rows import ClientRows
 from cluster.brokers.metrics.counters import BrokerCounters
@@ -53,6 +54,7 @@ class Watched:
     metadata: MetadataCache
     replication: ReplicationLink
     quotas: ClientQuotas
+    cleaner: LogCleaner
 
 
 class MetricPublisher:
@@ -124,6 +126,10 @@ class MetricPublisher:
         counters.set("ReplicationBytesInPerSec", watched.replication.received_bytes)
         counters.set("ReplicationBytesOutPerSec", watched.replication.sent_bytes)
         counters.set("ErrorsPerSec", watched.clients.failed_count)
+        cleaner = watched.cleaner
+        counters.set("MaxDirtyPercent", round(100 * cleaner.counts.max_dirty_ratio))
+        counters.set("CleanerRecopyPercent", round(100 * cleaner.counts.last_recopy_ratio))
+        counters.set("UncleanablePartitionsCount", cleaner.uncleanable_count)
         if self._topic is not None:
             counters.set("MetricRecordsDropped", self._topic.dropped_count)
         led = under_replicated = under_min = at_min = 0

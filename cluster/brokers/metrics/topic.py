@@ -25,7 +25,12 @@ log = logging.getLogger(__name__)
 
 
 _REPLICAS_MAX: Final = 3
-_RETENTION_MS: Final = 24 * 60 * 60 * 1000
+CONFIGS: Final = {
+    "retention.ms": str(24 * 60 * 60 * 1000),
+    # Records go a segment at a time, so a segment must not hold the records of days.
+    "segment.ms": str(30 * 60 * 1000),
+}
+"""Of the topic when it is created: it keeps a day, and half an hour at most."""
 _SETTLED_AFTER_MS: Final = 1_500
 """How long the set of brokers must have been the same: they do not all register at once."""
 _CREATE_TIMEOUT_MS: Final = 10_000
@@ -84,9 +89,7 @@ class MetricTopic:
         assignment = {
             p: tuple(ids[(p + r) % len(ids)] for r in range(replicas)) for p in range(len(ids))
         }
-        topic = NewTopic(
-            METRICS_TOPIC, assignment=assignment, configs={"retention.ms": str(_RETENTION_MS)}
-        )
+        topic = NewTopic(METRICS_TOPIC, assignment=assignment, configs=CONFIGS)
 
         def on_done(outcomes: dict[str, Outcome], _planned: object) -> None:
             self._is_creating = False

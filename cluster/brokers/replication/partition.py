@@ -115,7 +115,10 @@ class Partition:
     def append(
         self, records: memoryview, acks: int, wall_ms: WallMs, now_ms: MonotonicMs
     ) -> Appended:
-        """Append one produced batch. Raises Refused or StorageFailed; nothing is written then."""
+        """Append one produced batch. Raises Refused or StorageFailed; nothing is written then.
+
+        Except where `flush.messages` asks for a sync and that fails: the batch is in the log.
+        """
         leader = self.leader
         if leader is None:
             leader = self.check_leader()
@@ -125,8 +128,11 @@ class Partition:
                 f"{len(leader.isr)} in-sync replicas of {self.id}, {self.min_insync_replicas}"
                 " are needed (min.insync.replicas)",
             )
-        appended = self.log.append_as_leader(records, self.leader_epoch, wall_ms)
-        leader.on_appended(self.log.log_end_offset, now_ms)
+        log = self.log
+        appended = log.append_as_leader(records, self.leader_epoch, wall_ms)
+        leader.on_appended(log.log_end_offset, now_ms)
+        if log.log_end_offset >= log.durability.flush_at:
+            log.flush()
         return appended
 
     def produce_outcome(

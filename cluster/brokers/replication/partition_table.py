@@ -5,13 +5,15 @@ Roles are given by `replica_roles`; this module knows logs and directories only.
 
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from cluster.brokers.log.checkpoints import read_topic_id, write_topic_id
+from cluster.brokers.log.directories import set_stray_aside
 from cluster.brokers.log.directory_work import DirectoryWork
 from cluster.brokers.log.log_directory import LogDirectory, check_any_works
 from cluster.brokers.log.log_places import LogPlaces
@@ -32,6 +34,14 @@ OptionsOf = Callable[[Mapping[str, str]], tuple[LogOptions, int]]
 """From a topic's overrides to its log's options and its min.insync.replicas."""
 
 
+OnOpened = Callable[[int, int], None]
+"""Told how many logs of how many have been looked at so far."""
+
+
+def nobody_waits(_opened: int, _total: int) -> None:
+    """For callers to whom nobody listens."""
+
+
 @dataclass(slots=True)
 class Checkpoints:
     """What one log directory's checkpoint files are to say."""
@@ -49,6 +59,36 @@ class Checkpoints:
         self.log_starts[partition.id] = partition.log.log_start_offset
         if partition.log.cleaned_to:
             self.cleaned[partition.id] = partition.log.cleaned_to
+
+    def keep(self, partition_id: TopicPartition, stored: "Checkpoints") -> None:
+        """A replica that could not be opened: what stood in the files stays there."""
+        for ours, theirs in (
+            (self.high_watermarks, stored.high_watermarks),
+            (self.recovery_points, stored.recovery_points),
+            (self.log_starts, stored.log_starts),
+            (self.cleaned, stored.cleaned),
+        ):
+            if partition_id in theirs:
+                ours[partition_id] = theirs[partition_id]
+
+    def copy(self) -> "Checkpoints":
+        """The same, to be added to."""
+        return Checkpoints(
+            dict(self.high_watermarks),
+            dict(self.recovery_points),
+            dict(self.log_starts),
+            dict(self.cleaned),
+        )
+
+    @classmethod
+    def read(cls, directory: LogDirectory) -> "Checkpoints":
+        """What the files say; a missing or damaged one says nothing."""
+        return cls(
+            directory.read_high_watermarks(),
+            directory.read_recovery_points(),
+            directory.read_log_start_offsets(),
+            directory.read_cleaner_offsets(),
+        )
 
     def write(self, directory: LogDirectory) -> None:
         """Replace the files, on any thread. Raises StorageFailed."""
@@ -78,6 +118,8 @@ class PartitionTable:
         self.on_directory_failed: Callable[[LogDirectory], object] = self.take_offline
         """Called once for a directory that is given up; it has `take_offline` called, at once or
         when the turn of the loop ends."""
+        self.moving: Collection[TopicPartition] = frozenset()
+        """Replicas on their way to another log directory."""
         self._local_id = local_id
         self._options_of = options_of
         self._work = DirectoryWork() if work is None else work
@@ -87,65 +129,124 @@ class PartitionTable:
         self._of_topic: dict[str, dict[TopicPartition, Partition]] = {}
         """The same replicas by topic; a topic without any has no entry."""
         self._latest_options: tuple[Mapping[str, str], tuple[LogOptions, int]] | None = None
+        self._unopened: dict[LogDirectory, Checkpoints] = {}
+        """What the checkpoints said of logs that could not be opened."""
 
-    def load(self, wall_ms: WallMs) -> None:
-        """Open the logs that are on disk; recovery happens here.
+    def load(self, wall_ms: WallMs, on_opened: OnOpened = nobody_waits) -> None:
+        """Open the logs that are on disk; those that are not repaired yet are recovered here.
 
         A log that cannot be opened is offline, and with a failed directory all of its logs are.
         Raises StorageFailed where every directory has failed.
         """
+        found: dict[LogDirectory, dict[TopicPartition, Path]] = {}
         for directory in self.places.working:
-            try:
-                self._load_directory(directory, wall_ms)
-            except OSError as error:
-                reason = f"cannot read log directory {directory.path}: {error.strerror}"
-                failure = StorageFailed(reason)
-                failure.__cause__ = error
-                self.note_directory_failure(directory, failure)
+            with self._noting_failures(directory):
+                found[directory] = directory.partition_directories()
+        total = sum(map(len, found.values()))
+        opened = 0
+        for directory, logs in found.items():
+            for leftover in directory.leftovers:
+                self._work.remove_later(leftover)
+            with self._noting_failures(directory):
+                stored = Checkpoints.read(directory)
+                for partition_id, path in logs.items():
+                    self._load_log(directory, partition_id, path, stored, wall_ms)
+                    opened += 1
+                    on_opened(opened, total)
         check_any_works(self.places.directories)
 
-    def _load_directory(self, directory: LogDirectory, wall_ms: WallMs) -> None:
-        for leftover in directory.leftovers:
-            self._work.remove_later(leftover)
-        high_watermarks = directory.read_high_watermarks()
-        recovery_points = directory.read_recovery_points()
-        log_starts = directory.read_log_start_offsets()
-        cleaned = directory.read_cleaner_offsets()
-        options, min_insync_replicas = self._options_of({})
-        for partition_id, path in directory.partition_directories().items():
-            if directory.failure is not None:
-                self.offline.add(partition_id, NO_TOPIC_ID, directory.failure)
-                continue
-            try:
-                partition_log = PartitionLog.open(
-                    path,
-                    partition_id,
-                    options,
-                    wall_ms,
-                    clean_shutdown=directory.was_clean_shutdown,
-                    recovery_point=recovery_points.get(partition_id, Offset(0)),
-                    log_start_offset=log_starts.get(partition_id, Offset(0)),
-                    deleted_files=self._work.deleted_files,
-                )
-                partition_log.cleaned_to = cleaned.get(partition_id, Offset(0))
-                topic_id = _topic_id_of(path)
-            except StorageFailed as failure:
-                self._on_unopened(partition_id, directory, failure)
-                continue
-            partition = Partition(
+    @contextmanager
+    def _noting_failures(self, directory: LogDirectory) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            reason = f"cannot read log directory {directory.path}: {error.strerror}"
+            failure = StorageFailed(reason)
+            failure.__cause__ = error
+            self.note_directory_failure(directory, failure)
+
+    def _load_log(
+        self,
+        directory: LogDirectory,
+        partition_id: TopicPartition,
+        path: Path,
+        stored: Checkpoints,
+        wall_ms: WallMs,
+    ) -> None:
+        if directory.failure is not None:
+            self.offline.add(partition_id, NO_TOPIC_ID, directory.failure)
+            return
+        options, min_insync_replicas = self._options({})
+        # What their topics keep is not known before the controller's first update.
+        options = replace(options, is_deleted=False, is_compacted=False)
+        try:
+            partition_log = PartitionLog.open(
+                path,
                 partition_id,
-                topic_id,
-                partition_log,
-                high_watermarks.get(partition_id, Offset(0)),
-                self._local_id,
-                min_insync_replicas,
+                options,
+                wall_ms,
+                clean_shutdown=directory.was_clean_shutdown,
+                recovery_point=stored.recovery_points.get(partition_id, Offset(0)),
+                log_start_offset=stored.log_starts.get(partition_id, Offset(0)),
+                deleted_files=self._work.deleted_files,
+                was_repaired=partition_id in directory.repaired,
             )
-            self._add(partition, directory)
+            partition_log.cleaned_to = stored.cleaned.get(partition_id, Offset(0))
+            topic_id = _topic_id_of(path)
+            twin = self._partitions.get(partition_id)
+            if twin is not None and self._is_kept(twin, partition_log):
+                return
+        except StorageFailed as failure:
+            self._on_unopened(directory, partition_id, stored, failure)
+            return
+        except OSError as error:
+            failed = StorageFailed(f"cannot read {error.filename}: {error.strerror}")
+            failed.__cause__ = error
+            self._on_unopened(directory, partition_id, stored, failed)
+            return
+        partition = Partition(
+            partition_id,
+            topic_id,
+            partition_log,
+            stored.high_watermarks.get(partition_id, Offset(0)),
+            self._local_id,
+            min_insync_replicas,
+        )
+        self._add(partition, directory)
+
+    def _is_kept(self, twin: Partition, found: PartitionLog) -> bool:
+        """Decide between two directories of one partition; the other one is set aside.
+
+        A crash while a replica was moved to another log directory leaves both: whichever has more
+        has everything. Kafka does not start then.
+        """
+        is_kept = twin.log.log_end_offset >= found.log_end_offset
+        kept, other = (twin.log, found) if is_kept else (found, twin.log)
+        try:
+            aside: object = set_stray_aside(other.directory)
+        except StorageFailed as failure:
+            aside = f"left where it is: {failure}"
+        log.warning(
+            "%s is there twice: %s is used, up to offset %d; the other one, up to %d, is %s",
+            twin.id,
+            kept.directory,
+            kept.log_end_offset,
+            other.log_end_offset,
+            aside,
+        )
+        if not is_kept:
+            self._forget(twin.id)
+        return is_kept
 
     def _on_unopened(
-        self, partition_id: TopicPartition, directory: LogDirectory, failure: StorageFailed
+        self,
+        directory: LogDirectory,
+        partition_id: TopicPartition,
+        stored: Checkpoints,
+        failure: StorageFailed,
     ) -> None:
         log.error("%s is offline: %s", partition_id, failure)
+        self._unopened.setdefault(directory, Checkpoints()).keep(partition_id, stored)
         self.offline.add(partition_id, NO_TOPIC_ID, str(failure))
         self.note_directory_failure(directory, failure)
 
@@ -277,10 +378,15 @@ class PartitionTable:
 
     # -- checkpoints and the end -----------------------------------------------------------------
 
+    def first_checkpoints(self, directory: LogDirectory) -> Checkpoints:
+        """What the next checkpoints begin with: rows of logs that could not be opened."""
+        unopened = self._unopened.get(directory)
+        return Checkpoints() if unopened is None else unopened.copy()
+
     def write_checkpoints(self) -> None:
         """Write the checkpoints of every directory, waiting for the disk. Raises StorageFailed."""
         for directory in self.places.working:
-            checkpoints = Checkpoints()
+            checkpoints = self.first_checkpoints(directory)
             for partition in self._of_directory(directory):
                 checkpoints.add(partition)
             checkpoints.write(directory)
@@ -301,7 +407,7 @@ class PartitionTable:
 
     def _close_directory(self, directory: LogDirectory) -> None:
         partitions = self._of_directory(directory)
-        checkpoints = Checkpoints()
+        checkpoints = self.first_checkpoints(directory)
         for partition in partitions:
             partition.log.flush()
         for partition in partitions:
@@ -309,7 +415,8 @@ class PartitionTable:
         checkpoints.write(directory)
         for partition in partitions:
             partition.log.close(flush=True)
-        directory.mark_clean_shutdown()
+        if directory not in self._unopened:  # one that failed must be checked at the next start
+            directory.mark_clean_shutdown()
         directory.close()
 
     def _of_directory(self, directory: LogDirectory) -> list[Partition]:

@@ -27,6 +27,8 @@ APIS: Final[dict[ApiKey, tuple[int, int]]] = {
     ApiKey.DELETE_GROUPS: (0, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
     ApiKey.OFFSET_DELETE: (0, 0),
+    ApiKey.ALTER_REPLICA_LOG_DIRS: (1, 2),
+    ApiKey.DESCRIBE_LOG_DIRS: (1, 4),
     ApiKey.DESCRIBE_CLIENT_QUOTAS: (0, 1),
     ApiKey.ALTER_CLIENT_QUOTAS: (0, 1),
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
@@ -37,12 +39,16 @@ APIS: Final[dict[ApiKey, tuple[int, int]]] = {
 
 CALLED: Final = frozenset(
     {
+        ApiKey.LIST_OFFSETS,
+        ApiKey.METADATA,
         ApiKey.API_VERSIONS,
+        ApiKey.INIT_PRODUCER_ID,
+        ApiKey.DESCRIBE_CLUSTER,
         ApiKey.DESCRIBE_CONFIGS,
+        ApiKey.DESCRIBE_LOG_DIRS,
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
         ApiKey.ALTER_CLIENT_QUOTAS,
-        ApiKey.DESCRIBE_CLUSTER,
     }
 )
 """What `cluster/client/` asks for: these can also write requests and read responses."""
@@ -67,6 +73,11 @@ RENAMED: Final[dict[tuple[ApiKey, str], str]] = {
 """Kafka's names of nested messages, where two APIs, or the request and the response of one (then
 the name says of which), use the same one for different things."""
 
-ENCODED_AHEAD: Final = frozenset({(ApiKey.METADATA, "MetadataResponsePartition")})
+ENCODED_AHEAD: Final = frozenset(
+    {
+        (ApiKey.METADATA, "MetadataResponsePartition"),
+        (ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirsPartition"),
+    }
+)
 """Arrays of these may be so long that they are encoded in steps: the field takes `EncodedItems`
 too, and the module has a public function for one item."""

@@ -10,11 +10,15 @@ from struct import Struct
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import PeerError
 from cluster.protocol.reader import read_length, skip_tags, truncated
-from cluster.protocol.writer import MILLISECOND, NO_TAGS
+from cluster.protocol.writer import MILLISECOND, NO_TAGS, NULL_COMPACT, NULL_STRING, varint
 
+_pack_h = Struct(">h").pack
+_pack_i = Struct(">i").pack
 _pack_ihqh = Struct(">ihqh").pack
+_pack_iqh = Struct(">iqh").pack
 _unpack_h = Struct(">h").unpack_from
 _unpack_i = Struct(">i").unpack_from
+_unpack_ihqh = Struct(">ihqh").unpack_from
 _unpack_iqh = Struct(">iqh").unpack_from
 
 
@@ -132,3 +136,76 @@ def write_response(out: bytearray, message: InitProducerIdResponse, version: int
         _write_response_flexible(out, message, version)
     else:
         _write_response_legacy(out, message, version)
+
+
+def _write_request_legacy(out: bytearray, message: InitProducerIdRequest, version: int) -> None:
+    if message.transactional_id is None:
+        out += NULL_STRING
+    else:
+        encoded = message.transactional_id.encode()
+        out += _pack_h(len(encoded))
+        out += encoded
+    out += _pack_i(message.transaction_timeout // MILLISECOND)
+
+
+def _write_request_flexible(out: bytearray, message: InitProducerIdRequest, version: int) -> None:
+    if message.transactional_id is None:
+        out += NULL_COMPACT
+    else:
+        encoded = message.transactional_id.encode()
+        out += varint(len(encoded) + 1)
+        out += encoded
+    if version >= 3:
+        out += _pack_iqh(
+            message.transaction_timeout // MILLISECOND, message.producer_id, message.producer_epoch
+        )
+    else:
+        out += _pack_i(message.transaction_timeout // MILLISECOND)
+    out += NO_TAGS
+
+
+def write_request(out: bytearray, message: InitProducerIdRequest, version: int) -> None:
+    """Append the message as this version has it."""
+    if version >= 2:
+        _write_request_flexible(out, message, version)
+    else:
+        _write_request_legacy(out, message, version)
+
+
+def _read_response_legacy(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[InitProducerIdResponse, int]:
+    throttle_time, error_code, producer_id, producer_epoch = _unpack_ihqh(buffer, position)
+    position += 16
+    return InitProducerIdResponse(
+        throttle_time=timedelta(0, 0, 0, throttle_time),
+        error_code=ErrorCode(error_code),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+    ), position
+
+
+def _read_response_flexible(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[InitProducerIdResponse, int]:
+    throttle_time, error_code, producer_id, producer_epoch = _unpack_ihqh(buffer, position)
+    position += 16
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return InitProducerIdResponse(
+        throttle_time=timedelta(0, 0, 0, throttle_time),
+        error_code=ErrorCode(error_code),
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+    ), position
+
+
+def read_response(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[InitProducerIdResponse, int]:
+    """The message at `position`, and where it ends. Raises PeerError and `MALFORMED`."""
+    if version >= 2:
+        return _read_response_flexible(buffer, position, end, version)
+    return _read_response_legacy(buffer, position, end, version)

@@ -21,11 +21,16 @@ from cluster.protocol.writer import MILLISECOND, NO_TAGS, varint
 
 _pack_h = Struct(">h").pack
 _pack_i = Struct(">i").pack
+_pack_ib = Struct(">ib").pack
 _pack_ihqq = Struct(">ihqq").pack
 _pack_ihqqi = Struct(">ihqqi").pack
+_pack_iiq = Struct(">iiq").pack
+_pack_iq = Struct(">iq").pack
 _unpack_h = Struct(">h").unpack_from
 _unpack_i = Struct(">i").unpack_from
 _unpack_ib = Struct(">ib").unpack_from
+_unpack_ihqq = Struct(">ihqq").unpack_from
+_unpack_ihqqi = Struct(">ihqqi").unpack_from
 _unpack_iiq = Struct(">iiq").unpack_from
 _unpack_iq = Struct(">iq").unpack_from
 
@@ -327,3 +332,233 @@ def write_response(out: bytearray, message: ListOffsetsResponse, version: int) -
         _write_response_flexible(out, message, version)
     else:
         _write_response_legacy(out, message, version)
+
+
+def _write_list_offsets_partition(
+    out: bytearray, message: ListOffsetsPartition, version: int
+) -> None:
+    if version >= 4:
+        out += _pack_iiq(message.partition_index, message.current_leader_epoch, message.timestamp)
+    else:
+        out += _pack_iq(message.partition_index, message.timestamp)
+
+
+def _write_list_offsets_topic(out: bytearray, message: ListOffsetsTopic, version: int) -> None:
+    encoded = message.name.encode()
+    out += _pack_h(len(encoded))
+    out += encoded
+    out += _pack_i(len(message.partitions))
+    for partitions_item in message.partitions:
+        _write_list_offsets_partition(out, partitions_item, version)
+
+
+def _write_request_legacy(out: bytearray, message: ListOffsetsRequest, version: int) -> None:
+    if version >= 2:
+        out += _pack_ib(message.replica_id, message.isolation_level)
+    else:
+        out += _pack_i(message.replica_id)
+    out += _pack_i(len(message.topics))
+    for topics_item in message.topics:
+        _write_list_offsets_topic(out, topics_item, version)
+
+
+def _write_list_offsets_partition_flexible(out: bytearray, message: ListOffsetsPartition) -> None:
+    out += _pack_iiq(message.partition_index, message.current_leader_epoch, message.timestamp)
+    out += NO_TAGS
+
+
+def _write_list_offsets_topic_flexible(out: bytearray, message: ListOffsetsTopic) -> None:
+    encoded = message.name.encode()
+    out += varint(len(encoded) + 1)
+    out += encoded
+    out += varint(len(message.partitions) + 1)
+    for partitions_item in message.partitions:
+        _write_list_offsets_partition_flexible(out, partitions_item)
+    out += NO_TAGS
+
+
+def _write_request_flexible(out: bytearray, message: ListOffsetsRequest, version: int) -> None:
+    out += _pack_ib(message.replica_id, message.isolation_level)
+    out += varint(len(message.topics) + 1)
+    for topics_item in message.topics:
+        _write_list_offsets_topic_flexible(out, topics_item)
+    if version >= 10:
+        out += _pack_i(message.timeout // MILLISECOND)
+    out += NO_TAGS
+
+
+def write_request(out: bytearray, message: ListOffsetsRequest, version: int) -> None:
+    """Append the message as this version has it."""
+    if version >= 6:
+        _write_request_flexible(out, message, version)
+    else:
+        _write_request_legacy(out, message, version)
+
+
+def _read_list_offsets_partition_response(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[ListOffsetsPartitionResponse, int]:
+    leader_epoch: int = -1
+    if version >= 4:
+        partition_index, error_code, timestamp, offset, leader_epoch = _unpack_ihqqi(
+            buffer, position
+        )
+        position += 26
+    else:
+        partition_index, error_code, timestamp, offset = _unpack_ihqq(buffer, position)
+        position += 22
+    return ListOffsetsPartitionResponse(
+        partition_index=partition_index,
+        error_code=ErrorCode(error_code),
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=leader_epoch,
+    ), position
+
+
+def _read_list_offsets_topic_response(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[ListOffsetsTopicResponse, int]:
+    (size,) = _unpack_h(buffer, position)
+    position += 2
+    if size < 0:
+        raise PeerError("name is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    name = buffer[start:position].decode()
+    (size,) = _unpack_i(buffer, position)
+    position += 4
+    if size < 0:
+        raise PeerError("partitions is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    partitions_list: list[ListOffsetsPartitionResponse] = []
+    for _ in range(size):
+        partitions_item, position = _read_list_offsets_partition_response(
+            buffer, position, end, version
+        )
+        partitions_list.append(partitions_item)
+    partitions = tuple(partitions_list)
+    return ListOffsetsTopicResponse(name=name, partitions=partitions), position
+
+
+def _read_response_legacy(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[ListOffsetsResponse, int]:
+    throttle_time: timedelta = NO_TIME
+    if version >= 2:
+        (throttle_time_raw,) = _unpack_i(buffer, position)
+        position += 4
+        throttle_time = timedelta(0, 0, 0, throttle_time_raw)
+    (size,) = _unpack_i(buffer, position)
+    position += 4
+    if size < 0:
+        raise PeerError("topics is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    topics_list: list[ListOffsetsTopicResponse] = []
+    for _ in range(size):
+        topics_item, position = _read_list_offsets_topic_response(buffer, position, end, version)
+        topics_list.append(topics_item)
+    topics = tuple(topics_list)
+    return ListOffsetsResponse(throttle_time=throttle_time, topics=topics), position
+
+
+def _read_list_offsets_partition_response_flexible(
+    buffer: bytes, position: int, end: int
+) -> tuple[ListOffsetsPartitionResponse, int]:
+    partition_index, error_code, timestamp, offset, leader_epoch = _unpack_ihqqi(buffer, position)
+    position += 26
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return ListOffsetsPartitionResponse(
+        partition_index=partition_index,
+        error_code=ErrorCode(error_code),
+        timestamp=timestamp,
+        offset=offset,
+        leader_epoch=leader_epoch,
+    ), position
+
+
+def _read_list_offsets_topic_response_flexible(
+    buffer: bytes, position: int, end: int
+) -> tuple[ListOffsetsTopicResponse, int]:
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("name is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    name = buffer[start:position].decode()
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("partitions is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    partitions_list: list[ListOffsetsPartitionResponse] = []
+    for _ in range(size):
+        partitions_item, position = _read_list_offsets_partition_response_flexible(
+            buffer, position, end
+        )
+        partitions_list.append(partitions_item)
+    partitions = tuple(partitions_list)
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return ListOffsetsTopicResponse(name=name, partitions=partitions), position
+
+
+def _read_response_flexible(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[ListOffsetsResponse, int]:
+    (throttle_time,) = _unpack_i(buffer, position)
+    position += 4
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("topics is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    topics_list: list[ListOffsetsTopicResponse] = []
+    for _ in range(size):
+        topics_item, position = _read_list_offsets_topic_response_flexible(buffer, position, end)
+        topics_list.append(topics_item)
+    topics = tuple(topics_list)
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return ListOffsetsResponse(
+        throttle_time=timedelta(0, 0, 0, throttle_time), topics=topics
+    ), position
+
+
+def read_response(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[ListOffsetsResponse, int]:
+    """The message at `position`, and where it ends. Raises PeerError and `MALFORMED`."""
+    if version >= 6:
+        return _read_response_flexible(buffer, position, end, version)
+    return _read_response_legacy(buffer, position, end, version)

@@ -5,16 +5,16 @@ import re
 from pathlib import Path
 from typing import Final
 
-from cluster.client.config_requests import alter_configs, broker_addresses, described
+from cluster.client.config_requests import alter_configs, described
 from cluster.client.quota_requests import alter_quotas, describe_quotas
 from cluster.client.socket_client import SocketClient
 from cluster.config.snapshot import Source
-from cluster.model.errors import ErrorCode, Refused, UserError
+from cluster.model.errors import ErrorCode, Refused
 from cluster.model.quotas import DEFAULT, QUOTA_KEYS
 from cluster.tools.arguments import UsageError
 from cluster.tools.configs.entities import Entity, quota_entity
 from cluster.tools.configs.listing import DEFAULT_NAME
-from cluster.tools.configs.remarks import warn_of_configs
+from cluster.tools.configs.remarks import connected_to, warn_of_configs
 
 _CLIENT_ID: Final = "milena-configs"
 _PAIR: Final = re.compile(r"\s*([^=,\[\]]+)=(?:\[([^\]]*)\]|([^,\[\]]*))\s*(?:,|$)")
@@ -84,22 +84,24 @@ def alter(
         _check_set(client, DEFAULT_NAME, Source.DYNAMIC_DEFAULT_BROKER, deleted)
         _alter_settings(client, head.type, DEFAULT_NAME, added, deleted)
     else:
-        _alter_broker(client, str(head.name), added, deleted)
+        _alter_broker(client, head.type, str(head.name), added, deleted)
     if head.name is DEFAULT:
         return f"Completed updating default config for {head.type} in the cluster."
     return f"Completed updating config for {head.type.removesuffix('s')} {head.name}."
 
 
 def _alter_broker(
-    client: SocketClient, name: str, added: dict[str, str], deleted: list[str]
+    client: SocketClient,
+    entity_type: str,
+    name: str,
+    added: dict[str, str],
+    deleted: list[str],
 ) -> None:
-    """Over a connection to that broker: each changes its own settings."""
-    brokers = broker_addresses(client)
-    if name not in brokers:
-        raise UserError(f"The broker '{name}' doesn't exist.")
-    with SocketClient.connect([brokers[name]], _CLIENT_ID) as own_client:
-        _check_set(own_client, name, Source.DYNAMIC_BROKER, deleted)
-        _alter_settings(own_client, "brokers", name, added, deleted)
+    """Over a connection to that broker: each changes its own settings and loggers."""
+    with connected_to(client, name, _CLIENT_ID) as own_client:
+        if entity_type == "brokers":
+            _check_set(own_client, name, Source.DYNAMIC_BROKER, deleted)
+        _alter_settings(own_client, entity_type, name, added, deleted)
 
 
 def _check_set(client: SocketClient, name: str, source: Source, deleted: list[str]) -> None:

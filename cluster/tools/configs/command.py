@@ -1,4 +1,4 @@
-"""`configs`: settings of topics and brokers, quotas of users and clients, as in Kafka's tool."""
+"""`configs`: settings of topics and brokers, levels of loggers, quotas, as in Kafka's tool."""
 
 import json
 import sys
@@ -19,7 +19,7 @@ from cluster.tools.configs.listing import (
     quota_line,
     selected,
 )
-from cluster.tools.configs.remarks import completed, default_entries
+from cluster.tools.configs.remarks import completed, connected_to, entries_of
 from cluster.tools.configs.requests import broker_configs, topic_configs
 from cluster.tools.kafka_connection import (
     REQUEST_TIMEOUT_S,
@@ -107,12 +107,14 @@ def _describe(args: "argparse.Namespace", entity: Entity) -> int:
 
     found: dict[str, list[ConfigEntry]] = {}
     try:
-        if entity.name is not DEFAULT:
+        if entity.type == "broker-loggers":
+            found[str(entity.name)] = _loggers(args, str(entity.name))
+        elif entity.name is not DEFAULT:
             client = connect(AdminClient, args, _CLIENT_ID)
             found |= _found(client, entity.type, entity.name and str(entity.name))
         if entity.type == "brokers" and (entity.name is DEFAULT or entity.name is None):
             with SocketClient.connect(addresses(bootstrap_server(args)), _CLIENT_ID) as own:
-                found[DEFAULT_NAME] = default_entries(own)
+                found[DEFAULT_NAME] = entries_of(own, entity.type, DEFAULT_NAME)
     except KafkaException as refusal:
         return _failed(explained(refusal.args[0]))
     except Refused as refused:
@@ -132,6 +134,14 @@ def _describe(args: "argparse.Namespace", entity: Entity) -> int:
         for line in lines(entity.type, name, entries, every=args.all):
             print(line)
     return 0
+
+
+def _loggers(args: "argparse.Namespace", broker: str) -> list[ConfigEntry]:
+    with (
+        SocketClient.connect(addresses(bootstrap_server(args)), _CLIENT_ID) as any_client,
+        connected_to(any_client, broker, _CLIENT_ID) as client,
+    ):
+        return entries_of(client, "broker-loggers", broker)
 
 
 def _failed(message: str) -> int:

@@ -15,7 +15,7 @@ from cluster.brokers.quotas.alteration import (
 from cluster.model.quotas import DEFAULT, Name, QuotaEntity
 from cluster.tools.arguments import UsageError
 
-TYPES: Final = ("topics", "brokers", "users", "clients")
+TYPES: Final = ("topics", "brokers", "broker-loggers", "users", "clients")
 QUOTA_TYPES: Final = {"users": USER, "clients": CLIENT_ID}
 
 
@@ -27,7 +27,7 @@ class Entity(NamedTuple):
 
     @property
     def is_of_quotas(self) -> bool:
-        """Whether the entity has quotas (users, clients) rather than settings (topics, brokers)."""
+        """Whether the entity has quotas (users, clients) rather than settings."""
         return self.type in QUOTA_TYPES
 
 
@@ -95,7 +95,9 @@ def entities(args: argparse.Namespace) -> list[Entity]:
     for entity in found:
         if entity.name == "":
             raise UsageError("a name cannot be empty")
-        if entity.name is DEFAULT and entity.type == "topics":
+        if entity.type == "broker-loggers" and entity.name is None:
+            raise UsageError("broker-loggers needs --entity-name, a broker's number")
+        if entity.name is DEFAULT and entity.type in ("topics", "broker-loggers"):
             raise UsageError("--entity-default goes with brokers, users and clients")
     return found
 

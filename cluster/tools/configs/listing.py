@@ -62,11 +62,15 @@ class ConfigEntry:
 def selected(
     entity_type: str, name: str, entries: Iterable[ConfigEntry], *, every: bool
 ) -> list[ConfigEntry]:
-    """The entries sorted by name: with `every` all, else only those set for this entity."""
+    """The entries sorted by name: with `every` all, else only those set for this entity.
+
+    Loggers are always all shown, as in Kafka's tool.
+    """
     source = "DYNAMIC_TOPIC_CONFIG"
     if entity_type == "brokers":
         is_default = name == DEFAULT_NAME
         source = "DYNAMIC_DEFAULT_BROKER_CONFIG" if is_default else "DYNAMIC_BROKER_CONFIG"
+    every = every or entity_type == "broker-loggers"
     chosen = [entry for entry in entries if every or entry.source == source]
     return sorted(chosen, key=lambda entry: entry.name)
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from cluster.client.config_requests import described, shortfalls
+from cluster.client.config_requests import broker_addresses, described, shortfalls
 from cluster.client.quota_requests import Caller
 from cluster.client.socket_client import SocketClient
 from cluster.config.effect import remark_of
@@ -19,7 +19,7 @@ from cluster.config.remarks import lines_by_reason
 from cluster.config.snapshot import Source
 from cluster.model.errors import Refused, UserError
 from cluster.protocol.messages import DescribeConfigsResourceResult
-from cluster.tools.configs.listing import DEFAULT_NAME, ConfigEntry, Synonym
+from cluster.tools.configs.listing import ConfigEntry, Synonym
 
 _CLIENT_ID = "milena-config-remarks"
 _SOURCES = frozenset(map(int, Source))
@@ -47,8 +47,19 @@ def completed(
     return whole
 
 
-def default_entries(client: Caller) -> list[ConfigEntry]:
-    """The values for all brokers that have none of their own. Raises Refused and UserError."""
+def connected_to(client: Caller, broker: str, client_id: str) -> SocketClient:
+    """A connection to the broker of that number. Raises Refused and UserError."""
+    brokers = broker_addresses(client)
+    if broker not in brokers:
+        raise UserError(f"The broker '{broker}' doesn't exist.")
+    return SocketClient.connect([brokers[broker]], client_id)
+
+
+def entries_of(client: Caller, entity_type: str, name: str) -> list[ConfigEntry]:
+    """What confluent-kafka cannot ask for: the values for all brokers, the levels of loggers.
+
+    Raises Refused and UserError.
+    """
     return [
         ConfigEntry(
             name=each.name,
@@ -59,7 +70,7 @@ def default_entries(client: Caller) -> list[ConfigEntry]:
             synonyms=_synonyms(each),
             remark=remark_of(each.documentation),
         )
-        for each in described(client, "brokers", DEFAULT_NAME)
+        for each in described(client, entity_type, name)
     ]
 
 

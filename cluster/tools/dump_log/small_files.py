@@ -72,9 +72,8 @@ def checkpoint_lines(file: StoredFile) -> Iterator[str]:
     except DamagedCheckpoint as problem:
         raise Unreadable(str(problem)) from None
     yield f"version: 0 entries: {len(rows)}"
-    names = ("topic", "partition", "offset")
-    if file.path.name == LEADER_EPOCHS:
-        names = ("epoch", "startOffset")
+    is_of_epochs = file.path.name == LEADER_EPOCHS
+    names = ["epoch", "startOffset"] if is_of_epochs else ["topic", "partition", "offset"]
     for row in rows:
         if len(row) != len(names):
             raise Unreadable(f"a row has {len(row)} fields instead of {len(names)}")

@@ -12,6 +12,7 @@ from cluster.tools.kafka_connection import add_connection, addresses, connect, e
 from cluster.tools.options import at_least_one, key_value
 from cluster.tools.topics import requests as topic_requests
 from cluster.tools.topics.choice import chosen_topics, may_collide, replica_assignment
+from cluster.tools.topics.description import Chosen
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient
@@ -33,9 +34,20 @@ _ACTIONS_OF: Final = {
     "exclude_internal": ("list", "describe", "alter", "delete"),
     "under_replicated_partitions": ("describe",),
     "unavailable_partitions": ("describe",),
+    "under_min_isr_partitions": ("describe",),
+    "at_min_isr_partitions": ("describe",),
+    "topics_with_overrides": ("describe",),
     "json": ("list", "describe"),
 }
 """Options by the actions that use them; with another action they are wrong usage."""
+
+
+_PARTITION_FILTERS: Final = (
+    "under_replicated_partitions",
+    "unavailable_partitions",
+    "under_min_isr_partitions",
+    "at_min_isr_partitions",
+)
 
 
 class TopicMissing(Exception):
@@ -91,6 +103,12 @@ def add_parser(subparsers: "Subparsers") -> None:
         ("--exclude-internal", "leave out topics that the brokers mark as internal"),
         ("--under-replicated-partitions", "only partitions that miss in-sync replicas"),
         ("--unavailable-partitions", "only partitions without a leader"),
+        (
+            "--under-min-isr-partitions",
+            "only partitions with fewer in-sync replicas than min.insync.replicas",
+        ),
+        ("--at-min-isr-partitions", "only partitions with just so many in-sync replicas"),
+        ("--topics-with-overrides", "only topics with settings of their own, without partitions"),
         ("--json", "a list, for scripts"),
     ):
         parser.add_argument(option, action="store_true", help=what)
@@ -159,17 +177,17 @@ def _list(client: "AdminClient", args: argparse.Namespace, _replicas: Replicas) 
 
 def _describe(client: "AdminClient", args: argparse.Namespace, _replicas: Replicas) -> None:
     topics = topic_requests.describe_topics(client, list(_existing(client, args)))
-    is_filtered = args.under_replicated_partitions or args.unavailable_partitions
+    wanted = Chosen(
+        under_replicated=args.under_replicated_partitions,
+        unavailable=args.unavailable_partitions,
+        under_min_isr=args.under_min_isr_partitions,
+        at_min_isr=args.at_min_isr_partitions,
+    )
+    is_filtered = any(wanted)
+    if args.topics_with_overrides:
+        topics = [topic for topic in topics if topic.configs]
     found = [
-        (
-            topic,
-            topic.chosen_partitions(
-                under_replicated=args.under_replicated_partitions,
-                unavailable=args.unavailable_partitions,
-            )
-            if is_filtered
-            else topic.partitions,
-        )
+        (topic, topic.chosen_partitions(wanted) if is_filtered else topic.partitions)
         for topic in topics
     ]
     if args.json:
@@ -179,6 +197,8 @@ def _describe(client: "AdminClient", args: argparse.Namespace, _replicas: Replic
     for topic, partitions in found:
         if not is_filtered:
             print(topic.header())
+        if args.topics_with_overrides:
+            continue
         for partition in partitions:
             print(partition.line(topic.name))
 
@@ -217,7 +237,10 @@ def _checked(args: argparse.Namespace) -> Replicas:
     """Check that the options fit together; returns `--replica-assignment`. Raises UsageError."""
     for option, actions in _ACTIONS_OF.items():
         if getattr(args, option) and args.action not in actions:
-            raise UsageError(f"--{option.replace('_', '-')} does not go with --{args.action}")
+            raise UsageError(f"--{_spelled(option)} does not go with --{args.action}")
+    for option in _PARTITION_FILTERS:
+        if args.topics_with_overrides and getattr(args, option):
+            raise UsageError(f"--topics-with-overrides does not go with --{_spelled(option)}")
     if args.topic is None and args.action in ("create", "alter", "delete"):
         raise UsageError(f"--{args.action} needs --topic")
     if args.action == "alter" and args.partitions is None:
@@ -237,3 +260,7 @@ def _checked(args: argparse.Namespace) -> Replicas:
 def _complain(message: str) -> int:
     print(f"Error while executing topic command : {message}", file=sys.stderr)
     return 1
+
+
+def _spelled(option: str) -> str:
+    return option.replace("_", "-")

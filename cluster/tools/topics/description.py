@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from cluster.model.printable import one_line
 
@@ -26,6 +26,14 @@ class PartitionDescription:
         """Whether the partition has no leader."""
         return self.leader is None
 
+    def is_under_min_isr(self, min_isr: int) -> bool:
+        """Whether acks=all is refused here: too few in-sync replicas, or no leader."""
+        return self.is_unavailable or len(self.isr) < min_isr
+
+    def is_at_min_isr(self, min_isr: int) -> bool:
+        """Whether one more failure makes acks=all refused."""
+        return len(self.isr) == min_isr
+
     def line(self, topic: str) -> str:
         """The line of Kafka's tool. Its last two columns, since 3.8, are only filled with KRaft."""
         leader = "none" if self.leader is None else self.leader
@@ -36,6 +44,15 @@ class PartitionDescription:
         )
 
 
+class Chosen(NamedTuple):
+    """Which partitions to show; without any condition, all."""
+
+    under_replicated: bool = False
+    unavailable: bool = False
+    under_min_isr: bool = False
+    at_min_isr: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
     """One topic; `configs` are those that are not Kafka's defaults."""
@@ -44,21 +61,23 @@ class TopicDescription:
     id: str
     configs: Mapping[str, str | None]
     partitions: tuple[PartitionDescription, ...]
+    min_isr: int = 1
+    """The `min.insync.replicas` in force."""
 
     @property
     def replication_factor(self) -> int:
         """The number of replicas of the first partition, as Kafka's tool counts."""
         return len(self.partitions[0].replicas) if self.partitions else 0
 
-    def chosen_partitions(
-        self, *, under_replicated: bool, unavailable: bool
-    ) -> tuple[PartitionDescription, ...]:
+    def chosen_partitions(self, wanted: "Chosen") -> tuple[PartitionDescription, ...]:
         """The partitions that meet at least one of the conditions that are set."""
         return tuple(
             partition
             for partition in self.partitions
-            if (under_replicated and partition.is_under_replicated)
-            or (unavailable and partition.is_unavailable)
+            if (wanted.under_replicated and partition.is_under_replicated)
+            or (wanted.unavailable and partition.is_unavailable)
+            or (wanted.under_min_isr and partition.is_under_min_isr(self.min_isr))
+            or (wanted.at_min_isr and partition.is_at_min_isr(self.min_isr))
         )
 
     def header(self) -> str:

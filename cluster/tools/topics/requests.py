@@ -3,7 +3,7 @@
 Prints nothing. Every request raises KafkaException with the cluster's refusal.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.tools.configs.requests import topic_configs
@@ -80,6 +80,7 @@ def describe_topics(client: "admin.AdminClient", names: Sequence[str]) -> list[T
                 if not entry.is_default
             },
             partitions=tuple(map(_partition, sorted(topic.partitions, key=lambda part: part.id))),
+            min_isr=_min_isr(configs.get(topic.name, ())),
         )
         for topic in topics
     ]
@@ -114,3 +115,9 @@ def _partition(partition: "TopicPartitionInfo") -> PartitionDescription:
 def _id(node: "Node | None") -> int | None:
     """The broker's id; None for a partition without a leader."""
     return None if node is None else node.id
+
+
+def _min_isr(entries: Iterable[Any]) -> int:
+    """The value of `min.insync.replicas` among a topic's settings; Kafka's default without it."""
+    found = {entry.name: entry.value for entry in entries}
+    return int(found.get("min.insync.replicas") or 1)

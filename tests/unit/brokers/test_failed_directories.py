@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from cluster.brokers.checkpoint_writer import CheckpointWriter
-from cluster.brokers.log.directory_work import run_now
 from cluster.brokers.log.log_directory import LogDirectory
 from cluster.model.cluster import OfflinePartitions
 from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.protocol.api import ApiKey
 from cluster.protocol.peer.control import Acknowledged, ReportOffline
+from cluster.runtime.background_thread import run_now
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_requests import a_batch, fetched_in, list_offsets_of, produced_in
 from tests.support.handler_stage import BROKER, OTHER, THIRD, HandlerStage

@@ -16,7 +16,7 @@ from tests.support.handler_stage import BROKER, HandlerStage
 from tests.support.turning import DEADLINE_S
 
 ALONE = a_partition([BROKER])
-EVERY_MESSAGE = {"flush.messages": "1"}
+AT_EVERY_CHECK = {"flush.ms": "0"}
 
 BEGIN = MonotonicMs(1_000)
 
@@ -44,7 +44,7 @@ class Flushing:
 @pytest.fixture
 def flushing(tmp_path: Path) -> Iterator[Flushing]:
     with HandlerStage(tmp_path) as stage:
-        stage.update(a_topic("t", ALONE, ALONE, configs=EVERY_MESSAGE))
+        stage.update(a_topic("t", ALONE, ALONE, configs=AT_EVERY_CHECK))
         made = Flushing(stage)
         yield made
         made.thread.close()
@@ -93,7 +93,7 @@ def test_a_partition_that_is_deleted_meanwhile(flushing: Flushing) -> None:
     flushing.stage.update(deleted=("t",))
     flushing.take_result()
 
-    flushing.stage.update(a_topic("t", ALONE, configs=EVERY_MESSAGE))
+    flushing.stage.update(a_topic("t", ALONE, configs=AT_EVERY_CHECK))
     flushing.append()
     flushing.flusher.on_tick(BEGIN)
     flushing.take_result()
@@ -145,7 +145,7 @@ def test_a_sync_that_failed_is_due_again(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lost", ["log", "directory"])
 def test_a_disk_that_fails_costs_its_partition_only(tmp_path: Path, lost: str) -> None:
-    topic = a_topic("t", ALONE, ALONE, configs=EVERY_MESSAGE | {"segment.bytes": "200"})
+    topic = a_topic("t", ALONE, ALONE, configs=AT_EVERY_CHECK | {"segment.bytes": "200"})
     with HandlerStage(tmp_path) as before:
         before.update(topic)
         for number in (0, 1):

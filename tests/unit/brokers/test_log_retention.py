@@ -5,6 +5,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,11 @@ import pytest
 
 from cluster.brokers.log.checkpoints import LOG_START_OFFSETS, read_offsets
 from cluster.brokers.log_retention import LogRetention
+from cluster.brokers.metrics.topic import CONFIGS
 from cluster.brokers.replication.partition import Partition
+from cluster.config.broker import LOG_RETENTION_CHECK_INTERVAL_MS
 from cluster.model.ids import Offset, TopicPartition
+from cluster.model.topics import METRICS_TOPIC
 from cluster.protocol.api import ApiKey
 from cluster.records.builder import NewRecord, build_batch
 from cluster.records.reader import read_records
@@ -96,6 +100,30 @@ def test_segments_go_when_their_newest_record_is_too_old(retaining: Retaining) -
     retaining.check()
     assert partition.log.log_start_offset == starts_of(partition)[0] == 6
     assert offsets_in(partition) == [6, 7, 8, 9]
+
+
+def test_a_restarted_broker_deletes_nothing_before_it_knows_what_a_topic_keeps(
+    tmp_path: Path,
+) -> None:
+    settings = {"log.retention.ms": str(HOUR_MS), "log.segment.bytes": "300"}
+    with HandlerStage(tmp_path, settings) as stage:
+        before = Retaining(stage)
+        before.create(retention_ms="-1")
+        before.append(6)
+        stage.table.close()
+    with HandlerStage(tmp_path, settings) as stage:
+        after = Retaining(stage)
+        stage.pass_time(2 * HOUR_MS)
+        after.check()
+        stage.core.live.replace(stage.core.live.now)
+        after.check()
+        assert offsets_in(stage.partition("t")) == [0, 1, 2, 3, 4, 5]
+        stage.update(a_topic("t", ALONE, configs={"retention.ms": "-1"}))
+        after.check()
+        assert offsets_in(stage.partition("t")) == [0, 1, 2, 3, 4, 5]
+        stage.update(a_topic("t", ALONE))
+        after.check()
+        assert offsets_in(stage.partition("t")) == []
 
 
 def test_an_active_segment_that_is_too_old_is_rolled_first(retaining: Retaining) -> None:
@@ -245,27 +273,42 @@ def test_a_clock_that_was_set_back_keeps_the_log_and_is_told(
     assert "has a timestamp in the future" in caplog.text
 
 
-def test_a_disk_that_fails_is_told_once_and_tried_again(
-    retaining: Retaining, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+@contextmanager
+def a_disk_that_refuses(number: int, reason: str) -> Iterator[None]:
+    def refuse(*_: object, **__: object) -> int:
+        raise OSError(number, reason)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(os, "open", refuse)
+        patched.setattr(Path, "write_bytes", refuse)
+        yield
+
+
+def test_a_full_disk_is_told_once_and_tried_again(
+    retaining: Retaining, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The log cannot be rolled: no new segment, so the active one stays."""
     partition = retaining.create(retention_ms="1")
     retaining.append(1, age_ms=HOUR_MS)
-
-    def refuse(*_: object, **__: object) -> int:
-        raise OSError(errno.EROFS, "Read-only file system")
-
-    with monkeypatch.context() as patched, caplog.at_level(logging.ERROR):
-        patched.setattr(os, "open", refuse)
-        patched.setattr(Path, "write_bytes", refuse)
+    full = a_disk_that_refuses(errno.ENOSPC, "No space left on device")
+    with full, caplog.at_level(logging.ERROR):
         retaining.check()
         retaining.check()
     (line,) = [record.getMessage() for record in caplog.records]
     assert "t-0: cannot delete old segments" in line
-    assert "Read-only file system; it is tried again" in line
+    assert "No space left on device; it is tried again" in line
     assert offsets_in(partition) == [0]
     retaining.check()
     assert partition.log.log_start_offset == 1
+
+
+def test_a_directory_that_became_read_only_is_given_up(retaining: Retaining) -> None:
+    partition = retaining.create(retention_ms="1")
+    retaining.append(1, age_ms=HOUR_MS)
+    with a_disk_that_refuses(errno.EROFS, "Read-only file system"):
+        retaining.check()
+    assert partition.is_offline
+    assert retaining.stage.table.find(T0) is None
 
 
 def test_many_segments_take_many_turns(retaining: Retaining) -> None:
@@ -284,3 +327,27 @@ def test_a_topic_that_is_deleted_meanwhile_is_left_alone(retaining: Retaining) -
     retaining.stage.update(deleted=("t",))
     retaining.finish()
     assert retaining.stage.table.find(T0) is None
+
+
+def test_the_metric_topic_keeps_a_day_and_no_more(retaining: Retaining) -> None:
+    stage = retaining.stage
+    stage.update(a_topic(METRICS_TOPIC, ALONE, configs=CONFIGS))
+    partition = stage.partition(METRICS_TOPIC)
+    day_ms, check_ms = 24 * HOUR_MS, stage.settings[LOG_RETENTION_CHECK_INTERVAL_MS]
+    begin_ms = stage.clock.wall_ms()
+    for _ in range(3 * day_ms // check_ms):
+        stage.clock.pass_time(check_ms)
+        wall_ms = stage.clock.wall_ms()
+        batch = build_batch([NewRecord(b"metrics", None, wall_ms)])
+        partition.append(memoryview(batch), 1, wall_ms, stage.loop.now_ms)
+        retaining.check()
+        part = partition.log.read(
+            partition.log.log_start_offset,
+            1,
+            upper_offset=partition.log.log_end_offset,
+            at_least_one_batch=True,
+        )
+        oldest_ms = next(iter(read_records(part.view()))).timestamp_ms
+        age_ms = wall_ms - oldest_ms
+        assert age_ms <= day_ms + 30 * 60_000 + check_ms
+        assert age_ms >= min(day_ms, wall_ms - begin_ms) - check_ms

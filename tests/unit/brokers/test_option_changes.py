@@ -2,11 +2,16 @@
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from cluster.brokers.options import log_options
 from cluster.config import broker as keys
-from cluster.config.dynamic import CLUSTER_WIDE, applied
+from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.dynamic import CLUSTER_WIDE, OWN, applied
+from cluster.config.setting import Setting, Update
+from cluster.config.settings import broker_settings
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
 from tests.support.turning import turn_until
@@ -63,3 +68,35 @@ def test_many_logs_are_changed_in_slices_and_the_newest_change_wins(stage: Handl
     change(stage, log_segment_bytes="8000")
     turn_until(stage.loop, lambda: segment_bytes(stage, "many") == {8_000}, "the newest")
     assert stage.slices.is_idle
+
+
+ELSEWHERE: dict[str, str] = {
+    "unclean.leader.election.enable": "the controller reads it at each election",
+    "max.connections": "the server is told",
+    "max.connections.per.ip": "the server is told",
+    "log.cleaner.threads": "the cleaner reads it at each look",
+    "log.cleaner.io.max.bytes.per.second": "the cleaner reads it at each look",
+    "log.cleaner.dedupe.buffer.size": "the cleaner reads it at each look",
+    "log.cleaner.io.buffer.size": "the cleaner reads it at each look",
+    "log.cleaner.io.buffer.load.factor": "the cleaner reads it at each look",
+    "log.cleaner.backoff.ms": "the cleaner reads it at each look",
+    "num.recovery.threads.per.data.dir": "a start reads it, before the logs are opened",
+}
+"""Settings that change in use and are no options of logs, and how they reach who uses them."""
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [s for s in BROKER_SETTINGS if s.update is Update.CLUSTER_WIDE and s.effect.is_read],
+    ids=lambda setting: setting.name,
+)
+def test_every_setting_that_changes_in_use_changes_logs_or_reaches_them_otherwise(
+    setting: Setting[Any],
+) -> None:
+    started = broker_settings({})
+    texts = ("true", "LogAppendTime", "gzip", "compact", "0.25", "7", "4096", "5000000")
+    found = [applied(started, {OWN: {setting.name: text}}) for text in texts]
+    others = [each.settings for each in found if not each.problems]
+    assert others, "none of the texts is a value of it"
+    reaches_logs = any(log_options(one, {}) != log_options(started, {}) for one in others)
+    assert reaches_logs is (setting.name not in ELSEWHERE)

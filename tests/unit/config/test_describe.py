@@ -94,3 +94,11 @@ def test_documentation_ends_with_what_a_setting_does_not_do():
     )
     assert remark_of(entry(BROKER, "message.max.bytes").documentation) is None
     assert remark_of(None) is None
+
+
+def test_other_names_of_a_setting_do_not_change_in_use():
+    dynamic, _ = applied(BROKER, {CLUSTER_WIDE: {"log.retention.ms": "99000"}})
+    assert entry(dynamic, "log.retention.ms").value == "99000"
+    hours = entry(dynamic, "log.retention.hours")
+    assert (hours.value, hours.source, hours.read_only) == ("2", Source.STATIC_BROKER, True)
+    assert [each.source for each in hours.synonyms] == [Source.STATIC_BROKER, Source.DEFAULT]

@@ -46,8 +46,7 @@ def test_kafkas_single_node_file_is_explained():
         f" process.roles ({QUORUM}).",
         "Without effect here: inter.broker.listener.name"
         " (brokers reach each other by links that are no listeners).",
-        "Without effect here: num.io.threads, num.network.threads,"
-        " num.recovery.threads.per.data.dir"
+        "Without effect here: num.io.threads, num.network.threads"
         " (one thread serves a broker, beside a few with fixed tasks).",
         "Without effect here: share.coordinator.state.topic.min.isr,"
         " share.coordinator.state.topic.replication.factor (there are no share groups).",

@@ -81,6 +81,14 @@ def test_it_can_be_ended_in_the_middle_of_its_work(stage):
     assert stage.ends == []
 
 
+def test_nobody_needs_to_wait_for_its_end(stage):
+    stage.helper.send({"do": "hang"})
+    stage.turn_until(lambda: stage.heard, "the work to begin")
+    stage.helper.close(waits=False)
+    stage.turn_until(lambda: not psutil.pid_exists(stage.heard[0]["pid"]), "its end")
+    assert stage.ends == []
+
+
 PARENT = """
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.helper_process import HelperProcess

@@ -43,6 +43,33 @@ def test_a_child_is_forked_once_and_runs_when_it_says_so():
     assert child.state is ChildState.RUNNING
 
 
+def test_progress_of_a_start_gives_it_time_anew():
+    child = Child(POLICY)
+    child.on_start_ordered(MonotonicMs(0))
+    assert child.on_progress(MonotonicMs(20_000)) == [WakeAt(50_000)]
+    assert child.state is ChildState.RECOVERING
+    assert child.is_alive
+    assert child.on_wake(MonotonicMs(30_000)) == []
+    assert child.on_wake(MonotonicMs(50_000)) == [
+        Report("was not ready within 30 s: killing it"),
+        Signal(signal.SIGKILL),
+    ]
+    assert child.on_ready(MonotonicMs(50_001)) == []
+    assert child.state is ChildState.RUNNING
+    assert child.on_progress(MonotonicMs(50_002)) == [], "a late report changes nothing"
+    assert child.state is ChildState.RUNNING
+
+
+def test_a_child_is_stopped_while_it_recovers():
+    child = Child(POLICY)
+    child.on_start_ordered(MonotonicMs(0))
+    child.on_progress(MonotonicMs(10))
+    assert Signal(signal.SIGTERM) in child.on_stop_ordered(MonotonicMs(20))
+    assert child.on_progress(MonotonicMs(21)) == []
+    assert child.on_exited("was killed by SIGTERM", MonotonicMs(30)) == [CloseSession()]
+    assert child.state is ChildState.STOPPED
+
+
 def test_a_child_that_was_never_ready_is_not_tried_again():
     child = Child(POLICY)
     child.on_start_ordered(MonotonicMs(0))

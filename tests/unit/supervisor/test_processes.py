@@ -1,12 +1,14 @@
 """Forking a child: its signals do not reach its parent, its reports, and how it ended."""
 
 import errno
+import json
 import os
 import signal
 from pathlib import Path
 
 import pytest
 
+from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.loop import EventLoop
 from cluster.supervisor.plan import ChildSpec
@@ -27,7 +29,7 @@ def test_a_signal_to_a_child_that_has_just_been_forked_does_not_reach_its_parent
     loop = EventLoop(SystemClock())
     calls: list[int] = []
     signals = SignalPipe(loop, {signal.SIGTERM: lambda: calls.append(signal.SIGTERM)})
-    spec = ChildSpec("child", "child", "127.0.0.1", 1, lambda ready: ready({}), None)
+    spec = ChildSpec("child", "child", "127.0.0.1", 1, lambda reports: reports.ready({}), None)
     try:
         forked = fork_child(
             spec, tmp_path / "child.log", lambda: os.kill(os.getpid(), signal.SIGTERM)
@@ -52,6 +54,13 @@ def test_a_child_that_was_ready_and_then_failed_tells_both_at_once() -> None:
         ChildReport({"port": 1}, None),
         ChildReport(None, "the disk is full"),
     ]
+
+
+def test_a_starting_child_tells_how_far_it_is() -> None:
+    progress = RecoveryProgress(1, 2, 3, 4)
+    text = json.dumps({"progress": progress.to_json()}).encode() + b"\n"
+    assert parse_reports(text) == [ChildReport(None, None, progress)]
+    assert parse_reports(b'{"progress": {"bytes_done": 1}}\n{"progress": 3}\n') == []
 
 
 @pytest.mark.parametrize("text", [b"\xff\x00", b"[1]\n", b"3\n", b'{"ready"', b"[" * 60_000])
@@ -83,7 +92,7 @@ def test_a_fork_that_fails_leaves_nothing_behind(
     def refuse() -> int:
         raise BlockingIOError(errno.EAGAIN, "no room")
 
-    spec = ChildSpec("child", "child", "127.0.0.1", 1, lambda ready: ready({}), None)
+    spec = ChildSpec("child", "child", "127.0.0.1", 1, lambda reports: reports.ready({}), None)
     descriptors = sorted(Path("/proc/self/fd").iterdir())
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ())
     monkeypatch.setattr(os, "fork", refuse)

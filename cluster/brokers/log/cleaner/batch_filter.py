@@ -58,7 +58,7 @@ class _Kept(NamedTuple):
     """The records that stay: where they are in the plain bytes, as runs without gaps."""
 
     runs: Sequence[tuple[int, int]]
-    count: int
+    records: int
     has_tombstone: bool
     max_timestamp_delta: int
 
@@ -119,15 +119,15 @@ def filter_batch(header: BatchHeader, batch: bytes, keys: OffsetMap, horizon: Ho
     data, position = _plain(header, batch)
     is_past_horizon = horizon.is_over(header)
     kept = _filter(header, data, position, keys, is_past_horizon=is_past_horizon)
-    if not kept.count:
+    if not kept.records:
         return GONE
     sets_horizon = kept.has_tombstone and header.delete_horizon_ms is None
-    if kept.count == header.record_count and not sets_horizon:
-        return Filtered(batch, header.max_timestamp, kept.count, True)
+    if kept.records == header.record_count and not sets_horizon:
+        return Filtered(batch, header.max_timestamp, kept.records, True)
     max_timestamp = header.max_timestamp
     if not header.is_log_append_time:
         max_timestamp = header.base_timestamp + kept.max_timestamp_delta
-    changed = header._replace(max_timestamp=max_timestamp, record_count=kept.count)
+    changed = header._replace(max_timestamp=max_timestamp, record_count=kept.records)
     if sets_horizon:
         return _with_horizon(changed, data, kept.runs, horizon)
     records = b"".join([data[start:end] for start, end in kept.runs])

@@ -79,19 +79,19 @@ def order_of(
     )
 
 
-def swap_in(log: PartitionLog, base_offsets: Sequence[int]) -> bool:
-    """Put cleaned files in place of the segments that begin at these offsets.
+def swap_in(log: PartitionLog, base_offsets: Sequence[int]) -> list[Segment]:
+    """Put cleaned files in place of the segments that begin at these offsets, and return those.
 
-    False, and nothing is done, where the log has not all of them any more, closed and in a row.
+    None of them, and nothing is done, where the log has not all any more, closed and in a row.
     Raises StorageFailed: what the directory holds then, the next start brings to an end.
     """
     closed = log.segments[:-1]
     slot = next((n for n, one in enumerate(closed) if one.base_offset == base_offsets[0]), 0)
     gone = closed[slot : slot + len(base_offsets)]
     if [one.base_offset for one in gone] != list(base_offsets):
-        return False
+        return []
     log.replace_segments(gone)
-    return True
+    return list(gone)
 
 
 def _largest_timestamp_ms(segment: Segment) -> int:

@@ -131,7 +131,8 @@ class KazooSession:
     def close(self, timeout_ms: int) -> None:
         """Blocking: end the session, which removes its ephemeral nodes, and stop the threads."""
         self._calls.put(None)
-        self._thread.join(timeout_ms / 1000)
+        if self._thread.is_alive():  # it is started by `connect`
+            self._thread.join(timeout_ms / 1000)
         self._client.remove_listener(self._on_state)
         self._client.stop()
         self._client.close()

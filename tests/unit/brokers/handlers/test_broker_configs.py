@@ -1,5 +1,7 @@
 """Settings of brokers that clients change in use: requests, answers, descriptions (KIP-226)."""
 
+import logging
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,7 +14,7 @@ from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_stage import BROKER, HandlerStage, StageConnection
 from tests.support.kafka_wire import request
 
-TOPIC, BROKER_RESOURCE = 2, 4
+TOPIC, BROKER_RESOURCE, LOGGERS = 2, 4, 8
 ME = str(BROKER)
 EVERYONE = ""
 CODES = ErrorCode
@@ -31,9 +33,14 @@ def answered(stage: HandlerStage, client: StageConnection) -> Any:
 
 
 def incremental(
-    stage: HandlerStage, name: str, operations: Operations, *, validate_only: bool = False
+    stage: HandlerStage,
+    name: str,
+    operations: Operations,
+    *,
+    validate_only: bool = False,
+    kind: int = BROKER_RESOURCE,
 ) -> tuple[int, str | None]:
-    """Code and text of the answer for one broker."""
+    """Code and text of the answer for one broker, or for its loggers."""
     client = stage.connect()
     client.send(
         request(
@@ -41,7 +48,7 @@ def incremental(
             1,
             resources=[
                 {
-                    "resource_type": BROKER_RESOURCE,
+                    "resource_type": kind,
                     "resource_name": name,
                     "configs": [
                         {"name": key, "config_operation": operation, "value": value}
@@ -53,7 +60,7 @@ def incremental(
         )
     )
     (result,) = answered(stage, client).responses
-    assert (result.resource_type, result.resource_name) == (BROKER_RESOURCE, name)
+    assert (result.resource_type, result.resource_name) == (kind, name)
     return result.error_code, result.error_message
 
 
@@ -276,3 +283,84 @@ def test_a_topics_config_that_contradicts_its_broker_is_described_without_it(
     stage.update(a_topic("t", a_partition([BROKER]), configs={"min.compaction.lag.ms": "100"}))
     incremental(stage, ME, [("log.cleaner.max.compaction.lag.ms", SET, "10")])
     assert described(stage, TOPIC, "t")["min.compaction.lag.ms"].value == "0"
+
+
+# -- loggers (KIP-412) -----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def logger() -> Iterator[str]:
+    name = "cluster.tests.logger"
+    made = logging.getLogger(name)
+    yield name
+    made.setLevel(logging.NOTSET)
+
+
+def level_of(stage: HandlerStage, logger: str) -> Any:
+    config = described(stage, LOGGERS, ME)[logger]
+    assert (config.config_source, config.read_only, config.synonyms) == (6, False, ())
+    return config.value
+
+
+def test_levels_of_loggers_are_changed_until_they_are_removed(
+    stage: HandlerStage, logger: str
+) -> None:
+    before = level_of(stage, logger)
+    assert level_of(stage, "root") == before
+    assert incremental(stage, ME, [(logger, SET, "DEBUG")], kind=LOGGERS) == (0, None)
+    assert level_of(stage, logger) == "DEBUG"
+    assert logging.getLogger(logger).isEnabledFor(logging.DEBUG)
+    assert incremental(stage, ME, [(logger, SET, "FATAL")], kind=LOGGERS) == (0, None)
+    assert logging.getLogger(logger).getEffectiveLevel() == logging.CRITICAL
+    only_check = incremental(stage, ME, [(logger, SET, "TRACE")], kind=LOGGERS, validate_only=True)
+    assert (only_check, level_of(stage, logger)) == ((0, None), "FATAL")
+    assert incremental(stage, ME, [(logger, DELETE, None)], kind=LOGGERS) == (0, None)
+    assert level_of(stage, logger) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "operation", "code", "detail"),
+    [
+        (
+            ME,
+            ("root", SET, "LOUD"),
+            CODES.invalid_config,
+            "Cannot set the log level of root to LOUD as it is not a supported log level."
+            " Valid log levels are FATAL, ERROR, WARN, INFO, DEBUG, TRACE",
+        ),
+        (
+            ME,
+            ("no.such.logger", SET, "INFO"),
+            CODES.invalid_config,
+            "Logger no.such.logger does not exist!",
+        ),
+        (
+            ME,
+            ("root", DELETE, None),
+            CODES.invalid_request,
+            "Removing the log level of the root logger is not allowed",
+        ),
+        (
+            ME,
+            ("root", APPEND, "INFO"),
+            CODES.invalid_request,
+            "APPEND operation is not allowed for the BROKER_LOGGER resource",
+        ),
+        (
+            EVERYONE,
+            ("root", SET, "INFO"),
+            CODES.invalid_request,
+            "Node id must be an integer, but it is: ",
+        ),
+        (
+            "2",
+            ("root", SET, "INFO"),
+            CODES.invalid_request,
+            f"Unexpected broker id, expected {ME}, but received 2",
+        ),
+    ],
+)
+def test_refusals_of_levels(
+    stage: HandlerStage, name: str, operation: Any, code: int, detail: str
+) -> None:
+    assert incremental(stage, name, [operation], kind=LOGGERS) == (code, detail)

@@ -144,6 +144,17 @@ def test_a_replica_that_leaves_meanwhile_is_not_waited_for(stage: HandlerStage) 
     assert results_in(client.receive()) == [(0, 0, 5)]
 
 
+def test_a_replica_out_of_sync_that_leaves_is_not_waited_for(stage: HandlerStage) -> None:
+    partition = a_log(stage, a_partition([BROKER, OTHER, THIRD], isr=[BROKER, OTHER]))
+    reports(stage, partition, OTHER, 10, 0)
+    client = stage.connect()
+    assert client.call(deletion((0, 5))) is None
+    reports(stage, partition, OTHER, 10, 5)
+    assert client.receive() is None
+    stage.update(brokers=(BROKER, OTHER))  # nothing changes for the partition
+    assert results_in(client.receive()) == [(0, 0, 5)]
+
+
 def test_after_the_timeout_the_answer_says_so(stage: HandlerStage) -> None:
     partition = a_log(stage, LED)
     for follower in (OTHER, THIRD):

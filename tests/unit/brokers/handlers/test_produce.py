@@ -1,5 +1,7 @@
 """Produce over real logs: what is appended, when it is answered, and with which code."""
 
+import errno
+import os
 import shutil
 import uuid
 from typing import Any
@@ -169,6 +171,36 @@ def test_a_disk_that_fails_leaves_the_other_partitions_alone(stage: HandlerStage
     assert codes(client.call(both)) == [ErrorCode.kafka_storage_error, 0]
     assert client.closed_because is None
     assert stage.partition("t").log.log_end_offset == 1
+
+
+def test_enough_records_are_on_disk_before_the_last_is_acknowledged(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", ALONE, configs={"flush.messages": "3"}))
+    client = stage.connect()
+    synced = []
+    for _ in range(7):
+        assert codes(client.call(produce_to(("t", 0, a_batch())))) == [0]
+        synced.append(stage.partition("t").log.recovery_point)
+    assert synced == [0, 0, 3, 3, 3, 6, 6]
+
+
+def test_records_that_cannot_be_synced_are_not_acknowledged(
+    stage: HandlerStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.update(a_topic("t", ALONE, configs={"flush.messages": "2"}))
+    client = stage.connect()
+    assert codes(client.call(produce_to(("t", 0, a_batch())))) == [0]
+
+    def refuse(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fdatasync", refuse, raising=False)
+        patched.setattr(os, "fsync", refuse)
+        answer = client.call(produce_to(("t", 0, a_batch())))
+    assert codes(answer) == [ErrorCode.kafka_storage_error]
+    assert stage.partition("t").log.recovery_point == 0
+    assert codes(client.call(produce_to(("t", 0, a_batch())))) == [0]
+    assert stage.partition("t").log.recovery_point == 3
 
 
 # -- acks=0 ----------------------------------------------------------------------------------------

@@ -17,9 +17,14 @@ from cluster.brokers.log.checkpoints import (
     write_properties,
     write_topic_id,
 )
-from cluster.brokers.log.directories import deleted_name, parse_directory_name
-from cluster.brokers.log.log_directory import LogDirectory
-from cluster.model.errors import StorageFailed
+from cluster.brokers.log.directories import (
+    deleted_name,
+    future_name,
+    parse_directory_name,
+    parse_future_name,
+)
+from cluster.brokers.log.log_directory import LogDirectory, open_all
+from cluster.model.errors import ErrorCode, Refused, StorageFailed
 from cluster.model.ids import Offset, TopicPartition
 
 ORDERS = TopicPartition("orders", 0)
@@ -212,3 +217,53 @@ def test_names_of_deleted_directories_fit_the_file_system() -> None:
     name = deleted_name("t" * 249 + "-12345")
     assert len(name) == 255
     assert name.endswith("-delete")
+
+
+# -- several -----------------------------------------------------------------------------------
+
+
+def test_a_directory_that_cannot_be_opened_leaves_the_others(tmp_path: Path) -> None:
+    (tmp_path / "bad").write_bytes(b"in the way")
+    good, bad = open_all([tmp_path / "good", tmp_path / "bad"], "abc", 1)
+    assert good.failure is None
+    assert bad.failure is not None
+    assert bad.failure.startswith("cannot open log directory ")
+    good.close()
+    bad.close()
+
+
+def test_none_that_can_be_opened_is_an_error_in_one_line(tmp_path: Path) -> None:
+    paths = [tmp_path / "one", tmp_path / "two"]
+    for path in paths:
+        path.write_bytes(b"in the way")
+    with pytest.raises(StorageFailed, match="all log directories have failed: cannot open") as all_:
+        open_all(paths, "abc", 1)
+    assert "\n" not in str(all_.value)
+
+
+def test_a_directory_of_somebody_else_is_an_error_whatever_the_others_are(tmp_path: Path) -> None:
+    open_all([tmp_path / "two"], "xyz", 1)[0].close()
+    paths = [tmp_path / "one", tmp_path / "two"]
+    for _ in range(2):  # the first one is unlocked again
+        with pytest.raises(StorageFailed, match="belongs to broker 1 of cluster xyz"):
+            open_all(paths, "abc", 1)
+
+
+def test_copies_of_partitions_are_told_by_their_names(tmp_path: Path) -> None:
+    name = future_name(DASHED)
+    assert parse_future_name(name) == DASHED
+    assert parse_directory_name(name) is None
+    for other in ("a-1", "a-1-future", "a.b-future", deleted_name("a-1"), "-future", ".-future"):
+        assert parse_future_name(other) is None
+    (directory,) = open_all([tmp_path], "abc", 1)
+    (tmp_path / name).mkdir()
+    (tmp_path / "a-1").mkdir()
+    assert directory.future_directories() == [(DASHED, tmp_path / name)]
+    directory.close()
+
+
+def test_a_name_too_long_for_a_copy_is_refused() -> None:
+    assert len(future_name(TopicPartition("t" * 213, 0))) == 255
+    with pytest.raises(Refused) as refused:
+        future_name(TopicPartition("t" * 214, 0))
+    assert refused.value.code is ErrorCode.invalid_topic_exception

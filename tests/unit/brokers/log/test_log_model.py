@@ -2,6 +2,8 @@
 
 import shutil
 import tempfile
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -9,12 +11,16 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from cluster.brokers.log.deleted_files import DeletedFiles
 from cluster.brokers.log.options import LogOptions
+from cluster.brokers.log.partition_log import PartitionLog
+from cluster.brokers.log.retention import REASONS, LogState, Reason, count_deletable
+from cluster.model.clocks import WallMs
 from cluster.model.ids import LeaderEpoch, Offset
 from cluster.records.batch import HEADER_BYTES, batches_of, read_header
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.reader import read_records
-from tests.unit.brokers.log.log_builder import NOW_MS, PARTITION, append, open_log, read_all
+from tests.unit.brokers.log.log_builder import NOW_MS, PARTITION, append, read_all
 
 OPTIONS = LogOptions(
     segment_bytes=1500,
@@ -45,12 +51,39 @@ class LogAgainstList(RuleBasedStateMachine):
         self.home = self.root / "0"
         self.crashes = 0
         self.batches: list[Batch] = []
+        """Also those before the log start."""
         self.end = self.start = self.epoch = self.counter = 0
+        self.checkpointed_start = 0
+        self.epochs_known_from = 0
+        """The latest log start: what was deleted has no epoch, also when it comes back."""
         self.sequences: dict[int, int] = {}
+        self.sequences_of_old: dict[int, int] = {}
+        """Of producers of an emptied log, as the snapshot that is left has them."""
+        self.renames: list[Callable[[], None]] = []
+        self.unlinks: list[Callable[[], None]] = []
 
     @initialize()
     def create(self) -> None:
-        self.log = open_log(self.home, OPTIONS)
+        self.log = self._open(clean=True)
+
+    def _open(self, *, clean: bool, recovery_point: int = 0) -> PartitionLog:
+        """As at the start of a broker."""
+        self.renames.clear()
+        self.unlinks.clear()
+        return PartitionLog.open(
+            self.home / str(PARTITION),
+            PARTITION,
+            OPTIONS,
+            NOW_MS,
+            clean_shutdown=clean,
+            recovery_point=Offset(recovery_point),
+            log_start_offset=Offset(self.checkpointed_start),
+            deleted_files=DeletedFiles(
+                self.renames.append,
+                self.unlinks.append,
+                lambda _delay_ms, call: self.unlinks.append(call),
+            ),
+        )
 
     def teardown(self) -> None:
         del self.log
@@ -119,11 +152,16 @@ class LogAgainstList(RuleBasedStateMachine):
             kept = [batch for batch in self.batches if batch.end_offset <= offset]
             cut = next((b.base_offset for b in self.batches if b.end_offset > offset), offset)
             self.batches, self.end = kept, min(cut, offset)
-            self.start = min(self.start, self.end)
+            self._begin_no_later_than(self.end)
             self._forget_sequences()
 
+    def _begin_no_later_than(self, offset: int) -> None:
+        self.start = min(self.start, offset)
+        self.epochs_known_from = min(self.epochs_known_from, offset)
+
     def _forget_sequences(self) -> None:
-        self.sequences = {b.producer_id: b.last_sequence for b in self.batches}
+        last = {b.producer_id: b.last_sequence for b in self.batches}
+        self.sequences = self.sequences_of_old | last
         self.sequences.pop(-1, None)
 
     @rule()
@@ -131,13 +169,67 @@ class LogAgainstList(RuleBasedStateMachine):
         self.log.flush()
         assert self.log.recovery_point == self.end
 
+    # What ends
+
+    def _begin_at(self, offset: int) -> None:
+        self.start = max(self.start, offset)
+        self.epochs_known_from = max(self.epochs_known_from, self.start)
+
+    @precondition(lambda self: self.end > self.start)
+    @rule(data=st.data())
+    def delete_records(self, data: st.DataObject) -> None:
+        offset = data.draw(st.integers(self.start, self.end))
+        self.log.advance_log_start_offset(Offset(offset))
+        self._begin_at(offset)
+
+    @rule(
+        retention_bytes=st.integers(-1, 6_000),
+        age=st.integers(-1, 60),
+        committed=st.floats(0, 1),
+        most=st.sampled_from([1, 3, 1_000]),
+    )
+    def retain(self, retention_bytes: int, age: int, committed: float, most: int) -> None:
+        """As the retention does; a record is as old as there are values after its own."""
+        log = self.log
+        high_watermark = self.start + int(committed * (self.end - self.start))
+        for reason in REASONS:
+            state = LogState(
+                log.segments,
+                log.size_bytes,
+                log.log_start_offset,
+                log.log_end_offset,
+                Offset(high_watermark),
+                replace(OPTIONS, retention_bytes=retention_bytes, retention_ms=age),
+            )
+            wall_ms = WallMs(NOW_MS + self.counter)
+            count = count_deletable(state, reason, wall_ms, lambda _: NOW_MS, most)
+            if count == len(log.segments):
+                log.roll(NOW_MS)
+            if count:
+                log.drop_segments(count)
+                self._begin_at(log.segments[0].base_offset)
+                assert self.start <= high_watermark or reason is Reason.LOG_START
+
+    @rule()
+    def rename_deleted_files(self) -> None:
+        _run(self.renames)
+
+    @rule()
+    def unlink_deleted_files(self) -> None:
+        _run(self.unlinks)
+
+    @rule()
+    def write_checkpoint(self) -> None:
+        self.checkpointed_start = self.log.log_start_offset
+
     # Stops and starts
 
     @rule()
     def restart(self) -> None:
         self.log.close(flush=False)
+        self.checkpointed_start = self.start
         del self.log
-        self.log = open_log(self.home, OPTIONS, recovery_point=self.end)
+        self.log = self._open(clean=True, recovery_point=self.end)
 
     def _crash(self) -> Path:
         """Continue on a copy, as after kill -9; returns the last segment's file."""
@@ -151,7 +243,19 @@ class LogAgainstList(RuleBasedStateMachine):
         return home / str(PARTITION) / name
 
     def _recover(self) -> None:
-        self.log = open_log(self.home, OPTIONS, clean=False, recovery_point=self.recovery_point)
+        """The log begins where the checkpoint says, or where the first segment that is left does:
+        a segment whose files were not renamed yet is there again.
+        """
+        names = (self.home / str(PARTITION)).glob("*.log")
+        self.start = max(self.checkpointed_start, min(int(path.stem) for path in names))
+        is_emptied = self.end < self.start
+        if is_emptied:
+            self.batches, self.end, self.epochs_known_from = [], self.start, self.start
+        self.log = self._open(clean=False, recovery_point=self.recovery_point)
+        if is_emptied:
+            producers = self.log.producers.entries.items()
+            self.sequences_of_old = {number: entry.last_sequence for number, entry in producers}
+            self._forget_sequences()
 
     @rule()
     def kill(self) -> None:
@@ -223,9 +327,10 @@ class LogAgainstList(RuleBasedStateMachine):
             (batch.base_offset + at, value)
             for batch in self.batches
             for at, value in enumerate(batch.values)
+            if batch.base_offset + at >= self.start
         ]
         assert [(record.offset, record.value) for record in read_all(log, 400)] == expected
-        for batch in self.batches[-3:]:
+        for batch in [batch for batch in self.batches[-3:] if batch.base_offset >= self.start]:
             part = log.read(
                 Offset(batch.base_offset), 0, upper_offset=Offset(self.end), at_least_one_batch=True
             )
@@ -235,12 +340,13 @@ class LogAgainstList(RuleBasedStateMachine):
     def same_epochs_and_producers(self) -> None:
         if not hasattr(self, "log"):
             return
-        epochs: dict[int, int] = {}
+        epochs = self.log.epochs
         for batch in self.batches:
-            epochs.setdefault(batch.epoch, batch.base_offset)
-        known = dict(self.log.epochs.entries)
-        assert epochs.items() <= known.items()
-        assert {e for e, start in known.items() if start < self.end} == set(epochs)
+            for offset in {batch.base_offset, batch.end_offset - 1}:
+                if offset >= self.epochs_known_from:
+                    assert epochs.epoch_at(Offset(offset)) == batch.epoch
+        written = {batch.epoch for batch in self.batches}
+        assert {e for e, start in epochs.entries if start < self.end} <= written
         states = {i: e.last_sequence for i, e in self.log.producers.entries.items()}
         assert states == self.sequences
 
@@ -253,6 +359,12 @@ class LogAgainstList(RuleBasedStateMachine):
             if active.path.stat().st_size > active.size_bytes + HEADER_BYTES:
                 tail = active.path.read_bytes()[active.size_bytes :]
                 assert not any(tail)
+
+
+def _run(calls: list[Callable[[], None]]) -> None:
+    taken, calls[:] = list(calls), []
+    for call in taken:
+        call()
 
 
 TestLogAgainstList = LogAgainstList.TestCase

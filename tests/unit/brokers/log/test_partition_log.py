@@ -93,6 +93,22 @@ def test_rolls_by_age_in_record_time(tmp_path: Path) -> None:
     assert [segment.base_offset for segment in log.segments] == [0, 2, 4]
 
 
+def test_segments_of_one_age_are_not_all_closed_at_once(tmp_path: Path) -> None:
+    options = replace(SMALL, segment_ms=1000, segment_jitter_ms=500, segment_bytes=1 << 20)
+    bounds = {options.jitter_ms(f"t-{number}/0") for number in range(1000)}
+    assert len(bounds) > 400
+    assert all(0 <= bound < 500 for bound in bounds)
+    assert replace(options, segment_jitter_ms=0).jitter_ms("t-0/0") == 0
+    assert 0 <= replace(options, segment_jitter_ms=2**60).jitter_ms("t-0/0") < 1000
+    log = open_log(tmp_path, options)
+    early_ms = options.jitter_ms("orders-0/0")
+    append(log, a_batch())
+    append(log, a_batch(timestamp_ms=NOW_MS + 1000 - early_ms))
+    assert len(log.segments) == 1
+    append(log, a_batch(timestamp_ms=NOW_MS + 1001 - early_ms))
+    assert len(log.segments) == 2
+
+
 def test_rolls_when_the_index_is_full(tmp_path: Path) -> None:
     options = replace(SMALL, segment_bytes=1 << 20, segment_index_bytes=80, index_interval_bytes=0)
     log = open_log(tmp_path, options)
@@ -130,23 +146,20 @@ def test_compression_type_recompresses(tmp_path: Path) -> None:
     assert append(log, a_batch(3, value=b"text " * 20, producer=producer)).is_duplicate
 
 
-@pytest.mark.parametrize(
-    ("codec", "high"),
-    [
-        ("gzip", {"compression_gzip_level": 9}),
-        ("lz4", {"compression_lz4_level": 12}),
-        ("zstd", {"compression_zstd_level": 19}),
-    ],
-)
-def test_a_level_of_the_topic_is_used_to_recompress(
-    tmp_path: Path, codec: str, high: dict[str, int]
-) -> None:
-    low = dict.fromkeys(high, 1)
+@pytest.mark.parametrize(("codec", "high"), [("gzip", 9), ("lz4", 12), ("zstd", 19)])
+def test_a_level_of_the_topic_is_used_to_recompress(tmp_path: Path, codec: str, high: int) -> None:
     value = b" ".join(b"%x" % (number * number % 7919) for number in range(2_000))
-    options = replace(SMALL, segment_bytes=1 << 20, compression_type=codec)
     sizes = []
-    for levels in (low, high):
-        log = open_log(tmp_path / str(levels), replace(options, **levels))
+    for level in (1, high):
+        options = replace(
+            SMALL,
+            segment_bytes=1 << 20,
+            compression_type=codec,
+            compression_gzip_level=level,
+            compression_lz4_level=level,
+            compression_zstd_level=level,
+        )
+        log = open_log(tmp_path / str(level), options)
         append(log, a_batch(value=value))
         sizes.append(log.size_bytes)
     assert sizes[0] > sizes[1]
@@ -413,6 +426,26 @@ def test_starting_anew_elsewhere(tmp_path: Path) -> None:
     assert (again.log_start_offset, again.log_end_offset) == (1000, 1001)
 
 
+def test_a_follower_begins_with_the_batch_in_which_the_leaders_log_starts(tmp_path: Path) -> None:
+    """Records are deleted one by one, but batches are replicated whole."""
+    leader = open_log(tmp_path / "leader")
+    for _ in range(2):
+        append(leader, a_batch(5))
+    leader.advance_log_start_offset(Offset(7))
+    follower = open_log(tmp_path / "follower")
+    follower.truncate_fully_and_start_at(Offset(7))
+    part = leader.read(Offset(7), 1 << 20, upper_offset=Offset(10), at_least_one_batch=True)
+
+    follower.append_as_follower(part.view(), NOW_MS)
+
+    assert (follower.log_start_offset, follower.log_end_offset) == (7, 10)
+    assert read_all(follower) == read_all(leader)
+    assert follower.epochs.entries == [(0, 7)]
+    follower.close(flush=False)
+    again = open_log(tmp_path / "follower", log_start_offset=7)
+    assert read_all(again) == read_all(leader)
+
+
 def test_the_log_start_moves_on_only(tmp_path: Path) -> None:
     log = open_log(tmp_path)
     for step in range(60):
@@ -490,6 +523,20 @@ def test_flush_policy(tmp_path: Path, options: LogOptions, waited_ms: int, expec
     assert log.needs_flush(MonotonicMs(BEGIN + waited_ms)) is expected
     log.flush()
     assert not log.needs_flush(MonotonicMs(BEGIN + waited_ms))
+
+
+def test_replicated_records_are_synced_when_there_are_enough(tmp_path: Path) -> None:
+    log = open_log(tmp_path, LogOptions(flush_messages=5))
+    leader = open_log(tmp_path / "leader")
+    synced = []
+    for _ in range(3):
+        append(leader, a_batch(2))
+        new = leader.read(
+            log.log_end_offset, 1 << 20, upper_offset=Offset(6), at_least_one_batch=True
+        )
+        log.append_as_follower(new.view(), NOW_MS)
+        synced.append(log.recovery_point)
+    assert synced == [0, 0, 6]
 
 
 def test_a_flush_of_truncated_records_does_not_count(tmp_path: Path) -> None:
@@ -590,6 +637,27 @@ def test_space_grows_from_a_small_first_step(tmp_path: Path) -> None:
     assert path.stat().st_size == 256 * 1024
     log.close(flush=False)
     assert path.stat().st_size == len(a_batch())
+
+
+def test_a_segment_may_take_all_of_its_space_at_once(tmp_path: Path) -> None:
+    options = LogOptions(segment_bytes=1 << 20, preallocate_step_bytes=8192, preallocate=True)
+    log = open_log(tmp_path, options)
+    path = log.segments[0].file.path
+    append(log, a_batch())
+    assert path.stat().st_size == path.stat().st_blocks * 512 == 1 << 20
+    log.close(flush=False)
+    assert path.stat().st_size == len(a_batch())
+    assert len(read_all(open_log(tmp_path, options))) == 1
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="what the test makes fail")
+def test_a_segment_whose_space_is_not_there_takes_what_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = open_log(tmp_path, LogOptions(preallocate=True))
+    refuse_above(100_000, monkeypatch)
+    append(log, a_batch())
+    assert len(read_all(log)) == 1
 
 
 def test_without_posix_fallocate_zeros_are_written(

@@ -20,6 +20,7 @@ from cluster.brokers.replication.partition import HIGH_WATERMARK, Partition
 from cluster.brokers.replication.segment_files import SegmentFiles
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.cluster import PartitionState
+from cluster.model.errors import StorageFailed
 from cluster.model.ids import (
     BrokerId,
     LeaderEpoch,
@@ -86,6 +87,9 @@ class Dialogue:
 
     def propose_isr(self, partition: Partition, proposal: IsrProposal) -> None:
         pass
+
+    def note_failure(self, partition: TopicPartition, failure: StorageFailed) -> None:
+        raise failure
 
     # what happens
 

@@ -1,5 +1,7 @@
 """Replicas on disk: found after a restart, spread over directories, removed when deleted."""
 
+import errno
+import shutil
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -191,3 +193,79 @@ def test_a_disk_that_cannot_take_a_replica_refuses_its_records_until_it_can(disk
         "leader-epoch-checkpoint",
         "partition.metadata",
     ]
+
+
+def test_a_log_that_cannot_be_opened_leaves_the_others(disk: Disk) -> None:
+    table = disk.open()
+    create(table, T0, records=1)
+    create(table, T1, records=1)
+    table.close()
+    segment = disk.paths[0] / "t-0" / "00000000000000000000.log"
+    segment.unlink()
+    segment.mkdir()
+    (disk.paths[0] / ".kafka_cleanshutdown").unlink()
+
+    again = disk.open()
+
+    assert again.find(T0) is None
+    replica = again.offline.find(T0)
+    assert replica is not None
+    assert "Is a directory" in replica.reason
+    assert again.find(T1) is not None
+    assert not again.places.has_failed_one
+    again.close()
+    assert not (disk.paths[0] / ".kafka_cleanshutdown").exists()
+
+
+def test_a_directory_that_cannot_be_read_leaves_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = Disk(tmp_path, count=2)
+    table = disk.open()
+    for number in range(4):
+        create(table, TopicPartition("t", number), records=1)
+    table.close()
+    read = LogDirectory.partition_directories
+
+    def fail(directory: LogDirectory) -> dict[TopicPartition, Path]:
+        if directory.path == disk.paths[0]:
+            raise OSError(errno.EIO, "Input/output error")
+        return read(directory)
+
+    monkeypatch.setattr(LogDirectory, "partition_directories", fail)
+    assert len(disk.open()) == 2
+    assert [d.failure is None for d in disk.directories] == [False, True]
+
+    monkeypatch.setattr(LogDirectory, "partition_directories", lambda directory: fail(directory))
+    disk.paths = disk.paths[:1]
+    with pytest.raises(StorageFailed, match="all log directories have failed"):
+        disk.open()
+    disk.crash()
+
+
+def test_of_a_partition_that_is_there_twice_the_longer_log_is_used(tmp_path: Path) -> None:
+    disk = Disk(tmp_path, count=2)
+    table = disk.open()
+    create(table, T0, records=2)
+    place = table.directory_of(T0)
+    assert place is not None
+    (other,) = (path for path in disk.paths if path != place.path)
+    disk.crash()
+    shutil.copytree(place.path / "t-0", other / "t-0")
+    table = disk.open()
+    assert len(table) == 1
+    (aside,) = [*disk.paths[0].glob("t-0.*-stray"), *disk.paths[1].glob("t-0.*-stray")]
+
+    create(table, T0, records=1)
+    place = table.directory_of(T0)
+    assert place is not None
+    table.close()
+    disk.crash()
+    aside.rename(aside.with_name("t-0"))
+    table = disk.open()
+
+    assert table.directory_of(T0) in disk.directories
+    found = table.find(T0)
+    assert found is not None
+    assert (found.log.log_end_offset, found.log.directory) == (3, place.path / "t-0")
+    disk.crash()

@@ -43,6 +43,8 @@ def test_types_and_names_are_matched_in_order():
         ["--topic", "t", "--topic", "u"],
         ["--user", "u", "--topic", "t"],
         ["--entity-type", "topics", "--entity-default"],
+        ["--entity-type", "broker-loggers"],
+        ["--entity-type", "broker-loggers", "--entity-default"],
         ["--user", ""],
     ],
 )

@@ -13,7 +13,7 @@ from cluster.protocol.messages import (
 from cluster.tools.configs.listing import ConfigEntry, Synonym
 from cluster.tools.configs.remarks import (
     completed,
-    default_entries,
+    entries_of,
     warn_of_configs,
     warn_of_new_topic,
 )
@@ -104,7 +104,7 @@ def test_shortfalls_name_the_default():
 
 
 def test_the_values_for_all_brokers_come_with_their_source():
-    entries = {entry.name: entry for entry in default_entries(Brokers())}
+    entries = {entry.name: entry for entry in entries_of(Brokers(), "brokers", "")}
     policy = entries["cleanup.policy"]
     assert policy.source == "DEFAULT_CONFIG"
     assert policy.synonyms == (Synonym("DEFAULT_CONFIG", "log.cleanup.policy", "delete"),)

@@ -26,6 +26,14 @@ from cluster.tools.main import main
             "--replica-assignment must list every partition",
         ),
         (["--create", "--topic", "t", "--replica-assignment", "x"], "like 0:1,1:2"),
+        (
+            ["--list", "--at-min-isr-partitions"],
+            "--at-min-isr-partitions does not go with --list",
+        ),
+        (
+            ["--describe", "--topics-with-overrides", "--under-min-isr-partitions"],
+            "--topics-with-overrides does not go with --under-min-isr-partitions",
+        ),
     ],
 )
 def test_options_that_do_not_go_together_are_status_2(words, reason, capsys):

@@ -1,6 +1,15 @@
 """The layout of `topics --describe`, character by character."""
 
-from cluster.tools.topics.description import PartitionDescription, TopicDescription, url_safe
+from dataclasses import replace
+
+import pytest
+
+from cluster.tools.topics.description import (
+    Chosen,
+    PartitionDescription,
+    TopicDescription,
+    url_safe,
+)
 
 WHOLE = PartitionDescription(0, leader=1, replicas=(1, 2, 3), isr=(1, 2, 3))
 LAGGING = PartitionDescription(1, leader=2, replicas=(2, 3, 1), isr=(2,))
@@ -31,9 +40,27 @@ def test_a_missing_leader_is_none():
     assert "\tLeader: none\t" in OFFLINE.line("orders")
 
 
-def test_partitions_are_chosen_by_their_trouble():
-    assert TOPIC.chosen_partitions(under_replicated=True, unavailable=False) == (LAGGING, OFFLINE)
-    assert TOPIC.chosen_partitions(under_replicated=False, unavailable=True) == (OFFLINE,)
+AT_MIN = PartitionDescription(3, leader=1, replicas=(1, 2, 3), isr=(1, 2))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        (Chosen(), ()),
+        (Chosen(under_replicated=True), (LAGGING, OFFLINE, AT_MIN)),
+        (Chosen(unavailable=True), (OFFLINE,)),
+        (Chosen(under_min_isr=True), (LAGGING, OFFLINE)),
+        (Chosen(at_min_isr=True), (AT_MIN,)),
+        (Chosen(unavailable=True, at_min_isr=True), (OFFLINE, AT_MIN)),
+    ],
+)
+def test_partitions_are_chosen_by_their_trouble(wanted, found):
+    topic = replace(TOPIC, partitions=(*TOPIC.partitions, AT_MIN), min_isr=2)
+    assert topic.chosen_partitions(wanted) == found
+
+
+def test_a_partition_without_a_leader_is_under_its_minimum_however_many_are_in_sync():
+    assert replace(OFFLINE, isr=(3, 1, 2)).is_under_min_isr(1)
 
 
 def test_json_counts_all_partitions_and_lists_the_chosen():

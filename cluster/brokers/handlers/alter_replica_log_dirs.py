@@ -1,0 +1,61 @@
+"""AlterReplicaLogDirs (API key 34), versions 1-2.
+
+Answers at once; the replicas of this broker are moved in the background (KIP-113), and
+DescribeLogDirs says how far they are. v2 flexible.
+"""
+
+from collections import defaultdict
+from datetime import timedelta
+from pathlib import Path
+from typing import Final
+
+from cluster.brokers.handlers.ports import HasMoves
+from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import TopicPartition
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+API: Final = Api(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2)
+
+
+def handle(
+    request: AlterReplicaLogDirsRequest, _context: RequestContext, services: HasMoves
+) -> AlterReplicaLogDirsResponse:
+    """One result per partition; of several directories for one, the last counts, as in Kafka."""
+    wanted = {
+        TopicPartition(topic.name, number): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
+        for number in topic.partitions
+    }
+    results: defaultdict[str, list[AlterReplicaLogDirPartitionResult]] = defaultdict(list)
+    for partition, path in wanted.items():
+        results[partition.topic].append(
+            AlterReplicaLogDirPartitionResult(
+                partition_index=partition.partition, error_code=_move(partition, path, services)
+            )
+        )
+    return AlterReplicaLogDirsResponse(
+        throttle_time=timedelta(0),
+        results=tuple(
+            AlterReplicaLogDirTopicResult(topic_name=topic, partitions=tuple(partitions))
+            for topic, partitions in results.items()
+        ),
+    )
+
+
+def _move(partition: TopicPartition, path: str, services: HasMoves) -> ErrorCode:
+    try:
+        services.moves.move(partition, Path(path))
+    except Refused as refused:
+        return refused.code
+    return ErrorCode.none
+
+
+HANDLER: Final = adapted(API, handle, authorizes="ALTER on the cluster")

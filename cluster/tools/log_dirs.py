@@ -1,0 +1,171 @@
+"""`log-dirs --describe`: what the log directories of brokers hold; `--json` as kafka-log-dirs."""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster.client.log_dir_requests import LogDirFacts, brokers_of, describe_log_dirs
+from cluster.client.socket_client import SocketClient
+from cluster.model.errors import ErrorCode, Refused, UserError
+from cluster.model.printable import one_line
+from cluster.tools.arguments import UsageError, add_command, bootstrap_server
+from cluster.tools.kafka_connection import addresses
+from cluster.tools.terminal import print_table
+
+if TYPE_CHECKING:
+    from cluster.tools.arguments import Subparsers
+
+_CLIENT_ID: Final = "milena-log-dirs"
+_VERSION: Final = 1
+"""Of the object that Kafka's tool prints."""
+_JAVA_NAMES: Final[Mapping[ErrorCode, str]] = {
+    ErrorCode.kafka_storage_error: "org.apache.kafka.common.errors.KafkaStorageException",
+}
+"""Kafka's tool names the exception of its client."""
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Add the command `log-dirs` and its options to `subparsers`."""
+    parser = add_command(
+        subparsers,
+        "log-dirs",
+        "log-dirs --describe",
+        "log-dirs --describe --broker-list 0,1 --topic-list orders --json",
+    )
+    parser.add_argument(
+        "--describe", action="store_true", required=True, help="show sizes and lags of replicas"
+    )
+    parser.add_argument(
+        "--broker-list",
+        type=_numbers,
+        metavar="N[,N...]",
+        help="the brokers to ask (default: all that are live)",
+    )
+    parser.add_argument(
+        "--topic-list",
+        type=_names,
+        default=(),
+        metavar="T[,T...]",
+        help="leave out the replicas of other topics",
+    )
+    parser.add_argument(
+        "--bootstrap-server",
+        metavar="HOST:PORT",
+        help="another cluster's brokers, separated by commas (default: the one of --data-dir)",
+    )
+    parser.add_argument("--json", action="store_true", help="one object, in Kafka's form")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask the brokers and print what they say. Returns the exit status."""
+    try:
+        found = _ask(addresses(bootstrap_server(args)), args.broker_list, args.topic_list)
+    except Refused as refused:
+        raise UserError(str(refused)) from None
+    if args.json:
+        print(json.dumps(as_json(found), separators=(",", ":")))
+    else:
+        _print(found)
+    return 0
+
+
+def _ask(
+    servers: Sequence[tuple[str, int]],
+    brokers: Sequence[int] | None,
+    topics: Sequence[str],
+) -> dict[int, list[LogDirFacts]]:
+    """The log directories of each broker, by id. Raises Refused, UserError."""
+    with SocketClient.connect(servers, _CLIENT_ID) as client:
+        known = brokers_of(client)
+    asked = sorted(known) if brokers is None else brokers
+    missing = [str(broker) for broker in asked if broker not in known]
+    if missing:
+        raise UserError(
+            f"there is no live broker {', '.join(missing)}; there are:"
+            f" {', '.join(map(str, sorted(known)))}"
+        )
+    found = {}
+    for broker in asked:
+        with SocketClient.connect([known[broker]], _CLIENT_ID) as client:
+            found[broker] = describe_log_dirs(client, topics)
+    return found
+
+
+def as_json(found: Mapping[int, Sequence[LogDirFacts]]) -> dict[str, Any]:
+    """The object that Kafka's tool prints (`LogDirsCommand.formatAsJson`)."""
+    return {
+        "version": _VERSION,
+        "brokers": [
+            {
+                "broker": broker,
+                "logDirs": [
+                    {
+                        "partitions": [
+                            {
+                                "partition": f"{replica.topic}-{replica.partition}",
+                                "size": replica.size_bytes,
+                                "offsetLag": replica.offset_lag,
+                                "isFuture": replica.is_future,
+                            }
+                            for replica in directory.replicas
+                        ],
+                        "error": _error_of(directory),
+                        "logDir": directory.path,
+                    }
+                    for directory in directories
+                ],
+            }
+            for broker, directories in found.items()
+        ],
+    }
+
+
+def _error_of(directory: LogDirFacts) -> str | None:
+    if directory.error is ErrorCode.none:
+        return None
+    return _JAVA_NAMES.get(directory.error, directory.error.name)
+
+
+def _print(found: Mapping[int, Sequence[LogDirFacts]]) -> None:
+    for broker, directories in found.items():
+        for directory in directories:
+            print(f"Broker {broker}: {one_line(directory.path, None)}: {_summary(directory)}")
+            if directory.replicas:
+                print_table(
+                    ["Partition", "Bytes", "Lag", ""],
+                    [
+                        [
+                            f"{replica.topic}-{replica.partition}",
+                            str(replica.size_bytes),
+                            str(replica.offset_lag),
+                            "being moved here" if replica.is_future else "",
+                        ]
+                        for replica in directory.replicas
+                    ],
+                    right=["Bytes", "Lag"],
+                )
+
+
+def _summary(directory: LogDirFacts) -> str:
+    if directory.error is not ErrorCode.none:
+        return f"failed ({directory.error.name.upper()})"
+    size_bytes = sum(replica.size_bytes for replica in directory.replicas)
+    summary = f"{len(directory.replicas)} replicas of {size_bytes} bytes"
+    if directory.total_bytes >= 0:
+        summary += f", {directory.usable_bytes} of {directory.total_bytes} bytes free"
+    return summary
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(dict.fromkeys(int(part) for part in _names(text)))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be numbers of brokers, not {text}") from None
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(part.strip() for part in text.split(",") if part.strip())
+    if not names:
+        raise UsageError("a list of names cannot be empty")
+    return names

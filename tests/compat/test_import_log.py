@@ -1,0 +1,145 @@
+"""`import-log` of directories that Kafka has written: codecs, transactions, old formats."""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, TopicPartition
+
+from tests.compat.confluent_records import TIMEOUT_S, assigning_consumer, produce, read_all
+from tests.compat.kafka_process import KafkaProcess, require_kafka, run_program
+from tests.compat.samples import COMPRESSIONS, PARTITIONS, SAMPLES, Sample, by_partition
+from tests.compat.test_kafka_log_directories import transact, wait_for_leaders
+from tests.support.running_cluster import Cluster
+from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("jvm")]
+
+NewCluster = Callable[..., Cluster]
+ROOT = Path(__file__).parents[2]
+FOR_EVER = {"retention.ms": "-1", "segment.bytes": "200000"}
+
+
+def import_log(cluster: Cluster, *words: object) -> dict[str, object]:
+    """The summary of an import that succeeds."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-P", "-m", "cluster", "import-log", "--json"),
+            *("--bootstrap-server", cluster.bootstrap),
+            *map(str, words),
+        ],
+        cwd=ROOT,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    summary: dict[str, object] = json.loads(done.stdout)
+    return summary
+
+
+def a_topic(cluster: Cluster, name: str) -> str:
+    return create_topic(
+        cluster, name, partitions=PARTITIONS, replication_factor=1, configs=FOR_EVER
+    )
+
+
+def read(cluster: Cluster, topic: str) -> dict[int, list[Sample]]:
+    with assigning_consumer(cluster.bootstrap) as consumer:
+        return read_all(consumer, topic)
+
+
+def read_with_gaps(
+    cluster: Cluster, topic: str, count: int
+) -> list[tuple[int | None, bytes | None, bytes | None]]:
+    """Offset, key and value of so many records of partition 0."""
+    found: list[tuple[int | None, bytes | None, bytes | None]] = []
+    with assigning_consumer(cluster.bootstrap) as consumer:
+        consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
+        while len(found) < count:
+            message: Any = consumer.poll(TIMEOUT_S)
+            assert message is not None, found
+            assert message.error() is None, message.error()
+            found.append((message.offset(), message.key(), message.value()))
+    return found
+
+
+def test_what_kafka_has_written_comes_out_again(new_cluster: NewCluster, tmp_path: Path) -> None:
+    require_kafka()
+    cluster = new_cluster(brokers=1).start()
+    address = cluster.addresses[0]
+    for topic in ("orders", "taken", "ledger", "taken-ledger"):
+        a_topic(cluster, topic)
+    # Kafka cannot read our block of producer ids while none was handed out.
+    other = [Sample(1, b"k", b"not imported")]
+    produce(cluster.bootstrap, "ledger", other, enable_idempotence=True)
+    cluster.kill(0, "TERM", stay_down=True)
+    wait_until(lambda: cluster.pid(0) is None, "our broker's end")
+    with KafkaProcess(
+        cluster.log_dir(0), broker_id=0, address=address, registry=cluster.state()["registry"]
+    ) as kafka:
+        wait_for_leaders(address, "orders", "ledger")
+        for codec in COMPRESSIONS:
+            delivered = produce(kafka.bootstrap, "orders", SAMPLES, compression_type=codec)
+            assert [error for error, _ in delivered if error] == []
+        transact(kafka.bootstrap, "ledger")
+        kafka.stop()
+    for name in (*(f"orders-{n}" for n in range(PARTITIONS)), "ledger-0"):
+        shutil.copytree(cluster.log_dir(0) / name, tmp_path / name)
+
+    cluster.restart(0)
+    wait_for_leaders(address, "taken", "taken-ledger")
+    for partition in range(PARTITIONS):
+        import_log(cluster, tmp_path / f"orders-{partition}", "--topic", "taken")
+    once = by_partition(SAMPLES)
+    assert read(cluster, "taken") == {
+        partition: samples * len(COMPRESSIONS) for partition, samples in once.items()
+    }
+    summary = import_log(cluster, tmp_path / "ledger-0", "--topic", "taken-ledger")
+    assert summary["records"] == 2
+    assert summary["left_out"] == {
+        "control_batches": 2,
+        "aborted_records": 2,
+        "open_records": 0,
+        "earlier_records": 0,
+    }
+    assert [sample.value for sample in read(cluster, "taken-ledger")[0]] == [b"debit", b"credit"]
+
+
+def test_old_formats_come_in_by_import_and_by_the_start_of_a_broker(
+    new_cluster: NewCluster, tmp_path: Path
+) -> None:
+    run_program("OldFormats", str(tmp_path))
+    cluster = new_cluster(brokers=1).start()
+    found = {}
+    for magic in (0, 1):
+        topic = a_topic(cluster, f"taken{magic}")
+        directory = tmp_path / f"old{magic}-0"
+        summary = import_log(cluster, directory, "--topic", topic)
+        found[magic] = read(cluster, topic)[0]
+        assert summary["converted_records"] == len(found[magic]) == (12 if magic == 0 else 24)
+        assert [sample.value for sample in found[magic][:2]] == [b"value 100" * 20, None]
+        a_topic(cluster, f"opened{magic}")
+    cluster.stop()
+    for magic in (0, 1):
+        (log,) = (tmp_path / f"old{magic}-0").iterdir()
+        home = cluster.log_dir(0) / f"opened{magic}-0"
+        for path in home.glob("0*"):
+            path.unlink()
+        shutil.copy(log, home)
+    cluster.start()
+    for magic in (0, 1):
+        wait_for_leaders(cluster.addresses[0], f"opened{magic}")
+        opened = read_with_gaps(cluster, f"opened{magic}", len(found[magic]))
+        assert [(key, value) for _, key, value in opened] == [
+            (sample.key, sample.value) for sample in found[magic]
+        ]
+        offsets = [offset for offset, _, _ in opened]
+        assert offsets[:6] == [100, 101, 102, 105, 106, 107]
