@@ -18,9 +18,10 @@ from tests.compat.client_programs import (
     built,
     check_that_a_leaders_death_neither_loses_nor_repeats,
     check_that_the_samples_offsets_are_told,
+    check_that_two_members_read_each_record_once,
     produced_by_every_codec,
 )
-from tests.compat.confluent_records import assigning_consumer, produce, read_all
+from tests.compat.confluent_records import assigning_consumer, read_all
 from tests.compat.samples import PARTITIONS, Sample
 from tests.compat.samples import SAMPLES as ALL_SAMPLES
 from tests.support.client_quotas import KIB, a_client_id, limited
@@ -150,26 +151,7 @@ def test_an_idempotent_producer_lives_through_a_leaders_death(
 
 
 def test_two_members_of_a_group_read_each_record_once(cluster: Cluster) -> None:
-    topic = create_topic(cluster, unique_name("javascript"), partitions=PARTITIONS)
     group = unique_name("group")
-
-    def describe(*words: str) -> list[list[str]]:
-        told = cluster.command("groups", "--describe", "--group", group, *words, check=False)
-        return [line.split() for line in told.stdout.splitlines()[2:]]
-
     with started() as one, started() as other:
         members = [ClientProgram(each, cluster.bootstrap, group=group) for each in (one, other)]
-        streams = [member.follow(topic) for member in members]
-        wait_until(
-            lambda: sorted(line[-1] for line in describe("--members")) == ["1", "2"],
-            "both to be members",
-        )
-        written = produce(cluster.bootstrap, topic, SAMPLES)
-        wait_until(
-            lambda: [line[5] for line in describe("--offsets")] == ["0"] * PARTITIONS, "no lag"
-        )
-        read = [place for stream in streams for place in stream.finish()]
-
-    assert sorted((place.partition, place.offset) for place in read) == sorted(
-        (message.partition(), message.offset()) for _, message in written
-    )
+        check_that_two_members_read_each_record_once(cluster, members, group)
