@@ -50,18 +50,13 @@ def tell_record(topic: str, partition: int, offset: int, value: bytes | None) ->
 
 
 def run_confluent(options: dict[str, Any], ended: threading.Event) -> None:
-    from confluent_kafka import Consumer, KafkaError, KafkaException
-
-    def on_error(error: KafkaError) -> None:
-        if error.name() == "_FATAL":
-            tell(event="fatal", text=error.str())
+    from confluent_kafka import Consumer, KafkaException
 
     consumer = Consumer(
         {
             "bootstrap.servers": options["bootstrap"],
             "group.id": options["group"],
             "client.id": "confluent",
-            "error_cb": on_error,
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
             "partition.assignment.strategy": options["strategy"],
