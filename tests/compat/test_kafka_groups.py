@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from tests.compat.confluent_records import produce
@@ -90,7 +90,7 @@ def test_offsets_are_reset_and_deleted(cluster: Cluster, topic: str) -> None:
     text = groups_tool(cluster, "--reset-offsets", *who, "--to-latest", "--execute")
     # The tool leaves out the ends of lines.
     reset = re.findall(rf"{group} +{topic} +(\d+) +(\d+)", text)
-    assert reset == [
+    assert sorted(reset) == [
         (str(number), str(len(each))) for number, each in by_partition(SAMPLES).items()
     ]
     assert committed(cluster.bootstrap, group, topic) == [
@@ -122,9 +122,16 @@ def test_kafkas_consumers_read_in_groups(cluster: Cluster, topic: str) -> None:
 def committed(bootstrap: str, group: str, topic: str) -> list[int]:
     """A group's committed offsets, -1001 where there is none."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group})
-    try:
+
+    def found() -> list[int] | None:
         asked = [TopicPartition(topic, number) for number in range(PARTITIONS)]
-        return [each.offset for each in consumer.committed(asked, timeout=60)]
+        try:
+            return [each.offset for each in consumer.committed(asked, timeout=60)]
+        except KafkaException:  # a broker that has just started leads before it coordinates
+            return None
+
+    try:
+        return wait_until(found, f"the offsets of {group}")
     finally:
         consumer.close()
 

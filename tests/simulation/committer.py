@@ -22,7 +22,7 @@ class OffsetCommitter:
         self._kept_in = TopicPartition(CONSUMER_OFFSETS_TOPIC, partition_of(group, PARTITIONS))
         self._offset = 0
         self._sent_at_ms: int | None = None
-        self.acknowledged = 0
+        self.acknowledged = -1
 
     def step(self) -> None:
         """Commit the next offset when the last commit has been answered, or is long ago."""
