@@ -108,7 +108,11 @@ class LogRepairs:
 
     def run(self, directories: Iterable[LogDirectory]) -> None:
         """Repair every log that was not closed, if there is enough of them to need helpers."""
-        self._waiting = {directory: self._logs_of(directory) for directory in directories}
+        self._waiting = {
+            directory: self._logs_of(directory)
+            for directory in directories
+            if directory.failure is None
+        }
         logs = [one for waiting in self._waiting.values() for one in waiting]
         self._total_logs = len(logs)
         self._total_bytes = sum(one.unchecked_bytes for one in logs)
@@ -152,10 +156,15 @@ class LogRepairs:
         """
         if directory.was_clean_shutdown:
             return deque()
-        recovery_points = directory.read_recovery_points()
-        log_starts = directory.read_log_start_offsets()
+        try:
+            recovery_points = directory.read_recovery_points()
+            log_starts = directory.read_log_start_offsets()
+            partitions = directory.partition_directories()
+        except OSError as error:  # whoever opens the logs fails as well, and says so
+            log.warning("cannot look into %s: %s", directory.path, error.strerror)
+            return deque()
         logs = []
-        for partition, path in directory.partition_directories().items():
+        for partition, path in partitions.items():
             recovery_point = recovery_points.get(partition, Offset(0))
             try:
                 size = unchecked_bytes(path, recovery_point)

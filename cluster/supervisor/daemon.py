@@ -45,27 +45,31 @@ def run_in_background(run: Callable[[OnUp], int], output: Path) -> int:
 
 def _outcome(reader: int) -> int:
     """The daemon's exit status, or 0 once it is up. `reader` first gives its pid, then a byte."""
-    told = b""
+    told = bytearray()
     is_interrupted = False
-    while len(told) <= _PID.size:
-        try:
-            part = os.read(reader, _PID.size + 1)
-        except KeyboardInterrupt:
-            is_interrupted = True
-            if len(told) >= _PID.size:
+
+    def on_interrupt(_number: int, _frame: object) -> None:
+        # A KeyboardInterrupt in its place could come after a read and take its bytes along.
+        nonlocal is_interrupted
+        is_interrupted = True
+        if len(told) >= _PID.size:
+            _tell_to_stop(told)
+
+    before = signal.signal(signal.SIGINT, on_interrupt)
+    try:
+        while len(told) <= _PID.size and (part := os.read(reader, _PID.size + 1)):
+            was_unknown = len(told) < _PID.size
+            told += part
+            if is_interrupted and was_unknown and len(told) >= _PID.size:
                 _tell_to_stop(told)
-            continue
-        if not part:
-            break
-        if is_interrupted and len(told) < _PID.size:
-            _tell_to_stop(part)
-        told += part
+    finally:
+        signal.signal(signal.SIGINT, before)
     if is_interrupted:
         return _INTERRUPTED
     return told[_PID.size] if len(told) > _PID.size else 1
 
 
-def _tell_to_stop(told: bytes) -> None:
+def _tell_to_stop(told: bytearray) -> None:
     (pid,) = _PID.unpack_from(told)
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)

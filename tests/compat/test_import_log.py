@@ -77,9 +77,6 @@ def test_what_kafka_has_written_comes_out_again(new_cluster: NewCluster, tmp_pat
     address = cluster.addresses[0]
     for topic in ("orders", "taken", "ledger", "taken-ledger"):
         a_topic(cluster, topic)
-    # Kafka cannot read our block of producer ids while none was handed out.
-    other = [Sample(1, b"k", b"not imported")]
-    produce(cluster.bootstrap, "ledger", other, enable_idempotence=True)
     cluster.kill(0, "TERM", stay_down=True)
     wait_until(lambda: cluster.pid(0) is None, "our broker's end")
     with KafkaProcess(

@@ -81,7 +81,7 @@ def wait_until_all_serve(cluster: Cluster, topic: str, count: int, brokers: list
 def test_a_bystander_is_answered_in_order_while_partitions_come_move_and_go(
     new_cluster: NewCluster,
 ) -> None:
-    cluster = new_cluster().start()
+    cluster = new_cluster(overrides={"log.segment.delete.delay.ms": "0"}).start()
     topic = create_topic(cluster, "bystander")
     many = create_topic(cluster, "many")
     victim = next(

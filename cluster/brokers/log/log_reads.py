@@ -114,12 +114,15 @@ def _check(segment: Segment, offset: Offset, start: int, end: int) -> tuple[int,
     unchecked = segment.unchecked
     if unchecked is None:
         return end, offset
-    if segment.base_offset_at(start) > offset:
-        # Either compaction has left a gap here, or a damaged batch was passed over.
-        before = segment.position_of_entry(offset)
-        if unchecked.check(segment.file, before, start) < start:
-            raise DamagedBatch(segment.file.path, start)
-    good = unchecked.check(segment.file, start, end, offset)
+    # What is before it shows whether its base offset, which no checksum covers, can be true.
+    before = min(start, segment.position_of_entry(offset))
+    is_damaged_before = unchecked.check(segment.file, before, start) < start
+    if is_damaged_before and segment.base_offset_at(start) > offset:
+        # No gap that compaction has left: a damaged batch was passed over.
+        raise DamagedBatch(segment.file.path, start)
+    good = unchecked.check(
+        segment.file, start, end, offset if start else min(offset, Offset(segment.base_offset))
+    )
     if unchecked.is_all_checked:
         segment.unchecked = None
     if good == start:

@@ -255,7 +255,7 @@ def _load_segments(
             continue
         are_trusted = False
         segment.unchecked = None
-        if not active and not segment.file.size_bytes:
+        if not active and not segment.file.size_bytes and not _was_emptied(segment):
             _log.warning("%s is empty: what it held is lost here", segment.file.path)
             if slot >= first_scanned and segment.can_hold(segments[slot + 1].base_offset):
                 # Others have what it held, if anybody has: the log ends before the hole.
@@ -277,12 +277,26 @@ def _load_segments(
     return segments, log_end, are_trusted
 
 
+def _was_emptied(segment: Segment) -> bool:
+    """Whether compaction has left a closed segment without batches: its indexes are empty too.
+
+    One that has lost its batches has the entry of its largest timestamp.
+    """
+    try:
+        return all(path.stat().st_size == 0 for path in segment.paths[1:3])
+    except FileNotFoundError:
+        return False
+
+
 def _trust(segment: Segment, *, active: bool, offset_limit: int) -> bool:
     """Use a cleanly closed segment as it is, if its indexes and its last batch are sound.
 
     What a closed one's index says besides is looked at where it is used.
     """
     size = segment.file.size_bytes
+    if not size and not active and _was_emptied(segment):
+        segment.trust_indexes(active=False)
+        return True
     if not size:
         return active
     if not segment.has_sound_indexes:

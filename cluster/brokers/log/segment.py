@@ -6,6 +6,7 @@ segment are in memory and are written when it closes; recovery rebuilds them fro
 
 import copy
 import logging
+import mmap
 import os
 import struct
 import weakref
@@ -61,6 +62,26 @@ def create_segment_file(directory: Path, base_offset: int, suffix: str = LOG_SUF
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o644))
     except OSError as error:
         raise StorageFailed(f"cannot create {path}: {error.strerror}") from error
+
+
+def _walk(mapping: mmap.mmap, position: int, size: int, offset: int) -> tuple[int, bool]:
+    """From a batch to the one that holds an offset, or the first one after it, or to the end.
+
+    Returns its position and True, or that of what is no batch and False.
+    """
+    after = position
+    try:
+        while after < size:
+            position = after
+            base_offset, length, magic, last_delta = _WALK.unpack_from(mapping, position)
+            if magic != MAGIC_V2 or length < _SHORTEST:
+                break
+            if base_offset + last_delta >= offset:
+                return position, True
+            after = position + length + LENGTH_OVERHEAD_BYTES
+    except struct.error:  # the file ends within the header
+        return position, False
+    return (size, True) if after == size else (position, False)
 
 
 class Segment:
@@ -310,20 +331,10 @@ class Segment:
         position = self._index.position_of(max(0, offset - self.base_offset))
         if position:
             position = self._checked_entry(position, offset)
-        mapping = self.file.mapping()
-        try:
-            while position < size:
-                base_offset, length, magic, last_delta = _WALK.unpack_from(mapping, position)
-                if magic != MAGIC_V2 or length < _SHORTEST:
-                    break
-                if base_offset + last_delta >= offset:
-                    return position
-                position += length + LENGTH_OVERHEAD_BYTES
-            else:
-                return size
-        except struct.error:  # the file ends within the header
-            pass
-        raise self._damaged_at(position)
+        position, is_sound = _walk(self.file.mapping(), position, size, offset)
+        if not is_sound:
+            raise self._damaged_at(position)
+        return position
 
     def end_before(self, upper_offset: int) -> int:
         """Position up to which every batch is below an offset; ends at a damaged batch, too."""

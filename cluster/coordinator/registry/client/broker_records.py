@@ -146,18 +146,21 @@ def next_producer_ids(client: KazooClient, broker: BrokerId) -> range:
 
     Raises ValueError when there is none left, or the last block in the registry is unreadable.
     """
+    path = paths.LATEST_PRODUCER_ID_BLOCK
     while True:
-        document, stat = client.get(paths.LATEST_PRODUCER_ID_BLOCK)
+        version, document = None, b""
+        with suppress(NoNodeError):
+            document, stat = client.get(path)
+            version = stat.version
         first = znodes.decode_producer_id_block(document).last + 1 if document else 0
         block = ProducerIdBlock(broker, first, first + PRODUCER_IDS_PER_BLOCK - 1)
         if first < 0 or block.last >= 2**63:
-            raise ValueError(f"{paths.LATEST_PRODUCER_ID_BLOCK}: no producer ids after {first - 1}")
-        try:
-            client.set(
-                paths.LATEST_PRODUCER_ID_BLOCK,
-                znodes.encode_producer_id_block(block),
-                version=stat.version,
-            )
-        except BadVersionError:
-            continue  # another broker took this block
-        return range(block.first, block.last + 1)
+            raise ValueError(f"{path}: no producer ids after {first - 1}")
+        taken = znodes.encode_producer_id_block(block)
+        # Another broker that takes this block meanwhile makes this one try again.
+        with suppress(BadVersionError, NodeExistsError, NoNodeError):
+            if version is None:
+                client.create(path, taken)
+            else:
+                client.set(path, taken, version=version)
+            return range(block.first, block.last + 1)

@@ -43,9 +43,11 @@ PERSISTENT_PATHS: Final = (
     DELETE_TOPICS,
     ISR_CHANGE_NOTIFICATION,
     LOG_DIR_EVENT_NOTIFICATION,
-    LATEST_PRODUCER_ID_BLOCK,
 )
-"""The nodes that a broker creates, empty, where they are missing, before it registers."""
+"""The nodes that a broker creates, empty, where they are missing, before it registers.
+
+Not the block of producer ids: Kafka's controller takes an empty one for a damaged one.
+"""
 
 
 def broker(broker_id: BrokerId) -> str:

@@ -230,3 +230,21 @@ def test_a_cut_into_cleaned_segments_makes_what_follows_dirty_again(log):
     assert log.cleaned_to <= cut
     put(log, [(b"again", b"v")])
     assert records(log)[-1].key == b"again"
+
+
+def test_segments_that_were_emptied_are_no_loss_after_a_crash(log, tmp_path, caplog):
+    for number in range(4):
+        put(log, [(b"hot", bytes(700)), (b"hot", b"%d" % number)])
+        roll(log)
+    clean(log)
+    empty = [one.base_offset for one in log.segments[:-1] if not one.file.size_bytes]
+    assert len(empty) > 1
+    before, end = records(log), log.log_end_offset
+    del log
+    for is_clean in (False, True):
+        again = open_log(tmp_path, COMPACTED, clean=is_clean)
+        assert records(again) == before
+        assert again.log_end_offset == end
+        again.close(flush=False)
+        del again
+    assert [line for line in caplog.messages if "lost" in line] == []

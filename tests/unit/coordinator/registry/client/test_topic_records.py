@@ -452,7 +452,7 @@ def test_blocks_of_producer_ids_do_not_overlap(client, new_client):
 @pytest.mark.parametrize("last", [2**63 - 1, 2**63 - 1_000, 2**70, -5])
 def test_producer_ids_end_where_they_would_not_fit(client, last):
     document = f'{{"version":1,"broker":1,"block_start":"0","block_end":"{last}"}}'.encode()
-    client.set(paths.LATEST_PRODUCER_ID_BLOCK, document)
+    client.create(paths.LATEST_PRODUCER_ID_BLOCK, document)
     with pytest.raises(ValueError, match="no producer ids after"):
         broker_records.next_producer_ids(client, ONE)
     client.set(paths.LATEST_PRODUCER_ID_BLOCK, document.replace(b'"%d"' % last, b'"998"'))
