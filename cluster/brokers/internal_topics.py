@@ -50,7 +50,8 @@ class _Waiting(NamedTuple):
 class InternalTopics:
     """Owned by the broker's thread.
 
-    Invariant: every `append` calls its `on_outcome` once, in the order of appends by partition.
+    Invariant: every `append` calls its `on_outcome` once, in the order of appends by partition; but
+    a refusal is told at once, ahead of earlier appends that wait.
     """
 
     def __init__(
