@@ -11,12 +11,12 @@ from typing import Final
 import pytest
 
 BUDGETS: Final = {
-    "tests/unit": 200,
+    "tests/unit": 240,
     "tests/wire": 15,
     "tests/tidy": 10,
     "tests/simulation": 100,
-    "tests/fuzz": 30,
-    "tests/integration": 650,
+    "tests/fuzz": 40,
+    "tests/integration": 750,
     "tests/compat": 400,
 }
 """Seconds on two otherwise idle cores. All tests and static checks take less than 15 minutes."""
