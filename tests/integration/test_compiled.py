@@ -12,7 +12,10 @@ import pytest
 from cluster import __version__
 
 ROOT = Path(__file__).parents[2]
-TESTS_OF_COMPILED_MODULES = ("tests/unit/records", "tests/unit/protocol", "tests/unit/brokers")
+TESTS_OF_COMPILED_MODULES = (
+    *("tests/unit/records", "tests/unit/protocol", "tests/unit/brokers"),
+    *("--ignore", "tests/unit/brokers/groups", "--ignore", "tests/unit/brokers/log/cleaner"),
+)
 
 
 def missing() -> str | None:
@@ -45,7 +48,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")  # in random order its tests do not follow each other
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project whose hot modules are compiled in place."""
     folder: Path = tmp_path_factory.mktemp("compiled") / "source"

@@ -27,7 +27,7 @@ def without_paths() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def folder(tmp_path_factory) -> Path:
     """With an environment `venv` in which `pip install .` has been done in a copy of the source."""
     folder = tmp_path_factory.mktemp("elsewhere")
