@@ -13,7 +13,7 @@ from tests.support.group_requests import (
     fetched_in,
     find_coordinator,
 )
-from tests.support.kafka_wire import WireClient
+from tests.support.kafka_wire import ClosedByPeer, WireClient
 from tests.support.recording_producer import Recorder
 from tests.support.running_cluster import Cluster
 from tests.support.running_members import RunningGroup, a_group
@@ -34,7 +34,7 @@ def coordinator(cluster: Cluster, group: str = GROUP) -> int:
             try:
                 with WireClient(address, timeout_s=5.0) as client:
                     (told,) = client.call(find_coordinator(group)).coordinators
-            except OSError:
+            except (OSError, ClosedByPeer):  # it is dying, or dead
                 continue
             if told.error_code == 0:
                 return [told.node_id]
