@@ -211,7 +211,13 @@ def _shared(options: StartOptions, count: int, note: Callable[[str], None]) -> _
         read = read_kafka_texts({**file.texts, **given})
     except SettingError as problem:
         raise placed(problem, places) from None
-    texts = {"default.replication.factor": str(min(3, count)), **read.texts}
+    replicas = str(min(3, count))
+    texts = {
+        "default.replication.factor": replicas,
+        "offsets.topic.replication.factor": replicas,
+        "group.initial.rebalance.delay.ms": "0",
+        **read.texts,
+    }
     replaced = [key for key in _PER_BROKER if texts.pop(key, None) is not None]
     if replaced:
         note(f"From {options.config}, `start` sets itself: {', '.join(replaced)}.")

@@ -1,7 +1,7 @@
 """Applies the controller's updates: to the copy of the cluster's state, then to the roles."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from cluster.brokers.metadata_cache import MetadataCache
@@ -35,6 +35,8 @@ class ControllerUpdates:
         self._parts = UpdateParts()
         self.before_update: list[Callable[[ClusterUpdate], None]] = []
         """Called with every update while the state is still the one before."""
+        self.on_topics_gone: list[Callable[[Collection[str]], None]] = []
+        """Called with the names of topics that an update deletes, also if it makes them anew."""
 
     def on_update(self, update: ClusterUpdate, reply: Reply) -> None:
         """Apply an update, unless its controller epoch is old or it is for another registration."""
@@ -58,6 +60,9 @@ class ControllerUpdates:
             listener(update)
         brokers = dict(self._metadata.brokers)
         gone = self._metadata.apply(update)
+        if gone:
+            for call in self.on_topics_gone:
+                call(gone)
         self._changes.on_update(
             update.topics,
             gone,

@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Final, Protocol
+from uuid import UUID
 
 from cluster.brokers import options
 from cluster.brokers.checkpoint_writer import CheckpointWriter
 from cluster.brokers.controller_asks import ControllerAsks
 from cluster.brokers.controller_updates import ControllerUpdates
 from cluster.brokers.directory_failures import DirectoryFailures
+from cluster.brokers.groups.group_coordinator import GroupCoordinator
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.log.directory_work import DirectoryWork
@@ -239,6 +241,15 @@ class BrokerCore:
             self.replication,
             ports.clock.wall_ms,
         )
+        self.groups = GroupCoordinator(
+            options.coordinator_options(settings.now),
+            self.internal_topics,
+            self.metadata,
+            self.slices,
+            ports.clock,
+            loop,
+            lambda: str(UUID(int=ports.random.getrandbits(128), version=4)),
+        )
         self.directory_failures = DirectoryFailures(
             self.table, self.roles, loop.defer, ports.give_up
         )
@@ -262,6 +273,7 @@ class BrokerCore:
             link,
         )
         self.updates.before_update.append(self.pings.on_update)
+        self.updates.on_topics_gone.append(self.groups.on_topics_gone)
         self.offline_report = OfflineReport(
             self.id, self.table.offline, self.asks, loop.defer, loop.call_after
         )
@@ -282,8 +294,10 @@ class BrokerCore:
             ],
             ports.random,
         )
+        self.controller_requests = ControllerRequests(
+            self.controller, lambda name: options.automatic_topic(settings.now, name)
+        )
         self.live.listeners.append(self._on_election_rules_changed)
-        self.controller_requests = ControllerRequests(self.controller)
         self.metric_topic = MetricTopic(self.id, loop, self.metadata, self.internal_topics, link)
         link.serve(ClusterUpdate, self.updates.on_update)
         link.serve(Ping, self.pings.on_ping)
@@ -315,6 +329,7 @@ class BrokerCore:
             events=self.events,
             purgatory=self.purgatory,
             controller=self.controller_requests,
+            groups=self.groups,
             request_topic_creation=self.asks.request_topic_creation,
             alter_topic_configs=self.asks.alter_topic_configs,
             producer_ids=ProducerIds(

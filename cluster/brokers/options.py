@@ -4,15 +4,19 @@ import logging
 from collections.abc import Mapping
 from functools import lru_cache
 
+from cluster.brokers.groups.group_coordinator import CoordinatorOptions
 from cluster.brokers.log.options import NO_LIMIT, CleaningPolicy, LogOptions
 from cluster.brokers.network.socket_server import NetworkOptions
 from cluster.brokers.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.brokers.replication.follower_fetcher import FetchOptions
 from cluster.config import broker, topic
 from cluster.config.settings import Settings, topic_settings
+from cluster.coordinator.groups.options import MINUTE_MS, GroupOptions
 from cluster.model.cluster import Endpoint
 from cluster.model.errors import Refused
 from cluster.model.ids import BrokerId
+from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, NewTopic
+from cluster.records.batch import Compression
 
 log = logging.getLogger(__name__)
 
@@ -57,6 +61,40 @@ def quota_windows(settings: Settings) -> WindowOptions:
         window_count=settings[broker.QUOTA_WINDOW_NUM],
         window_ms=settings[broker.QUOTA_WINDOW_SIZE_SECONDS] * 1_000,
         credit=WindowCredit(settings[broker.QUOTA_WINDOW_CREDIT]),
+    )
+
+
+def coordinator_options(settings: Settings) -> CoordinatorOptions:
+    """How this broker coordinates groups."""
+    return CoordinatorOptions(
+        groups=GroupOptions(
+            min_session_timeout_ms=settings[broker.GROUP_MIN_SESSION_TIMEOUT_MS],
+            max_session_timeout_ms=settings[broker.GROUP_MAX_SESSION_TIMEOUT_MS],
+            initial_rebalance_delay_ms=settings[broker.GROUP_INITIAL_REBALANCE_DELAY_MS],
+            max_size=settings[broker.GROUP_MAX_SIZE],
+            metadata_max_bytes=settings[broker.OFFSET_METADATA_MAX_BYTES],
+            offsets_retention_ms=settings[broker.OFFSETS_RETENTION_MINUTES] * MINUTE_MS,
+            retention_check_interval_ms=settings[broker.OFFSETS_RETENTION_CHECK_INTERVAL_MS],
+        ),
+        load_buffer_bytes=settings[broker.OFFSETS_LOAD_BUFFER_SIZE],
+        commit_timeout_ms=settings[broker.OFFSETS_COMMIT_TIMEOUT_MS],
+        codec=Compression(settings[broker.OFFSETS_TOPIC_COMPRESSION_CODEC]),
+    )
+
+
+def automatic_topic(settings: Settings, name: str) -> NewTopic:
+    """A topic that is created because it was missed (Kafka: `AutoTopicCreationManager`)."""
+    if name != CONSUMER_OFFSETS_TOPIC:
+        return NewTopic(name)
+    return NewTopic(
+        name,
+        settings[broker.OFFSETS_TOPIC_NUM_PARTITIONS],
+        settings[broker.OFFSETS_TOPIC_REPLICATION_FACTOR],
+        configs={
+            "cleanup.policy": "compact",
+            "compression.type": "producer",
+            "segment.bytes": str(settings[broker.OFFSETS_TOPIC_SEGMENT_BYTES]),
+        },
     )
 
 

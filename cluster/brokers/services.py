@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from cluster.brokers.groups.group_coordinator import GroupCoordinator
 from cluster.brokers.handlers.ports import AlterTopicConfigs, ProducerIdPort
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.counters import BrokerCounters
@@ -39,6 +40,7 @@ class Services:
     events: PartitionEvents
     purgatory: Purgatory
     controller: ControllerRequests
+    groups: GroupCoordinator
     request_topic_creation: Callable[[list[str]], None]
     alter_topic_configs: AlterTopicConfigs
     producer_ids: ProducerIdPort

@@ -655,6 +655,93 @@ PRODUCER_ID_EXPIRATION_CHECK_INTERVAL_MS: Final = broker_setting(
     effect=without_effect("looked for when a segment is rolled or the broker starts"),
 )
 
+# ------------------------------------------------------------------- consumer groups
+
+GROUP_MIN_SESSION_TIMEOUT_MS: Final = broker_setting(
+    "group.min.session.timeout.ms",
+    integer(),
+    default=6 * SECOND_MS,
+    doc="Shortest session timeout that a member of a group may ask for.",
+)
+GROUP_MAX_SESSION_TIMEOUT_MS: Final = broker_setting(
+    "group.max.session.timeout.ms",
+    integer(),
+    default=30 * MINUTE_MS,
+    doc="Longest session timeout that a member of a group may ask for.",
+)
+GROUP_INITIAL_REBALANCE_DELAY_MS: Final = broker_setting(
+    "group.initial.rebalance.delay.ms",
+    integer(),
+    default=3 * SECOND_MS,
+    doc="How long an empty group waits for further members before its first rebalance, anew for"
+    " each that joins. `start` sets 0, as the file that comes with Kafka does.",
+)
+GROUP_MAX_SIZE: Final = broker_setting(
+    "group.max.size",
+    integer(at_least=1),
+    default=INT_MAX,
+    doc="Most members that one group may have.",
+)
+OFFSET_METADATA_MAX_BYTES: Final = broker_setting(
+    "offset.metadata.max.bytes",
+    integer(),
+    default=4 * KIB,
+    doc="Longest text that a client may commit with an offset.",
+)
+OFFSETS_LOAD_BUFFER_SIZE: Final = broker_setting(
+    "offsets.load.buffer.size",
+    integer(at_least=1),
+    default=5 * MIB,
+    doc="Most bytes of a partition of __consumer_offsets that are read at a time when groups are"
+    " loaded; a larger batch is read whole.",
+)
+OFFSETS_TOPIC_NUM_PARTITIONS: Final = broker_setting(
+    "offsets.topic.num.partitions",
+    integer(at_least=1),
+    default=50,
+    scope=Scope.CLUSTER,
+    doc="Partitions of __consumer_offsets; not to be changed once it exists.",
+)
+OFFSETS_TOPIC_REPLICATION_FACTOR: Final = broker_setting(
+    "offsets.topic.replication.factor",
+    integer(at_least=1, at_most=32_767),
+    default=3,
+    doc="Replicas of __consumer_offsets, which is created once as many brokers are there."
+    " `start` sets min(3, brokers).",
+)
+OFFSETS_TOPIC_SEGMENT_BYTES: Final = broker_setting(
+    "offsets.topic.segment.bytes",
+    integer(at_least=1),
+    default=100 * MIB,
+    doc="segment.bytes of __consumer_offsets when it is created: small segments are compacted, and"
+    " therefore loaded, sooner.",
+)
+OFFSETS_TOPIC_COMPRESSION_CODEC: Final = broker_setting(
+    "offsets.topic.compression.codec",
+    integer(at_least=0, at_most=4),
+    default=0,
+    doc="Codec of the batches in __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+)
+OFFSETS_RETENTION_MINUTES: Final = broker_setting(
+    "offsets.retention.minutes",
+    integer(at_least=1),
+    default=7 * 24 * 60,
+    doc="Age after which committed offsets are dropped, counted since the group became empty or,"
+    " without members, since the commit (KIP-211).",
+)
+OFFSETS_RETENTION_CHECK_INTERVAL_MS: Final = broker_setting(
+    "offsets.retention.check.interval.ms",
+    long(at_least=1),
+    default=10 * MINUTE_MS,
+    doc="How often committed offsets are checked for their age.",
+)
+OFFSETS_COMMIT_TIMEOUT_MS: Final = broker_setting(
+    "offsets.commit.timeout.ms",
+    integer(at_least=1),
+    default=5 * SECOND_MS,
+    doc="How long a commit, or another change of a group, may wait for the in-sync replicas.",
+)
+
 # ------------------------------------------------------------------- quotas
 
 QUOTA_WINDOW_NUM: Final = broker_setting(

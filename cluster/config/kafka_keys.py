@@ -7,7 +7,7 @@ from typing import Final
 from cluster.config.broker import BROKER_SETTINGS
 
 QUORUM: Final = "the registry takes the place of KRaft's controller quorum"
-_GROUPS: Final = "there are no consumer groups yet"
+_CLASSIC_GROUPS: Final = "groups have the classic protocol only"
 _SESSION: Final = "zookeeper.session.timeout.ms decides when a broker is dead"
 _THREADS: Final = "one thread serves a broker, beside a few with fixed tasks"
 _TRANSACTIONS: Final = "there are no transactions yet"
@@ -18,8 +18,12 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "num.network.threads": _THREADS,
     "num.replica.fetchers": _THREADS,
     "queued.max.requests": "queued.max.request.bytes bounds what waits",
-    "group.*": _GROUPS,
-    "offsets.*": _GROUPS,
+    "group.consumer.*": _CLASSIC_GROUPS,
+    "group.coordinator.new.enable": "there is one group coordinator",
+    "group.coordinator.rebalance.protocols": _CLASSIC_GROUPS,
+    "group.coordinator.*": _THREADS,
+    "group.share.*": _CLASSIC_GROUPS,
+    "offsets.commit.required.acks": "a commit waits for every in-sync replica",
     "share.coordinator.*": "there are no share groups",
     "transaction.*": _TRANSACTIONS,
     "transactional.*": _TRANSACTIONS,

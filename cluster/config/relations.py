@@ -66,6 +66,15 @@ def _broker_problems(settings: Settings) -> Iterator[str]:
             f" socket.request.max.bytes={settings[broker.SOCKET_REQUEST_MAX_BYTES]}:"
             " the largest request would never be read"
         )
+    shortest, longest = (
+        settings[broker.GROUP_MIN_SESSION_TIMEOUT_MS],
+        settings[broker.GROUP_MAX_SESSION_TIMEOUT_MS],
+    )
+    if shortest > longest:
+        yield (
+            f"group.min.session.timeout.ms={shortest} is above"
+            f" group.max.session.timeout.ms={longest}: no member could join a group"
+        )
     yield from _compaction_lag_problem(
         "log.cleaner.min.compaction.lag.ms",
         settings[broker.LOG_CLEANER_MIN_COMPACTION_LAG_MS],

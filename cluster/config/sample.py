@@ -18,7 +18,8 @@ _HEADER: Final = """\
 # Where a setting does nothing yet, or not all it should, a line that begins with "!" says so.
 # `bin/cluster start` itself sets broker.id and listeners of each broker (--host, --port) and gives
 # it a directory of its own below each of log.dirs (--log-dirs; else below --data-dir). It sets
-# advertised.listeners, zookeeper.connect and default.replication.factor unless this file or
+# advertised.listeners, zookeeper.connect, default.replication.factor,
+# offsets.topic.replication.factor and group.initial.rebalance.delay.ms unless this file or
 # --override does.
 """
 

@@ -83,6 +83,30 @@ def record_heads(
         raise Refused(ErrorCode.corrupt_message, "bytes after the last record of a batch")
 
 
+def keys_and_values(
+    header: BatchHeader, batch: memoryview
+) -> Iterator[tuple[bytes | None, bytes | None]]:
+    """Key and value of each record of a batch, for what is kept in internal topics.
+
+    Without looking at the checksum, timestamps or headers. Raises Refused(corrupt_message) when the
+    records and the header disagree or a record is damaged.
+    """
+    data = bytes(plain_records(header, batch))
+    position = 0
+    for _ in range(header.record_count):
+        end, position = _record_end(data, position)
+        _, position = read_varint(data, position + 1)
+        _, position = read_varint(data, position)
+        key, position = _nullable_bytes(data, position, end)
+        value, position = _nullable_bytes(data, position, end)
+        if position > end:
+            raise Refused(ErrorCode.corrupt_message, "record ends before its value")
+        yield key, value
+        position = end
+    if position != len(data):
+        raise Refused(ErrorCode.corrupt_message, "bytes after the last record of a batch")
+
+
 def plain_records(
     header: BatchHeader, batch: memoryview, max_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> bytes | bytearray | memoryview:

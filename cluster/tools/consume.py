@@ -1,15 +1,19 @@
-"""`consume`: prints the records of a topic, with the flags of Kafka's console consumer.
+"""`consume`: prints the records of topics, with the flags of Kafka's console consumer.
 
-It assigns itself partitions, without a consumer group; partitions added later are not read.
+With `--group` it is a member of that consumer group, which commits what it has printed. Without, it
+assigns itself partitions and commits nothing; partitions added later are not read.
 """
 
 import argparse
+import re
 import signal
 import sys
 import time
 from typing import TYPE_CHECKING, BinaryIO, Final, cast
 
 from cluster.model.errors import UserError
+from cluster.model.printable import one_line
+from cluster.model.topics import INTERNAL_TOPICS
 from cluster.runtime.installation import launcher
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.kafka_connection import (
@@ -40,6 +44,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "consume",
         "consume --topic orders --from-beginning",
         "consume --topic orders --partition 0 --offset 42 --max-messages 10",
+        "consume --include 'orders.*' --group audit",
         "consume --topic orders --property print.key=true --property print.timestamp=true",
     )
     parser.description = (
@@ -47,7 +52,17 @@ def add_parser(subparsers: "Subparsers") -> None:
         " (\\x1b), tabs and ends of\nlines excepted, and bytes that are not UTF-8 (\\xff)."
         " A pipe or a file gets the bytes as they are."
     )
-    parser.add_argument("--topic", metavar="T", required=True, help="whose records to print")
+    topics = parser.add_mutually_exclusive_group(required=True)
+    topics.add_argument("--topic", metavar="T", help="whose records to print")
+    topics.add_argument(
+        "--include", metavar="REGEX", help="all topics whose whole name matches, in its place"
+    )
+    parser.add_argument(
+        "--group",
+        metavar="G",
+        help="share the partitions with the other members of this group, go on where it was, and"
+        " commit what was printed",
+    )
     parser.add_argument("--partition", type=not_negative, metavar="N", help="only this one")
     start = parser.add_mutually_exclusive_group()
     start.add_argument(
@@ -86,21 +101,29 @@ def run(args: argparse.Namespace) -> int:
         printer = RecordPrinter.from_properties(args.properties)
     except ValueError as problem:
         raise UsageError(str(problem)) from None
+    _check(args)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     from confluent_kafka import Consumer
 
     settings = {
-        "group.id": "console-consumer",  # demanded by the client; no group is joined
-        "enable.auto.commit": False,
+        "group.id": args.group or "console-consumer",  # demanded by the client
+        "enable.auto.commit": args.group is not None,
         "auto.offset.reset": "earliest" if args.from_beginning else "latest",
         "isolation.level": args.isolation_level,
         "fetch.wait.max.ms": _FETCH_WAIT_MAX_MS,
     }
+    if args.include is not None:
+        settings["topic.blacklist"] = ",".join(f"^{name}$" for name in sorted(INTERNAL_TOPICS))
     client = connect(Consumer, args, "console-consumer", settings)
-    assignment = assignment_of(client, args)
+    topics = topics_of(client, args)
+    assignment = [] if args.group else assignment_of(topics, args)
     consumer = ConsoleConsumer(client, printer, sys.stdout.buffer, is_terminal=sys.stdout.isatty())
     try:
-        client.assign(assignment)
+        if args.group:
+            # A pattern of librdkafka begins with ^; it goes on finding topics that are made later.
+            client.subscribe([args.topic or f"^({args.include})$"])
+        else:
+            client.assign(assignment)
         consumer.print_records(args.max_messages, args.timeout_ms)
     except KeyboardInterrupt:
         pass
@@ -110,13 +133,40 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def assignment_of(client: "Consumer", args: argparse.Namespace) -> "list[TopicPartition]":
-    """The partitions to read, and the offset to begin at in each.
+def _check(args: argparse.Namespace) -> None:
+    """Raises UsageError for options that do not go together."""
+    is_placed = args.partition is not None or args.offset is not None
+    if args.group is not None and is_placed:
+        raise UsageError("--group does not go with --partition or --offset")
+    if args.group == "":
+        raise UsageError("--group needs a name")
+    if args.include is not None:
+        if is_placed:
+            raise UsageError("--include does not go with --partition or --offset")
+        try:
+            re.compile(args.include)
+        except re.error as problem:
+            raise UsageError(
+                f"--include {args.include} is no regular expression: {problem}"
+            ) from None
 
-    Raises UserError for a topic or partition that does not exist.
-    """
-    from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError, TopicPartition
 
+def topics_of(client: "Consumer", args: argparse.Namespace) -> dict[str, list[int]]:
+    """The partitions of the chosen topics that exist. Raises UserError where none does."""
+    from confluent_kafka import KafkaError
+
+    if args.include is not None:
+        topics = client.list_topics(timeout=CONNECT_TIMEOUT_S).topics
+        found = {
+            name: sorted(topic.partitions)
+            for name, topic in sorted(topics.items())
+            if re.fullmatch(args.include, name)
+            and topic.error is None
+            and name not in INTERNAL_TOPICS
+        }
+        if not found and args.group is None:
+            raise UserError(f"no topic has a name that matches {one_line(args.include)}")
+        return found
     topic = client.list_topics(args.topic, timeout=CONNECT_TIMEOUT_S).topics[args.topic]
     if topic.error is not None:
         if topic.error.code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
@@ -125,20 +175,34 @@ def assignment_of(client: "Consumer", args: argparse.Namespace) -> "list[TopicPa
             f"there is no topic {args.topic}:"
             f" create it with `{launcher()} topics --create --topic {args.topic}`"
         )
-    partitions = sorted(topic.partitions)
+    return {args.topic: sorted(topic.partitions)}
+
+
+def assignment_of(topics: dict[str, list[int]], args: argparse.Namespace) -> "list[TopicPartition]":
+    """The partitions to read, and the offset to begin at in each.
+
+    Raises UserError for a partition that does not exist.
+    """
+    from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, TopicPartition
+
     if args.partition is not None:
+        partitions = topics[args.topic]
         if args.partition not in partitions:
             raise UserError(
                 f"topic {args.topic} has no partition {args.partition}:"
                 f" it has {len(partitions)}, from 0"
             )
-        partitions = [args.partition]
+        topics = {args.topic: [args.partition]}
     offset = args.offset
     if offset is None:
         reset = dict(args.command_properties).get("auto.offset.reset")
         offset = "earliest" if args.from_beginning or reset in _EARLIEST else "latest"
     number = {"earliest": OFFSET_BEGINNING, "latest": OFFSET_END}.get(offset, offset)
-    return [TopicPartition(args.topic, partition, number) for partition in partitions]
+    return [
+        TopicPartition(name, partition, number)
+        for name, partitions in topics.items()
+        for partition in partitions
+    ]
 
 
 class ConsoleConsumer:

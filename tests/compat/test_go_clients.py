@@ -14,6 +14,7 @@ from tests.compat.client_programs import (
     built,
     check_that_a_leaders_death_neither_loses_nor_repeats,
     check_that_the_samples_offsets_are_told,
+    check_that_two_members_read_each_record_once,
     produced_by_every_codec,
 )
 from tests.compat.confluent_records import produce
@@ -218,3 +219,17 @@ def test_a_consumer_follows_from_leader_to_leader(
     assert sorted((one.partition, one.offset) for one in followed.records) == sorted(
         (message.partition(), message.offset()) for _, message in written
     )
+
+
+# -- groups -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_two_members_of_a_group_read_each_record_once(cluster: Cluster, library: str) -> None:
+    group = unique_name("group")
+    with started() as one, started() as other:
+        members = [
+            ClientProgram(process, cluster.bootstrap, group=group, **LIBRARIES[library])
+            for process in (one, other)
+        ]
+        check_that_two_members_read_each_record_once(cluster, members, group)

@@ -1,6 +1,6 @@
-"""kafkajs, installed by npm: topics, records, offsets, configs, throttling, a leader's death.
+"""kafkajs, installed by npm: topics, records, offsets, groups, configs, quotas, a leader's death.
 
-It consumes in groups only, so what it has produced is read back by librdkafka.
+What it has produced is read back by librdkafka.
 """
 
 import functools
@@ -18,6 +18,7 @@ from tests.compat.client_programs import (
     built,
     check_that_a_leaders_death_neither_loses_nor_repeats,
     check_that_the_samples_offsets_are_told,
+    check_that_two_members_read_each_record_once,
     produced_by_every_codec,
 )
 from tests.compat.confluent_records import assigning_consumer, read_all
@@ -147,3 +148,10 @@ def test_an_idempotent_producer_lives_through_a_leaders_death(
         cluster = new_cluster().start()
         client = ClientProgram(process, cluster.bootstrap)
         check_that_a_leaders_death_neither_loses_nor_repeats(cluster, client)
+
+
+def test_two_members_of_a_group_read_each_record_once(cluster: Cluster) -> None:
+    group = unique_name("group")
+    with started() as one, started() as other:
+        members = [ClientProgram(each, cluster.bootstrap, group=group) for each in (one, other)]
+        check_that_two_members_read_each_record_once(cluster, members, group)

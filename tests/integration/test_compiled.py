@@ -14,7 +14,7 @@ from cluster import __version__
 ROOT = Path(__file__).parents[2]
 TESTS_OF_COMPILED_MODULES = (
     *("tests/unit/records", "tests/unit/protocol", "tests/unit/brokers"),
-    *("--ignore", "tests/unit/brokers/log/cleaner"),
+    *("--ignore", "tests/unit/brokers/groups", "--ignore", "tests/unit/brokers/log/cleaner"),
 )
 
 

@@ -269,6 +269,16 @@ def test_records_go_in_and_come_out_whole(cluster):
     assert cluster("consume", "--topic", "records", *one) == "w\n"
 
 
+def test_a_group_goes_on_where_it_was(cluster):
+    cluster("topics", "--create", "--topic", "shared", "--partitions", "2")
+    member = ("consume", "--include", "shar.d", "--group", "readers", "--from-beginning")
+    for words in (["a", "b"], ["c"]):
+        for word in words:
+            cluster("produce", "--topic", "shared", given=f"{word}\n")
+        read = cluster(*member, "--max-messages", str(len(words)))
+        assert sorted(read.split()) == words
+
+
 def test_a_line_that_is_too_long_does_not_keep_others_back(cluster):
     cluster("topics", "--create", "--topic", "long", "--config", "max.message.bytes=1000")
     long = "x" * 2000

@@ -13,7 +13,9 @@ from cluster.brokers.handlers.request import NotYet
 from cluster.brokers.log.log_directory import open_all
 from cluster.config.settings import broker_settings
 from cluster.coordinator.controller.control_link import ControlLink
+from cluster.coordinator.groups.requests import CommitOffsets, OffsetToCommit
 from cluster.model.cluster import Endpoint
+from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.protocol.messages import (
     DeleteRecordsPartition,
@@ -162,5 +164,21 @@ class SimulatedBroker:
             response = api.handle(request, context, self.core.services)
             if not isinstance(response, NotYet):
                 answer(response)
+
+        self.node.run(handle)
+
+    def commit(
+        self, group: str, topic: str, offset: int, on_code: Callable[[ErrorCode], None]
+    ) -> None:
+        """Commit an offset of partition 0 for a group without members."""
+
+        def handle() -> None:
+            request = CommitOffsets(group, (OffsetToCommit(topic, 0, offset),))
+            try:
+                found = self.core.groups.find(group)
+            except Refused as refused:
+                on_code(refused.code)
+            else:
+                found.commit_offsets(request, lambda reply: on_code(reply.partitions[0].error))
 
         self.node.run(handle)

@@ -4,7 +4,10 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from cluster.model.errors import Refused, StorageFailed
+from cluster.model.ids import TopicPartition
+from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS
 from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.committer import PARTITIONS, OffsetCommitter
 from tests.simulation.producer import IdempotentProducer
 
 STEPS = 250
@@ -51,7 +54,7 @@ class RandomHistory:
         cluster = self._cluster
         cluster.create_topic("orders", 2, min(3, len(cluster.brokers)))
         cluster.create_topic("bills", 1, 2)
-        for number, partition in enumerate(cluster.assignment):
+        for number, partition in enumerate(self._writable()):
             self._producers.append(IdempotentProducer(cluster, partition, 1000 + number))
         for _ in range(steps):
             self._produce()
@@ -60,6 +63,9 @@ class RandomHistory:
             cluster.world.run_for(self._random.choice([1, 3, 10, 30, 100, 300]))
         cluster.heal()
         cluster.settle()
+
+    def _writable(self) -> list[TopicPartition]:
+        return [each for each in self._cluster.assignment if each.topic not in INTERNAL_TOPICS]
 
     def _any_action(self) -> Callable[[], None]:
         weights = [weight for weight, _ in self._actions]
@@ -71,7 +77,7 @@ class RandomHistory:
     def _produce(self) -> None:
         for producer in self._producers:
             producer.step()
-        partitions = list(self._cluster.assignment)
+        partitions = self._writable()
         for _ in range(self._random.randrange(4)):
             if partitions:
                 self._cluster.produce(
@@ -137,6 +143,27 @@ class RandomHistory:
 
     def _delete_topic(self) -> None:
         self._cluster.delete_topic(self._random.choice(["more", "bills"]))
+
+
+class GroupCommits(RandomHistory):
+    """Groups commit offsets while everything else happens."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        super().__init__(cluster)
+        self._committers = [OffsetCommitter(cluster, f"group {number}") for number in range(4)]
+
+    def run(self, steps: int = STEPS) -> None:
+        """As above, and no acknowledged offset is forgotten."""
+        replicas = min(3, len(self._cluster.brokers))
+        assert self._cluster.create_topic(CONSUMER_OFFSETS_TOPIC, PARTITIONS, replicas)
+        super().run(steps)
+        for committer in self._committers:
+            committer.at_the_end()
+
+    def _produce(self) -> None:
+        super()._produce()
+        for committer in self._committers:
+            committer.step()
 
 
 class FailingDirectories(RandomHistory):

@@ -14,6 +14,7 @@ from tests.simulation.faults import (
     RETENTION,
     DeletedRecords,
     FailingDirectories,
+    GroupCommits,
     PowerLosses,
     RandomHistory,
 )
@@ -67,6 +68,12 @@ def test_nothing_promised_is_lost_whatever_fails(seed: int, tmp_path: Path) -> N
 @pytest.mark.parametrize("seed", seeds(12))
 def test_nothing_promised_is_lost_when_log_directories_fail(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, FailingDirectories, minimum=1, directory_count=2)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", seeds(12))
+def test_no_acknowledged_offset_is_forgotten_whatever_fails(seed: int, tmp_path: Path) -> None:
+    run(seed, tmp_path, GroupCommits, minimum=2)
 
 
 @pytest.mark.simulation

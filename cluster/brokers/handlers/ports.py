@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from cluster.brokers.groups.group_coordinator import GroupCoordinator
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.purgatory import Purgatory
@@ -95,6 +96,12 @@ class HasController(Protocol):
     """The controller's operations; NOT_CONTROLLER unless this broker is the controller."""
 
     controller: ControllerRequests
+
+
+class HasGroups(Protocol):
+    """The groups that this broker coordinates."""
+
+    groups: GroupCoordinator
 
 
 class AlterTopicConfigs(Protocol):

@@ -31,6 +31,7 @@ from cluster.model.errors import (
     StorageFailed,
 )
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
+from cluster.model.topics import INTERNAL_TOPICS
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.endpoints import NodeEndpoint
 from cluster.protocol.produce_codec import (
@@ -49,6 +50,7 @@ _TRANSACTIONAL_BIT: Final = 0x10
 _CODEC_BITS: Final = 0x07
 _ZSTD: Final = 4
 _FIRST_WITH_ZSTD: Final = 7
+_ADMIN_CLIENT_ID: Final = "__admin_client"
 _HINTED: Final = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
 
 _TopicResult = tuple[str | None, uuid.UUID | None, list[ProducedPartition]]
@@ -136,11 +138,13 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
                     partition = find_partition(services, topic, index, topic_id)
                 if (
                     not is_usual
+                    or topic in INTERNAL_TOPICS
                     or records is None
                     or len(records) <= _ATTRIBUTES_LOW_BYTE
                     or records[_ATTRIBUTES_LOW_BYTE] & _TRANSACTIONAL_BIT
                 ):
                     _check_request(request, records, context.version)
+                    _check_writer(topic, context.client_id)
                 appended = partition.append(records, acks, wall_ms, services.loop.now_ms)  # type: ignore[arg-type]  # None was refused
             except Refused as refused:
                 if counters is not None:
@@ -204,6 +208,12 @@ def _check_request(request: ProduceRequest, records: memoryview | None, version:
             ErrorCode.unsupported_compression_type,
             "Produce requests with version < 7 are not allowed to use ZStandard compression",
         )
+
+
+def _check_writer(topic: str | None, client_id: str | None) -> None:
+    """Internal topics are written by brokers and tools (Kafka: `handleProduceRequest`)."""
+    if topic in INTERNAL_TOPICS and client_id != _ADMIN_CLIENT_ID:
+        raise Refused(ErrorCode.invalid_topic_exception, f"Cannot append to internal topic {topic}")
 
 
 def _refusal(

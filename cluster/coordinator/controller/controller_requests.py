@@ -37,8 +37,12 @@ class ControllerRequests:
     Where this broker is not the controller, or stops being it, the outcomes are `not_controller`.
     """
 
-    def __init__(self, driver: ControllerDriver) -> None:
+    def __init__(
+        self, driver: ControllerDriver, automatic_topic: Callable[[str], NewTopic] = NewTopic
+    ) -> None:
+        """`automatic_topic` says what a topic is like that is created because it was missed."""
         self._driver = driver
+        self._automatic_topic = automatic_topic
         self._isr_changes: list[tuple[AlterPartition, Reply]] = []
         """Proposed and not planned yet; an operation that takes them is in the queue."""
 
@@ -67,7 +71,7 @@ class ControllerRequests:
     def on_topics_missed(self, request: CreateTopics, reply: Reply) -> None:
         """A broker's client asked for topics that do not exist, and may have them created."""
         self.create_topics(
-            [NewTopic(name) for name in request.names],
+            [self._automatic_topic(name) for name in request.names],
             validate_only=False,
             timeout_ms=AUTO_CREATE_TIMEOUT_MS,
             on_done=lambda outcomes, _planned: reply(topic_outcomes(outcomes)),

@@ -49,6 +49,7 @@ type Request struct {
 	Quotas      map[string]*float64 `json:"quotas"`   // nil removes
 	Entity      map[string]*string  `json:"entity"`   // entity type to name; nil is the default
 	Defaults    bool                `json:"defaults"` // stream and follow: at the library's own pace
+	Group       string              `json:"group"`    // follow: as a member of it
 }
 
 // Partition as metadata has it.

@@ -48,7 +48,6 @@ def test_kafkas_single_node_file_is_explained():
         " (brokers reach each other by links that are no listeners).",
         "Without effect here: num.io.threads, num.network.threads"
         " (one thread serves a broker, beside a few with fixed tasks).",
-        "Without effect here: offsets.topic.replication.factor (there are no consumer groups yet).",
         "Without effect here: share.coordinator.state.topic.min.isr,"
         " share.coordinator.state.topic.replication.factor (there are no share groups).",
         "Without effect here: transaction.state.log.min.isr,"

@@ -54,7 +54,7 @@ class FakeConsumer:
     def poll(self, timeout: float) -> FakeMessage | None:
         return self._messages.pop(0) if self._messages else None
 
-    def list_topics(self, topic: str, timeout: float) -> SimpleNamespace:
+    def list_topics(self, topic: str | None = None, *, timeout: float) -> SimpleNamespace:
         return SimpleNamespace(topics=self._topics)
 
 
@@ -102,6 +102,8 @@ def assigned(partitions: list[int], error: KafkaError | None = None, **options: 
     args = argparse.Namespace(
         **{
             "topic": "orders",
+            "include": None,
+            "group": None,
             "partition": None,
             "offset": None,
             "from_beginning": False,
@@ -110,7 +112,8 @@ def assigned(partitions: list[int], error: KafkaError | None = None, **options: 
         }
     )
     topic = SimpleNamespace(partitions=dict.fromkeys(partitions), error=error)
-    taken = consume.assignment_of(a_client(topics={"orders": topic}), args)
+    topics = consume.topics_of(a_client(topics={"orders": topic}), args)
+    taken = consume.assignment_of(topics, args)
     return [(one.partition, one.offset) for one in taken]
 
 
@@ -146,6 +149,38 @@ def test_a_missing_topic_says_how_to_make_it():
 def test_a_topic_that_cannot_be_read_says_why():
     with pytest.raises(UserError, match=r"cannot read topic orders: Invalid topic"):
         assigned([], KafkaError(KafkaError.TOPIC_EXCEPTION, "Broker: Invalid topic"))
+
+
+def included(pattern: str, group: str | None = None) -> dict[str, list[int]]:
+    topics: dict[str, object] = {
+        name: SimpleNamespace(partitions=dict.fromkeys([1, 0]), error=None)
+        for name in ("orders", "orders2", "more-orders", "__consumer_offsets")
+    }
+    args = argparse.Namespace(topic=None, include=pattern, group=group)
+    return consume.topics_of(a_client(topics=topics), args)
+
+
+def test_a_pattern_takes_whole_names_and_nothing_internal():
+    assert included("orders.?") == {"orders": [0, 1], "orders2": [0, 1]}
+    assert list(included(".*")) == ["more-orders", "orders", "orders2"]
+    assert included("none", group="g") == {}
+    with pytest.raises(UserError, match="no topic has a name that matches none"):
+        included("none")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--group", "g", "--topic", "t", "--partition", "1"], "--group does not go with"),
+        (["--group", "g", "--topic", "t", "--offset", "1"], "--group does not go with"),
+        (["--group", "", "--topic", "t"], "--group needs a name"),
+        (["--include", "t", "--partition", "1"], "--include does not go with"),
+        (["--include", "("], "no regular expression"),
+    ],
+)
+def test_options_that_do_not_go_together(words, reason, capsys):
+    assert main(["consume", *words]) == 2
+    assert reason in capsys.readouterr().err
 
 
 def test_a_misspelt_property_is_wrong_usage(capsys):

@@ -1,0 +1,1 @@
+"""The group coordinator of one broker: drives the shards of the partitions that it leads."""

@@ -1,0 +1,124 @@
+"""Which groups this broker coordinates: those of the partitions of `__consumer_offsets` it leads.
+
+Kafka: `GroupCoordinatorService`; the codes are those of `GroupCoordinator.validateGroupStatus`.
+"""
+
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from cluster.brokers.groups.group_partition import GroupPartition
+from cluster.brokers.internal_topics import InternalTopics
+from cluster.brokers.metadata_cache import MetadataCache
+from cluster.brokers.replication.partition import Partition
+from cluster.coordinator.groups.options import GroupOptions
+from cluster.coordinator.groups.partitioner import partition_of
+from cluster.coordinator.groups.shard import GroupShard
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import LeaderEpoch, TopicPartition
+from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
+from cluster.records.batch import Compression
+from cluster.runtime.clock import Clock
+from cluster.runtime.loop import EventLoop
+from cluster.runtime.slices import Slices
+
+_partition_of: Final = lru_cache(maxsize=4096)(partition_of)
+"""Heartbeats ask for the same groups again and again; a group id has at most 32 KiB."""
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorOptions:
+    """What of the settings the driver works by."""
+
+    groups: GroupOptions
+    load_buffer_bytes: int
+    commit_timeout_ms: int
+    codec: Compression
+
+
+class GroupCoordinator:
+    """Owned by the broker's thread. A `StateKeeper` of `__consumer_offsets`.
+
+    Invariant: of each led partition there is one shard, of the epoch in which it is led.
+    """
+
+    def __init__(
+        self,
+        options: CoordinatorOptions,
+        internal_topics: InternalTopics,
+        metadata: MetadataCache,
+        slices: Slices,
+        clock: Clock,
+        loop: EventLoop,
+        new_uuid: Callable[[], str],
+    ) -> None:
+        self._options = options
+        self._internal_topics = internal_topics
+        self._metadata = metadata
+        self._slices = slices
+        self._clock = clock
+        self._loop = loop
+        self._new_uuid = new_uuid
+        self._led: dict[int, GroupPartition] = {}
+        internal_topics.keep(CONSUMER_OFFSETS_TOPIC, self)
+
+    # -- leadership --------------------------------------------------------------------------------
+
+    def on_elected(self, partition: Partition, _epoch: LeaderEpoch) -> None:
+        """Begin to load the partition. A load of an earlier epoch was ended by `on_resigned`."""
+        led = GroupPartition(
+            partition,
+            GroupShard(self._options.groups, self._new_uuid),
+            self._internal_topics,
+            self._options.codec,
+            self._options.commit_timeout_ms,
+            self._clock,
+            self._loop,
+        )
+        self._led[partition.id.partition] = led
+        self._slices.start(led.loading_steps(self._options.load_buffer_bytes), steps_at_once=1)
+
+    def on_resigned(self, partition: TopicPartition) -> None:
+        """Unload it at once."""
+        led = self._led.pop(partition.partition, None)
+        if led is not None:
+            led.close()
+
+    def on_topics_gone(self, topics: Collection[str]) -> None:
+        """Topics were deleted: what groups have committed for them is removed."""
+        for led in list(self._led.values()):
+            led.on_topics_deleted(topics)
+
+    # -- finding -----------------------------------------------------------------------------------
+
+    def partition_of(self, group_id: str) -> TopicPartition | None:
+        """Whose leader coordinates the group; None while there is no such topic."""
+        topic = self._metadata.topics.get(CONSUMER_OFFSETS_TOPIC)
+        if topic is None or not topic.partitions:
+            return None
+        return TopicPartition(
+            CONSUMER_OFFSETS_TOPIC, _partition_of(group_id, len(topic.partitions))
+        )
+
+    def find(self, group_id: str) -> GroupPartition:
+        """The loaded partition of a group.
+
+        Raises Refused: NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS.
+        """
+        partition = self.partition_of(group_id)
+        led = None if partition is None else self._led.get(partition.partition)
+        if led is None:
+            raise Refused(ErrorCode.not_coordinator)
+        if led.is_loading:
+            raise Refused(ErrorCode.coordinator_load_in_progress)
+        return led
+
+    def all_loaded(self) -> Iterator[GroupPartition]:
+        """Every partition whose groups can be listed."""
+        return (led for led in self._led.values() if not led.is_loading)
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether a partition that is led here is still being loaded."""
+        return any(led.is_loading for led in self._led.values())

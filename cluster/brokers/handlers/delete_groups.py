@@ -1,0 +1,65 @@
+"""DeleteGroups (API key 42), versions 0-2.
+
+Answers when every in-sync replica has the tombstones of every group. A group with members is
+refused (NON_EMPTY_GROUP).
+v2 flexible.
+"""
+
+from typing import Final
+
+from cluster.brokers.groups.group_partition import GroupPartition
+from cluster.brokers.handlers.group_requests import NO_TIME
+from cluster.brokers.handlers.ports import HasGroups
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.coordinator.groups.requests import DeletedGroup, DeleteGroups, DeleteGroupsReply
+from cluster.model.errors import ErrorCode, Refused
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+
+API: Final = Api(ApiKey.DELETE_GROUPS, 0, 2)
+
+
+def handle(
+    request: DeleteGroupsRequest, context: RequestContext, services: HasGroups
+) -> DeleteGroupsResponse | NotYet:
+    """Remove groups with all their committed offsets."""
+    found: dict[GroupPartition, list[str]] = {}
+    results: list[DeletedGroup] = []
+    for group_id in dict.fromkeys(request.groups_names):
+        try:
+            found.setdefault(services.groups.find(group_id), []).append(group_id)
+        except Refused as refused:
+            results.append(DeletedGroup(group_id, refused.code))
+    waiting = len(found)
+    is_parked = False
+
+    def on_reply(reply: DeleteGroupsReply) -> None:
+        nonlocal waiting
+        results.extend(reply.groups)
+        waiting -= 1
+        if waiting == 0 and is_parked:
+            context.answer(_response(results))
+
+    for partition, group_ids in found.items():
+        partition.delete_groups(DeleteGroups(tuple(group_ids)), on_reply)
+    if waiting == 0:
+        return _response(results)
+    is_parked = True
+    return PARKED
+
+
+def _response(results: list[DeletedGroup]) -> DeleteGroupsResponse:
+    codes: list[tuple[str, ErrorCode]] = [(each.group_id, each.error) for each in results]
+    return DeleteGroupsResponse(
+        throttle_time=NO_TIME,
+        results=tuple(
+            DeletableGroupResult(group_id=group_id, error_code=code) for group_id, code in codes
+        ),
+    )
+
+
+HANDLER: Final = adapted(API, handle)

@@ -1,0 +1,97 @@
+"""DescribeGroups (API key 15), versions 0-6.
+
+Only the coordinator of a group can say anything of it (NOT_COORDINATOR for the others).
+v3 authorized operations (KIP-430); v4 instance ids (KIP-345); v5 flexible; v6 GROUP_ID_NOT_FOUND,
+before it an unknown group is one in state Dead (KIP-1043).
+"""
+
+from typing import Final
+
+from cluster.brokers.handlers.authorized_operations import GROUP_OPERATIONS, NOT_REQUESTED
+from cluster.brokers.handlers.group_requests import NO_TIME
+from cluster.brokers.handlers.ports import HasGroups
+from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.coordinator.groups.requests import GroupDescription
+from cluster.model.errors import ErrorCode, Refused
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+
+API: Final = Api(ApiKey.DESCRIBE_GROUPS, 0, 6)
+
+_FIRST_WITH_NOT_FOUND: Final = 6
+_DEAD: Final = "Dead"
+
+
+def handle(
+    request: DescribeGroupsRequest, context: RequestContext, services: HasGroups
+) -> DescribeGroupsResponse:
+    """State, protocol and members of each group."""
+    return DescribeGroupsResponse(
+        throttle_time=NO_TIME,
+        groups=tuple(
+            _describe(
+                group_id,
+                context.version,
+                services,
+                with_operations=request.include_authorized_operations,
+            )
+            for group_id in dict.fromkeys(request.groups)
+        ),
+    )
+
+
+def _describe(
+    group_id: str, version: int, services: HasGroups, *, with_operations: bool
+) -> DescribedGroup:
+    try:
+        found = services.groups.find(group_id).describe(group_id)
+    except Refused as refused:
+        return _nothing(group_id, refused.code, "", None)
+    if found is not None:
+        return _described(found, with_operations=with_operations)
+    if version >= _FIRST_WITH_NOT_FOUND:
+        message = f"Group {group_id} not found."
+        return _nothing(group_id, ErrorCode.group_id_not_found, _DEAD, message)
+    return _nothing(group_id, ErrorCode.none, _DEAD, None)
+
+
+def _nothing(group_id: str, code: ErrorCode, state: str, message: str | None) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=code,
+        error_message=message,
+        group_id=group_id,
+        group_state=state,
+        protocol_type="",
+        protocol_data="",
+        members=(),
+    )
+
+
+def _described(found: GroupDescription, *, with_operations: bool) -> DescribedGroup:
+    return DescribedGroup(
+        error_code=ErrorCode.none,
+        group_id=found.group_id,
+        group_state=found.state,
+        protocol_type=found.protocol_type,
+        protocol_data=found.protocol,
+        members=tuple(
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=member.metadata,
+                member_assignment=member.assignment,
+            )
+            for member in found.members
+        ),
+        authorized_operations=GROUP_OPERATIONS if with_operations else NOT_REQUESTED,
+    )
+
+
+HANDLER: Final = adapted(API, handle)

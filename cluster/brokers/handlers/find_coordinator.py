@@ -1,0 +1,98 @@
+"""FindCoordinator (API key 10), versions 0-6.
+
+The leader of the partition of `__consumer_offsets` that keeps the group. The topic is created when
+it is missed, whatever `auto.create.topics.enable` says; COORDINATOR_NOT_AVAILABLE until then, and
+while the leader is not known to live. Not done: coordinators of transactions and of share groups
+(INVALID_REQUEST).
+v1 kinds of keys, error messages; v3 flexible; v4 several keys (KIP-699); v6 share groups (KIP-932).
+"""
+
+from typing import Final, Protocol
+
+from cluster.brokers.handlers.group_requests import NO_TIME
+from cluster.brokers.handlers.ports import AsksController, HasGroups, KnowsLiveness
+from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.model.cluster import Endpoint
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import BrokerId
+from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+API: Final = Api(ApiKey.FIND_COORDINATOR, 0, 6)
+
+_GROUP: Final = 0
+_FIRST_WITH_SEVERAL: Final = 4
+_NO_NODE: Final = -1
+
+
+class Ports(HasGroups, KnowsLiveness, AsksController, Protocol):
+    """What FindCoordinator needs of its broker."""
+
+
+def handle(
+    request: FindCoordinatorRequest, context: RequestContext, services: Ports
+) -> FindCoordinatorResponse:
+    """Who coordinates each group."""
+    several = context.version >= _FIRST_WITH_SEVERAL
+    keys = dict.fromkeys(request.coordinator_keys) if several else (request.key,)
+    found = tuple(_coordinator(key, request.key_type, context, services) for key in keys)
+    if several:
+        return FindCoordinatorResponse(throttle_time=NO_TIME, coordinators=found)
+    (only,) = found
+    return FindCoordinatorResponse(
+        throttle_time=NO_TIME,
+        error_code=only.error_code,
+        error_message=only.error_message,
+        node_id=only.node_id,
+        host=only.host,
+        port=only.port,
+        coordinators=(),
+    )
+
+
+def _coordinator(key: str, key_type: int, context: RequestContext, services: Ports) -> Coordinator:
+    try:
+        if key_type != _GROUP:
+            raise Refused(ErrorCode.invalid_request, "There are coordinators of groups only.")
+        broker, endpoint = _leader(key, context, services)
+    except Refused as refused:
+        return Coordinator(
+            key=key,
+            node_id=_NO_NODE,
+            host="",
+            port=-1,
+            error_code=refused.code,
+            error_message=refused.detail,
+        )
+    return Coordinator(
+        key=key,
+        node_id=broker,
+        host=endpoint.host,
+        port=endpoint.port,
+        error_code=ErrorCode.none,
+        error_message="",
+    )
+
+
+def _leader(group_id: str, context: RequestContext, services: Ports) -> tuple[BrokerId, Endpoint]:
+    partition = services.groups.partition_of(group_id)
+    if partition is None:
+        services.request_topic_creation([CONSUMER_OFFSETS_TOPIC])
+        raise Refused(
+            ErrorCode.coordinator_not_available, f"{CONSUMER_OFFSETS_TOPIC} is being created."
+        )
+    state = services.metadata.partition(partition)
+    endpoint = None
+    if state is not None and not services.liveness.is_lost(state.leader, services.loop.now_ms):
+        endpoint = services.metadata.endpoint(state.leader, context.listener)
+    if state is None or endpoint is None:
+        raise Refused(ErrorCode.coordinator_not_available, f"{partition} has no leader.")
+    return state.leader, endpoint
+
+
+HANDLER: Final = adapted(API, handle)

@@ -1,0 +1,57 @@
+"""What the handlers of group requests have in common: finding the group, answering now or later."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Final, TypeVar
+
+from cluster.brokers.groups.group_partition import GroupPartition
+from cluster.brokers.handlers.ports import HasGroups
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext
+from cluster.model.errors import ErrorCode, Refused
+
+MILLISECOND: Final = timedelta(milliseconds=1)
+NO_TIME: Final = timedelta(0)
+
+ReplyT = TypeVar("ReplyT")
+ResponseT = TypeVar("ResponseT")
+
+
+def find_group(services: HasGroups, group_id: str) -> GroupPartition:
+    """The partition that keeps a group, for requests that need a name.
+
+    Raises Refused: INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+    """
+    if not group_id:
+        raise Refused(ErrorCode.invalid_group_id)
+    return services.groups.find(group_id)
+
+
+def answered(
+    context: RequestContext,
+    ask: Callable[[Callable[[ReplyT], None]], None],
+    response_of: Callable[[ReplyT], ResponseT],
+) -> ResponseT | NotYet:
+    """Hand a request to the coordinator by `ask`, which is given where its reply goes.
+
+    The response, or PARKED when the reply comes later. A client that disconnects meanwhile is
+    a member nevertheless, until its session ends (as in Kafka).
+    """
+    early: list[ReplyT] = []
+    is_parked = False
+
+    def on_reply(reply: ReplyT) -> None:
+        if is_parked:
+            context.answer(response_of(reply))
+        else:
+            early.append(reply)
+
+    ask(on_reply)
+    if early:
+        return response_of(early[0])
+    is_parked = True
+    return PARKED
+
+
+def client_host(context: RequestContext) -> str:
+    """Where a member is, as Kafka shows it: `/127.0.0.1`."""
+    return f"/{context.channel.peer.rpartition(':')[0]}"

@@ -1,0 +1,36 @@
+"""Heartbeat (API key 12), versions 0-4.
+
+Answers at once: a member is alive, and learns whether it has to join again.
+v3 static members (KIP-345); v4 flexible.
+"""
+
+from typing import Final
+
+from cluster.brokers.handlers.group_requests import NO_TIME, find_group
+from cluster.brokers.handlers.ports import HasGroups
+from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.coordinator.groups.requests import Heartbeat
+from cluster.model.errors import Refused
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import HeartbeatRequest, HeartbeatResponse
+
+API: Final = Api(ApiKey.HEARTBEAT, 0, 4)
+
+
+def handle(
+    request: HeartbeatRequest, _context: RequestContext, services: HasGroups
+) -> HeartbeatResponse:
+    """Prolong a member's session."""
+    try:
+        group = find_group(services, request.group_id)
+    except Refused as refused:
+        return HeartbeatResponse(throttle_time=NO_TIME, error_code=refused.code)
+    code = group.heartbeat(
+        Heartbeat(
+            request.group_id, request.generation_id, request.member_id, request.group_instance_id
+        )
+    )
+    return HeartbeatResponse(throttle_time=NO_TIME, error_code=code)
+
+
+HANDLER: Final = adapted(API, handle)

@@ -1,0 +1,42 @@
+"""ListGroups (API key 16), versions 0-5.
+
+The groups that this broker coordinates; a client asks every broker. While some are being loaded
+the others are listed under COORDINATOR_LOAD_IN_PROGRESS, as in Kafka.
+v3 flexible; v4 states, and a filter by them (KIP-518); v5 types, and a filter by them (KIP-848).
+"""
+
+from typing import Final
+
+from cluster.brokers.handlers.group_requests import NO_TIME
+from cluster.brokers.handlers.ports import HasGroups
+from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.model.errors import ErrorCode
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import ListedGroup, ListGroupsRequest, ListGroupsResponse
+
+API: Final = Api(ApiKey.LIST_GROUPS, 0, 5)
+
+
+def handle(
+    request: ListGroupsRequest, _context: RequestContext, services: HasGroups
+) -> ListGroupsResponse:
+    """Names, protocol types, states and types of groups."""
+    groups = services.groups
+    is_loading = groups.is_loading
+    return ListGroupsResponse(
+        throttle_time=NO_TIME,
+        error_code=ErrorCode.coordinator_load_in_progress if is_loading else ErrorCode.none,
+        groups=tuple(
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type,
+                group_state=group.state,
+                group_type=group.group_type,
+            )
+            for led in groups.all_loaded()
+            for group in led.list_groups(request.states_filter, request.types_filter)
+        ),
+    )
+
+
+HANDLER: Final = adapted(API, handle)

@@ -1,0 +1,80 @@
+"""OffsetDelete (API key 47), version 0.
+
+Answers when every in-sync replica has the tombstones. Partitions that do not exist are refused
+here; those of a topic to which a member of the group subscribes by the coordinator
+(GROUP_SUBSCRIBED_TO_TOPIC).
+"""
+
+from typing import Final, Protocol
+
+from cluster.brokers.handlers.group_requests import NO_TIME, answered, find_group
+from cluster.brokers.handlers.ports import HasGroups, HasMetadata
+from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
+from cluster.coordinator.groups.requests import DeleteOffsets, DeleteOffsetsReply, TopicPartitions
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.ids import TopicPartition
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+API: Final = Api(ApiKey.OFFSET_DELETE, 0, 0)
+
+
+class Ports(HasGroups, HasMetadata, Protocol):
+    """What OffsetDelete needs of its broker."""
+
+
+def handle(
+    request: OffsetDeleteRequest, context: RequestContext, services: Ports
+) -> OffsetDeleteResponse | NotYet:
+    """Remove committed offsets of a group."""
+    known: dict[str, list[int]] = {}
+    for topic in request.topics:
+        for asked in topic.partitions:
+            partition = TopicPartition(topic.name, asked.partition_index)
+            if services.metadata.partition(partition) is not None:
+                known.setdefault(topic.name, []).append(asked.partition_index)
+    try:
+        group = find_group(services, request.group_id)
+    except Refused as refused:
+        return _response(request, DeleteOffsetsReply(refused.code))
+    topics = tuple(TopicPartitions(name, tuple(numbers)) for name, numbers in known.items())
+    deletion = DeleteOffsets(request.group_id, topics)
+
+    def response_of(reply: DeleteOffsetsReply) -> OffsetDeleteResponse:
+        return _response(request, reply)
+
+    return answered(context, lambda on_reply: group.delete_offsets(deletion, on_reply), response_of)
+
+
+def _response(request: OffsetDeleteRequest, reply: DeleteOffsetsReply) -> OffsetDeleteResponse:
+    if reply.error is not ErrorCode.none:
+        return OffsetDeleteResponse(error_code=reply.error, throttle_time=NO_TIME, topics=())
+    codes = {(each.topic, each.partition): each.error for each in reply.partitions}
+    return OffsetDeleteResponse(
+        error_code=ErrorCode.none,
+        throttle_time=NO_TIME,
+        topics=tuple(
+            OffsetDeleteResponseTopic(
+                name=topic.name,
+                partitions=tuple(
+                    OffsetDeleteResponsePartition(
+                        partition_index=asked.partition_index,
+                        error_code=codes.get(
+                            (topic.name, asked.partition_index),
+                            ErrorCode.unknown_topic_or_partition,
+                        ),
+                    )
+                    for asked in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+HANDLER: Final = adapted(API, handle)

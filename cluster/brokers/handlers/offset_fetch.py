@@ -1,0 +1,181 @@
+"""OffsetFetch (API key 9), versions 1-10.
+
+Answers at once, from what is committed. A partition without a committed offset has offset -1 and
+no error, whether it exists or not.
+v2 null: all that the group has, and a code for the whole request; v5 leader epochs (KIP-320); v6
+flexible; v7 require_stable (KIP-447); v8 several groups (KIP-709); v9 member id and epoch of the
+newer consumer protocol; v10 topic ids.
+"""
+
+from itertools import groupby
+from typing import Final, Protocol
+from uuid import UUID
+
+from cluster.brokers.handlers.group_requests import NO_TIME
+from cluster.brokers.handlers.ports import HasGroups, HasMetadata
+from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.coordinator.groups.requests import (
+    FetchedOffset,
+    FetchedOffsets,
+    FetchOffsets,
+    TopicPartitions,
+)
+from cluster.model.errors import ErrorCode, Refused
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+API: Final = Api(ApiKey.OFFSET_FETCH, 1, 10)
+
+_FIRST_WITH_ERROR: Final = 2
+_FIRST_WITH_GROUPS: Final = 8
+_FIRST_WITH_TOPIC_IDS: Final = 10
+
+
+class Ports(HasGroups, HasMetadata, Protocol):
+    """What OffsetFetch needs of its broker."""
+
+
+def handle(
+    request: OffsetFetchRequest, context: RequestContext, services: Ports
+) -> OffsetFetchResponse:
+    """Tell how far groups have read."""
+    if context.version < _FIRST_WITH_GROUPS:
+        return _of_one_group(request, context.version, services)
+    return OffsetFetchResponse(
+        throttle_time=NO_TIME,
+        groups=tuple(
+            _of_group(asked, context.version, services, require_stable=request.require_stable)
+            for asked in request.groups
+        ),
+    )
+
+
+def _of_one_group(
+    request: OffsetFetchRequest, version: int, services: Ports
+) -> OffsetFetchResponse:
+    topics = None
+    if request.topics is not None:
+        topics = tuple(
+            TopicPartitions(each.name, each.partition_indexes) for each in request.topics
+        )
+    asked = FetchOffsets(request.group_id, topics, require_stable=request.require_stable)
+    found = _fetch(asked, services)
+    if found.error is not ErrorCode.none and version < _FIRST_WITH_ERROR:
+        refused = tuple(
+            FetchedOffset(each.topic, number, error=found.error)
+            for each in topics or ()
+            for number in each.partitions
+        )
+        found = FetchedOffsets(ErrorCode.none, refused)
+    return OffsetFetchResponse(
+        throttle_time=NO_TIME,
+        error_code=found.error,
+        topics=tuple(
+            OffsetFetchResponseTopic(
+                name=name,
+                partitions=tuple(
+                    OffsetFetchResponsePartition(
+                        partition_index=each.partition,
+                        committed_offset=each.offset,
+                        committed_leader_epoch=each.leader_epoch,
+                        metadata=each.metadata,
+                        error_code=each.error,
+                    )
+                    for each in offsets
+                ),
+            )
+            for name, offsets in groupby(found.offsets, key=_topic)
+        ),
+        groups=(),
+    )
+
+
+def _of_group(
+    asked: OffsetFetchRequestGroup, version: int, services: Ports, *, require_stable: bool
+) -> OffsetFetchResponseGroup:
+    by_id = version >= _FIRST_WITH_TOPIC_IDS
+    unknown: list[OffsetFetchResponseTopics] = []
+    topics: list[TopicPartitions] | None = None
+    if asked.topics is not None:
+        topics = []
+        for each in asked.topics:
+            name = services.metadata.topic_name(each.topic_id) if by_id else each.name
+            if name is None:
+                unknown.append(_unknown_topic(each.topic_id, each.partition_indexes))
+            else:
+                topics.append(TopicPartitions(name, each.partition_indexes))
+    found = _fetch(
+        FetchOffsets(
+            asked.group_id,
+            None if topics is None else tuple(topics),
+            require_stable=require_stable,
+            member_id=asked.member_id,
+            member_epoch=asked.member_epoch,
+        ),
+        services,
+    )
+    known = []
+    for name, offsets in groupby(found.offsets, key=_topic):
+        topic = services.metadata.topics.get(name) if by_id else None
+        if by_id and topic is None:  # it has been deleted, and has no id that could be named
+            continue
+        known.append(
+            OffsetFetchResponseTopics(
+                name=name,
+                topic_id=None if topic is None else topic.topic_id,
+                partitions=tuple(
+                    OffsetFetchResponsePartitions(
+                        partition_index=each.partition,
+                        committed_offset=each.offset,
+                        committed_leader_epoch=each.leader_epoch,
+                        metadata=each.metadata,
+                        error_code=each.error,
+                    )
+                    for each in offsets
+                ),
+            )
+        )
+    is_refused = found.error is not ErrorCode.none
+    return OffsetFetchResponseGroup(
+        group_id=asked.group_id,
+        topics=() if is_refused else (*known, *unknown),
+        error_code=found.error,
+    )
+
+
+def _fetch(asked: FetchOffsets, services: Ports) -> FetchedOffsets:
+    try:
+        return services.groups.find(asked.group_id).fetch_offsets(asked)
+    except Refused as refused:
+        return FetchedOffsets(refused.code)
+
+
+def _topic(fetched: FetchedOffset) -> str:
+    return fetched.topic
+
+
+def _unknown_topic(topic_id: UUID | None, numbers: tuple[int, ...]) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
+        topic_id=topic_id,
+        partitions=tuple(
+            OffsetFetchResponsePartitions(
+                partition_index=number,
+                committed_offset=-1,
+                metadata="",
+                error_code=ErrorCode.unknown_topic_id,
+            )
+            for number in numbers
+        ),
+    )
+
+
+HANDLER: Final = adapted(API, handle)

@@ -1,0 +1,80 @@
+"""Deadlines of a shard: many alarms that are mostly put off, one heap. Pure.
+
+A heartbeat puts an alarm off; that must cost next to nothing, so the heap is told only when the
+alarm's old time comes.
+"""
+
+import heapq
+from collections.abc import Callable
+from itertools import count
+
+from cluster.coordinator.groups.moment import Moment
+from cluster.model.clocks import MonotonicMs
+
+
+class Alarm:
+    """Calls `action` at its deadline, once for each time it was set; None: it is not set."""
+
+    __slots__ = ("_alarms", "action", "deadline_ms", "scheduled_ms")
+
+    def __init__(self, alarms: "Alarms", action: Callable[[Moment], None]) -> None:
+        self._alarms = alarms
+        self.action = action
+        self.deadline_ms: MonotonicMs | None = None
+        self.scheduled_ms: MonotonicMs | None = None
+        """Where the heap has it: never later than the deadline."""
+
+    def set(self, deadline_ms: MonotonicMs) -> None:
+        """Call at this time, instead of any time set before."""
+        self.deadline_ms = deadline_ms
+        if self.scheduled_ms is None or self.scheduled_ms > deadline_ms:
+            self._alarms.schedule(self, deadline_ms)
+
+    def set_after(self, now: Moment, delay_ms: int) -> None:
+        """Call when so many milliseconds have passed."""
+        self.set(MonotonicMs(now.now_ms + delay_ms))
+
+    def cancel(self) -> None:
+        """Do not call."""
+        self.deadline_ms = None
+
+
+class Alarms:
+    """All alarms of a shard. Invariant: an alarm that is set is in the heap, not after its time."""
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[MonotonicMs, int, Alarm]] = []
+        self._order = count()
+
+    def alarm(self, action: Callable[[Moment], None]) -> Alarm:
+        """A new one, not set."""
+        return Alarm(self, action)
+
+    def schedule(self, alarm: Alarm, at_ms: MonotonicMs) -> None:
+        """For `Alarm.set`: look at the alarm at this time."""
+        alarm.scheduled_ms = at_ms
+        heapq.heappush(self._heap, (at_ms, next(self._order), alarm))
+
+    def next_ms(self) -> MonotonicMs | None:
+        """When `ring` may have something to do; None if no alarm is set."""
+        return self._heap[0][0] if self._heap else None
+
+    def ring(self, now: Moment, at_most: int) -> int:
+        """Call those that are due, earliest first, up to a number; returns how many."""
+        rung = 0
+        heap = self._heap
+        while heap and heap[0][0] <= now.now_ms and rung < at_most:
+            at_ms, _, alarm = heapq.heappop(heap)
+            if alarm.scheduled_ms != at_ms:
+                continue  # it was set to an earlier time later on, and has another entry for that
+            alarm.scheduled_ms = None
+            deadline_ms = alarm.deadline_ms
+            if deadline_ms is None:
+                continue
+            if deadline_ms > now.now_ms:
+                self.schedule(alarm, deadline_ms)
+                continue
+            alarm.deadline_ms = None
+            rung += 1
+            alarm.action(now)
+        return rung

@@ -1,0 +1,72 @@
+"""What groups have committed for topics that are no more, removed a part in each turn. Pure.
+
+Kafka: `OffsetMetadataManager.onPartitionsDeleted`, which goes through all groups at once.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from cluster.coordinator.groups.classic_group import ClassicGroup
+from cluster.coordinator.groups.group_offsets import Partition
+from cluster.coordinator.groups.moment import Moment
+from cluster.coordinator.groups.parts import ShardParts
+from cluster.coordinator.groups.removals import Removals
+from cluster.model.clocks import MonotonicMs, WallMs
+
+WORK_PER_TICK: Final = 2_000
+"""Groups and topics looked at in one turn: about a millisecond."""
+
+
+class DeletedTopics:
+    """Goes through all groups once for the topics that were deleted until it began."""
+
+    def __init__(self, parts: ShardParts, removals: Removals) -> None:
+        self._parts = parts
+        self._removals = removals
+        self._next_ms: MonotonicMs | None = None
+        self._waiting: dict[str, WallMs] = {}
+        """Topics that were deleted since, and when."""
+        self._topics: dict[str, WallMs] = {}
+        """Those it looks for."""
+        self._left: Iterator[str] = iter(())
+        """Groups still to be looked at."""
+
+    def add(self, topics: Collection[str], now: Moment) -> None:
+        """These were deleted."""
+        self._waiting |= dict.fromkeys(topics, now.wall_ms)
+        if self._waiting:
+            self._next_ms = now.now_ms
+
+    def next_ms(self) -> MonotonicMs | None:
+        """When `work` has something to do."""
+        return self._next_ms
+
+    def work(self, now: Moment) -> None:
+        """Do a part of what there is to do."""
+        if self._next_ms is None:
+            return
+        if not self._topics:
+            self._topics, self._waiting = self._waiting, {}
+            self._left = iter(list(self._parts.groups))
+        done = 0
+        for group_id in self._left:
+            group = self._parts.groups.get(group_id)
+            if group is not None:
+                done += 1 + len(group.offsets.topics)
+                self._look_at(group, now)
+            if done >= WORK_PER_TICK:
+                return
+        self._topics = {}
+        self._next_ms = now.now_ms if self._waiting else None
+
+    def _look_at(self, group: ClassicGroup, now: Moment) -> None:
+        keys: list[Partition] = []
+        for topic in self._topics.keys() & group.offsets.topics.keys():
+            deleted_ms = self._topics[topic]
+            keys += [
+                (topic, partition)
+                for partition, committed in group.offsets.topics[topic].items()
+                if committed.commit_timestamp_ms <= deleted_ms  # else the topic is there again
+            ]
+        if keys:
+            self._removals.remove_offsets(group, sorted(keys), now)

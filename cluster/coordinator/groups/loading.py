@@ -1,0 +1,154 @@
+"""Records of the partition into groups and offsets; newest last. Pure.
+
+Kafka: `GroupCoordinatorShard.replay`. Nothing in a record may stop the loading: what cannot be read
+is counted, and the first of each kind is named.
+"""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Final
+
+from cluster.coordinator.groups.classic_group import ClassicGroup
+from cluster.coordinator.groups.history import Cause, CauseKind
+from cluster.coordinator.groups.member import Member
+from cluster.coordinator.groups.moment import Moment
+from cluster.coordinator.groups.offset_commits import OffsetCommits
+from cluster.coordinator.groups.parts import ShardParts
+from cluster.coordinator.groups.rebalancing import Rebalancing
+from cluster.coordinator.groups.records import (
+    CorruptRecord,
+    StoredMember,
+    UnknownRecord,
+    read_group_value,
+    read_key,
+    read_offset_value,
+)
+from cluster.coordinator.groups.requests import GroupProtocol
+from cluster.model.ids import NO_PRODUCER_ID
+
+KINDS_MAX: Final = 100
+"""Different complaints that a report keeps; others are counted under `others`."""
+
+
+@dataclass(slots=True)
+class LoadReport:
+    """What came of the records; texts are without foreign characters."""
+
+    offsets: int = 0
+    groups: int = 0
+    tombstones: int = 0
+    unknown: Counter[str] = field(default_factory=Counter)
+    """Kinds and forms of records that newer brokers write, and how many; they are left alone."""
+    corrupt: Counter[str] = field(default_factory=Counter)
+    """What was wrong with records that say to be of a known kind, and how many; at most
+    `KINDS_MAX` entries."""
+
+    @property
+    def records(self) -> int:
+        """All of them."""
+        skipped = self.unknown.total() + self.corrupt.total()
+        return self.offsets + self.groups + self.tombstones + skipped
+
+
+class Loading:
+    """Lifecycle: `load` for every record, oldest first; then the groups are as they were stored."""
+
+    def __init__(self, parts: ShardParts, rebalancing: Rebalancing, commits: OffsetCommits) -> None:
+        self._groups = parts.groups
+        self._max_size = parts.options.max_size
+        self._rebalancing = rebalancing
+        self._commits = commits
+        self.report = LoadReport()
+        self._of_interest: set[str] = set()
+        """Groups that have had members, or lost their last record: to be looked at in the end."""
+
+    def finish(self, now: Moment) -> None:
+        """All records are in: members have to show that they are alive, empty groups go."""
+        for group_id in sorted(self._of_interest):
+            group = self._groups[group_id]
+            if group.is_disposable:
+                del self._groups[group_id]
+                continue
+            group.note_subscriptions()
+            group.begin_in_state(now)
+            for member in group.members.values():
+                self._rebalancing.restart_session(member, now)
+            if len(group.members) > self._max_size:
+                cause = Cause(CauseKind.OVER_CAPACITY)
+                self._rebalancing.prepare(group, cause, now)
+        self._of_interest.clear()
+
+    def load(self, key: bytes | None, value: bytes | None, producer_id: int) -> None:
+        """Take in one record."""
+        try:
+            if key is None:
+                raise CorruptRecord("no key")
+            named = read_key(key)
+            if isinstance(named, str):
+                self._load_group(named, value)
+            elif value is None:
+                self._remove_offset(*named)
+            else:
+                self._load_offset(*named, value, producer_id)
+        except UnknownRecord as unknown:
+            _note(self.report.unknown, str(unknown))
+        except CorruptRecord as corrupt:
+            _note(self.report.corrupt, str(corrupt))
+
+    def _load_offset(
+        self, group_id: str, topic: str, partition: int, value: bytes, producer_id: int
+    ) -> None:
+        committed = read_offset_value(value)
+        group = self._groups.get(group_id)
+        if group is None:
+            group = self._groups[group_id] = ClassicGroup(group_id)
+        self.report.offsets += 1
+        if producer_id == NO_PRODUCER_ID:
+            group.offsets.set(topic, partition, committed)
+        else:
+            self._commits.note_transactional(producer_id, group, (topic, partition, committed))
+
+    def _remove_offset(self, group_id: str, topic: str, partition: int) -> None:
+        self.report.tombstones += 1
+        group = self._groups.get(group_id)
+        if group is not None:
+            group.offsets.remove(topic, partition)
+            self._of_interest.add(group_id)
+
+    def _load_group(self, group_id: str, value: bytes | None) -> None:
+        stored = None if value is None else read_group_value(value)
+        group = self._groups.get(group_id)
+        if stored is None:
+            self.report.tombstones += 1
+            if group is not None:
+                group.clear()
+                self._of_interest.add(group_id)
+            return
+        if group is None:
+            group = self._groups[group_id] = ClassicGroup(group_id)
+        self.report.groups += 1
+        protocol_name = stored.protocol_name or ""
+        unique = {each.member_id: each for each in stored.members}
+        members = [self._member(group, each, protocol_name) for each in unique.values()]
+        group.restore(stored, iter(members))
+        self._of_interest.add(group_id)
+
+    def _member(self, group: ClassicGroup, stored: StoredMember, protocol_name: str) -> Member:
+        member = Member(
+            stored.member_id,
+            stored.group_instance_id,
+            stored.client_id,
+            stored.client_host,
+            stored.rebalance_timeout_ms,
+            stored.session_timeout_ms,
+            (GroupProtocol(protocol_name, stored.subscription),),
+            stored.assignment,
+        )
+        self._rebalancing.new_member(group, member)
+        return member
+
+
+def _note(counter: Counter[str], complaint: str) -> None:
+    if complaint not in counter and len(counter) >= KINDS_MAX:
+        complaint = "others"
+    counter[complaint] += 1

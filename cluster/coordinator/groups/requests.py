@@ -1,0 +1,308 @@
+"""Requests to the group coordinator and its replies, in a shape that knows no versions.
+
+Kafka: the request data of JoinGroup, SyncGroup and the others; what only some versions have is
+a field here, with what its absence means as the default.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from cluster.model.error_codes import ErrorCode
+
+NO_GENERATION: Final = -1
+NO_MEMBER_ID: Final = ""
+NO_OFFSET: Final = -1
+NO_TIMESTAMP: Final = -1
+
+
+class GroupProtocol(NamedTuple):
+    """One way to assign that a member supports: of a consumer, its assignor and subscription."""
+
+    name: str
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGroup:
+    """A member asks to be part of the next generation."""
+
+    group_id: str
+    member_id: str
+    """Empty for a new member."""
+    client_id: str
+    client_host: str
+    """As Kafka shows it: `/127.0.0.1`."""
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    """Before version 1 the session timeout."""
+    protocol_type: str
+    protocols: tuple[GroupProtocol, ...]
+    """In the member's order of preference."""
+    group_instance_id: str | None = None
+    requires_known_member_id: bool = True
+    """Version 4 and later (KIP-394): a new dynamic member is told its id and has to ask again."""
+    supports_skipping_assignment: bool = True
+    """Version 9 and later (KIP-814)."""
+    reason: str = ""
+    """Why it joins (KIP-800), for the log and the history."""
+
+
+class JoinedMember(NamedTuple):
+    """A member as its leader sees it."""
+
+    member_id: str
+    group_instance_id: str | None
+    metadata: bytes
+    """Of the chosen protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGroupReply:
+    """The generation that a member is part of, or why not."""
+
+    error: ErrorCode
+    member_id: str = NO_MEMBER_ID
+    generation_id: int = NO_GENERATION
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    """None on errors: version 7 and later send null, earlier ones an empty text."""
+    leader: str = NO_MEMBER_ID
+    skip_assignment: bool = False
+    members: tuple[JoinedMember, ...] = ()
+    """For the leader alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncGroup:
+    """A member asks for its assignment; the leader brings everybody's.
+
+    Version 5 and later must name protocol type and protocol (INCONSISTENT_GROUP_PROTOCOL): the
+    handler checks it, since None here means an earlier version.
+    """
+
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None = None
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignments: Mapping[str, bytes] = field(default_factory=dict)
+    """By member id; empty but for the leader."""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncGroupReply:
+    """What a member is to do."""
+
+    error: ErrorCode
+    protocol_type: str | None = None
+    protocol_name: str | None = None
+    assignment: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """A member is alive, and asks whether it must join again. Answered with an ErrorCode."""
+
+    group_id: str
+    generation_id: int
+    member_id: str
+    group_instance_id: str | None = None
+
+
+class LeavingMember(NamedTuple):
+    """One that leaves: by its member id, or by its instance id with an empty member id."""
+
+    member_id: str
+    group_instance_id: str | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveGroup:
+    """Members leave; before version 3 it is one, whose error is the error of the whole reply."""
+
+    group_id: str
+    members: tuple[LeavingMember, ...]
+
+
+class LeftMember(NamedTuple):
+    """What became of one leaving member."""
+
+    member_id: str
+    group_instance_id: str | None
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveGroupReply:
+    """What became of each, in the order of the request."""
+
+    error: ErrorCode
+    members: tuple[LeftMember, ...] = ()
+
+
+class OffsetToCommit(NamedTuple):
+    """Where a group goes on reading one partition. The handler has checked that it exists."""
+
+    topic: str
+    partition: int
+    offset: int
+    leader_epoch: int = -1
+    metadata: str = ""
+    """A null of the request is an empty text."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOffsets:
+    """OffsetCommit. A consumer that is in no group names generation -1 and an empty member id."""
+
+    group_id: str
+    offsets: tuple[OffsetToCommit, ...]
+    generation_id: int = NO_GENERATION
+    member_id: str = NO_MEMBER_ID
+    group_instance_id: str | None = None
+    retention_ms: int = -1
+    """Versions 2 to 4; -1: as `offsets.retention.minutes` has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionalCommit:
+    """TxnOffsetCommit: offsets that count once the producer's transaction is committed."""
+
+    group_id: str
+    producer_id: int
+    producer_epoch: int
+    offsets: tuple[OffsetToCommit, ...]
+    generation_id: int = NO_GENERATION
+    member_id: str = NO_MEMBER_ID
+    group_instance_id: str | None = None
+
+
+class PartitionError(NamedTuple):
+    """What became of one partition of a request."""
+
+    topic: str
+    partition: int
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class CommitReply:
+    """What became of each offset, in the order of the request."""
+
+    partitions: tuple[PartitionError, ...]
+
+
+class TopicPartitions(NamedTuple):
+    """Partitions of one topic that a request names."""
+
+    topic: str
+    partitions: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FetchOffsets:
+    """OffsetFetch of one group. Answered with FetchedOffsets."""
+
+    group_id: str
+    topics: tuple[TopicPartitions, ...] | None = None
+    """None: all that the group has."""
+    require_stable: bool = False
+    """UNSTABLE_OFFSET_COMMIT where a transaction that is not finished has committed (KIP-447)."""
+    member_id: str | None = None
+    """With `member_epoch`, version 9 and later: of the newer consumer protocol; not checked for
+    classic groups."""
+    member_epoch: int = -1
+
+
+class FetchedOffset(NamedTuple):
+    """A committed offset; -1 with error none where there is none."""
+
+    topic: str
+    partition: int
+    offset: int = NO_OFFSET
+    leader_epoch: int = -1
+    metadata: str = ""
+    error: ErrorCode = ErrorCode.none
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedOffsets:
+    """Those that were asked for, in that order."""
+
+    error: ErrorCode
+    offsets: tuple[FetchedOffset, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOffsets:
+    """OffsetDelete."""
+
+    group_id: str
+    topics: tuple[TopicPartitions, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOffsetsReply:
+    """An error of the group, or what became of each partition in the order of the request."""
+
+    error: ErrorCode
+    partitions: tuple[PartitionError, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroups:
+    """Groups of this shard."""
+
+    group_ids: tuple[str, ...]
+
+
+class DeletedGroup(NamedTuple):
+    """What became of one."""
+
+    group_id: str
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroupsReply:
+    """What became of each, in the order of the request."""
+
+    groups: tuple[DeletedGroup, ...]
+
+
+class DescribedMember(NamedTuple):
+    """A member as DescribeGroups shows it; metadata and assignment are empty unless Stable."""
+
+    member_id: str
+    group_instance_id: str | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDescription:
+    """A group as DescribeGroups shows it."""
+
+    group_id: str
+    state: str
+    """`Empty`, `PreparingRebalance`, `CompletingRebalance`, `Stable`"""
+    protocol_type: str
+    protocol: str
+    """Empty unless Stable."""
+    members: tuple[DescribedMember, ...] = ()
+
+
+class ListedGroup(NamedTuple):
+    """A group as ListGroups shows it."""
+
+    group_id: str
+    protocol_type: str
+    """Empty for a group that only has committed offsets."""
+    state: str
+    group_type: str
+    """`classic`"""

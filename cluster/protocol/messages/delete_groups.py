@@ -1,0 +1,150 @@
+"""DeleteGroups messages, versions 0 to 2.
+
+Written by `python -m cluster.protocol.codegen`.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from struct import Struct
+
+from cluster.model.error_codes import ErrorCode
+from cluster.model.errors import PeerError
+from cluster.protocol.reader import ELEMENTS_MAX, read_length, skip_tags, too_many, truncated
+from cluster.protocol.writer import MILLISECOND, NO_TAGS, varint
+
+_pack_h = Struct(">h").pack
+_pack_i = Struct(">i").pack
+_unpack_h = Struct(">h").unpack_from
+_unpack_i = Struct(">i").unpack_from
+
+
+@dataclass(slots=True, kw_only=True)
+class DeleteGroupsRequest:
+    """DeleteGroups request, versions 0-2."""
+
+    groups_names: tuple[str, ...] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class DeletableGroupResult:
+    """Part of DeleteGroups."""
+
+    group_id: str
+    error_code: ErrorCode
+
+
+@dataclass(slots=True, kw_only=True)
+class DeleteGroupsResponse:
+    """DeleteGroups response, versions 0-2."""
+
+    throttle_time: timedelta
+    results: tuple[DeletableGroupResult, ...]
+
+
+def _read_request_legacy(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[DeleteGroupsRequest, int]:
+    (size,) = _unpack_i(buffer, position)
+    position += 4
+    if size < 0:
+        raise PeerError("groups_names is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    groups_names_list: list[str] = []
+    for _ in range(size):
+        (size,) = _unpack_h(buffer, position)
+        position += 2
+        if size < 0:
+            raise PeerError("groups_names_item is null or has a negative length")
+        start = position
+        position += size
+        if position > end:
+            raise truncated()
+        groups_names_item = buffer[start:position].decode()
+        groups_names_list.append(groups_names_item)
+    groups_names = tuple(groups_names_list)
+    return DeleteGroupsRequest(groups_names=groups_names), position
+
+
+def _read_request_flexible(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[DeleteGroupsRequest, int]:
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("groups_names is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    groups_names_list: list[str] = []
+    for _ in range(size):
+        size = buffer[position] - 1
+        position += 1
+        if size > 126:
+            size, position = read_length(buffer, position - 1)
+        if size < 0:
+            raise PeerError("groups_names_item is null or has a negative length")
+        start = position
+        position += size
+        if position > end:
+            raise truncated()
+        groups_names_item = buffer[start:position].decode()
+        groups_names_list.append(groups_names_item)
+    groups_names = tuple(groups_names_list)
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return DeleteGroupsRequest(groups_names=groups_names), position
+
+
+def read_request(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[DeleteGroupsRequest, int]:
+    """The message at `position`, and where it ends. Raises PeerError and `MALFORMED`."""
+    if version >= 2:
+        return _read_request_flexible(buffer, position, end, version)
+    return _read_request_legacy(buffer, position, end, version)
+
+
+def _write_deletable_group_result(out: bytearray, message: DeletableGroupResult) -> None:
+    encoded = message.group_id.encode()
+    out += _pack_h(len(encoded))
+    out += encoded
+    out += _pack_h(message.error_code)
+
+
+def _write_response_legacy(out: bytearray, message: DeleteGroupsResponse, version: int) -> None:
+    out += _pack_i(message.throttle_time // MILLISECOND)
+    out += _pack_i(len(message.results))
+    for results_item in message.results:
+        _write_deletable_group_result(out, results_item)
+
+
+def _write_deletable_group_result_flexible(out: bytearray, message: DeletableGroupResult) -> None:
+    encoded = message.group_id.encode()
+    out += varint(len(encoded) + 1)
+    out += encoded
+    out += _pack_h(message.error_code)
+    out += NO_TAGS
+
+
+def _write_response_flexible(out: bytearray, message: DeleteGroupsResponse, version: int) -> None:
+    out += _pack_i(message.throttle_time // MILLISECOND)
+    out += varint(len(message.results) + 1)
+    for results_item in message.results:
+        _write_deletable_group_result_flexible(out, results_item)
+    out += NO_TAGS
+
+
+def write_response(out: bytearray, message: DeleteGroupsResponse, version: int) -> None:
+    """Append the message as this version has it."""
+    if version >= 2:
+        _write_response_flexible(out, message, version)
+    else:
+        _write_response_legacy(out, message, version)

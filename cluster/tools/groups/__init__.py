@@ -1,0 +1,1 @@
+"""The command `groups`: consumer groups, their members and committed offsets."""

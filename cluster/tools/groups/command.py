@@ -1,0 +1,338 @@
+"""`groups`: lists, describes, deletes and resets groups, as kafka-consumer-groups does."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from cluster.model.errors import UserError
+from cluster.model.printable import one_line
+from cluster.tools.arguments import UsageError, add_command
+from cluster.tools.groups import requests as group_requests
+from cluster.tools.groups import reset, tables
+from cluster.tools.groups.requests import DEAD, EMPTY, REBALANCING, Group, Place
+from cluster.tools.kafka_connection import add_connection, connect, explained
+from cluster.tools.options import integer, not_negative
+from cluster.tools.topics.requests import partition_counts
+
+if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
+
+    from cluster.tools.arguments import Subparsers
+
+_TARGETS: Final = (
+    "to_earliest",
+    "to_latest",
+    "to_current",
+    "to_offset",
+    "shift_by",
+    "to_datetime",
+    "by_duration",
+    "from_file",
+)
+_ACTIONS_OF: Final = {
+    "group": ("describe", "delete", "reset-offsets"),
+    "all_groups": ("describe", "delete", "reset-offsets"),
+    "offsets": ("describe",),
+    "members": ("describe",),
+    "verbose": ("describe",),
+    "topic": ("reset-offsets",),
+    "all_topics": ("reset-offsets",),
+    "dry_run": ("reset-offsets",),
+    "execute": ("reset-offsets",),
+    "export": ("reset-offsets",),
+    **dict.fromkeys(_TARGETS, ("reset-offsets",)),
+}
+"""Options by the actions that use them; with another action they are wrong usage."""
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Add the command `groups` and its options to `subparsers`."""
+    parser = add_command(
+        subparsers,
+        "groups",
+        "groups --list --state",
+        "groups --describe --group billing",
+        "groups --describe --group billing --members --verbose",
+        "groups --reset-offsets --group billing --topic orders --to-earliest --execute",
+    )
+    actions = parser.add_mutually_exclusive_group(required=True)
+    for name, what in (
+        ("list", "print the names of groups"),
+        ("describe", "print offsets and lag, members or state of groups"),
+        ("delete", "delete groups without members, and their offsets"),
+        ("reset-offsets", "set the offsets of groups without members"),
+    ):
+        actions.add_argument(
+            f"--{name}", dest="action", action="store_const", const=name, help=what
+        )
+    parser.add_argument("--group", action="append", metavar="G", help="which; may be repeated")
+    parser.add_argument("--all-groups", action="store_true", help="every group, in its place")
+    parser.add_argument(
+        "--state",
+        nargs="?",
+        const="",
+        metavar="STATE[,STATE...]",
+        help="with --list: also the states, or only groups in one of these; with --describe: the"
+        " state of each group",
+    )
+    for option, what in (
+        ("--offsets", "describe offsets and lag of each partition (the default)"),
+        ("--members", "describe the members"),
+        ("--verbose", "with --members: also what each has"),
+    ):
+        parser.add_argument(option, action="store_true", help=what)
+    parser.add_argument(
+        "--topic", action="append", metavar="T[:0,1]", help="whose offsets; may be repeated"
+    )
+    parser.add_argument(
+        "--all-topics", action="store_true", help="every topic of which the group has offsets"
+    )
+    _add_targets(parser)
+    modes = parser.add_mutually_exclusive_group()
+    for option, what in (
+        ("--dry-run", "print the new offsets only (the default)"),
+        ("--execute", "set them"),
+        ("--export", "print them for --from-file only"),
+    ):
+        modes.add_argument(option, action="store_true", help=what)
+    add_connection(parser)
+
+
+def _add_targets(parser: argparse.ArgumentParser) -> None:
+    targets = parser.add_mutually_exclusive_group()
+    for option, what in (
+        ("--to-earliest", "where each partition begins"),
+        ("--to-latest", "where each partition ends"),
+        ("--to-current", "where the group is, also where it has no offset yet: the end"),
+    ):
+        targets.add_argument(option, action="store_true", help=what)
+    targets.add_argument("--to-offset", type=not_negative, metavar="N", help="this offset")
+    targets.add_argument(
+        "--shift-by", type=integer, metavar="N", help="so far from where the group is"
+    )
+    targets.add_argument(
+        "--to-datetime",
+        type=_read_by(reset.timestamp_of),
+        metavar="YYYY-MM-DDTHH:mm:SS.sss",
+        help="the first record of this time or later, UTC",
+    )
+    targets.add_argument(
+        "--by-duration",
+        type=_read_by(reset.duration_of),
+        metavar="PnDTnHnMnS",
+        help="the first record that is no older",
+    )
+    targets.add_argument(
+        "--from-file", type=Path, metavar="FILE", help="lines of topic,partition,offset"
+    )
+
+
+def _read_by(read: Callable[[str], int]) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        try:
+            return read(text)
+        except UsageError as problem:
+            raise argparse.ArgumentTypeError(str(problem)) from None
+
+    return parse
+
+
+def run(args: argparse.Namespace) -> int:
+    """Carry out the action; print a refusal as Kafka's tool does. Returns the exit status."""
+    _check(args)
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    client = connect(AdminClient, args, "milena-groups")
+    try:
+        return _ACTIONS[args.action](client, args)
+    except KafkaException as refusal:
+        return _complain(explained(refusal.args[0]))
+
+
+def _check(args: argparse.Namespace) -> None:
+    """Raises UsageError for options that do not go together."""
+    for option, actions in _ACTIONS_OF.items():
+        given = getattr(args, option)
+        if given not in (None, False) and args.action not in actions:
+            raise UsageError(f"--{option.replace('_', '-')} does not go with --{args.action}")
+    if args.state is not None and args.action not in ("list", "describe"):
+        raise UsageError(f"--state does not go with --{args.action}")
+    if args.action != "list" and bool(args.group) == args.all_groups:
+        raise UsageError(f"--{args.action} needs --group or --all-groups")
+    if args.action == "describe":
+        if (args.state is not None) + args.offsets + args.members > 1:
+            raise UsageError("--describe takes one of --offsets, --members and --state")
+        if args.verbose and not args.members:
+            raise UsageError("--verbose goes with --members")
+    if args.action == "reset-offsets":
+        if all(getattr(args, target) in (None, False) for target in _TARGETS):
+            raise UsageError("--reset-offsets needs a target, such as --to-earliest")
+        if args.from_file is None and bool(args.topic) == args.all_topics:
+            raise UsageError("--reset-offsets needs --topic or --all-topics")
+        if args.from_file is not None and (args.topic or args.all_topics):
+            raise UsageError("--from-file does not go with --topic or --all-topics")
+
+
+def _chosen_groups(client: "AdminClient", args: argparse.Namespace) -> list[str]:
+    if args.all_groups:
+        return sorted(group_requests.states_of_groups(client))
+    return list(dict.fromkeys(args.group))
+
+
+# -- list and describe -----------------------------------------------------------------------------
+
+
+def _list(client: "AdminClient", args: argparse.Namespace) -> int:
+    states = group_requests.states_of_groups(client)
+    if args.state:
+        wanted = {state.strip().lower() for state in args.state.split(",")}
+        states = {name: state for name, state in states.items() if state.lower() in wanted}
+    sys.stdout.write(tables.listed(states, with_states=args.state is not None))
+    return 0
+
+
+def _describe(client: "AdminClient", args: argparse.Namespace) -> int:
+    status = 0
+    for name in _chosen_groups(client, args):
+        group = group_requests.describe_group(client, name)
+        if group.state == DEAD:
+            status = _complain(f"Consumer group '{one_line(name)}' does not exist.")
+            continue
+        if args.state is not None:
+            text = tables.state_table(group)
+        elif args.members:
+            _note_state(group)
+            text = tables.members_table(group, is_verbose=args.verbose) if group.members else ""
+        else:
+            _note_state(group)
+            committed = group_requests.committed_offsets(client, name)
+            assigned = {place for member in group.members for place in member.assignment}
+            counts = partition_counts(client)
+            places = [
+                place
+                for place in {*committed, *assigned}
+                if place.partition < counts.get(place.topic, 0)
+            ]
+            ends = group_requests.latest_offsets(client, places)
+            text = tables.offsets_table(group, committed, ends) if committed or assigned else ""
+        sys.stdout.write(f"\n{text}" if text else "")
+    return status
+
+
+def _note_state(group: Group) -> None:
+    if group.state == EMPTY:
+        print(f"\nConsumer group '{one_line(group.name)}' has no active members.", file=sys.stderr)
+    elif group.state in REBALANCING:
+        print(
+            f"\nWarning: Consumer group '{one_line(group.name)}' is rebalancing.", file=sys.stderr
+        )
+
+
+# -- delete and reset ------------------------------------------------------------------------------
+
+
+def _delete(client: "AdminClient", args: argparse.Namespace) -> int:
+    from confluent_kafka import KafkaException
+
+    status, deleted = 0, []
+    for name in _chosen_groups(client, args):
+        try:
+            group_requests.delete_group(client, name)
+        except KafkaException as refusal:
+            reason = explained(refusal.args[0])
+            status = _complain(f"Group '{one_line(name)}' could not be deleted: {reason}")
+        else:
+            deleted.append(f"'{one_line(name)}'")
+    if deleted:
+        print(f"Deletion of requested consumer groups ({', '.join(deleted)}) was successful.")
+    return status
+
+
+def _reset(client: "AdminClient", args: argparse.Namespace) -> int:
+    status = 0
+    for name in _chosen_groups(client, args):
+        state = group_requests.describe_group(client, name).state
+        if state not in (EMPTY, DEAD):
+            status = _complain(
+                f"Assignments can only be reset if the group '{one_line(name)}' is inactive,"
+                f" but the current state is {state}."
+            )
+            continue
+        current = group_requests.committed_offsets(client, name)
+        offsets = _new_offsets(client, args, current)
+        if args.execute and offsets:
+            group_requests.commit_offsets(client, name, offsets)
+        if args.export:
+            sys.stdout.write(reset.as_csv(offsets))
+        else:
+            sys.stdout.write(f"\n{tables.reset_table(name, offsets)}")
+    if not args.execute and not args.export:
+        print("Nothing is changed without --execute.", file=sys.stderr)
+    return status
+
+
+def _new_offsets(
+    client: "AdminClient", args: argparse.Namespace, current: dict[Place, int]
+) -> dict[Place, int]:
+    counts = partition_counts(client)
+    wanted: dict[Place, int] = {}
+    if args.from_file is not None:
+        wanted = reset.from_csv(_content(args.from_file), str(args.from_file))
+        places = reset.chosen_places((f"{at.topic}:{at.partition}" for at in wanted), counts)
+    elif args.all_topics:
+        places = [place for place in current if place.partition < counts.get(place.topic, 0)]
+    else:
+        places = reset.chosen_places(args.topic, counts)
+    earliest = group_requests.earliest_offsets(client, places)
+    latest = group_requests.latest_offsets(client, places)
+    if args.to_earliest:
+        return earliest
+    if args.to_latest:
+        return latest
+    if args.to_current:
+        wanted = {place: current.get(place, latest[place]) for place in places}
+    elif args.to_offset is not None:
+        wanted = dict.fromkeys(places, args.to_offset)
+    elif args.shift_by is not None:
+        wanted = _shifted(places, current, args.shift_by)
+    elif args.to_datetime is not None:
+        wanted = group_requests.offsets_at(client, places, args.to_datetime)
+    elif args.by_duration is not None:
+        at_ms = time.time_ns() // 1_000_000 - args.by_duration
+        wanted = group_requests.offsets_at(client, places, at_ms)
+    offsets, warnings = reset.within(wanted, earliest, latest)
+    for warning in warnings:
+        print(f"WARN {one_line(warning)}", file=sys.stderr)
+    return offsets
+
+
+def _shifted(places: Iterable[Place], current: dict[Place, int], by: int) -> dict[Place, int]:
+    missing = [place for place in places if place not in current]
+    if missing:
+        names = ", ".join(f"{place.topic}-{place.partition}" for place in missing)
+        raise UserError(f"cannot shift offsets for {one_line(names)}: there is no committed offset")
+    return {place: current[place] + by for place in places}
+
+
+def _content(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise UserError(f"cannot read {one_line(str(path))}: {problem}") from None
+
+
+_ACTIONS: Final[dict[str, Callable[["AdminClient", argparse.Namespace], int]]] = {
+    "list": _list,
+    "describe": _describe,
+    "delete": _delete,
+    "reset-offsets": _reset,
+}
+
+
+def _complain(message: str) -> int:
+    print(f"\nError: {message}", file=sys.stderr)
+    return 1

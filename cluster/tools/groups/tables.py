@@ -1,0 +1,131 @@
+"""What `groups --describe` and `--list` print, column for column as kafka-consumer-groups. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from cluster.model.printable import one_line
+from cluster.tools.groups.requests import Group, Member, Place
+
+_NOTHING: Final = "-"
+_TEXT_MIN: Final = 15
+"""Columns of names are as wide as their longest cell, and at least this."""
+
+
+def listed(states: Mapping[str, str], *, with_states: bool) -> str:
+    """The names of groups, or a table of them with their states."""
+    names = sorted(states)
+    if not with_states:
+        return "".join(f"{one_line(name)}\n" for name in names)
+    return _table(
+        (("GROUP", None), ("STATE", 0)), [(one_line(name), states[name]) for name in names]
+    )
+
+
+def offsets_table(group: Group, committed: Mapping[Place, int], ends: Mapping[Place, int]) -> str:
+    """A row for each partition that is committed or assigned: its offset, lag and member."""
+    owners = {place: member for member in group.members for place in member.assignment}
+    rows = []
+    for place in sorted({*committed, *owners}):
+        offset, end, owner = committed.get(place), ends.get(place), owners.get(place)
+        lag = None if offset is None or end is None else end - offset
+        rows.append(
+            (
+                group.name,
+                place.topic,
+                str(place.partition),
+                _shown(offset),
+                _shown(end),
+                _shown(lag),
+                *(
+                    (_NOTHING, _NOTHING, _NOTHING)
+                    if owner is None
+                    else (owner.member_id, owner.host, owner.client_id)
+                ),
+            )
+        )
+    columns = (
+        ("GROUP", None),
+        ("TOPIC", None),
+        ("PARTITION", 10),
+        ("CURRENT-OFFSET", 15),
+        ("LOG-END-OFFSET", 15),
+        ("LAG", 15),
+        ("CONSUMER-ID", None),
+        ("HOST", None),
+        ("CLIENT-ID", 0),
+    )
+    return _table(columns, rows)
+
+
+def members_table(group: Group, *, is_verbose: bool) -> str:
+    """A row for each member; instance ids where a member has one, assignments when verbose."""
+    has_instances = any(member.instance_id for member in group.members)
+    columns: list[tuple[str, int | None]] = [("GROUP", None), ("CONSUMER-ID", None)]
+    if has_instances:
+        columns.append(("GROUP-INSTANCE-ID", None))
+    columns += [("HOST", None), ("CLIENT-ID", None), ("#PARTITIONS", 15)]
+    if is_verbose:
+        columns.append(("ASSIGNMENT", 0))
+    rows = []
+    for member in sorted(group.members, key=lambda each: -len(each.assignment)):
+        row = [group.name, member.member_id]
+        if has_instances:
+            row.append(member.instance_id or "")
+        row += [member.host, member.client_id, str(len(member.assignment))]
+        if is_verbose:
+            row.append(_assignment(member))
+        rows.append(row)
+    return _table(columns, rows)
+
+
+def state_table(group: Group) -> str:
+    """One row: coordinator, assignor, state and the number of members."""
+    columns = (
+        ("GROUP", None),
+        ("COORDINATOR (ID)", 25),
+        ("ASSIGNMENT-STRATEGY", 20),
+        ("STATE", 15),
+        ("#MEMBERS", 0),
+    )
+    row = (group.name, group.coordinator, group.assignor, group.state, str(len(group.members)))
+    return _table(columns, [row])
+
+
+def reset_table(group: str, offsets: Mapping[Place, int]) -> str:
+    """A row for each partition with its new offset."""
+    columns = (("GROUP", 30), ("TOPIC", 30), ("PARTITION", 10), ("NEW-OFFSET", 15))
+    rows = [
+        (group, place.topic, str(place.partition), str(offset))
+        for place, offset in sorted(offsets.items())
+    ]
+    return _table(columns, rows)
+
+
+def _assignment(member: Member) -> str:
+    """`orders(0,1), audit(2)`."""
+    by_topic: dict[str, list[int]] = {}
+    for place in sorted(member.assignment):
+        by_topic.setdefault(place.topic, []).append(place.partition)
+    parts = [
+        f"{topic}({','.join(map(str, numbers))})" for topic, numbers in sorted(by_topic.items())
+    ]
+    return ", ".join(parts) or _NOTHING
+
+
+def _shown(number: int | None) -> str:
+    return _NOTHING if number is None else str(number)
+
+
+def _table(columns: Sequence[tuple[str, int | None]], rows: Iterable[Sequence[str]]) -> str:
+    """Cells aligned to the left; a width of None follows the cells, 0 is that of a last column."""
+    lines = [tuple(name for name, _ in columns)]
+    lines += [tuple(one_line(cell) for cell in row) for row in rows]
+    widths = [
+        max(_TEXT_MIN, *(len(line[number]) for line in lines)) if width is None else width
+        for number, (_, width) in enumerate(columns)
+    ]
+    return "".join(
+        " ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        + "\n"
+        for line in lines
+    )

@@ -1,0 +1,377 @@
+"""Kafka's broker and our group coordinator answer the same requests with the same errors."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from cluster.coordinator.groups.options import GroupOptions
+from cluster.coordinator.groups.requests import LeavingMember
+from cluster.model.error_codes import ErrorCode
+from tests.compat.kafka_process import KafkaProcess, require_kafka
+from tests.compat.zookeeper_server import HOST, free_port
+from tests.integration.registry_process import RegistryProcess
+from tests.support.group_stage import GroupStage, subscription
+from tests.support.kafka_wire import WireClient, metadata_request, request
+from tests.support.running_cluster import Address
+from tests.support.waiting import wait_until
+
+pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("jvm")]
+
+SESSION_MS = 60_000
+REBALANCE_MS = 300_000
+STATES = ["Dead", "Empty", "PreparingRebalance", "CompletingRebalance", "Stable"]
+
+
+class Side(Protocol):
+    """What takes requests about one group; the errors are what is compared."""
+
+    def join(self, member_id: str = "", **others: Any) -> tuple[ErrorCode, str, int]: ...
+    def begin_join(self, **others: Any) -> None: ...
+    def sync(
+        self, member_id: str, generation: int, instance: str | None = None, **names: str
+    ) -> ErrorCode: ...
+    def heartbeat(
+        self, member_id: str, generation: int, instance: str | None = None
+    ) -> ErrorCode: ...
+    def leave(self, *members: tuple[str, str | None]) -> list[ErrorCode]: ...
+    def commit(
+        self,
+        member_id: str = "",
+        generation: int = -1,
+        instance: str | None = None,
+        metadata: str = "",
+    ) -> ErrorCode: ...
+    def delete_offsets(self, *topics: str) -> list[ErrorCode]: ...
+    def delete_group(self) -> ErrorCode: ...
+    def state(self) -> str: ...
+
+
+class OurSide:
+    """A shard; of the tests' stage, all groups have one name."""
+
+    def __init__(self) -> None:
+        self._stage = GroupStage(GroupOptions(initial_rebalance_delay_ms=0)).loaded()
+
+    def join(self, member_id: str = "", **others: Any) -> tuple[ErrorCode, str, int]:
+        token = self._stage.join(member_id, **_times(others))
+        self._stage.pass_time(0)
+        reply = self._stage.joined(token)
+        return reply.error, reply.member_id, reply.generation_id
+
+    def begin_join(self, **others: Any) -> None:
+        self._stage.join(**_times(others))
+
+    def sync(
+        self, member_id: str, generation: int, instance: str | None = None, **names: str
+    ) -> ErrorCode:
+        assignments = {member_id: b"all"}
+        names = {"protocol_type": "consumer", "protocol_name": "range"} | names
+        token = self._stage.sync(member_id, generation, assignments, instance=instance, **names)
+        return self._stage.synced(token).error
+
+    def heartbeat(self, member_id: str, generation: int, instance: str | None = None) -> ErrorCode:
+        return self._stage.heartbeat(member_id, generation, instance)
+
+    def leave(self, *members: tuple[str, str | None]) -> list[ErrorCode]:
+        token = self._stage.leave(*(LeavingMember(*each) for each in members))
+        return [each.error for each in self._stage.answers[token].members]
+
+    def commit(
+        self,
+        member_id: str = "",
+        generation: int = -1,
+        instance: str | None = None,
+        metadata: str = "",
+    ) -> ErrorCode:
+        token = self._stage.commit(
+            None, member_id, generation, instance=instance, metadata=metadata
+        )
+        (error,) = self._stage.commit_errors(token)
+        return error
+
+    def delete_offsets(self, *topics: str) -> list[ErrorCode]:
+        reply = self._stage.answers[self._stage.delete_offsets(*((each, 0) for each in topics))]
+        return [each.error for each in reply.partitions] or [reply.error]
+
+    def delete_group(self) -> ErrorCode:
+        (deleted,) = self._stage.answers[self._stage.delete_groups("orders-readers")].groups
+        error: ErrorCode = deleted.error
+        return error
+
+    def state(self) -> str:
+        return self._stage.state()
+
+
+def _times(others: dict[str, Any]) -> dict[str, Any]:
+    return {"session_ms": SESSION_MS, "rebalance_ms": REBALANCE_MS} | others
+
+
+class KafkaSide:
+    """One group of a Kafka broker."""
+
+    def __init__(self, address: Address, group: str, stack: ExitStack) -> None:
+        self._new_client: Callable[[], WireClient] = lambda: stack.enter_context(
+            WireClient(address)
+        )
+        self._client = self._new_client()
+        self._group = group
+        for topic in ("orders", "bills"):
+            self._client.call(metadata_request(topic, auto_create=True))
+        self._client.call(request(10, 3, key=group, key_type=0))
+        wait_until(
+            lambda: self.heartbeat("nobody", 0) is ErrorCode.unknown_member_id, "coordinator", 60
+        )
+        wait_until(lambda: self.commit("nobody", 1) is ErrorCode.illegal_generation, "topics", 60)
+
+    def _join_request(self, member_id: str, **others: Any) -> Any:
+        fields = _times(others)
+        offers = fields.get("offers")
+        names = ["range"] if offers is None else [each.name for each in offers]
+        return request(
+            11,
+            7,
+            group_id=self._group,
+            session_timeout=fields["session_ms"],
+            rebalance_timeout=fields["rebalance_ms"],
+            member_id=member_id,
+            group_instance_id=fields.get("instance"),
+            protocol_type=fields.get("protocol_type", "consumer"),
+            protocols=[{"name": each, "metadata": subscription("orders")} for each in names],
+        )
+
+    def join(self, member_id: str = "", **others: Any) -> tuple[ErrorCode, str, int]:
+        reply = self._client.call(self._join_request(member_id, **others))
+        return ErrorCode(reply.error_code), reply.member_id, reply.generation_id
+
+    def begin_join(self, **others: Any) -> None:
+        self._new_client().send(self._join_request("", **others))
+        wait_until(lambda: self.state() == "PreparingRebalance", "rebalance", 30)
+
+    def sync(
+        self, member_id: str, generation: int, instance: str | None = None, **names: str
+    ) -> ErrorCode:
+        message = request(
+            14,
+            5,
+            group_id=self._group,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            assignments=[{"member_id": member_id, "assignment": b"all"}],
+            **({"protocol_type": "consumer", "protocol_name": "range"} | names),
+        )
+        return ErrorCode(self._client.call(message).error_code)
+
+    def heartbeat(self, member_id: str, generation: int, instance: str | None = None) -> ErrorCode:
+        message = request(
+            12,
+            4,
+            group_id=self._group,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+        )
+        return ErrorCode(self._client.call(message).error_code)
+
+    def leave(self, *members: tuple[str, str | None]) -> list[ErrorCode]:
+        leaving = [
+            {"member_id": member_id, "group_instance_id": instance}
+            for member_id, instance in members
+        ]
+        reply = self._client.call(request(13, 4, group_id=self._group, members=leaving))
+        assert reply.error_code == 0
+        return [ErrorCode(each.error_code) for each in reply.members]
+
+    def commit(
+        self,
+        member_id: str = "",
+        generation: int = -1,
+        instance: str | None = None,
+        metadata: str = "",
+    ) -> ErrorCode:
+        partition = {
+            "partition_index": 0,
+            "committed_offset": 5,
+            "committed_leader_epoch": -1,
+            "committed_metadata": metadata,
+        }
+        message = request(
+            8,
+            8,
+            group_id=self._group,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            group_instance_id=instance,
+            topics=[{"name": "orders", "partitions": [partition]}],
+        )
+        reply = self._client.call(message)
+        return ErrorCode(reply.topics[0].partitions[0].error_code)
+
+    def delete_offsets(self, *topics: str) -> list[ErrorCode]:
+        named = [{"name": each, "partitions": [{"partition_index": 0}]} for each in topics]
+        reply = self._client.call(request(47, 0, group_id=self._group, topics=named))
+        found = {each.name: each.partitions[0].error_code for each in reply.topics}
+        errors = [found[each] for each in topics if each in found] or [reply.error_code]
+        return [ErrorCode(each) for each in errors]
+
+    def delete_group(self) -> ErrorCode:
+        reply = self._client.call(request(42, 2, groups_names=[self._group]))
+        return ErrorCode(reply.results[0].error_code)
+
+    def state(self) -> str:
+        reply = self._client.call(
+            request(15, 5, groups=[self._group], include_authorized_operations=False)
+        )
+        state: str = reply.groups[0].group_state
+        return state
+
+
+# ---------------------------------------------------------------------- what is asked
+
+
+def bring_to(side: Side, state: str) -> tuple[str, int]:
+    """A group whose static leader is `s-1`, in this state; its member id and generation."""
+    error, member_id, generation = side.join(instance="s-1")
+    assert error is ErrorCode.none
+    assert generation == 1
+    if state in ("Dead", "Empty"):
+        side.leave((member_id, "s-1"))
+    if state == "Dead":
+        side.delete_group()
+    if state in ("Stable", "PreparingRebalance"):
+        side.sync(member_id, generation)
+    if state == "PreparingRebalance":
+        side.begin_join(instance="s-2")
+    assert side.state() == state
+    return member_id, generation
+
+
+def ask(side: Side, state: str) -> Iterator[tuple[str, Any]]:
+    """What each request is answered with: first those that change nothing, as far as they do."""
+    member_id, generation = bring_to(side, state)
+    for instance in (None, "s-1", "s-9"):
+        for who in (member_id, "nobody", ""):
+            for number in (generation, generation - 1, generation + 1, -1):
+                about = f"{instance} {'me' if who == member_id else who!r} {number}"
+                yield f"heartbeat {about}", side.heartbeat(who, number, instance)
+                if not (who == member_id and number == generation and instance != "s-9"):
+                    yield f"sync {about}", side.sync(who, number, instance)
+                    if state not in ("Dead", "Empty") or number >= 0:
+                        yield f"commit {about}", side.commit(who, number, instance)
+    yield "sync type", side.sync(member_id, generation, "s-1", protocol_type="connect")
+    yield "sync name", side.sync(member_id, generation, "s-1", protocol_name="sticky")
+    changes: dict[str, dict[str, Any]] = {
+        "stranger": {"member_id": "nobody"},
+        "fenced": {"member_id": "nobody", "instance": "s-1"},
+        "unknown instance": {"member_id": member_id, "instance": "s-9"},
+        "short session": {"session_ms": 5_999},
+        "long session": {"session_ms": 1_800_001},
+    }
+    for name, change in changes.items():
+        yield f"join {name}", side.join(**({"member_id": member_id} | change))[0]
+    if state not in ("Dead", "Empty"):
+        yield "join type", side.join(protocol_type="connect")[0]
+    yield "no protocols", side.join(member_id, instance="s-1", offers=())[0]
+    strangers = [("nobody", None), ("nobody", "s-1"), (member_id, "s-9"), ("", "s-9"), ("", None)]
+    yield "leave", side.leave(*strangers)
+    yield "delete offsets", side.delete_offsets("orders", "bills")
+    yield "state", side.state()
+    if state not in ("Dead", "Empty"):
+        yield "delete group", side.delete_group()
+    yield "own commit", side.commit(member_id, generation, "s-1")
+    yield "long metadata", side.commit(member_id, generation, "s-1", metadata="x" * 4_097)
+    yield "own sync", side.sync(member_id, generation, "s-1")
+    yield "own leave", side.leave((member_id, "s-1"))
+
+
+@pytest.fixture(scope="module")
+def kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Address]:
+    require_kafka()
+    directory: Path = tmp_path_factory.mktemp("kafka")
+    with RegistryProcess(directory / "registry", tick_time_ms=2_000) as registry:
+        address = (HOST, free_port())
+        with KafkaProcess(
+            directory / "kafka",
+            broker_id=7,
+            address=address,
+            registry=f"{HOST}:{registry.port}/kafka",
+        ):
+            yield address
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_the_same_errors_in_every_state(kafka: Address, state: str) -> None:
+    with ExitStack() as stack:
+        theirs = dict(ask(KafkaSide(kafka, f"group-{state}", stack), state))
+    ours = dict(ask(OurSide(), state))
+    differing = {what: (ours[what], theirs[what]) for what in theirs if ours[what] != theirs[what]}
+    assert differing == {}
+    assert len(theirs) > 100
+
+
+def dynamic_member(side: Side) -> Iterator[tuple[str, Any]]:
+    """One that is given its id, joins again as the leader, and leaves with the id unused."""
+    error, member_id, generation = side.join()
+    yield "first", (error, generation)
+    yield "unused id: heartbeat", side.heartbeat(member_id, -1)
+    yield "unused id: sync", side.sync(member_id, -1)
+    error, same_id, generation = side.join(member_id)
+    yield "second", (error, same_id == member_id, generation)
+    yield "again before the assignment", side.join(member_id)[::2]
+    yield "sync", side.sync(member_id, 1)
+    yield "again as the leader", side.join(member_id)[::2]
+    yield "state", side.state()
+    yield "sync of the generation before", side.sync(member_id, 1)
+    yield "sync without a protocol that is known", side.sync(member_id, 2, protocol_name="x")
+    yield "commit before the assignment", side.commit(member_id, 2)
+    yield "assigned", side.sync(member_id, 2)
+    yield "commit", side.commit(member_id, 2)
+    yield "leaves", side.leave((member_id, None), (member_id, None))
+    yield "empty", side.state()
+    yield "commit of a member that left", side.commit(member_id, 2)
+    yield "commit of nobody", side.commit()
+    _, unused, _ = side.join()
+    yield "leaves with the id only", side.leave((unused, None), (unused, None))
+    _, unused, _ = side.join()
+    yield "state with an id only", side.state()
+    yield "deleted with an id only", side.delete_group()
+    yield "state after it", side.state()
+    yield "id of a group that is gone", side.join(unused)[0]
+
+
+def static_member(side: Side) -> Iterator[tuple[str, Any]]:
+    """One that comes back: in a stable group, before the assignment, in an empty group."""
+    _, first, _ = side.join(instance="s-1")
+    yield "back before the assignment", (back := side.join(instance="s-1"))[::2]
+    second = back[1]
+    yield "the first is fenced", side.sync(first, 2, "s-1")
+    yield "the first as a dynamic one", side.sync(first, 2)
+    yield "assigned", side.sync(second, 2, "s-1")
+    yield "back", (back := side.join(instance="s-1"))[::2]
+    third = back[1]
+    yield "state", side.state()
+    yield "ids differ", len({first, second, third})
+    for name, member_id in (("second", second), ("third", third)):
+        yield f"{name} heartbeat", side.heartbeat(member_id, 2, "s-1")
+        yield f"{name} heartbeat without instance", side.heartbeat(member_id, 2)
+        yield f"{name} sync", side.sync(member_id, 2, "s-1")
+        yield f"{name} commit", side.commit(member_id, 2, "s-1")
+        yield f"{name} leaves", side.leave((member_id, "s-9"))
+    yield "second joins", side.join(second, instance="s-1")[0]
+    yield "removed by an administrator", side.leave(("", "s-1"), ("", "s-1"))
+    yield "empty", side.state()
+    yield "third heartbeat after it", side.heartbeat(third, 2, "s-1")
+    yield "third joins after it", side.join(third, instance="s-1")[0]
+    yield "comes anew", side.join(instance="s-1")[::2]
+
+
+@pytest.mark.parametrize("story", [dynamic_member, static_member])
+def test_the_same_course_of_a_member(
+    kafka: Address, story: Callable[[Side], Iterator[tuple[str, Any]]]
+) -> None:
+    with ExitStack() as stack:
+        theirs = dict(story(KafkaSide(kafka, story.__name__, stack)))
+    assert dict(story(OurSide())) == theirs

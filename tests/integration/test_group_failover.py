@@ -1,0 +1,182 @@
+"""Groups while their coordinator dies, moves or starts again: no committed offset is lost."""
+
+from collections.abc import Callable
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
+from tests.support.group_requests import (
+    commit_offsets,
+    committed_in,
+    fetch_offsets,
+    fetched_in,
+    find_coordinator,
+)
+from tests.support.kafka_wire import ClosedByPeer, WireClient
+from tests.support.recording_producer import Recorder
+from tests.support.running_cluster import Cluster
+from tests.support.running_members import RunningGroup, a_group
+from tests.support.topics import create_topic, wait_for_isr
+from tests.support.waiting import wait_until
+
+NewCluster = Callable[..., Cluster]
+
+PARTITIONS = 4
+GROUP = "orders-readers"
+
+
+def coordinator(cluster: Cluster, group: str = GROUP) -> int:
+    """Who coordinates a group, as soon as a live broker names one."""
+
+    def found() -> list[int]:
+        for address in cluster.addresses:
+            try:
+                with WireClient(address, timeout_s=5.0) as client:
+                    (told,) = client.call(find_coordinator(group)).coordinators
+            except (OSError, ClosedByPeer):  # it is dying, or dead
+                continue
+            if told.error_code == 0:
+                return [told.node_id]
+        return []
+
+    return wait_until(found, f"the coordinator of {group}")[0]
+
+
+def committed(cluster: Cluster, topic: str) -> list[int]:
+    """The group's committed offset of each partition."""
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": GROUP})
+    try:
+        asked = [TopicPartition(topic, number) for number in range(PARTITIONS)]
+        return [each.offset for each in consumer.committed(asked, timeout=60)]
+    finally:
+        consumer.close()
+
+
+class Scene:
+    """A group of two members, and records that are written while things happen."""
+
+    def __init__(self, cluster: Cluster, group: RunningGroup, topic: str) -> None:
+        self.cluster = cluster
+        self.group = group
+        self.topic = topic
+        self.places = [(topic, number) for number in range(PARTITIONS)]
+        self._recorder = Recorder(cluster, topic, partitions=PARTITIONS, enable_idempotence=True)
+
+    def write(self, count: int = 40) -> None:
+        """Write records, and wait until they are read."""
+        self._recorder.produce("record", count)
+        self._recorder.flush()
+        self.group.wait_until_read(self.written)
+
+    @property
+    def written(self) -> set[tuple[str, int, int]]:
+        """Every record that was acknowledged."""
+        return {
+            (self.topic, partition, offset)
+            for partition, offsets in self._recorder.acknowledged.items()
+            for offset in offsets
+        }
+
+    def check_that_all_is_committed(self) -> None:
+        """Every record was read, and the group's offsets are at the ends."""
+        ends = [0] * PARTITIONS
+        for _, partition, offset in self.written:
+            ends[partition] = max(ends[partition], offset + 1)
+        assert set(self.group.read) == self.written
+        wait_until(lambda: committed(self.cluster, self.topic) == ends, f"commits up to {ends}")
+
+
+@pytest.mark.parametrize("client", ["confluent", "kafka-python", "aiokafka"])
+def test_a_group_lives_through_the_death_of_its_coordinator(
+    new_cluster: NewCluster, client: str
+) -> None:
+    cluster = new_cluster().start()
+    topic = create_topic(cluster, "orders", partitions=PARTITIONS)
+    with a_group(cluster.bootstrap, GROUP, [topic], client=client) as group:
+        scene = Scene(cluster, group, topic)
+        members = [group.start(), group.start()]
+        group.wait_until_shared(members, scene.places)
+        scene.write()
+        victim = coordinator(cluster)
+        cluster.kill_now(victim)
+        scene.write()
+        wait_until(lambda: coordinator(cluster) != victim, "another coordinator")
+        group.wait_until_shared(members, scene.places)
+        scene.write()
+        scene.check_that_all_is_committed()
+
+
+def test_a_rolling_restart_loses_and_repeats_nothing(new_cluster: NewCluster) -> None:
+    cluster = new_cluster().start()
+    topic = create_topic(cluster, "orders", partitions=PARTITIONS)
+    with a_group(cluster.bootstrap, GROUP, [topic]) as group:
+        scene = Scene(cluster, group, topic)
+        members = [group.start(), group.start()]
+        group.wait_until_shared(members, scene.places)
+        for broker in range(cluster.size):
+            scene.write()
+            cluster.restart(broker)
+            wait_for_isr(cluster, CONSUMER_OFFSETS_TOPIC, cluster.size)
+            scene.write()
+        group.wait_until_shared(members, scene.places)
+        scene.check_that_all_is_committed()
+        failed = sum(len(member.of_kind("commit failed")) for member in members)
+        assert max(group.read.values()) <= 1 + failed
+
+
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_offsets_are_there_after_a_restart_of_everything(
+    new_cluster: NewCluster, is_clean: bool
+) -> None:
+    cluster = new_cluster().start()
+    topic = create_topic(cluster, "orders", partitions=PARTITIONS)
+    with a_group(cluster.bootstrap, GROUP, [topic]) as group:
+        scene = Scene(cluster, group, topic)
+        member = group.start()
+        group.wait_until_shared([member], scene.places)
+        scene.write()
+        scene.check_that_all_is_committed()
+        if is_clean:
+            cluster.stop()
+        else:
+            cluster.kill_everything()
+        cluster.start()
+        scene.check_that_all_is_committed()
+        scene.write()  # the member has found its way back
+        scene.check_that_all_is_committed()
+        assert set(group.read.values()) == {1}
+
+
+def test_no_acknowledged_commit_is_lost_when_the_coordinator_dies_while_it_commits(
+    new_cluster: NewCluster,
+) -> None:
+    cluster = new_cluster().start()
+    create_topic(cluster, "orders", partitions=PARTITIONS)
+    victim = coordinator(cluster)
+    acknowledged = 0
+    with WireClient(cluster.addresses[victim]) as client:
+        wait_until(
+            lambda: (
+                committed_in(client.call(commit_offsets(GROUP, {("orders", 0): 0}, version=9)))
+                == [0]
+            ),
+            "the first commit",
+        )
+        for offset in range(1, 200):
+            client.send(commit_offsets(GROUP, {("orders", 0): offset}, version=9))
+        for offset in range(1, 100):
+            assert committed_in(client.receive()) == [0]
+            acknowledged = offset
+        cluster.kill_now(victim)
+    wait_until(lambda: coordinator(cluster) != victim, "another coordinator")
+
+    def found() -> tuple[int, int] | None:
+        with WireClient(cluster.addresses[coordinator(cluster)]) as client:
+            asked = fetch_offsets(GROUP, [("orders", 0)], version=9)
+            code, offsets = fetched_in(client.call(asked))
+        return offsets["orders", 0] if code == 0 else None
+
+    offset, code = wait_until(found, "the coordinator to have loaded")
+    assert code == 0
+    assert acknowledged <= offset < 200

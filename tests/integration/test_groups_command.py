@@ -1,0 +1,112 @@
+"""`groups` against a real cluster: what is listed, described, reset and deleted."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from cluster.tools.main import main
+from tests.compat.confluent_records import produce
+from tests.compat.samples import Sample
+from tests.support.running_cluster import Cluster
+from tests.support.running_members import a_group
+from tests.support.topics import create_topic, unique_name
+from tests.support.waiting import wait_until
+
+RECORDS = [Sample(number % 3, None, b"v") for number in range(31)]
+
+
+def groups(cluster: Cluster, *words: str) -> str:
+    return cluster.command("groups", *words).stdout
+
+
+def test_the_life_of_a_group(cluster: Cluster) -> None:
+    topic, name = create_topic(cluster, partitions=3), unique_name("life")
+    produce(cluster.bootstrap, topic, RECORDS)
+    who = ("--group", name)
+    with a_group(cluster.bootstrap, name, [topic]) as running:
+        member = running.start()
+        wait_until(lambda: len(member.read) == len(RECORDS), "all records")
+        assert name in groups(cluster, "--list").splitlines()
+        assert [name, "Stable"] in [
+            line.split() for line in groups(cluster, "--list", "--state").splitlines()
+        ]
+        assert name not in groups(cluster, "--list", "--state", "empty")
+
+        def offsets() -> list[list[str]]:
+            lines = groups(cluster, "--describe", *who).splitlines()
+            return [line.split()[2:6] for line in lines[2:]]
+
+        ends = [["0", "11", "11", "0"], ["1", "10", "10", "0"], ["2", "10", "10", "0"]]
+        wait_until(lambda: offsets() == ends, "the last commit")
+        state = groups(cluster, "--describe", *who, "--state").splitlines()[2].split()
+        assert state[3:] == ["range", "Stable", "1"]
+        members = groups(cluster, "--describe", *who, "--members", "--verbose")
+        assert members.splitlines()[2].split()[2:] == [
+            *("/127.0.0.1", "confluent", "3", f"{topic}(0,1,2)")
+        ]
+        for words in (["--delete"], ["--reset-offsets", "--all-topics", "--to-earliest"]):
+            refused = cluster.command("groups", *words, *who, check=False)
+            assert (refused.returncode, refused.stdout.strip()[:5]) in ((1, ""), (1, "Nothi"))
+            assert "Error: " in refused.stderr
+        member.leave()
+
+    described = cluster.command("groups", "--describe", *who)
+    assert f"Consumer group '{name}' has no active members." in described.stderr
+    groups(cluster, "--delete", *who)
+    gone = cluster.command("groups", "--describe", *who, check=False)
+    assert (gone.returncode, gone.stdout) == (1, "")
+    assert "does not exist" in gone.stderr
+
+
+def test_offsets_are_reset_to_every_target(cluster: Cluster, tmp_path) -> None:
+    topic, name = create_topic(cluster, partitions=3), unique_name("reset")
+    produce(cluster.bootstrap, topic, RECORDS)
+
+    def after(*words: str) -> list[int]:
+        """The offsets after an executed reset, by partition."""
+        which = () if "--from-file" in words or "--all-topics" in words else ("--topic", topic)
+        text = groups(cluster, "--reset-offsets", "--group", name, *which, *words, "--execute")
+        return [int(line.split()[3]) for line in text.splitlines()[2:]]
+
+    assert after("--to-latest") == [11, 10, 10]
+    assert after("--shift-by", "-3") == [8, 7, 7]
+    assert after("--to-current") == [8, 7, 7]
+    assert after("--to-offset", "9", "--all-topics") == [9, 9, 9]
+    assert after("--shift-by", "100") == [11, 10, 10]
+    assert after("--to-earliest") == [0, 0, 0]
+    assert after("--to-datetime", "2023-01-01T00:00:00.000") == [0, 0, 0]
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    assert after("--to-datetime", f"{tomorrow:%Y-%m-%dT%H:%M:%S}.000") == [11, 10, 10]
+    assert after("--by-duration", "P20000D") == [0, 0, 0]
+    plan = tmp_path / "plan.csv"
+    export = ("--reset-offsets", "--group", name, "--topic", f"{topic}:1", "--to-offset", "4")
+    plan.write_text(groups(cluster, *export, "--export"))
+    assert plan.read_text() == f"{topic},1,4\n"
+    assert after("--from-file", str(plan)) == [4]
+    tried = cluster.command("groups", *export, "--dry-run")
+    assert "Nothing is changed" in tried.stderr
+    lines = groups(cluster, "--describe", "--group", name).splitlines()[2:]
+    assert [line.split()[3] for line in lines] == ["0", "4", "0"]
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--describe"], "needs --group"),
+        (["--describe", "--group", "g", "--all-groups"], "needs --group"),
+        (["--list", "--group", "g"], "--group does not go with --list"),
+        (["--delete", "--group", "g", "--state"], "--state does not go with"),
+        (["--describe", "--group", "g", "--members", "--offsets"], "one of"),
+        (["--describe", "--group", "g", "--verbose"], "--verbose goes with"),
+        (["--describe", "--group", "g", "--to-earliest"], "--to-earliest does not go with"),
+        (["--reset-offsets", "--group", "g", "--topic", "t"], "needs a target"),
+        (["--reset-offsets", "--group", "g", "--to-latest"], "needs --topic"),
+        (
+            ["--reset-offsets", "--group", "g", "--from-file", "f", "--topic", "t"],
+            "--from-file does not go with",
+        ),
+    ],
+)
+def test_options_that_do_not_go_together(words, reason, capsys):
+    assert main(["groups", *words]) == 2
+    assert reason in capsys.readouterr().err

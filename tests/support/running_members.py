@@ -1,0 +1,183 @@
+"""Members of consumer groups in processes, and what they have told; see `group_member.py`."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from tests.support.waiting import wait_until
+
+_PROGRAM = Path(__file__).with_name("group_member.py")
+
+Place = tuple[str, int]
+"""Topic and partition."""
+
+
+class RunningMember:
+    """One process. What it told is read by a thread, and looked at from outside."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        group: str,
+        topics: Sequence[str],
+        *,
+        client: str = "confluent",
+        strategy: str = "range",
+        session_ms: int = 6_000,
+        instance: str | None = None,
+    ) -> None:
+        self.client = client
+        options = {
+            "bootstrap": bootstrap,
+            "group": group,
+            "topics": list(topics),
+            "client": client,
+            "strategy": strategy,
+            "session_ms": session_ms,
+            "instance": instance,
+        }
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
+        self._process = subprocess.Popen(
+            [sys.executable, _PROGRAM, json.dumps(options)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+        )
+        self.events: list[dict[str, Any]] = []
+        assert self._process.stdout is not None
+        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,))
+        self._reader.start()
+
+    def _read(self, lines: IO[bytes]) -> None:
+        for line in lines:
+            self.events.append(json.loads(line))
+
+    # -- what it has told --------------------------------------------------------------------------
+
+    def of_kind(self, kind: str) -> list[dict[str, Any]]:
+        """Its events of one kind, oldest first."""
+        return [event for event in list(self.events) if event["event"] == kind]
+
+    @property
+    def assignment(self) -> list[Place]:
+        """What it has now."""
+        assigned = self.of_kind("assigned")
+        return [tuple(place) for place in assigned[-1]["partitions"]] if assigned else []
+
+    @property
+    def assignments_count(self) -> int:
+        """How often its partitions have changed."""
+        return len(self.of_kind("assigned"))
+
+    @property
+    def read(self) -> list[tuple[str, int, int]]:
+        """Topic, partition and offset of every record."""
+        return [
+            (event["topic"], event["partition"], event["offset"])
+            for event in self.of_kind("record")
+        ]
+
+    def complaint(self) -> str:
+        """What it wrote to stderr."""
+        written = os.pread(self._errors.fileno(), 1 << 20, 0)  # it shares its position with us
+        return written.decode(errors="replace")[-3_000:]
+
+    # -- what is done to it ------------------------------------------------------------------------
+
+    def signal(self, number: signal.Signals) -> None:
+        """SIGSTOP, SIGCONT."""
+        self._process.send_signal(number)
+
+    def leave(self) -> None:
+        """Let it leave the group and end."""
+        self._close_input()
+        wait_until(lambda: self._process.poll() is not None, f"{self.client} to leave")
+        self._reader.join()
+        assert self.of_kind("closed"), self.complaint()
+
+    def kill(self) -> None:
+        """SIGKILL: the group is not told."""
+        self._process.kill()
+        self._process.wait()
+        self._reader.join()
+
+    def end(self) -> None:
+        """Kill it if it still runs; close all pipes."""
+        self.kill()
+        self._close_input()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._errors.close()
+
+    def _close_input(self) -> None:
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.close()
+
+
+class RunningGroup:
+    """All members of one group that a test starts."""
+
+    def __init__(self, bootstrap: str, group: str, topics: Sequence[str], **options: Any) -> None:
+        self._bootstrap = bootstrap
+        self.name = group
+        self._topics = topics
+        self._options = options
+        self.members: list[RunningMember] = []
+
+    def start(self, **options: Any) -> RunningMember:
+        """One more member."""
+        member = RunningMember(
+            self._bootstrap, self.name, self._topics, **{**self._options, **options}
+        )
+        self.members.append(member)
+        return member
+
+    def wait_until_shared(
+        self, members: Sequence[RunningMember], places: Iterable[Place], deadline_s: float = 60.0
+    ) -> None:
+        """Until these members have the partitions among them, each partition once, each some."""
+        wanted = sorted(places)
+
+        def is_shared() -> bool:
+            held = [member.assignment for member in members]
+            return all(held) and sorted(place for each in held for place in each) == wanted
+
+        try:
+            wait_until(is_shared, "the partitions to be shared", deadline_s)
+        except AssertionError:
+            for member in members:
+                print(member.client, member.assignment, member.complaint())
+            raise
+
+    def wait_until_read(self, places: Iterable[tuple[str, int, int]]) -> None:
+        """Until some member has told each of these records."""
+        wanted = set(places)
+        wait_until(lambda: wanted <= set(self.read), f"{len(wanted)} records")
+
+    @property
+    def read(self) -> Counter[tuple[str, int, int]]:
+        """How often each record was read, by all members together."""
+        return Counter(place for member in self.members for place in member.read)
+
+
+@contextlib.contextmanager
+def a_group(
+    bootstrap: str, group: str, topics: Sequence[str], **options: Any
+) -> Iterator[RunningGroup]:
+    """A group without members yet; those that still run at the end are killed."""
+    running = RunningGroup(bootstrap, group, topics, **options)
+    try:
+        yield running
+    finally:
+        for member in running.members:
+            member.end()

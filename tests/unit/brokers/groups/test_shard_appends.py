@@ -1,0 +1,227 @@
+"""What shards append: one batch a turn, outcomes in order, and what is late."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.brokers.groups.shard_appends import ShardAppends
+from cluster.coordinator.groups.effects import Append, GroupRecord
+from cluster.model.errors import ErrorCode
+from cluster.records.batch import Compression, batches_of
+from cluster.records.reader import read_records
+from tests.support.cluster_states import a_partition, a_topic
+from tests.support.handler_stage import BROKER, OTHER, HandlerStage
+
+TIMEOUT_MS = 5_000
+
+
+class Told:
+    """A listener that keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.outcomes: list[tuple[int, ErrorCode, bool | None]] = []
+        self.late: list[int] = []
+        self.then = lambda _append_id: None
+
+    def on_appended(self, append_id: int, code: ErrorCode, *, is_in_log: bool | None) -> None:
+        self.outcomes.append((append_id, code, is_in_log))
+        self.then(append_id)
+
+    def on_append_late(self, append_id: int) -> None:
+        self.late.append(append_id)
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[HandlerStage]:
+    with HandlerStage(tmp_path / "data") as made:
+        yield made
+
+
+@pytest.fixture
+def told() -> Told:
+    return Told()
+
+
+def appends_to(
+    stage: HandlerStage, told: Told, codec: Compression = Compression.NONE
+) -> ShardAppends:
+    core = stage.core
+    return ShardAppends(
+        stage.partition("t"),
+        core.internal_topics,
+        codec,
+        TIMEOUT_MS,
+        stage.clock,
+        stage.loop,
+        told,
+    )
+
+
+def an_append(number: int, size_bytes: int = 1, count: int = 1) -> Append:
+    record = GroupRecord(b"key", b"v" * size_bytes)
+    return Append(number, (record,) * count)
+
+
+def batch_sizes(stage: HandlerStage) -> list[int]:
+    """How many records each batch of the partition has."""
+    log = stage.partition("t").log
+    if log.log_end_offset == 0:
+        return []
+    part = log.read(
+        log.log_start_offset, 1 << 20, upper_offset=log.log_end_offset, at_least_one_batch=True
+    )
+    return [header.record_count for header, _ in batches_of(part.view())]
+
+
+def alone(stage: HandlerStage, **configs: str) -> None:
+    stage.update(a_topic("t", a_partition([BROKER]), configs=configs))
+
+
+def both(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", a_partition([BROKER, OTHER])))
+
+
+def done(*numbers: int) -> list[tuple[int, ErrorCode, bool | None]]:
+    return [(number, ErrorCode.none, None) for number in numbers]
+
+
+def test_what_a_turn_brings_is_one_batch(stage: HandlerStage, told: Told) -> None:
+    alone(stage)
+    appends = appends_to(stage, told)
+    for number in (1, 2, 3):
+        appends.add(an_append(number, count=2))
+    assert batch_sizes(stage) == []
+    stage.turn()
+    assert batch_sizes(stage) == [6]
+    assert told.outcomes == done(1, 2, 3)
+    appends.add(an_append(4))
+    stage.turn()
+    assert batch_sizes(stage) == [6, 1]
+
+
+def test_an_append_is_never_cut_and_a_batch_not_too_large(stage: HandlerStage, told: Told) -> None:
+    alone(stage, **{"max.message.bytes": "1000"})
+    appends = appends_to(stage, told)
+    appends.add(an_append(1, 150, count=2))
+    appends.add(an_append(2, 2_000))
+    appends.add(an_append(3, 150, count=4))
+    appends.add(an_append(4, 150))
+    stage.turn()
+    assert batch_sizes(stage) == [2, 5]
+    too_large = (2, ErrorCode.message_too_large, None)
+    assert told.outcomes == [*done(1), too_large, *done(3, 4)]
+
+
+def test_records_are_compressed_with_the_chosen_codec(stage: HandlerStage, told: Told) -> None:
+    alone(stage)
+    appends_to(stage, told, Compression.GZIP).add(an_append(1, 100))
+    stage.turn()
+    log = stage.partition("t").log
+    part = log.read(
+        log.log_start_offset, 1 << 20, upper_offset=log.log_end_offset, at_least_one_batch=True
+    )
+    ((header, batch),) = batches_of(part.view())
+    assert header.compression is Compression.GZIP
+    (record,) = read_records(batch)
+    assert (record.key, record.value) == (b"key", b"v" * 100)
+    assert record.timestamp_ms == stage.clock.wall_ms()
+
+
+def test_an_append_without_records_has_its_turn(stage: HandlerStage, told: Told) -> None:
+    both(stage)
+    appends = appends_to(stage, told)
+    appends.add(an_append(1))
+    stage.turn()
+    appends.add(Append(2, ()))
+    stage.turn()
+    assert told.outcomes == []
+    stage.follower_fetches(OTHER, stage.partition("t"), 1)
+    assert told.outcomes == done(1, 2)
+    assert batch_sizes(stage) == [1]
+
+
+def test_a_refusal_is_told_after_what_was_appended_before(stage: HandlerStage, told: Told) -> None:
+    configs = {"min.insync.replicas": "2"}
+    stage.update(a_topic("t", a_partition([BROKER, OTHER]), configs=configs))
+    appends = appends_to(stage, told)
+    appends.add(an_append(1))
+    stage.turn()
+    shrunk = a_partition([BROKER, OTHER], isr=[BROKER], partition_epoch=1)
+    stage.send_update(a_topic("t", shrunk, configs=configs))
+    appends.add(an_append(2))
+    stage.turn()
+    stage.turn()
+    assert told.outcomes == [
+        (1, ErrorCode.not_enough_replicas_after_append, True),
+        (2, ErrorCode.not_enough_replicas, None),
+    ]
+
+
+def test_an_outcome_that_brings_an_append_is_told_before_that_ones(
+    stage: HandlerStage, told: Told
+) -> None:
+    alone(stage)
+    appends = appends_to(stage, told)
+    told.then = lambda number: appends.add(an_append(number + 1)) if number < 3 else None
+    appends.add(an_append(1))
+    for _ in range(4):
+        stage.turn()
+    assert told.outcomes == done(1, 2, 3)
+
+
+def test_an_append_that_is_not_confirmed_in_time_is_late_once(
+    stage: HandlerStage, told: Told
+) -> None:
+    both(stage)
+    appends = appends_to(stage, told)
+    appends.add(an_append(1))
+    stage.turn()
+    stage.pass_time(TIMEOUT_MS // 2)
+    appends.add(an_append(2))
+    stage.turn()
+    stage.pass_time(TIMEOUT_MS // 2)
+    assert (told.late, told.outcomes) == ([1], [])
+    stage.pass_time(TIMEOUT_MS // 2)
+    assert told.late == [1, 2]
+    stage.pass_time(TIMEOUT_MS)
+    stage.follower_fetches(OTHER, stage.partition("t"), 2)
+    assert (told.late, told.outcomes) == ([1, 2], done(1, 2))
+
+
+def test_one_that_is_confirmed_is_not_late(stage: HandlerStage, told: Told) -> None:
+    both(stage)
+    appends = appends_to(stage, told)
+    appends.add(an_append(1))
+    stage.turn()
+    stage.follower_fetches(OTHER, stage.partition("t"), 1)
+    stage.pass_time(2 * TIMEOUT_MS)
+    appends.add(an_append(2))
+    stage.turn()
+    stage.pass_time(TIMEOUT_MS - 1)
+    assert told.late == []
+    stage.pass_time(1)
+    assert told.late == [2]
+
+
+def test_after_its_end_nothing_is_appended_or_told(stage: HandlerStage, told: Told) -> None:
+    both(stage)
+    appends = appends_to(stage, told)
+    appends.add(an_append(1))
+    stage.turn()
+    appends.add(an_append(2))
+    appends.close()
+    stage.turn()
+    stage.follower_fetches(OTHER, stage.partition("t"), 1)
+    stage.pass_time(2 * TIMEOUT_MS)
+    assert (told.outcomes, told.late, batch_sizes(stage)) == ([], [], [1])
+
+
+def test_a_lost_leadership_fails_what_waits(stage: HandlerStage, told: Told) -> None:
+    both(stage)
+    appends = appends_to(stage, told)
+    appends.add(an_append(1))
+    stage.turn()
+    moved = a_partition([BROKER, OTHER], leader=OTHER, leader_epoch=1, partition_epoch=1)
+    stage.update(a_topic("t", moved))
+    assert told.outcomes == [(1, ErrorCode.not_leader_or_follower, None)]

@@ -1,0 +1,148 @@
+"""Loading a partition into a shard: every kind of batch, damage, and the order of transactions."""
+
+import logging
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.brokers.groups.shard_loading import LoadCount, load_steps
+from cluster.records.batch import Compression
+from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
+from tests.support.cluster_states import a_partition, a_topic
+from tests.support.handler_stage import BROKER, HandlerStage
+
+Pair = tuple[bytes | None, bytes | None]
+
+
+class Loaded:
+    """In place of a shard: what it was given, in order."""
+
+    def __init__(self) -> None:
+        self.given: list[Any] = []
+
+    def load(self, key: bytes | None, value: bytes | None, producer_id: int = -1) -> None:
+        self.given.append((key, value) if producer_id == -1 else (key, value, producer_id))
+
+    def load_marker(self, producer_id: int, *, is_commit: bool) -> None:
+        self.given.append((producer_id, is_commit))
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[HandlerStage]:
+    with HandlerStage(tmp_path / "data") as made:
+        made.update(a_topic("t", a_partition([BROKER]), configs={"segment.bytes": "1000"}))
+        yield made
+
+
+def write(stage: HandlerStage, *pairs: Pair, **options: Any) -> None:
+    """Append one batch; it is written as a follower would, which takes control batches too."""
+    log = stage.partition("t").log
+    records = [NewRecord(value, key, 1_000) for key, value in pairs]
+    batch = build_batch(records, base_offset=log.log_end_offset, leader_epoch=0, **options)
+    log.append_as_follower(memoryview(batch), stage.clock.wall_ms())
+
+
+def marker(stage: HandlerStage, producer_id: int, kind: int) -> None:
+    write(
+        stage,
+        (struct.pack(">hh", 0, kind), struct.pack(">hi", 0, 0)),
+        producer=ProducerIdentity(producer_id, 0, -1),
+        is_control=True,
+        is_transactional=True,
+    )
+
+
+def load(stage: HandlerStage, buffer_bytes: int = 1 << 20) -> tuple[list[Any], LoadCount, int]:
+    """What the shard is given, the count, and the number of steps."""
+    shard: Any = Loaded()
+    count = LoadCount()
+    steps = sum(1 for _ in load_steps(stage.partition("t"), shard, buffer_bytes, count))
+    return shard.given, count, steps
+
+
+def test_an_empty_log_has_no_steps(stage: HandlerStage) -> None:
+    given, count, steps = load(stage)
+    assert (given, count.records, steps) == ([], 0, 0)
+
+
+@pytest.mark.parametrize("codec", Compression)
+def test_every_record_is_given_with_the_newest_value_of_its_key(
+    stage: HandlerStage, codec: Compression
+) -> None:
+    write(stage, (b"a", b"1"), (b"b", b"1"), codec=codec)
+    write(stage, (b"a", b"2"), (b"c", None), codec=codec)
+    given, count, _ = load(stage)
+    assert given == [(b"a", b"2"), (b"b", b"1"), (b"c", None)]
+    assert count.records == 4
+
+
+def test_a_log_of_several_segments_is_read_piece_by_piece(stage: HandlerStage) -> None:
+    for number in range(200):
+        write(stage, (b"%d" % (number % 3), b"%d" % number))
+    assert len(stage.partition("t").log.segments) > 3
+    for buffer_bytes in (1, 150, 1 << 20):
+        given, count, _ = load(stage, buffer_bytes)
+        assert dict(given) == {b"0": b"198", b"1": b"199", b"2": b"197"}
+        assert count.records == 200
+
+
+def test_a_large_batch_is_many_steps(stage: HandlerStage) -> None:
+    write(stage, *((b"%d" % number, b"value") for number in range(1_000)))
+    given, _, steps = load(stage)
+    assert len(given) == 1_000
+    assert steps >= 20
+
+
+def test_transactions_come_in_the_order_of_the_log(stage: HandlerStage) -> None:
+    producer = ProducerIdentity(7, 0, 0)
+    write(stage, (b"a", b"1"))
+    write(stage, (b"a", b"2"), (b"a", b"3"), producer=producer, is_transactional=True)
+    write(stage, (b"a", b"4"))
+    marker(stage, 7, 1)
+    write(stage, (b"b", b"5"))
+    marker(stage, 8, 0)
+    marker(stage, 9, 2)  # a kind that is not known
+    given, _, _ = load(stage)
+    assert given == [
+        (b"a", b"1"),
+        (b"a", b"2", 7),
+        (b"a", b"3", 7),
+        (b"a", b"4"),
+        (7, True),
+        (b"b", b"5"),
+        (8, False),
+    ]
+
+
+def test_a_damaged_batch_is_left_out_and_named(
+    stage: HandlerStage, caplog: pytest.LogCaptureFixture
+) -> None:
+    for number in range(3):
+        write(stage, (b"%d" % number, b"value"))
+    (segment,) = stage.partition("t").log.segments
+    content = bytearray(segment.file.path.read_bytes())
+    position = content.index(b"value", content.index(b"value") + 1)
+    with segment.file.path.open("r+b") as file:
+        file.seek(position)
+        file.write(b"wrong")
+    with caplog.at_level(logging.ERROR):
+        given, count, _ = load(stage)
+    assert given == [(b"0", b"value"), (b"2", b"value")]
+    assert count.damaged_batches == 1
+    (line,) = caplog.messages
+    assert "offset 1 of t-0 is damaged" in line
+
+
+def test_what_is_appended_meanwhile_is_not_loaded(stage: HandlerStage) -> None:
+    shard: Any = Loaded()
+    for number in range(10):
+        write(stage, (b"%d" % number, b"old"))
+    steps = load_steps(stage.partition("t"), shard, 1, LoadCount())
+    next(steps)
+    write(stage, (b"new", b"new"))
+    for _ in steps:
+        pass
+    assert [key for key, _ in shard.given] == [b"%d" % number for number in range(10)]

@@ -1,0 +1,73 @@
+"""Tables as kafka-consumer-groups prints them."""
+
+from cluster.tools.groups import tables
+from cluster.tools.groups.requests import Group, Member, Place
+
+ORDERS = [Place("orders", number) for number in range(3)]
+HOLDER = Member("m-1", None, "app", "/127.0.0.1", (ORDERS[0], ORDERS[2]))
+IDLE = Member("m-2", "spare", "app", "/127.0.0.1", ())
+
+
+def a_group(*members: Member) -> Group:
+    return Group("billing", "Stable", "range", "127.0.0.1:9092  (0)", members)
+
+
+def test_a_line_for_each_partition_that_is_committed_or_assigned():
+    text = tables.offsets_table(
+        a_group(HOLDER), {ORDERS[0]: 5, ORDERS[1]: 7}, {ORDERS[0]: 9, ORDERS[2]: 4}
+    )
+    assert text.splitlines() == [
+        "GROUP           TOPIC           PARTITION  CURRENT-OFFSET  LOG-END-OFFSET  LAG            "
+        " CONSUMER-ID     HOST            CLIENT-ID",
+        "billing         orders          0          5               9               4              "
+        " m-1             /127.0.0.1      app",
+        "billing         orders          1          7               -               -              "
+        " -               -               -",
+        "billing         orders          2          -               4               -              "
+        " m-1             /127.0.0.1      app",
+    ]
+
+
+def test_members_with_what_they_have():
+    heading, first, second = tables.members_table(
+        a_group(IDLE, HOLDER), is_verbose=True
+    ).splitlines()
+    assert heading.split() == [
+        *("GROUP", "CONSUMER-ID", "GROUP-INSTANCE-ID", "HOST", "CLIENT-ID", "#PARTITIONS"),
+        "ASSIGNMENT",
+    ]
+    assert first.split() == ["billing", "m-1", "/127.0.0.1", "app", "2", "orders(0,2)"]
+    assert second.split() == ["billing", "m-2", "spare", "/127.0.0.1", "app", "0", "-"]
+    brief = tables.members_table(a_group(HOLDER), is_verbose=False)
+    assert "INSTANCE" not in brief
+    assert "ASSIGNMENT" not in brief
+
+
+def test_the_state_of_a_group():
+    assert tables.state_table(a_group(HOLDER)).splitlines() == [
+        "GROUP           COORDINATOR (ID)          ASSIGNMENT-STRATEGY  STATE           #MEMBERS",
+        "billing         127.0.0.1:9092  (0)       range                Stable          1",
+    ]
+
+
+def test_names_alone_or_with_states():
+    states = {"b": "Stable", "a": "Empty"}
+    assert tables.listed(states, with_states=False) == "a\nb\n"
+    assert tables.listed(states, with_states=True).splitlines()[1:] == [
+        "a               Empty",
+        "b               Stable",
+    ]
+
+
+def test_new_offsets():
+    text = tables.reset_table("billing", {ORDERS[1]: 7})
+    assert [line.split() for line in text.splitlines()] == [
+        ["GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"],
+        ["billing", "orders", "1", "7"],
+    ]
+
+
+def test_foreign_names_do_not_reach_the_terminal_unescaped():
+    assert "\x1b" not in tables.listed({"a\x1b[31m\n": "Empty"}, with_states=False)
+    member = Member("m\n", None, "\x1b]", "h", ())
+    assert "\x1b" not in tables.members_table(a_group(member), is_verbose=True)
