@@ -13,6 +13,8 @@ from cluster.protocol.messages import (
     alter_configs,
     alter_replica_log_dirs,
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
     delete_groups,
@@ -68,6 +70,21 @@ from cluster.protocol.messages.api_versions import (
     ApiVersionsResponse,
     FinalizedFeatureKey,
     SupportedFeatureKey,
+)
+from cluster.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeAssignment,
+    ConsumerGroupDescribeMember,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeTopic,
+    DescribedConsumerGroup,
+)
+from cluster.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatAssignment,
+    ConsumerGroupHeartbeatOwnedTopic,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatTopic,
 )
 from cluster.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -255,6 +272,16 @@ __all__ = [
     "ApiVersion",
     "ApiVersionsRequest",
     "ApiVersionsResponse",
+    "ConsumerGroupDescribeAssignment",
+    "ConsumerGroupDescribeMember",
+    "ConsumerGroupDescribeRequest",
+    "ConsumerGroupDescribeResponse",
+    "ConsumerGroupDescribeTopic",
+    "ConsumerGroupHeartbeatAssignment",
+    "ConsumerGroupHeartbeatOwnedTopic",
+    "ConsumerGroupHeartbeatRequest",
+    "ConsumerGroupHeartbeatResponse",
+    "ConsumerGroupHeartbeatTopic",
     "Coordinator",
     "CreatableReplicaAssignment",
     "CreatableTopic",
@@ -303,6 +330,7 @@ __all__ = [
     "DescribeUserScramCredentialsRequest",
     "DescribeUserScramCredentialsResponse",
     "DescribeUserScramCredentialsResult",
+    "DescribedConsumerGroup",
     "DescribedEntity",
     "DescribedEntry",
     "DescribedGroup",
@@ -418,6 +446,8 @@ REQUESTS: Final[Mapping[int, type[Any]]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DescribeUserScramCredentialsRequest,
     ApiKey.CREATE_PARTITIONS: CreatePartitionsRequest,
     ApiKey.DESCRIBE_CLUSTER: DescribeClusterRequest,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatRequest,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeRequest,
 }
 RESPONSES: Final[Mapping[int, type[Any]]] = {
     ApiKey.LIST_OFFSETS: ListOffsetsResponse,
@@ -449,6 +479,8 @@ RESPONSES: Final[Mapping[int, type[Any]]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DescribeUserScramCredentialsResponse,
     ApiKey.CREATE_PARTITIONS: CreatePartitionsResponse,
     ApiKey.DESCRIBE_CLUSTER: DescribeClusterResponse,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatResponse,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeResponse,
 }
 READ_REQUEST: Final[Mapping[int, Read]] = {
     ApiKey.LIST_OFFSETS: list_offsets.read_request,
@@ -480,6 +512,8 @@ READ_REQUEST: Final[Mapping[int, Read]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_user_scram_credentials.read_request,
     ApiKey.CREATE_PARTITIONS: create_partitions.read_request,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.read_request,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.read_request,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe.read_request,
 }
 WRITE_RESPONSE: Final[Mapping[int, Write]] = {
     ApiKey.LIST_OFFSETS: list_offsets.write_response,
@@ -511,6 +545,8 @@ WRITE_RESPONSE: Final[Mapping[int, Write]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_user_scram_credentials.write_response,
     ApiKey.CREATE_PARTITIONS: create_partitions.write_response,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.write_response,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.write_response,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe.write_response,
 }
 WRITE_REQUEST: Final[Mapping[int, Write]] = {
     ApiKey.LIST_OFFSETS: list_offsets.write_request,
