@@ -7,6 +7,12 @@ when they are committed) is that of `CoordinatorRuntime`.
 from collections.abc import Callable, Collection
 from typing import Final
 
+from cluster.coordinator.groups.consumer_requests import (
+    ConsumerGroupDescription,
+    ConsumerHeartbeat,
+    ConsumerHeartbeatReply,
+    ConsumerTimings,
+)
 from cluster.coordinator.groups.deleted_topics import DeletedTopics
 from cluster.coordinator.groups.effects import Effects
 from cluster.coordinator.groups.expiry import ExpiryCheck
@@ -35,6 +41,7 @@ from cluster.coordinator.groups.requests import (
     TransactionalCommit,
 )
 from cluster.coordinator.groups.syncing import Syncing
+from cluster.coordinator.groups.topics import NoTopics, Topics
 from cluster.model.clocks import MonotonicMs
 from cluster.model.error_codes import ErrorCode
 
@@ -60,8 +67,18 @@ class GroupShard:
     OffsetDelete refuse an empty one with INVALID_GROUP_ID; the others take it.
     """
 
-    def __init__(self, options: GroupOptions, new_uuid: Callable[[], str]) -> None:
-        """`new_uuid` gives the random part of a member id: the text of a UUID."""
+    def __init__(
+        self,
+        options: GroupOptions,
+        new_uuid: Callable[[], str],
+        topics: Topics | None = None,
+        timings: Callable[[str], ConsumerTimings] = lambda _: ConsumerTimings(),
+    ) -> None:
+        """`new_uuid` gives the random part of a member id: the text of a UUID; `topics` are those
+        that members of the newer consumer protocol are assigned; `timings` are those of a group of
+        that protocol, by its id, as of now."""
+        self._topics = topics or NoTopics()
+        self._timings = timings
         self._parts = ShardParts(options, new_uuid)
         self._rebalancing = Rebalancing(self._parts)
         self._joining = Joining(self._parts, self._rebalancing)
@@ -185,6 +202,32 @@ class GroupShard:
     def leave(self, request: LeaveGroup, token: object, now: Moment) -> Effects:
         """LeaveGroup; answered with a LeaveGroupReply."""
         self._membership.leave(request, token, now)
+        return self._parts.outbox.take()
+
+    # ------------------------------------------------------------------ the newer consumer protocol
+
+    def consumer_heartbeat(self, request: ConsumerHeartbeat, token: object, now: Moment) -> Effects:
+        """ConsumerGroupHeartbeat (KIP-848); answered with a ConsumerHeartbeatReply, when what it
+        changes is stored."""
+        del now
+        reply = ConsumerHeartbeatReply(ErrorCode.unsupported_version)
+        self._parts.outbox.answer(token, reply)
+        return self._parts.outbox.take()
+
+    def describe_consumer_group(self, group_id: str) -> ConsumerGroupDescription | None:
+        """ConsumerGroupDescribe; None (GROUP_ID_NOT_FOUND) if there is no group of this protocol
+        and name. Kafka's message: `Group G not found.`, or of a classic group `Group G is not a
+        consumer group.`
+        """
+        del group_id
+        return None
+
+    def on_topics_changed(self, topics: Collection[str], now: Moment) -> Effects:
+        """Topics were made, deleted or enlarged: groups of the newer consumer protocol which
+        subscribe to them, by name or by expression, compute a new assignment at their next
+        heartbeat. Deleted ones are told by `on_topics_deleted` too.
+        """
+        del topics, now
         return self._parts.outbox.take()
 
     # ------------------------------------------------------------------ offsets
