@@ -36,6 +36,7 @@ APIS: Final[dict[ApiKey, tuple[int, int]]] = {
     ApiKey.DESCRIBE_CLUSTER: (0, 2),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
+    ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
 }
 """First and last version that the classes describe. Produce and Fetch have codecs of their own."""
 
@@ -51,6 +52,9 @@ CALLED: Final = frozenset(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
         ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        ApiKey.LIST_CONFIG_RESOURCES,
     }
 )
 """What `cluster/client/` asks for: these can also write requests and read responses."""

@@ -5,20 +5,33 @@ Written by `python -m cluster.protocol.codegen`.
 
 from dataclasses import dataclass
 from datetime import timedelta
-from struct import Struct, pack
+from struct import Struct, pack, unpack_from
 from uuid import UUID
 
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import PeerError
-from cluster.protocol.reader import ELEMENTS_MAX, read_length, skip_tags, too_many, truncated
+from cluster.protocol.reader import (
+    ELEMENTS_MAX,
+    read_length,
+    skip_tags,
+    too_many,
+    truncated,
+    uuid_of,
+)
 from cluster.protocol.writer import MILLISECOND, NO_TAGS, NULL_COMPACT, uuid_bytes, varint
 
 _pack_b = Struct(">b").pack
 _pack_h = Struct(">h").pack
 _pack_i = Struct(">i").pack
 _pack_ii = Struct(">ii").pack
+_pack_o = Struct(">?").pack
 _pack_s = Struct(">16s").pack
+_unpack_b = Struct(">b").unpack_from
+_unpack_h = Struct(">h").unpack_from
+_unpack_i = Struct(">i").unpack_from
+_unpack_ii = Struct(">ii").unpack_from
 _unpack_o = Struct(">?").unpack_from
+_unpack_s = Struct(">16s").unpack_from
 
 
 @dataclass(slots=True, kw_only=True)
@@ -223,3 +236,322 @@ def write_response(out: bytearray, message: ConsumerGroupDescribeResponse, versi
     for groups_item in message.groups:
         _write_described_consumer_group(out, groups_item, version)
     out += NO_TAGS
+
+
+def write_request(out: bytearray, message: ConsumerGroupDescribeRequest, version: int) -> None:
+    """Append the message as this version has it."""
+    out += varint(len(message.group_ids) + 1)
+    for group_ids_item in message.group_ids:
+        encoded = group_ids_item.encode()
+        out += varint(len(encoded) + 1)
+        out += encoded
+    out += _pack_o(message.include_authorized_operations)
+    out += NO_TAGS
+
+
+def _read_consumer_group_describe_topic(
+    buffer: bytes, position: int, end: int
+) -> tuple[ConsumerGroupDescribeTopic, int]:
+    (topic_id,) = _unpack_s(buffer, position)
+    position += 16
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("topic_name is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    topic_name = buffer[start:position].decode()
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("partitions is null or has a negative length")
+    if 4 * size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    partitions = unpack_from(f">{size}i", buffer, position)
+    position += 4 * size
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return ConsumerGroupDescribeTopic(
+        topic_id=uuid_of(topic_id), topic_name=topic_name, partitions=partitions
+    ), position
+
+
+def _read_consumer_group_describe_assignment(
+    buffer: bytes, position: int, end: int
+) -> tuple[ConsumerGroupDescribeAssignment, int]:
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("topic_partitions is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    topic_partitions_list: list[ConsumerGroupDescribeTopic] = []
+    for _ in range(size):
+        topic_partitions_item, position = _read_consumer_group_describe_topic(buffer, position, end)
+        topic_partitions_list.append(topic_partitions_item)
+    topic_partitions = tuple(topic_partitions_list)
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return ConsumerGroupDescribeAssignment(topic_partitions=topic_partitions), position
+
+
+def _read_consumer_group_describe_member(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[ConsumerGroupDescribeMember, int]:
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("member_id is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    member_id = buffer[start:position].decode()
+    instance_id: str | None
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size >= 0:
+        start = position
+        position += size
+        if position > end:
+            raise truncated()
+        instance_id = buffer[start:position].decode()
+    else:
+        instance_id = None
+    rack_id: str | None
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size >= 0:
+        start = position
+        position += size
+        if position > end:
+            raise truncated()
+        rack_id = buffer[start:position].decode()
+    else:
+        rack_id = None
+    (member_epoch,) = _unpack_i(buffer, position)
+    position += 4
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("client_id is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    client_id = buffer[start:position].decode()
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("client_host is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    client_host = buffer[start:position].decode()
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("subscribed_topic_names is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    subscribed_topic_names_list: list[str] = []
+    for _ in range(size):
+        size = buffer[position] - 1
+        position += 1
+        if size > 126:
+            size, position = read_length(buffer, position - 1)
+        if size < 0:
+            raise PeerError("subscribed_topic_names_item is null or has a negative length")
+        start = position
+        position += size
+        if position > end:
+            raise truncated()
+        subscribed_topic_names_item = buffer[start:position].decode()
+        subscribed_topic_names_list.append(subscribed_topic_names_item)
+    subscribed_topic_names = tuple(subscribed_topic_names_list)
+    subscribed_topic_regex: str | None
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size >= 0:
+        start = position
+        position += size
+        if position > end:
+            raise truncated()
+        subscribed_topic_regex = buffer[start:position].decode()
+    else:
+        subscribed_topic_regex = None
+    assignment, position = _read_consumer_group_describe_assignment(buffer, position, end)
+    target_assignment, position = _read_consumer_group_describe_assignment(buffer, position, end)
+    member_type: int = -1
+    if version >= 1:
+        (member_type,) = _unpack_b(buffer, position)
+        position += 1
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return ConsumerGroupDescribeMember(
+        member_id=member_id,
+        instance_id=instance_id,
+        rack_id=rack_id,
+        member_epoch=member_epoch,
+        client_id=client_id,
+        client_host=client_host,
+        subscribed_topic_names=subscribed_topic_names,
+        subscribed_topic_regex=subscribed_topic_regex,
+        assignment=assignment,
+        target_assignment=target_assignment,
+        member_type=member_type,
+    ), position
+
+
+def _read_described_consumer_group(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[DescribedConsumerGroup, int]:
+    (error_code,) = _unpack_h(buffer, position)
+    position += 2
+    error_message: str | None
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size >= 0:
+        start = position
+        position += size
+        if position > end:
+            raise truncated()
+        error_message = buffer[start:position].decode()
+    else:
+        error_message = None
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("group_id is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    group_id = buffer[start:position].decode()
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("group_state is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    group_state = buffer[start:position].decode()
+    group_epoch, assignment_epoch = _unpack_ii(buffer, position)
+    position += 8
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("assignor_name is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    assignor_name = buffer[start:position].decode()
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("members is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    members_list: list[ConsumerGroupDescribeMember] = []
+    for _ in range(size):
+        members_item, position = _read_consumer_group_describe_member(
+            buffer, position, end, version
+        )
+        members_list.append(members_item)
+    members = tuple(members_list)
+    (authorized_operations,) = _unpack_i(buffer, position)
+    position += 4
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return DescribedConsumerGroup(
+        error_code=ErrorCode(error_code),
+        error_message=error_message,
+        group_id=group_id,
+        group_state=group_state,
+        group_epoch=group_epoch,
+        assignment_epoch=assignment_epoch,
+        assignor_name=assignor_name,
+        members=members,
+        authorized_operations=authorized_operations,
+    ), position
+
+
+def read_response(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[ConsumerGroupDescribeResponse, int]:
+    """The message at `position`, and where it ends. Raises PeerError and `MALFORMED`."""
+    (throttle_time,) = _unpack_i(buffer, position)
+    position += 4
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("groups is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    groups_list: list[DescribedConsumerGroup] = []
+    for _ in range(size):
+        groups_item, position = _read_described_consumer_group(buffer, position, end, version)
+        groups_list.append(groups_item)
+    groups = tuple(groups_list)
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return ConsumerGroupDescribeResponse(
+        throttle_time=timedelta(0, 0, 0, throttle_time), groups=groups
+    ), position
