@@ -53,6 +53,7 @@ CALLED: Final = frozenset(
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
         ApiKey.ALTER_CLIENT_QUOTAS,
         ApiKey.FIND_COORDINATOR,
+        ApiKey.LIST_GROUPS,
         ApiKey.CONSUMER_GROUP_DESCRIBE,
         ApiKey.LIST_CONFIG_RESOURCES,
     }
