@@ -26,6 +26,7 @@ from cluster.coordinator.groups.requests import (
     TopicPartitions,
 )
 from cluster.coordinator.groups.shard import GroupShard
+from cluster.coordinator.groups.topics import Topics
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.error_codes import ErrorCode
 
@@ -52,10 +53,10 @@ class GroupStage:
     Answers are by token; a request's token is a number. A token that is answered twice fails.
     """
 
-    def __init__(self, options: GroupOptions | None = None) -> None:
+    def __init__(self, options: GroupOptions | None = None, topics: Topics | None = None) -> None:
         self.options = options or GroupOptions()
         self._numbers = count(1)
-        self.shard = GroupShard(self.options, lambda: f"id-{next(self._numbers)}")
+        self.shard = GroupShard(self.options, lambda: f"id-{next(self._numbers)}", topics)
         self.now_ms = 1_000
         self.holds_appends = False
         self.in_flight: list[Append] = []

@@ -5,10 +5,14 @@ from dataclasses import dataclass, field
 
 from cluster.coordinator.groups.alarms import Alarms
 from cluster.coordinator.groups.classic_group import ClassicGroup
+from cluster.coordinator.groups.consumer_group import ConsumerGroup, MemberAlarms
+from cluster.coordinator.groups.group_offsets import GroupOffsets
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.outbox import Outbox
 from cluster.coordinator.groups.states import GroupState
+
+AnyGroup = ClassicGroup | ConsumerGroup
 
 
 @dataclass(slots=True)
@@ -18,8 +22,19 @@ class ShardParts:
     options: GroupOptions
     new_uuid: Callable[[], str]
     groups: dict[str, ClassicGroup] = field(default_factory=dict)
+    """Those of the classic protocol, and those that only commit offsets."""
+    consumer_groups: dict[str, ConsumerGroup] = field(default_factory=dict)
+    """Those of the newer consumer protocol; a group id is in one of the two."""
     outbox: Outbox = field(default_factory=Outbox)
     alarms: Alarms = field(default_factory=Alarms)
+
+    def find(self, group_id: str) -> AnyGroup | None:
+        """The group, of either type."""
+        return self.groups.get(group_id) or self.consumer_groups.get(group_id)
+
+    def new_consumer_group(self, group_id: str, alarms: MemberAlarms) -> ConsumerGroup:
+        """A group that is in none of the two yet."""
+        return ConsumerGroup(group_id, alarms, GroupOffsets())
 
     def group_or_new(self, group_id: str, now: Moment) -> ClassicGroup:
         """The group, made if there is none."""

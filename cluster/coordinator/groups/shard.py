@@ -7,12 +7,14 @@ when they are committed) is that of `CoordinatorRuntime`.
 from collections.abc import Callable, Collection
 from typing import Final
 
+from cluster.coordinator.groups.consumer_groups import ConsumerGroups
+from cluster.coordinator.groups.consumer_loading import ConsumerLoading
 from cluster.coordinator.groups.consumer_requests import (
     ConsumerGroupDescription,
     ConsumerHeartbeat,
-    ConsumerHeartbeatReply,
     ConsumerTimings,
 )
+from cluster.coordinator.groups.consumer_views import described
 from cluster.coordinator.groups.deleted_topics import DeletedTopics
 from cluster.coordinator.groups.effects import Effects
 from cluster.coordinator.groups.expiry import ExpiryCheck
@@ -40,13 +42,14 @@ from cluster.coordinator.groups.requests import (
     SyncGroup,
     TransactionalCommit,
 )
+from cluster.coordinator.groups.subscription import CONSUMER
 from cluster.coordinator.groups.syncing import Syncing
 from cluster.coordinator.groups.topics import NoTopics, Topics
 from cluster.model.clocks import MonotonicMs
 from cluster.model.error_codes import ErrorCode
 
 CLASSIC: Final = "classic"
-"""The type of these groups, for ListGroups."""
+"""A type of groups, for ListGroups; the other is `consumer`, as its protocol type."""
 ALARMS_PER_TICK: Final = 100
 """A session that is over makes its group rebalance: some hundred microseconds for a large one."""
 
@@ -77,10 +80,10 @@ class GroupShard:
         """`new_uuid` gives the random part of a member id: the text of a UUID; `topics` are those
         that members of the newer consumer protocol are assigned; `timings` are those of a group of
         that protocol, by its id, as of now."""
-        self._topics = topics or NoTopics()
-        self._timings = timings
         self._parts = ShardParts(options, new_uuid)
         self._rebalancing = Rebalancing(self._parts)
+        self._topics = topics or NoTopics()
+        self._consumers = ConsumerGroups(self._parts, self._topics, timings)
         self._joining = Joining(self._parts, self._rebalancing)
         self._syncing = Syncing(self._parts, self._rebalancing)
         self._membership = Membership(self._parts, self._rebalancing)
@@ -88,7 +91,12 @@ class GroupShard:
         self._removals = Removals(self._parts)
         self._expiry = ExpiryCheck(self._parts, self._removals)
         self._deleted_topics = DeletedTopics(self._parts, self._removals)
-        self._loading = Loading(self._parts, self._rebalancing, self._commits)
+        self._loading = Loading(
+            self._parts,
+            self._rebalancing,
+            self._commits,
+            ConsumerLoading(self._parts, self._consumers),
+        )
 
     # ------------------------------------------------------------------ loading and unloading
 
@@ -124,6 +132,7 @@ class GroupShard:
         with NOT_COORDINATOR. Nothing may be called after it but `on_appended`, which does nothing.
         """
         self._rebalancing.abandon_all(now)
+        self._consumers.abandon_all(now)
         self._parts.outbox.abandon(now)
         return self._parts.outbox.take()
 
@@ -209,9 +218,7 @@ class GroupShard:
     def consumer_heartbeat(self, request: ConsumerHeartbeat, token: object, now: Moment) -> Effects:
         """ConsumerGroupHeartbeat (KIP-848); answered with a ConsumerHeartbeatReply, when what it
         changes is stored."""
-        del now
-        reply = ConsumerHeartbeatReply(ErrorCode.unsupported_version)
-        self._parts.outbox.answer(token, reply)
+        self._consumers.heartbeat(request, token, now)
         return self._parts.outbox.take()
 
     def describe_consumer_group(self, group_id: str) -> ConsumerGroupDescription | None:
@@ -219,15 +226,18 @@ class GroupShard:
         and name. Kafka's message: `Group G not found.`, or of a classic group `Group G is not a
         consumer group.`
         """
-        del group_id
-        return None
+        group = self._parts.consumer_groups.get(group_id)
+        if group is None:
+            return None
+        return described(group, self._parts.options.consumer_assignors[0], self._topics)
 
     def on_topics_changed(self, topics: Collection[str], now: Moment) -> Effects:
         """Topics were made, deleted or enlarged: groups of the newer consumer protocol which
         subscribe to them, by name or by expression, compute a new assignment at their next
         heartbeat. Deleted ones are told by `on_topics_deleted` too.
         """
-        del topics, now
+        del now
+        self._consumers.on_topics_changed(topics)
         return self._parts.outbox.take()
 
     # ------------------------------------------------------------------ offsets
@@ -269,8 +279,8 @@ class GroupShard:
         return self._parts.outbox.take()
 
     def describe(self, group_id: str) -> GroupDescription | None:
-        """DescribeGroups; None if there is no such group: the state `Dead` and no error up to
-        version 5, GROUP_ID_NOT_FOUND from version 6 on.
+        """DescribeGroups; None if there is no such group of the classic protocol: the state `Dead`
+        and no error up to version 5, GROUP_ID_NOT_FOUND from version 6 on.
         """
         group = self._parts.groups.get(group_id)
         return None if group is None else group.description()
@@ -283,20 +293,27 @@ class GroupShard:
         """
         wanted_states = {each.lower() for each in states}
         wanted_types = {each.lower() for each in types}
-        if wanted_types and CLASSIC not in wanted_types:
-            return []
-        return [
+        listed = [
             ListedGroup(group.group_id, group.protocol_type or "", group.state.value, CLASSIC)
             for group in self._parts.groups.values()
-            if not wanted_states or group.state.value.lower() in wanted_states
+        ]
+        listed += [
+            ListedGroup(group.group_id, CONSUMER, group.state().value, CONSUMER)
+            for group in self._parts.consumer_groups.values()
+        ]
+        return [
+            each
+            for each in listed
+            if (not wanted_types or each.group_type in wanted_types)
+            and (not wanted_states or each.state.lower() in wanted_states)
         ]
 
     def rebalances(self, group_id: str, now: Moment) -> tuple[Rebalance, ...]:
         """The group's last rebalances, oldest first, the running one last; empty if unknown."""
-        group = self._parts.groups.get(group_id)
+        group = self._parts.find(group_id)
         return () if group is None else group.rebalances(now)
 
     def state_times_ms(self, group_id: str, now: Moment) -> dict[str, int]:
         """How long the group has been in each state since it was loaded or made, by the state."""
-        group = self._parts.groups.get(group_id)
+        group = self._parts.find(group_id)
         return {} if group is None else group.state_times_ms(now)
