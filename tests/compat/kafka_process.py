@@ -78,17 +78,23 @@ def dump_by_kafka(*arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def run_program(name: str, *arguments: str) -> None:
-    """Run one of `java_programs/`, compiled on the way. Skips the test where there is no JDK."""
+def run_program(name: str, *arguments: str, stdin: str = "") -> str:
+    """Run one of `java_programs/`, compiled on the way. Returns its stdout.
+
+    Skips the test where there is no JDK.
+    """
     if shutil.which("javac") is None:
         pytest.skip("no Java compiler")
     source = str(_PROGRAMS / f"{name}.java")
-    subprocess.run(
+    done = subprocess.run(
         [*_JAVA, "-cp", require_kafka(), source, *arguments],
         check=True,
         timeout=_TOOL_DEADLINE_S,
-        stdin=subprocess.DEVNULL,
+        input=stdin,
+        stdout=subprocess.PIPE,
+        text=True,
     )
+    return done.stdout
 
 
 @contextmanager

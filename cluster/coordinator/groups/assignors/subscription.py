@@ -1,10 +1,12 @@
 """What an assignor is given and what it gives. Pure."""
 
+import uuid
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from cluster.coordinator.groups.consumer_requests import Partitions
-from cluster.coordinator.groups.topics import TopicId
+TopicId = uuid.UUID
+Partitions = Mapping[TopicId, frozenset[int]]
+"""Numbers of partitions by topic; no empty sets."""
 
 
 class MemberSubscription(NamedTuple):
@@ -23,4 +25,8 @@ Assign = Callable[
     dict[str, dict[TopicId, frozenset[int]]],
 ]
 """(members by id, number of partitions by topic) -> partitions by member id; every member is in
-it, without empty sets."""
+it, without empty sets.
+
+Every partition of a topic that somebody subscribes to gets one owner, who subscribes to it. A topic
+without a number of partitions is one that does not exist. The order in which members and topics
+come makes no difference. A set that did not change is the member's own of before."""
