@@ -1,9 +1,10 @@
 """Metadata (API key 3), versions 0-13.
 
 Answers from the broker's cache, once the controller has told it of the cluster, and every leader
-that it would name has shown that it is alive (see `peer_liveness`); encoded answers are kept until the cluster changes, since load-test clients
-ask often. For a missing topic that may be created, the controller is asked to create it and the
-answer is LEADER_NOT_AVAILABLE, upon which clients ask again.
+that it would name has shown that it is alive (see `peer_liveness`); encoded answers are kept until
+the cluster changes, since load-test clients ask often. For a missing topic that may be created, the
+controller is asked to create it and the answer is LEADER_NOT_AVAILABLE, upon which clients ask
+again.
 v1 null: all topics; v4 allow_auto_topic_creation; v6 LISTENER_NOT_FOUND, before it
 LEADER_NOT_AVAILABLE; v8 authorized operations; v9 flexible; v12 topics by id; v13 top-level error.
 """
