@@ -12,7 +12,7 @@ from typing import Final, Self
 
 import pytest
 
-from tests.compat.kafka_jvm import class_path, fetch
+from tests.compat.kafka_jvm import VERSION, class_path, fetch
 from tests.compat.zookeeper_server import may_install
 from tests.support.running_cluster import Address
 from tests.support.topics import describe
@@ -29,21 +29,22 @@ class ToolFailed(AssertionError):
     """A tool ended with another exit status than 0; says what it wrote."""
 
 
-def require_kafka() -> str:
+def require_kafka(version: str = VERSION) -> str:
     """The class path; skips the running test where Kafka is not and must not be fetched."""
-    jars, problem = _class_path()
+    jars, problem = _class_path(version)
     if jars is None:
         pytest.skip(problem)
     return jars
 
 
 @functools.cache
-def _class_path() -> tuple[str | None, str]:
-    """Kafka's class path, fetched at most once; or None and the reason."""
-    jars, problem = class_path(), "no Apache Kafka; `python -m tests.compat.kafka_jvm` fetches it"
+def _class_path(version: str) -> tuple[str | None, str]:
+    """The class path of a version of Kafka, fetched at most once; or None and the reason."""
+    jars = class_path(version)
+    problem = f"no Apache Kafka; `python -m tests.compat.kafka_jvm {version}` fetches it"
     if jars is None and may_install():
-        problem = fetch()
-        jars = class_path()
+        problem = fetch(version=version)
+        jars = class_path(version)
     return jars, problem
 
 
@@ -83,11 +84,8 @@ def run_program(name: str, *arguments: str, stdin: str = "") -> str:
 
     Skips the test where there is no JDK.
     """
-    if shutil.which("javac") is None:
-        pytest.skip("no Java compiler")
-    source = str(_PROGRAMS / f"{name}.java")
     done = subprocess.run(
-        [*_JAVA, "-cp", require_kafka(), source, *arguments],
+        program_command(name, *arguments),
         check=True,
         timeout=_TOOL_DEADLINE_S,
         input=stdin,
@@ -95,6 +93,17 @@ def run_program(name: str, *arguments: str, stdin: str = "") -> str:
         text=True,
     )
     return done.stdout
+
+
+def program_command(name: str, *arguments: str, version: str = VERSION) -> list[str]:
+    """The command line that compiles and runs one of `java_programs/`.
+
+    Skips the test where there is no JDK, or no Kafka of that version.
+    """
+    if shutil.which("javac") is None:
+        pytest.skip("no Java compiler")
+    source = str(_PROGRAMS / f"{name}.java")
+    return [*_JAVA, "-cp", require_kafka(version), source, *arguments]
 
 
 @contextmanager

@@ -21,47 +21,21 @@ Place = tuple[str, int]
 """Topic and partition."""
 
 
-class RunningMember:
-    """One process. What it told is read by a thread, and looked at from outside."""
+class ToldMember:
+    """What one member has told."""
 
-    def __init__(
-        self,
-        bootstrap: str,
-        group: str,
-        topics: Sequence[str],
-        *,
-        client: str = "confluent",
-        strategy: str = "range",
-        session_ms: int = 6_000,
-        instance: str | None = None,
-    ) -> None:
+    def __init__(self, client: str) -> None:
         self.client = client
-        options = {
-            "bootstrap": bootstrap,
-            "group": group,
-            "topics": list(topics),
-            "client": client,
-            "strategy": strategy,
-            "session_ms": session_ms,
-            "instance": instance,
-        }
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
-        self._process = subprocess.Popen(
-            [sys.executable, _PROGRAM, json.dumps(options)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-        )
         self.events: list[dict[str, Any]] = []
-        assert self._process.stdout is not None
-        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,))
-        self._reader.start()
+        """Oldest first."""
 
-    def _read(self, lines: IO[bytes]) -> None:
-        for line in lines:
-            self.events.append(json.loads(line))
+    def complaint(self) -> str:
+        """What its process wrote to stderr."""
+        raise NotImplementedError
 
-    # -- what it has told --------------------------------------------------------------------------
+    def end(self) -> None:
+        """Have it gone, whether it leaves or not."""
+        raise NotImplementedError
 
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
         """Its events of one kind, oldest first."""
@@ -85,6 +59,50 @@ class RunningMember:
             (event["topic"], event["partition"], event["offset"])
             for event in self.of_kind("record")
         ]
+
+
+class RunningMember(ToldMember):
+    """One process. What it told is read by a thread, and looked at from outside."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        group: str,
+        topics: Sequence[str],
+        *,
+        client: str = "confluent",
+        strategy: str = "range",
+        session_ms: int = 6_000,
+        instance: str | None = None,
+        protocol: str = "classic",
+    ) -> None:
+        """`protocol` is `consumer` for the newer one, which confluent alone has; its session
+        timeout is the group's."""
+        super().__init__(client)
+        options = {
+            "bootstrap": bootstrap,
+            "group": group,
+            "topics": list(topics),
+            "client": client,
+            "strategy": strategy,
+            "session_ms": session_ms,
+            "instance": instance,
+            "protocol": protocol,
+        }
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
+        self._process = subprocess.Popen(
+            [sys.executable, _PROGRAM, json.dumps(options)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+        )
+        assert self._process.stdout is not None
+        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,))
+        self._reader.start()
+
+    def _read(self, lines: IO[bytes]) -> None:
+        for line in lines:
+            self.events.append(json.loads(line))
 
     def complaint(self) -> str:
         """What it wrote to stderr."""
@@ -132,7 +150,7 @@ class RunningGroup:
         self.name = group
         self._topics = topics
         self._options = options
-        self.members: list[RunningMember] = []
+        self.members: list[ToldMember] = []
 
     def start(self, **options: Any) -> RunningMember:
         """One more member."""
@@ -143,7 +161,7 @@ class RunningGroup:
         return member
 
     def wait_until_shared(
-        self, members: Sequence[RunningMember], places: Iterable[Place], deadline_s: float = 60.0
+        self, members: Sequence[ToldMember], places: Iterable[Place], deadline_s: float = 60.0
     ) -> None:
         """Until these members have the partitions among them, each partition once, each some."""
         wanted = sorted(places)

@@ -143,8 +143,8 @@ def _shown(number: int | None) -> str:
 
 
 def _table(columns: Sequence[tuple[str, int | None]], rows: Iterable[Sequence[str]]) -> str:
-    """Cells aligned to the left; a width of None follows the cells, as does a negative one, which is
-    the least; 0 is that of a last column."""
+    """Cells aligned to the left. A width of None follows the cells, so does a negative one, which
+    says how wide they are at least; 0 is that of a last column."""
     lines = [tuple(name for name, _ in columns)]
     lines += [tuple(one_line(cell) for cell in row) for row in rows]
     widths = [
