@@ -31,7 +31,10 @@ class JavaMember(ToldMember):
         """Close it: it leaves its group, for a while if it is a static member."""
         self._is_wanted = False
         self._jvm.write("close", self.client)
-        wait_until(lambda: self.of_kind("closed"), f"{self.client} to leave")
+        wait_until(
+            lambda: self.of_kind("closed") or self.of_kind("failed"), f"{self.client} to leave"
+        )
+        assert self.of_kind("closed"), (self.of_kind("failed"), self.complaint())
 
     def end(self) -> None:
         """Close it, unless it has left."""
