@@ -11,6 +11,7 @@ from cluster.brokers.groups.group_partition import GroupPartition
 from cluster.coordinator.groups.consumer_requests import (
     LEAVE_EPOCH,
     STATIC_LEAVE_EPOCH,
+    ConsumerGroupDescription,
     ConsumerHeartbeat,
     ConsumerHeartbeatReply,
     Partitions,
@@ -64,25 +65,23 @@ class Group:
         """The highest acknowledged offset of each partition of `READ`."""
         self.consumers: list[Consumer] = []
 
-    def at_coordinator(self) -> GroupPartition | None:
-        """Where the registry says that the group is kept, once it is loaded there."""
+    def described(self) -> ConsumerGroupDescription | None:
+        """As its coordinator has it; None while nobody is, or it is loading."""
         state = self.cluster.registered_state(self.kept_in)
         if not state or state.leader not in self.cluster.brokers:
             return None
+        groups = self.cluster.brokers[state.leader].core.groups
         try:
-            return self.cluster.brokers[state.leader].core.groups.find(self.name)
+            return groups.find(self.name).describe_consumer_group(self.name)
         except Refused:
             return None
 
     def check(self) -> None:
         """A partition is one member's at a time."""
-        coordinator = self.at_coordinator()
-        found = None if coordinator is None else coordinator.describe_consumer_group(self.name)
-        if found is None:
-            return
+        found = self.described()
         held = [
             (topic.topic_id, number)
-            for member in found.members
+            for member in (found.members if found else ())
             for topic in member.assignment
             for number in topic.partitions
         ]
@@ -330,8 +329,7 @@ class Consumers:
         )
 
     def _is_stable(self) -> bool:
-        coordinator = self.group.at_coordinator()
-        found = coordinator and coordinator.describe_consumer_group(self.group.name)
+        found = self.group.described()
         return found is not None and found.state == "Stable" and len(found.members) == len(self.all)
 
     def _go_on_until(self, condition: Callable[[], bool], otherwise: str) -> None:
@@ -341,6 +339,5 @@ class Consumers:
                 return
             self.step()
             world.run_for(100)
-        coordinator = self.group.at_coordinator()
-        seen = coordinator and coordinator.describe_consumer_group(self.group.name)
-        raise AssertionError(f"{otherwise}: {seen}, {[each.numbers() for each in self.all]}")
+        held = [each.numbers() for each in self.all]
+        raise AssertionError(f"{otherwise}: {self.group.described()}, {held}")

@@ -36,6 +36,8 @@ from cluster.protocol.messages import (
 API: Final = Api(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1)
 
 _FIRST_WITH_OWN_MEMBER_IDS: Final = 1
+_NO_TOPIC: Final = TopicId(int=0)
+"""Has no topic: 16 zero bytes on the wire."""
 
 
 class Ports(HasGroups, HasSettings, Protocol):
@@ -103,8 +105,5 @@ def _response(reply: ConsumerHeartbeatReply) -> ConsumerGroupHeartbeatResponse:
         ),
     )
 
-
-_NO_TOPIC: Final = TopicId(int=0)
-"""What a null topic id says."""
 
 HANDLER: Final = adapted(API, handle, authorizes="READ on the group")

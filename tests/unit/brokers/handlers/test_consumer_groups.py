@@ -216,8 +216,8 @@ def test_offsets_are_committed_with_the_members_epoch(coordinator: HandlerStage)
             commit_offsets("g", {T0: 6}, member="m", generation=generation, version=version)
         )
         assert committed_in(answer) == [code], version
-    code, found = fetched_in(client.call(fetch_offsets("g", [T0])))
-    assert (code, found) == (0, {(topic_id("t"), 0): (5, 0)})
+    fetched = fetched_in(client.call(fetch_offsets("g", [T0])))
+    assert fetched == (0, {(topic_id("t"), 0): (5, 0)})
 
 
 def test_a_member_that_leaves_makes_the_group_empty(coordinator: HandlerStage) -> None:
