@@ -20,6 +20,7 @@ from tests.support.waiting import wait_until
 
 # A JVM of its own for each tool: compiled as little as a run of a second needs.
 _JAVA: Final = ("java", "-XX:TieredStopAtLevel=1")
+_QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 _PROGRAMS: Final = Path(__file__).with_name("java_programs")
 _TOOL_DEADLINE_S: Final = 120.0
 _BROKER_DEADLINE_S: Final = 120.0
@@ -84,8 +85,11 @@ def run_program(name: str, *arguments: str, stdin: str = "") -> str:
 
     Skips the test where there is no JDK.
     """
+    if shutil.which("javac") is None:
+        pytest.skip("no Java compiler")
+    source = str(_PROGRAMS / f"{name}.java")
     done = subprocess.run(
-        program_command(name, *arguments),
+        [*_JAVA, "-cp", require_kafka(), source, *arguments],
         check=True,
         timeout=_TOOL_DEADLINE_S,
         input=stdin,
@@ -95,15 +99,23 @@ def run_program(name: str, *arguments: str, stdin: str = "") -> str:
     return done.stdout
 
 
-def program_command(name: str, *arguments: str, version: str = VERSION) -> list[str]:
-    """The command line that compiles and runs one of `java_programs/`.
-
-    Skips the test where there is no JDK, or no Kafka of that version.
-    """
+def compiled(name: str, directory: Path, version: str = VERSION) -> Path:
+    """Compile one of `java_programs/` into a directory, and return that. Skips as `run_program`."""
     if shutil.which("javac") is None:
         pytest.skip("no Java compiler")
-    source = str(_PROGRAMS / f"{name}.java")
-    return [*_JAVA, "-cp", require_kafka(version), source, *arguments]
+    source = _PROGRAMS / f"{name}.java"
+    subprocess.run(
+        ["javac", "-cp", require_kafka(version), "-d", directory, source],
+        check=True,
+        timeout=_TOOL_DEADLINE_S,
+        stdin=subprocess.DEVNULL,
+    )
+    return directory
+
+
+def java_command(classes: Path, version: str = VERSION) -> list[str]:
+    """How to run a class that is compiled there: its name is the next argument."""
+    return [*_JAVA, "-Xmx256m", _QUIET, "-cp", f"{classes}:{require_kafka(version)}"]
 
 
 @contextmanager
@@ -133,8 +145,7 @@ def running_tool(main_class: str, *arguments: str) -> Iterator[Callable[[], str]
 
 
 def _tool_command(main_class: str, arguments: tuple[str, ...]) -> list[str]:
-    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    return [*_JAVA, "-Xmx256m", quiet, "-cp", require_kafka(), main_class, *arguments]
+    return [*_JAVA, "-Xmx256m", _QUIET, "-cp", require_kafka(), main_class, *arguments]
 
 
 class KafkaProcess:

@@ -11,9 +11,11 @@ from confluent_kafka import Producer
 
 from cluster.coordinator.groups.partitioner import partition_of
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
-from tests.compat.java_members import JavaMembers
+from tests.compat.kafka_jvm import NEWEST
+from tests.compat.kafka_process import compiled, java_command
+from tests.compat.member_hosts import MemberHost
 from tests.support.running_cluster import Cluster
-from tests.support.running_members import Place, RunningGroup, RunningMember, a_group
+from tests.support.running_members import Member, Place, RunningGroup, RunningMember, a_group
 from tests.support.topics import create_topic, leader, unique_name
 from tests.support.waiting import wait_until
 
@@ -40,9 +42,11 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 
 @pytest.fixture(scope="module")
-def jvm(cluster: Cluster) -> Iterator[JavaMembers]:
-    with JavaMembers(cluster.bootstrap) as running:
-        yield running
+def jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[MemberHost]:
+    """Members by Kafka's own client, and its tools."""
+    classes = compiled("GroupMembers", tmp_path_factory.mktemp("java"), NEWEST)
+    with MemberHost([*java_command(classes, NEWEST), "GroupMembers"]) as host:
+        yield host
 
 
 @pytest.fixture
@@ -82,8 +86,13 @@ def newer(group: RunningGroup, **options: str) -> RunningMember:
     return group.start(protocol="consumer", strategy="uniform", **options)
 
 
+def java(group: RunningGroup, jvm: MemberHost, **options: str) -> Member:
+    """A member by Kafka's own client."""
+    return group.start_in(jvm, client="java", protocol="consumer", strategy="uniform", **options)
+
+
 def test_members_of_both_clients_share_the_partitions_and_read_each_record_once(
-    cluster: Cluster, jvm: JavaMembers, topic: str
+    cluster: Cluster, jvm: MemberHost, topic: str
 ) -> None:
     writer = Writer(cluster, topic)
     with a_group(cluster.bootstrap, unique_name("group"), [topic]) as group:
@@ -91,7 +100,7 @@ def test_members_of_both_clients_share_the_partitions_and_read_each_record_once(
         group.wait_until_shared([first], places(topic))
         writer.write(60)
         group.wait_until_read(writer.written)
-        second, third = jvm.start(group, topic), jvm.start(group, topic)
+        second, third = java(group, jvm), java(group, jvm)
         group.wait_until_shared([first, second, third], places(topic))
         writer.write(60)
         group.wait_until_read(writer.written)
@@ -112,40 +121,38 @@ def test_members_of_both_clients_share_the_partitions_and_read_each_record_once(
 
 
 def test_a_member_that_is_killed_or_paused_loses_its_partitions(
-    cluster: Cluster, jvm: JavaMembers, topic: str
+    cluster: Cluster, jvm: MemberHost, topic: str
 ) -> None:
     with a_group(cluster.bootstrap, unique_name("group"), [topic]) as group:
         stays, paused, killed = newer(group), newer(group), newer(group)
-        java = jvm.start(group, topic)
-        group.wait_until_shared([stays, paused, killed, java], places(topic))
+        javas = java(group, jvm)
+        group.wait_until_shared([stays, paused, killed, javas], places(topic))
         paused.signal(signal.SIGSTOP)
         jvm.signal(signal.SIGSTOP)
         killed.kill()
         group.wait_until_shared([stays], places(topic))
         paused.signal(signal.SIGCONT)
         jvm.signal(signal.SIGCONT)
-        group.wait_until_shared([stays, paused, java], places(topic))
+        group.wait_until_shared([stays, paused, javas], places(topic))
 
 
 def test_a_static_member_comes_back_without_a_rebalance(
-    cluster: Cluster, jvm: JavaMembers, topic: str
+    cluster: Cluster, jvm: MemberHost, topic: str
 ) -> None:
     with a_group(cluster.bootstrap, unique_name("group"), [topic]) as group:
         stays = newer(group, instance="a")
-        goes, java = newer(group, instance="b"), jvm.start(group, topic, instance="c")
-        group.wait_until_shared([stays, goes, java], places(topic))
-        had, javas, changes = goes.assignment, java.assignment, stays.assignments_count
+        goes, leaves = newer(group, instance="b"), java(group, jvm, instance="c")
+        group.wait_until_shared([stays, goes, leaves], places(topic))
+        had, javas, changes = goes.assignment, leaves.assignment, stays.assignments_count
         goes.leave()
-        java.leave()
-        again, java_again = newer(group, instance="b"), jvm.start(group, topic, instance="c")
+        leaves.leave()
+        again, java_again = newer(group, instance="b"), java(group, jvm, instance="c")
         wait_until(lambda: again.assignment == had, "the same partitions")
         wait_until(lambda: java_again.assignment == javas, "the same partitions of the JVM")
         assert stays.assignments_count == changes
 
 
-def test_expressions_subscribe_to_topics_that_come_later(
-    cluster: Cluster, jvm: JavaMembers
-) -> None:
+def test_expressions_subscribe_to_topics_that_come_later(cluster: Cluster, jvm: MemberHost) -> None:
     prefix = unique_name("pattern")
     first = create_topic(cluster, f"{prefix}-a")
     create_topic(cluster, f"other-{prefix}-a")
@@ -153,17 +160,17 @@ def test_expressions_subscribe_to_topics_that_come_later(
         a_group(cluster.bootstrap, unique_name("group"), [f"^{prefix}-.*"]) as group,
         a_group(cluster.bootstrap, unique_name("group"), []) as java_group,
     ):
-        members = [newer(group), jvm.start(java_group, f"/{prefix}-[a-z]+")]
+        members = [newer(group), java(java_group, jvm, expression=f"{prefix}-[a-z]+")]
         wait_until(lambda: all(each.assignment == [(first, 0)] for each in members), "a topic")
         second = create_topic(cluster, f"{prefix}-b")
         both = [(first, 0), (second, 0)]
-        wait_until(lambda: all(sorted(each.assignment) == both for each in members), "both topics")
+        wait_until(lambda: all(each.assignment == both for each in members), "both topics")
 
 
-def test_a_group_survives_its_coordinator(cluster: Cluster, jvm: JavaMembers, topic: str) -> None:
+def test_a_group_survives_its_coordinator(cluster: Cluster, jvm: MemberHost, topic: str) -> None:
     writer = Writer(cluster, topic)
     with a_group(cluster.bootstrap, unique_name("group"), [topic]) as group:
-        members = [newer(group), jvm.start(group, topic)]
+        members = [newer(group), java(group, jvm)]
         group.wait_until_shared(members, places(topic))
         writer.write(60)
         group.wait_until_read(writer.written)
@@ -178,10 +185,10 @@ def test_a_group_survives_its_coordinator(cluster: Cluster, jvm: JavaMembers, to
 
 
 def test_our_tool_shows_groups_as_kafkas_does(
-    cluster: Cluster, jvm: JavaMembers, topic: str
+    cluster: Cluster, jvm: MemberHost, topic: str
 ) -> None:
     with a_group(cluster.bootstrap, unique_name("group"), [topic]) as group:
-        members = [newer(group), jvm.start(group, topic, instance="i")]
+        members = [newer(group), java(group, jvm, instance="i")]
         group.wait_until_shared(members, places(topic))
         Writer(cluster, topic).write(12)
         wait_until(lambda: len(group.read) == 12, "all records")
@@ -198,29 +205,33 @@ def test_our_tool_shows_groups_as_kafkas_does(
             ("--state",),
             ("--offsets",),
         ):
-            theirs = jvm.tool(GROUPS_TOOL, *which, *words)
-            assert cells(ours(cluster, *which, *words)) == cells(theirs), words
+            shown = theirs(cluster, jvm, GROUPS_TOOL, *which, *words)
+            assert cells(ours(cluster, *which, *words)) == cells(shown), words
         assert [group.name, "Stable"] in cells(ours(cluster, "--list", "--state"))
         assert [group.name, "Consumer", "Stable"] in cells(
-            jvm.tool(GROUPS_TOOL, "--list", "--type", "consumer", "--state", "stable")
+            theirs(cluster, jvm, GROUPS_TOOL, "--list", "--type", "consumer", "--state", "stable")
         )
 
 
-def test_configs_of_groups_are_those_of_kafkas_tool(cluster: Cluster, jvm: JavaMembers) -> None:
+def test_configs_of_groups_are_those_of_kafkas_tool(cluster: Cluster, jvm: MemberHost) -> None:
     name = unique_name("configured")
     which = ("--entity-type", "groups", "--entity-name", name)
     setting = "consumer.heartbeat.interval.ms"
-    jvm.tool(CONFIGS_TOOL, "--alter", *which, "--add-config", f"{setting}=700")
-    theirs = jvm.tool(CONFIGS_TOOL, "--describe", *which)
-    assert f"{setting}=700" in theirs
+    theirs(cluster, jvm, CONFIGS_TOOL, "--alter", *which, "--add-config", f"{setting}=700")
+    expected = theirs(cluster, jvm, CONFIGS_TOOL, "--describe", *which)
+    assert f"{setting}=700" in expected
     shown = cluster.command("configs", "--describe", *which).stdout
-    assert shown.split() == theirs.split()
+    assert shown.split() == expected.split()
     refused = cluster.command(
         "configs", "--alter", *which, "--add-config", f"{setting}=1", check=False
     )
     assert (refused.returncode, "must be greater" in refused.stderr) == (1, True)
     cluster.command("configs", "--alter", "--group", name, "--delete-config", setting)
-    assert f"{setting}=" not in jvm.tool(CONFIGS_TOOL, "--describe", *which)
+    assert f"{setting}=" not in theirs(cluster, jvm, CONFIGS_TOOL, "--describe", *which)
+
+
+def theirs(cluster: Cluster, jvm: MemberHost, tool: str, *words: str) -> str:
+    return jvm.tool(tool, "--bootstrap-server", cluster.bootstrap, *words)
 
 
 def ours(cluster: Cluster, *words: str) -> str:

@@ -8,10 +8,11 @@ import subprocess
 import sys
 import tempfile
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from tests.support.waiting import wait_until
 
@@ -21,21 +22,12 @@ Place = tuple[str, int]
 """Topic and partition."""
 
 
-class ToldMember:
-    """What one member has told."""
+class Member(ABC):
+    """A member by what it has told; how it runs is its subclass's business."""
 
     def __init__(self, client: str) -> None:
         self.client = client
         self.events: list[dict[str, Any]] = []
-        """Oldest first."""
-
-    def complaint(self) -> str:
-        """What its process wrote to stderr."""
-        raise NotImplementedError
-
-    def end(self) -> None:
-        """Have it gone, whether it leaves or not."""
-        raise NotImplementedError
 
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
         """Its events of one kind, oldest first."""
@@ -60,8 +52,27 @@ class ToldMember:
             for event in self.of_kind("record")
         ]
 
+    @abstractmethod
+    def complaint(self) -> str:
+        """What its process wrote to stderr."""
 
-class RunningMember(ToldMember):
+    @abstractmethod
+    def leave(self) -> None:
+        """Let it leave the group and end."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """End it, whatever it does."""
+
+
+class Host(Protocol):
+    """What runs members of its own clients."""
+
+    def start(self, bootstrap: str, group: str, topics: Sequence[str], **options: Any) -> Member:
+        """A new member; `options` are those of RunningMember."""
+
+
+class RunningMember(Member):
     """One process. What it told is read by a thread, and looked at from outside."""
 
     def __init__(
@@ -76,8 +87,8 @@ class RunningMember(ToldMember):
         instance: str | None = None,
         protocol: str = "classic",
     ) -> None:
-        """`protocol` is `consumer` for the newer one, which confluent alone has; its session
-        timeout is the group's."""
+        """`protocol` is `consumer` for the newer one, which confluent alone has here; then the
+        strategy is the server's assignor, and the session timeout is the group's."""
         super().__init__(client)
         options = {
             "bootstrap": bootstrap,
@@ -150,7 +161,7 @@ class RunningGroup:
         self.name = group
         self._topics = topics
         self._options = options
-        self.members: list[ToldMember] = []
+        self.members: list[Member] = []
 
     def start(self, **options: Any) -> RunningMember:
         """One more member."""
@@ -160,8 +171,16 @@ class RunningGroup:
         self.members.append(member)
         return member
 
+    def start_in(self, host: Host, **options: Any) -> Member:
+        """One more member, which runs in a process that may run others too."""
+        member = host.start(
+            self._bootstrap, self.name, self._topics, **{**self._options, **options}
+        )
+        self.members.append(member)
+        return member
+
     def wait_until_shared(
-        self, members: Sequence[ToldMember], places: Iterable[Place], deadline_s: float = 60.0
+        self, members: Sequence[Member], places: Iterable[Place], deadline_s: float = 60.0
     ) -> None:
         """Until these members have the partitions among them, each partition once, each some."""
         wanted = sorted(places)
@@ -182,6 +201,11 @@ class RunningGroup:
         wanted = set(places)
         wait_until(lambda: wanted <= set(self.read), f"{len(wanted)} records")
 
+    def end(self) -> None:
+        """End all members, whatever they do."""
+        for member in self.members:
+            member.end()
+
     @property
     def read(self) -> Counter[tuple[str, int, int]]:
         """How often each record was read, by all members together."""
@@ -197,5 +221,4 @@ def a_group(
     try:
         yield running
     finally:
-        for member in running.members:
-            member.end()
+        running.end()

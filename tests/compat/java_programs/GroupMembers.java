@@ -1,142 +1,178 @@
-// Members of consumer groups, each on a thread of its own, and Kafka's tools, in one JVM. A line of
-// the input is a command, its fields separated by blanks:
-//     start NAME GROUP PROTOCOL INSTANCE|- TOPIC[,TOPIC]|/EXPRESSION     a member, which is called NAME
-//     close NAME                                               it leaves, as a static one for a while
-//     tool NUMBER CLASS ARGUMENT...                            what a tool's `main` prints
-// A line of the output is an event in JSON. A member commits what it has read before it reads on.
+// Members of consumer groups by Kafka's own client, for tests/compat/member_hosts.py.
+//
+// Orders come as JSON, a line each, on stdin: to start a member, to have it leave, or to run one of
+// Kafka's tools. What happens to a member, and what a tool prints, is written as JSON, a line each.
+// When stdin ends, all leave.
 
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
+import java.nio.charset.StandardCharsets;
 import java.time.Duration;
-import java.util.Arrays;
-import java.util.Collection;
+import java.util.ArrayList;
 import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
-import java.util.Properties;
-import java.util.TreeSet;
-import java.util.stream.Collectors;
+import java.util.Set;
+import java.util.TreeMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
-import org.apache.kafka.clients.consumer.SubscriptionPattern;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
-import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+import org.apache.kafka.common.serialization.StringDeserializer;
 
 public class GroupMembers {
-    private static final PrintStream events = System.out;
-    private static final Map<String, Member> members = new HashMap<>();
+    private static final ObjectMapper JSON = new ObjectMapper();
+    private static final PrintStream EVENTS = System.out; // tools are given another one
+    private static final Map<String, String> ASSIGNORS = Map.of(
+        "range", "org.apache.kafka.clients.consumer.RangeAssignor",
+        "roundrobin", "org.apache.kafka.clients.consumer.RoundRobinAssignor",
+        "sticky", "org.apache.kafka.clients.consumer.StickyAssignor",
+        "cooperative-sticky", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");
 
     public static void main(String[] arguments) throws Exception {
-        BufferedReader input = new BufferedReader(new InputStreamReader(System.in));
-        for (String line = input.readLine(); line != null; line = input.readLine()) {
-            String[] words = line.split(" ");
-            if (words[0].equals("start")) {
-                Member member = new Member(arguments[0], words);
-                members.put(words[1], member);
-                member.start();
-            } else if (words[0].equals("close")) {
-                members.remove(words[1]).isWanted = false;
+        BufferedReader stdin = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        Map<String, Member> members = new HashMap<>();
+        String line;
+        while ((line = stdin.readLine()) != null) {
+            JsonNode order = JSON.readTree(line);
+            String name = order.get("member").asText();
+            if (order.get("do").asText().equals("start")) {
+                Member member = new Member(name, order);
+                members.put(name, member);
+                new Thread(member, name).start();
+            } else if (order.get("do").asText().equals("tool")) {
+                runTool(name, order);
             } else {
-                runTool(words);
+                members.remove(name).leaves.set(true);
             }
         }
-        System.exit(0);
+        members.values().forEach(member -> member.leaves.set(true));
     }
 
-    private static void runTool(String[] words) throws Exception {
+    private static void runTool(String name, JsonNode order) throws Exception {
+        List<String> words = new ArrayList<>();
+        order.get("words").forEach(word -> words.add(word.asText()));
         ByteArrayOutputStream printed = new ByteArrayOutputStream();
-        System.setOut(new PrintStream(printed, true));
-        Class.forName(words[2])
+        System.setOut(new PrintStream(printed, true, StandardCharsets.UTF_8));
+        Class.forName(order.get("class").asText())
             .getMethod("main", String[].class)
-            .invoke(null, (Object) Arrays.copyOfRange(words, 3, words.length));
-        tell("tool", words[1], ",\"text\":" + quoted(printed.toString()));
+            .invoke(null, (Object) words.toArray(new String[0]));
+        tell("printed", name, Map.of("text", printed.toString(StandardCharsets.UTF_8)));
     }
 
-    static void tell(String event, String member, String more) {
-        synchronized (events) {
-            events.println("{\"event\":\"" + event + "\",\"member\":\"" + member + "\"" + more + "}");
-            events.flush();
+    private static void tell(String event, String member, Map<String, Object> facts) {
+        Map<String, Object> told = new TreeMap<>(facts);
+        told.put("event", event);
+        told.put("member", member);
+        synchronized (JSON) {
+            try {
+                EVENTS.println(JSON.writeValueAsString(told));
+            } catch (com.fasterxml.jackson.core.JsonProcessingException problem) {
+                throw new IllegalStateException(problem);
+            }
         }
     }
 
-    static String quoted(String text) {
-        return "\"" + text.replace("\\", "\\\\").replace("\"", "\\\"").replace("\n", "\\n") + "\"";
-    }
-
-    static class Member extends Thread {
-        volatile boolean isWanted = true;
+    private static class Member implements Runnable {
+        final AtomicBoolean leaves = new AtomicBoolean();
         private final String name;
-        private final String what;
-        private final KafkaConsumer<byte[], byte[]> consumer;
-        private String told = "";
+        private final JsonNode order;
+        private Set<TopicPartition> had;
 
-        Member(String bootstrap, String[] words) {
-            name = words[1];
-            what = words[5];
-            Properties properties = new Properties();
-            properties.put("bootstrap.servers", bootstrap);
-            properties.put("client.id", name);
-            properties.put("group.id", words[2]);
-            properties.put("group.protocol", words[3]);
-            properties.put("auto.offset.reset", "earliest");
-            properties.put("enable.auto.commit", "false");
-            properties.put("metadata.max.age.ms", "1000");
-            properties.put("key.deserializer", ByteArrayDeserializer.class.getName());
-            properties.put("value.deserializer", ByteArrayDeserializer.class.getName());
-            if (words[3].equals("classic")) {
-                properties.put("session.timeout.ms", "6000");
-                properties.put("heartbeat.interval.ms", "500");
-            }
-            if (!words[4].equals("-")) properties.put("group.instance.id", words[4]);
-            consumer = new KafkaConsumer<>(properties);
+        Member(String name, JsonNode order) {
+            this.name = name;
+            this.order = order;
         }
 
         @Override
         public void run() {
-            if (what.startsWith("/")) {
-                consumer.subscribe(new SubscriptionPattern(what.substring(1)));
-            } else {
-                consumer.subscribe(List.of(what.split(",")));
+            try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(settings())) {
+                subscribe(consumer);
+                while (!leaves.get()) read(consumer);
+            } catch (KafkaException | ReflectiveOperationException problem) {
+                tell("failed", Map.of("text", problem.toString()));
+                return;
             }
-            try {
-                while (isWanted) work();
-                consumer.close(Duration.ofSeconds(20));
-                tell("closed", name, "");
-            } catch (KafkaException problem) {
-                tell("failed", name, ",\"text\":" + quoted(problem.toString()));
-                consumer.close(Duration.ZERO);
-            }
+            tell("closed", Map.of());
         }
 
-        private void work() {
-            ConsumerRecords<byte[], byte[]> records = consumer.poll(Duration.ofMillis(100));
-            tellAssignment(consumer.assignment());
-            for (ConsumerRecord<byte[], byte[]> each : records) {
-                tell("record", name, ",\"topic\":\"" + each.topic() + "\",\"partition\":"
-                    + each.partition() + ",\"offset\":" + each.offset());
+        private void subscribe(KafkaConsumer<String, String> consumer) throws ReflectiveOperationException {
+            if (order.hasNonNull("expression")) {
+                // Kafka 3.9 has no such class.
+                Class<?> pattern = Class.forName("org.apache.kafka.clients.consumer.SubscriptionPattern");
+                Object expression = pattern.getConstructor(String.class).newInstance(order.get("expression").asText());
+                KafkaConsumer.class.getMethod("subscribe", pattern).invoke(consumer, expression);
+                return;
+            }
+            List<String> topics = new ArrayList<>();
+            order.get("topics").forEach(topic -> topics.add(topic.asText()));
+            consumer.subscribe(topics);
+        }
+
+        private Map<String, Object> settings() {
+            Map<String, Object> settings = new HashMap<>();
+            List<String> bootstrap = new ArrayList<>();
+            order.get("bootstrap").forEach(address -> bootstrap.add(address.asText()));
+            settings.put("bootstrap.servers", bootstrap);
+            settings.put("group.id", order.get("group").asText());
+            settings.put("client.id", order.get("client").asText());
+            settings.put("auto.offset.reset", "earliest");
+            settings.put("enable.auto.commit", false);
+            if (order.hasNonNull("protocol") && order.get("protocol").asText().equals("consumer")) {
+                settings.put("group.protocol", "consumer");
+                settings.put("group.remote.assignor", order.get("strategy").asText());
+            } else {
+                settings.put("partition.assignment.strategy", ASSIGNORS.get(order.get("strategy").asText()));
+                settings.put("session.timeout.ms", order.get("session_ms").asInt());
+                settings.put("heartbeat.interval.ms", 500);
+            }
+            settings.put("metadata.max.age.ms", 1_000);
+            settings.put("retry.backoff.ms", 50);
+            settings.put("reconnect.backoff.max.ms", 200);
+            settings.put("key.deserializer", StringDeserializer.class.getName());
+            settings.put("value.deserializer", StringDeserializer.class.getName());
+            if (order.hasNonNull("instance")) settings.put("group.instance.id", order.get("instance").asText());
+            return settings;
+        }
+
+        private void read(KafkaConsumer<String, String> consumer) {
+            ConsumerRecords<String, String> records = consumer.poll(Duration.ofMillis(100));
+            see(consumer.assignment());
+            for (ConsumerRecord<String, String> record : records) {
+                tell("record", Map.of(
+                    "topic", record.topic(), "partition", record.partition(),
+                    "offset", record.offset(), "value", String.valueOf(record.value())));
             }
             if (records.isEmpty()) return;
             try {
                 consumer.commitSync();
-            } catch (org.apache.kafka.clients.consumer.CommitFailedException problem) {
-                tell("commit failed", name, ",\"text\":" + quoted(problem.toString()));
+            } catch (org.apache.kafka.common.errors.FencedInstanceIdException fatal) {
+                throw fatal;
+            } catch (KafkaException problem) {
+                tell("commit failed", Map.of("text", problem.getClass().getSimpleName()));
             }
         }
 
-        private void tellAssignment(Collection<TopicPartition> partitions) {
-            String now = partitions.stream()
-                .map(each -> "[\"" + each.topic() + "\"," + each.partition() + "]")
-                .collect(Collectors.toCollection(TreeSet::new))
-                .stream()
-                .collect(Collectors.joining(",", "[", "]"));
-            if (!now.equals(told)) {
-                told = now;
-                tell("assigned", name, ",\"partitions\":" + now);
-            }
+        private void see(Set<TopicPartition> assignment) {
+            if (assignment.equals(had)) return;
+            had = Set.copyOf(assignment);
+            List<List<Object>> partitions = new ArrayList<>();
+            had.forEach(each -> partitions.add(List.of(each.topic(), each.partition())));
+            partitions.sort((one, other) -> {
+                int byTopic = ((String) one.get(0)).compareTo((String) other.get(0));
+                return byTopic != 0 ? byTopic : Integer.compare((Integer) one.get(1), (Integer) other.get(1));
+            });
+            tell("assigned", Map.of("partitions", partitions));
+        }
+
+        private void tell(String event, Map<String, Object> facts) {
+            GroupMembers.tell(event, name, facts);
         }
     }
 }
