@@ -191,10 +191,10 @@ class ConsumerGroups(MemberAlarms):
         journal = Journal(group)
         group.enter(group.current_state, now)
         if classic is None:
-            journal.also_undo(partial(self._take_back_new, group, now))
+            journal.also_undo(partial(parts.forget_consumer_group, group, now))
         else:
             group.offsets = classic.offsets
-            journal.also_undo(partial(self._take_back_conversion, group, classic))
+            journal.also_undo(partial(self._take_back_conversion, group, classic, now))
             for alarm in classic.pending_join.values():
                 alarm.cancel()
             classic.pending_join.clear()
@@ -207,14 +207,14 @@ class ConsumerGroups(MemberAlarms):
         parts.consumer_groups[group_id] = group
         return journal
 
-    def _take_back_new(self, group: ConsumerGroup, now: Moment) -> None:
-        del self._parts.consumer_groups[group.group_id]
-        if not group.offsets.is_unused:  # they were committed meanwhile
-            self._parts.group_or_new(group.group_id, now).offsets = group.offsets
-
-    def _take_back_conversion(self, group: ConsumerGroup, classic: ClassicGroup) -> None:
-        del self._parts.consumer_groups[group.group_id]
-        self._parts.groups[group.group_id] = classic
+    def _take_back_conversion(
+        self, group: ConsumerGroup, classic: ClassicGroup, now: Moment
+    ) -> None:
+        if classic.state is GroupState.DEAD:  # what it was there for could not be stored
+            self._parts.forget_consumer_group(group, now)
+        else:
+            del self._parts.consumer_groups[group.group_id]
+            self._parts.groups[group.group_id] = classic
 
     def _burst(self, journal: Journal, events: list[Beat | Fence], now: Moment) -> None:
         group = journal.group

@@ -32,9 +32,22 @@ class ShardParts:
         """The group, of either type."""
         return self.groups.get(group_id) or self.consumer_groups.get(group_id)
 
+    def group_ids(self) -> list[str]:
+        """Of all groups."""
+        return [*self.groups, *self.consumer_groups]
+
     def new_consumer_group(self, group_id: str, alarms: MemberAlarms) -> ConsumerGroup:
         """A group that is in none of the two yet."""
         return ConsumerGroup(group_id, alarms, GroupOffsets())
+
+    def forget_consumer_group(self, group: ConsumerGroup, now: Moment) -> None:
+        """It is no more; offsets that were committed meanwhile stay, as of a group that only
+        commits."""
+        group.close()
+        if self.consumer_groups.get(group.group_id) is group:
+            del self.consumer_groups[group.group_id]
+        if not group.offsets.is_unused:
+            self.group_or_new(group.group_id, now).offsets = group.offsets
 
     def group_or_new(self, group_id: str, now: Moment) -> ClassicGroup:
         """The group, made if there is none."""
@@ -43,6 +56,11 @@ class ShardParts:
             group = self.groups[group_id] = ClassicGroup(group_id)
             group.begin_in_state(now)
         return group
+
+    def remove_if_disposable(self, group: AnyGroup, now: Moment) -> None:
+        """Nobody would miss it: it goes. One of the newer consumer protocol is stored if it is."""
+        if isinstance(group, ClassicGroup) and group.is_disposable:
+            self.remove(group, now)
 
     def remove(self, group: ClassicGroup, now: Moment) -> None:
         """The group is dead."""

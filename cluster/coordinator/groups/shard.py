@@ -88,7 +88,7 @@ class GroupShard:
         self._syncing = Syncing(self._parts, self._rebalancing)
         self._membership = Membership(self._parts, self._rebalancing)
         self._commits = OffsetCommits(self._parts, self._rebalancing)
-        self._removals = Removals(self._parts)
+        self._removals = Removals(self._parts, self._consumers)
         self._expiry = ExpiryCheck(self._parts, self._removals)
         self._deleted_topics = DeletedTopics(self._parts, self._removals)
         self._loading = Loading(
