@@ -307,8 +307,8 @@ class Burst:
         group, now = self._group, self._now
         texts = sorted(group.subscribed_expressions())
         unresolved = [text for text in texts if text not in group.expressions]
-        strays = group.stray_topics
         is_refreshing = self._is_refresh_due()
+        strays = group.stray_topics
         if not unresolved and not is_refreshing:
             return
         topics = self._around.topics

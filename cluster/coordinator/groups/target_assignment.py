@@ -4,15 +4,19 @@ Kafka: `TargetAssignmentBuilder`, `ModernGroup.computeMetadataHash`, `refreshReg
 """
 
 import hashlib
-from collections.abc import Collection, Iterable
+import logging
+from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
 
 from cluster.coordinator.groups.assignors import ASSIGNORS
 from cluster.coordinator.groups.assignors.subscription import MemberSubscription
 from cluster.coordinator.groups.consumer_group import ConsumerGroup
 from cluster.coordinator.groups.consumer_journal import Journal
 from cluster.coordinator.groups.consumer_values import NO_PARTITIONS
-from cluster.coordinator.groups.topic_expressions import compile_expression
+from cluster.coordinator.groups.topic_expressions import InvalidExpression, compile_expression
 from cluster.coordinator.groups.topics import TopicId, Topics
+
+log = logging.getLogger(__name__)
 
 
 def metadata_hash(names: Iterable[str], topics: Topics) -> int:
@@ -33,8 +37,9 @@ def metadata_hash(names: Iterable[str], topics: Topics) -> int:
 
 
 def resolve(text: str, topics: Topics) -> frozenset[str]:
-    """The topics that an expression stands for. Raises InvalidExpression."""
-    matches = compile_expression(text).matches
+    """The topics that an expression stands for; none if it is not one here, as one that another
+    broker has stored may be."""
+    matches = _matcher(text)
     return frozenset(name for name in topics.names() if matches(name))
 
 
@@ -42,9 +47,20 @@ def resolve_again(
     text: str, before: frozenset[str], changed: Collection[str], topics: Topics
 ) -> frozenset[str]:
     """The same where only these names may have come or gone since."""
-    matches = compile_expression(text).matches
+    matches = _matcher(text)
     there = {name for name in changed if topics.shape(name) is not None and matches(name)}
     return before.difference(changed) | there
+
+
+@lru_cache(maxsize=32)
+def _matcher(text: str) -> Callable[[str], bool]:
+    try:
+        return compile_expression(text).matches
+    except InvalidExpression as problem:
+        log.warning(
+            "Couldn't parse regular expression '%s' due to `%s`. Ignoring it.", text, problem
+        )
+        return lambda _: False
 
 
 def assign_targets(journal: Journal, assignor: str, topics: Topics) -> None:
