@@ -42,9 +42,6 @@ class Joining:
         if not options.min_session_timeout_ms <= timeout_ms <= options.max_session_timeout_ms:
             self._refuse(token, ErrorCode.invalid_session_timeout, request.member_id)
             return
-        if request.group_id in self._parts.consumer_groups:
-            self._refuse(token, ErrorCode.inconsistent_group_protocol, request.member_id)
-            return
         group = self._parts.groups.get(request.group_id)
         if group is None:
             if request.member_id != NO_MEMBER_ID:
