@@ -49,9 +49,6 @@ class Joining:
         if not _is_storable(request):
             self._refuse(token, ErrorCode.invalid_request, request.member_id)
             return
-        if request.group_id in self._parts.consumer_groups:
-            self._refuse(token, ErrorCode.inconsistent_group_protocol, request.member_id)
-            return
         group = self._parts.groups.get(request.group_id)
         if group is None:
             if request.member_id != NO_MEMBER_ID:
