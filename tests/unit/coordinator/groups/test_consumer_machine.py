@@ -44,10 +44,18 @@ class SlowConsumer(Consumer):
 
     told = None
     """What it is to have; None: what it has."""
+    is_unsure = False
+    """It has not heard the reply to a heartbeat, or an error: it says all in the next one."""
+
+    def ask(self, *, full=False, epoch=None):
+        token = super().ask(full=full or self.is_unsure, epoch=epoch)
+        self.is_unsure = True
+        return token
 
     def hear(self, token):
         before = self.owned
         reply = super().hear(token)
+        self.is_unsure = reply.error is not NONE
         if reply.error is NONE and reply.assignment is not None and before:
             self.told, self.owned = self.owned, before
         elif reply.error is not NONE and self.epoch == 0:
@@ -160,7 +168,7 @@ class ConsumerMachine(RuleBasedStateMachine):
 
     @rule()
     def the_group_is_deleted(self):
-        if not self.members and not self.acknowledged:
+        if not self.members and not self.commits and not self.acknowledged:
             self.stage.delete_groups(GROUP)
             self.epoch = 0
 
