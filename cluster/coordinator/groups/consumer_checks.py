@@ -14,6 +14,7 @@ from cluster.coordinator.groups.consumer_requests import (
     ConsumerHeartbeat,
     Partitions,
 )
+from cluster.coordinator.groups.records import TEXT_MAX_BYTES, is_storable
 from cluster.model.error_codes import ErrorCode
 
 
@@ -40,6 +41,7 @@ def check_request(request: ConsumerHeartbeat, assignors: Collection[str]) -> Non
     ):
         if value is not None and not value.strip():
             raise _invalid(f"{name} can't be empty.")
+    _check_size(request)
     if epoch == JOIN_EPOCH:
         _check_join(request)
     elif epoch == STATIC_LEAVE_EPOCH:
@@ -55,6 +57,21 @@ def check_request(request: ConsumerHeartbeat, assignors: Collection[str]) -> Non
             + ", ".join(assignors)
             + ".",
         )
+
+
+def _check_size(request: ConsumerHeartbeat) -> None:
+    """Whether records can hold the texts. Kafka finds out when it writes them."""
+    for value, name in (
+        (request.group_id, "GroupId"),
+        (request.member_id, "MemberId"),
+        (request.instance_id, "InstanceId"),
+        (request.rack_id, "RackId"),
+        (request.client_id, "ClientId"),
+        (request.subscribed_topic_regex, "SubscribedTopicRegex"),
+        *((topic, "A topic name") for topic in request.subscribed_topic_names or ()),
+    ):
+        if value is not None and not is_storable(value):
+            raise _invalid(f"{name} has more than {TEXT_MAX_BYTES} bytes.")
 
 
 def _check_join(request: ConsumerHeartbeat) -> None:

@@ -275,10 +275,9 @@ class ConsumerGroup:
         )
 
     def assignor(self, default: str) -> str:
-        """That most members prefer; of equals the one that was preferred first."""
-        if not self._assignors:
-            return default
-        return max(self._assignors.items(), key=lambda each: each[1])[0]
+        """That most members prefer; of equals the default, or the first by name."""
+        counts = self._assignors
+        return min(counts, key=lambda name: (-counts[name], name != default, name), default=default)
 
     def rebalance_timeout_ms(self) -> int:
         """The largest of the members'."""

@@ -147,6 +147,9 @@ def test_before_version_1_the_coordinator_gives_the_member_id(stage: ConsumerSta
         ({"topics": None}, "Either SubscribedTopicNames or SubscribedTopicRegex must be non-null"),
         ({"epoch": -2}, "InstanceId can't be null."),
         ({"epoch": -3}, "MemberEpoch is invalid."),
+        ({"member_id": "ö" * 16_384}, "MemberId has more than 32767 bytes."),
+        ({"regex": "a" * 32_768}, "SubscribedTopicRegex has more than 32767 bytes."),
+        ({"topics": ["b", "a" * 32_768]}, "A topic name has more than 32767 bytes."),
     ],
 )
 def test_what_makes_no_sense_is_refused(

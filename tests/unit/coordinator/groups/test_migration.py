@@ -548,6 +548,8 @@ def test_a_sync_names_the_protocol_of_the_member(said, error):
         ),
         ({"offers": (GroupProtocol("range", b"\0"),)}, ErrorCode.inconsistent_group_protocol),
         ({"session_ms": 1}, ErrorCode.invalid_session_timeout),
+        ({"member_id": "x" * 40_000}, ErrorCode.unknown_member_id),
+        ({"client": "x" * 40_000}, ErrorCode.invalid_request),
         ({"member_id": "x", "instance": "s-9"}, ErrorCode.unknown_member_id),
         ({"member_id": "x", "instance": "s-1"}, ErrorCode.fenced_instance_id),
         ({}, ErrorCode.member_id_required),
