@@ -14,16 +14,16 @@ from cluster.coordinator.groups.consumer_turns import Action
 from cluster.coordinator.groups.consumer_values import NO_PARTITIONS, ClassicMetadata, MemberState
 from cluster.coordinator.groups.embedded_protocol import assignment_bytes, read_version
 from cluster.coordinator.groups.history import CauseKind
-from cluster.coordinator.groups.joining import Joining
+from cluster.coordinator.groups.joining import Joining, check_join
 from cluster.coordinator.groups.membership import Membership
 from cluster.coordinator.groups.migration_conversions import by_name
 from cluster.coordinator.groups.migration_visits import ClassicJoin, ClassicLeave
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.parts import ShardParts
+from cluster.coordinator.groups.records import is_storable
 from cluster.coordinator.groups.requests import (
     Heartbeat,
     JoinGroup,
-    JoinGroupReply,
     LeaveGroup,
     SyncGroup,
     SyncGroupReply,
@@ -55,16 +55,17 @@ class ClassicRequests:
 
     def join(self, request: JoinGroup, token: object, now: Moment) -> None:
         """JoinGroup."""
-        options = self._parts.options
-        timeout_ms = request.session_timeout_ms
         if request.group_id not in self._parts.consumer_groups:
             self._joining.join(request, token, now)
-        elif not options.min_session_timeout_ms <= timeout_ms <= options.max_session_timeout_ms:
-            reply = JoinGroupReply(ErrorCode.invalid_session_timeout, member_id=request.member_id)
-            self._parts.outbox.answer(token, reply)
-        else:
-            visit = ClassicJoin(request, token, self._joining.join)
+            return
+        visit = ClassicJoin(request, token, self._joining.join)
+        error = check_join(request, self._parts.options)
+        if not is_storable(request.member_id):
+            error = ErrorCode.unknown_member_id  # any other makes a member
+        if error is ErrorCode.none:
             self._consumers.offer(request.group_id, visit, now)
+        else:
+            self._parts.outbox.answer(token, visit.refused(error))
 
     def leave(self, request: LeaveGroup, token: object, now: Moment) -> None:
         """LeaveGroup."""

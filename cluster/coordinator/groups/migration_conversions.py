@@ -5,10 +5,14 @@ KIP-848; Kafka: `convertToConsumerGroup`, `convertToClassicGroup`, `ConsumerGrou
 brings it about, tombstones of the old form first. An upgrade holds in memory at once, as all
 changes of groups of the newer protocol do, and is taken back if it is not stored. A downgrade holds
 when it is stored.
+
+Where Kafka takes a member's target assignment for what it has, this takes what the member may be
+reading: a classic member that has not asked for its assignment yet, or is giving partitions up.
 """
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from cluster.coordinator.groups.classic_group import ClassicGroup
@@ -70,7 +74,7 @@ class Conversions:
         """
         self._check_upgrade(classic)
         found = self._members(classic)
-        stored = classic.to_store({each.member_id: each.assignment for each in found})
+        stored = classic.to_store(_assignments(classic))
         group = ConsumerGroup(classic.group_id, alarms, classic.offsets)
         group.history = classic.history
         group.enter(group.current_state, now)
@@ -81,16 +85,16 @@ class Conversions:
 
         journal.records.append(GroupRecord(group_key(group.group_id), None))
         epoch = classic.generation_id
-        for member, (metadata, _) in found.items():
-            journal.metadata(member.member_id, metadata)
+        for each in found:
+            journal.metadata(each.member_id, each.metadata)
         topics_hash = metadata_hash(group.subscribed_topics(), self._topics)
         journal.epoch(GroupEpoch(epoch, topics_hash))
-        for member, (_, assigned) in found.items():
-            journal.target(member.member_id, assigned)
+        for each in found:
+            journal.target(each.member_id, each.assigned)
         journal.assignment_epoch(epoch)
-        for member, (_, assigned) in found.items():
-            current = CurrentAssignment(epoch, epoch, MemberState.STABLE, assigned, NO_PARTITIONS)
-            journal.current(member.member_id, current)
+        for each in found:
+            current = CurrentAssignment(epoch, epoch, MemberState.STABLE, each.held, NO_PARTITIONS)
+            journal.current(each.member_id, current)
         journal.is_of_use = lambda: not group.has_only_classic_members
         journal.before_append.append(partial(self._leave_classic, classic, group, now))
         return journal
@@ -106,45 +110,55 @@ class Conversions:
         if reason:
             raise _cannot_upgrade(classic, reason)
 
-    def _members(self, classic: ClassicGroup) -> dict[Member, tuple[MemberMetadata, Partitions]]:
+    def _members(self, classic: ClassicGroup) -> "list[_Upgraded]":
         """What there is of each in the newer protocol. Raises Refusal."""
         name = classic.protocol_name or classic.select_protocol()
-        found: dict[Member, tuple[MemberMetadata, Partitions]] = {}
+        found = [self._member(classic, member, name) for member in classic.members.values()]
         taken: set[tuple[TopicId, int]] = set()
-        for member in classic.members.values():
-            try:
-                subscription = read_subscription(member.metadata(name))
-                assignment = read_assignment(member.assignment)
-            except MalformedProtocol as malformed:
-                log.warning(
-                    "Cannot upgrade classic group %s to consumer group because the embedded"
-                    " consumer protocol is malformed: %s.",
-                    classic.group_id,
-                    malformed,
-                )
-                reason = "the embedded consumer protocol is malformed"
-                raise _cannot_upgrade(classic, reason) from None
-            assigned = by_id(assignment.partitions, self._topics)
-            pairs = {(topic, number) for topic, numbers in assigned.items() for number in numbers}
-            if assignment.user_data or not taken.isdisjoint(pairs):
+        for each in found:
+            if each.has_user_data or not taken.isdisjoint(_pairs(each.assigned)):
                 # what its assignor keeps there, or that several read one partition, would be lost
                 raise _cannot_upgrade(
                     classic,
                     "an unsupported custom assignor is in use. Please refer to the documentation"
                     " or switch to a default assignor before re-attempting the upgrade",
                 )
-            taken |= pairs
-            metadata = MemberMetadata(
-                instance_id=member.group_instance_id,
-                rack_id=subscription.rack_id,
-                client_id=member.client_id,
-                client_host=member.client_host,
-                subscribed_topic_names=subscription.topics,
-                rebalance_timeout_ms=member.rebalance_timeout_ms,
-                classic=ClassicMetadata(member.session_timeout_ms, member.protocols),
-            )
-            found[member] = metadata, assigned
+            taken.update(_pairs(each.assigned))
+        for each in found:
+            owned = [pair for pair in _pairs(each.owned) if pair not in taken]
+            taken.update(owned)
+            each.hold(owned)
         return found
+
+    def _member(self, classic: ClassicGroup, member: Member, protocol_name: str) -> "_Upgraded":
+        try:
+            subscription = read_subscription(member.metadata(protocol_name))
+            assignment = read_assignment(member.assignment)
+        except MalformedProtocol as malformed:
+            log.warning(
+                "Cannot upgrade classic group %s to consumer group because the embedded consumer"
+                " protocol is malformed: %s.",
+                classic.group_id,
+                malformed,
+            )
+            reason = "the embedded consumer protocol is malformed"
+            raise _cannot_upgrade(classic, reason) from None
+        metadata = MemberMetadata(
+            instance_id=member.group_instance_id,
+            rack_id=subscription.rack_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            subscribed_topic_names=subscription.topics,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            classic=ClassicMetadata(member.session_timeout_ms, member.protocols),
+        )
+        return _Upgraded(
+            member.member_id,
+            metadata,
+            assigned=by_id(assignment.partitions, self._topics),
+            owned=by_id(subscription.owned, self._topics),
+            has_user_data=bool(assignment.user_data),
+        )
 
     def _leave_classic(self, classic: ClassicGroup, group: ConsumerGroup, now: Moment) -> None:
         """Whoever waits in the group is to join again, and finds one of the newer protocol."""
@@ -204,13 +218,15 @@ class Conversions:
         classic.generation_id = group.epoch.epoch
         classic.state_timestamp_ms = now.wall_ms
         for each in classic.members.values():
-            target = group.target.get(each.member_id, NO_PARTITIONS)
             each.assignment = assignment_bytes(
-                by_name(target, self._topics), read_version(each.metadata(name))
+                by_name(_held(group.members[each.member_id].current), self._topics),
+                read_version(each.metadata(name)),
             )
-        stored = classic.to_store(
-            {each.member_id: each.assignment for each in classic.members.values()}
-        )
+        stored = classic.to_store(_assignments(classic))
+        if has_moved:
+            # a coordinator that loads this knows of no rebalance: the next generation makes the
+            # members join again there too
+            stored = replace(stored, generation_id=stored.generation_id + 1)
         journal.records += _tombstones(group)
         journal.records.append(GroupRecord(group_key(group.group_id), group_value(stored)))
         cause = next(iter(causes), Cause(CauseKind.MEMBER_LEFT)) if has_moved else None
@@ -229,6 +245,7 @@ class Conversions:
         del self._parts.consumer_groups[group.group_id]
         classic = ClassicGroup(group.group_id)
         classic.restore(stored, iter(members))
+        classic.generation_id = group.epoch.epoch
         self._enter(classic, group, now)
         log.info("[GroupId %s] Converted the consumer group to a classic group.", group.group_id)
         if cause is not None:
@@ -243,6 +260,46 @@ class Conversions:
         for member in classic.members.values():
             self._rebalancing.new_member(classic, member)
             self._rebalancing.restart_session(member, now)
+
+
+@dataclass(slots=True)
+class _Upgraded:
+    """A member of a classic group in terms of the newer protocol."""
+
+    member_id: str
+    metadata: MemberMetadata
+    assigned: Partitions
+    """By the last assignment."""
+    owned: Partitions
+    """What it said that it had when it joined last."""
+    has_user_data: bool
+    held: Partitions = field(init=False)
+    """What it may be reading: it may not have asked for its assignment yet, and have more."""
+
+    def hold(self, more: Iterable[tuple[TopicId, int]]) -> None:
+        """It has these beside what it is assigned."""
+        held = dict(self.assigned)
+        for topic_id, number in more:
+            held[topic_id] = held.get(topic_id, frozenset()) | {number}
+        self.held = held
+
+
+def _pairs(partitions: Partitions) -> Iterator[tuple[TopicId, int]]:
+    for topic_id, numbers in partitions.items():
+        for number in numbers:
+            yield topic_id, number
+
+
+def _held(current: CurrentAssignment) -> Partitions:
+    """What a member may be reading."""
+    held = dict(current.assigned)
+    for topic_id, numbers in current.revoking.items():
+        held[topic_id] = held.get(topic_id, frozenset()) | numbers
+    return held
+
+
+def _assignments(classic: ClassicGroup) -> dict[str, bytes]:
+    return {each.member_id: each.assignment for each in classic.members.values()}
 
 
 def by_id(partitions: NumbersByTopic, topics: Topics) -> Partitions:
