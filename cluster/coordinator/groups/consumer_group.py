@@ -22,6 +22,7 @@ from cluster.coordinator.groups.consumer_values import (
 )
 from cluster.coordinator.groups.group_offsets import GroupOffsets
 from cluster.coordinator.groups.history import (
+    CauseKind,
     History,
     Rebalance,
     Waited,
@@ -51,7 +52,15 @@ class ConsumerState(Enum):
 class ConsumerMember:
     """One member: two stored values, and its deadlines."""
 
-    __slots__ = ("current", "member_id", "metadata", "reached_ms", "rebalance", "session")
+    __slots__ = (
+        "awaits",
+        "current",
+        "member_id",
+        "metadata",
+        "reached_ms",
+        "rebalance",
+        "session",
+    )
 
     def __init__(self, member_id: str, session: Alarm, rebalance: Alarm) -> None:
         self.member_id = member_id
@@ -60,9 +69,16 @@ class ConsumerMember:
         self.session = session
         """It has to send a heartbeat until then."""
         self.rebalance = rebalance
-        """It has to have given up what it was told to until then."""
+        """It has to have given up what it was told to until then; a member that uses the classic
+        protocol has to have sent what `awaits` says."""
+        self.awaits = CauseKind.JOIN_TIMEOUT
         self.reached_ms: int | None = None
         """When it came to its target, by the monotonic clock; None if it has not."""
+
+    def session_ms(self, usual_ms: int) -> int:
+        """Its session timeout: a member that uses the classic protocol brings its own."""
+        classic = self.metadata.classic
+        return usual_ms if classic is None else classic.session_timeout_ms
 
     @property
     def who(self) -> WhoseMember:
@@ -96,6 +112,8 @@ class ConsumerGroup:
         "_names",
         "_owners",
         "assignment_epoch",
+        "classic_count",
+        "classic_protocols",
         "current_state",
         "epoch",
         "expressions",
@@ -146,6 +164,10 @@ class ConsumerGroup:
         """How many members have an expression."""
         self._assignors: Counter[str] = Counter()
         """How many members prefer an assignor."""
+        self.classic_count = 0
+        """How many members use the classic protocol."""
+        self.classic_protocols: Counter[str] = Counter()
+        """How many of them support a protocol; to be read only."""
 
     # ------------------------------------------------------------------ what is stored
 
@@ -217,6 +239,10 @@ class ConsumerGroup:
             _add(self._expressions_of, metadata.regex, change)
         if metadata.server_assignor is not None:
             _add(self._assignors, metadata.server_assignor, change)
+        if metadata.classic is not None:
+            self.classic_count += change
+            for name in {each.name for each in metadata.classic.protocols}:
+                _add(self.classic_protocols, name, change)
 
     # ------------------------------------------------------------------ what follows from it
 
@@ -260,6 +286,11 @@ class ConsumerGroup:
         )
 
     # ------------------------------------------------------------------ states
+
+    @property
+    def has_only_classic_members(self) -> bool:
+        """Whether it has members, and all of them use the classic protocol."""
+        return 0 < self.classic_count == len(self.members)
 
     @property
     def is_written(self) -> bool:

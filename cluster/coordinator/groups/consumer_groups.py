@@ -18,7 +18,7 @@ from typing import Final
 from cluster.coordinator.groups.alarms import Alarm
 from cluster.coordinator.groups.append_errors import group_error
 from cluster.coordinator.groups.classic_group import ClassicGroup
-from cluster.coordinator.groups.consumer_burst import Beat, Burst, Fence, Surroundings
+from cluster.coordinator.groups.consumer_burst import Beat, Burst, Fence, Surroundings, Visit
 from cluster.coordinator.groups.consumer_checks import Refusal, check_request
 from cluster.coordinator.groups.consumer_deadlines import rearm
 from cluster.coordinator.groups.consumer_group import ConsumerGroup, MemberAlarms
@@ -32,9 +32,11 @@ from cluster.coordinator.groups.consumer_requests import (
 from cluster.coordinator.groups.consumer_turns import Action, Event, Turns
 from cluster.coordinator.groups.effects import GroupRecord
 from cluster.coordinator.groups.history import Cause, CauseKind
+from cluster.coordinator.groups.migration_conversions import Conversions
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.parts import ShardParts
 from cluster.coordinator.groups.records import group_key
+from cluster.coordinator.groups.requests import JoinGroupReply, LeaveGroupReply
 from cluster.coordinator.groups.states import GroupState
 from cluster.coordinator.groups.topics import Topics
 from cluster.model.error_codes import ErrorCode
@@ -48,16 +50,21 @@ CHARACTERS_PER_BURST: Final = 100_000
 TOPICS_LOOKED_AT: Final = 100
 """If more have changed every group looks at its own, instead of all of them at all topics."""
 
-Replies = list[tuple[object, ConsumerHeartbeatReply]]
+Replies = list[tuple[object, object]]
 
 
 class ConsumerGroups(MemberAlarms):
     """Owns the groups' course; the groups themselves are in the shard's parts."""
 
     def __init__(
-        self, parts: ShardParts, topics: Topics, timings: Callable[[str], ConsumerTimings]
+        self,
+        parts: ShardParts,
+        topics: Topics,
+        timings: Callable[[str], ConsumerTimings],
+        conversions: Conversions,
     ) -> None:
         self._parts = parts
+        self._conversions = conversions
         self._topics = topics
         self._timings = timings
         self.turns = Turns()
@@ -130,14 +137,15 @@ class ConsumerGroups(MemberAlarms):
         session.set_after(now, self.session_timeout_ms(group.group_id))
 
     def _on_session_over(self, group: ConsumerGroup, member_id: str, now: Moment) -> None:
-        timeout_ms = self.session_timeout_ms(group.group_id)
+        timeout_ms = group.members[member_id].session_ms(self.session_timeout_ms(group.group_id))
         self._fence(group, Fence(member_id, CauseKind.SESSION_TIMEOUT, 0, timeout_ms), now)
 
     def _on_rebalance_over(self, group: ConsumerGroup, member_id: str, now: Moment) -> None:
         member = group.members[member_id]
+        is_classic = member.metadata.classic is not None
         fence = Fence(
             member_id,
-            CauseKind.REVOCATION_TIMEOUT,
+            member.awaits if is_classic else CauseKind.REVOCATION_TIMEOUT,
             member.current.member_epoch,
             member.metadata.rebalance_timeout_ms,
         )
@@ -170,16 +178,40 @@ class ConsumerGroups(MemberAlarms):
             if journal is None:
                 events.popleft()
                 continue
+            if isinstance(event, Visit) and not journal.group.members:
+                self._dissolve(journal, event, events)
+                continue
             self._burst(journal, _cut(events), now)
         if events:
             self.turns.wait_first(group_id, events)
 
-    def _journal(self, group_id: str, event: Beat | Fence, now: Moment) -> Journal | None:
+    def _dissolve(self, journal: Journal, visit: Visit, events: deque[Event]) -> None:
+        """The group has no members, and one of the classic protocol comes: its group is to be one
+        of that protocol. Kafka: `maybeDeleteEmptyConsumerGroup`."""
+        if visit.has_waited or not visit.may_make_group:
+            events.popleft()
+            error = ErrorCode.unknown_member_id
+            if visit.has_waited:  # that could not be stored
+                error = ErrorCode.coordinator_not_available
+            self._parts.outbox.answer(visit.token, visit.refused(error))
+            return
+        visit.has_waited = True
+        journal.remove_group()
+        journal.is_of_use = lambda: True
+        journal.when_stored.append(partial(self._parts.forget_consumer_group, journal.group))
+        group_id = journal.group.group_id
+        log.info("[GroupId %s] Converted the empty consumer group to a classic group.", group_id)
+        self.store(journal, [])
+
+    def _journal(self, group_id: str, event: Beat | Fence | Visit, now: Moment) -> Journal | None:
         """Of the group, which is made for a member that joins; None if the event is refused."""
         group = self._parts.consumer_groups.get(group_id)
         if group is not None:
             return Journal(group)
         if isinstance(event, Fence):
+            return None
+        if isinstance(event, Visit):
+            event.pass_on(now)
             return None
         classic = self._parts.groups.get(group_id)
         complaint = ""
@@ -187,11 +219,17 @@ class ConsumerGroups(MemberAlarms):
             complaint = f"Group {group_id} not found."
         elif event.request.member_epoch > JOIN_EPOCH:
             complaint = f"Consumer group {group_id} not found."
-        if classic is not None and (complaint or classic.state is not GroupState.EMPTY):
+        if classic is not None and complaint:
             complaint = f"Group {group_id} is not a consumer group."
         if complaint:
             self._refuse(event, Refusal(ErrorCode.group_id_not_found, complaint))
             return None
+        if classic is not None and classic.state is not GroupState.EMPTY:
+            try:
+                return self._conversions.upgrade(classic, self, now)
+            except Refusal as refusal:
+                self._refuse(event, refusal)
+                return None
         return self._new_group(group_id, classic, now)
 
     def _new_group(self, group_id: str, classic: ClassicGroup | None, now: Moment) -> Journal:
@@ -226,24 +264,35 @@ class ConsumerGroups(MemberAlarms):
             del self._parts.consumer_groups[group.group_id]
             self._parts.groups[group.group_id] = classic
 
-    def _burst(self, journal: Journal, events: list[Beat | Fence], now: Moment) -> None:
+    def _burst(self, journal: Journal, events: list[Beat | Fence | Visit], now: Moment) -> None:
         group = journal.group
         options = self._parts.options
         surroundings = Surroundings(
-            options, self._topics, self._timings(group.group_id), self._parts.new_uuid
+            options,
+            self._topics,
+            self._timings(group.group_id),
+            self._parts.new_uuid,
+            self._conversions.may_downgrade,
         )
         burst = Burst(journal, surroundings, now)
         try:
             burst.run(events)
+            if burst.is_downgrade:
+                self._conversions.downgrade(journal, burst.causes, now)
         except Exception:
             log.exception("[GroupId %s] Failed to compute a new target assignment.", group.group_id)
             self._take_back(journal, now)
             for event in events:
                 self._refuse_event(group.group_id, event, ErrorCode.unknown_server_error, now)
             return
-        if not group.is_written:  # nobody was let in
+        if not journal.is_of_use():  # nobody was let in
             self._take_back(journal, now)
             journal.records.clear()
+            journal.before_append.clear()
+            journal.when_stored.clear()
+        if not journal.records:
+            for action in journal.when_stored:
+                action(now)
         self.store(journal, burst.replies)
 
     def store(self, journal: Journal, replies: Replies) -> None:
@@ -252,6 +301,8 @@ class ConsumerGroups(MemberAlarms):
             for token, reply in replies:
                 self._parts.outbox.answer(token, reply)
             return
+        for prepare in journal.before_append:
+            prepare()
         self.turns.take(journal.group.group_id)
         self._parts.outbox.append(journal.records, _Stored(self, journal, replies))
 
@@ -259,7 +310,10 @@ class ConsumerGroups(MemberAlarms):
 
     def on_settled(self, journal: Journal, now: Moment, *, is_stored: bool) -> None:
         """An append's outcome is known: who waited for it goes on."""
-        if not is_stored:
+        if is_stored:
+            for action in journal.when_stored:
+                action(now)
+        else:
             self._take_back(journal, now)
         self.go_on(journal.group.group_id, now)
 
@@ -283,8 +337,7 @@ class ConsumerGroups(MemberAlarms):
     def answer(self, replies: Replies, error: ErrorCode) -> None:
         """Answer with what was computed, or with an append's error."""
         for token, reply in replies:
-            told = reply if error is ErrorCode.none else ConsumerHeartbeatReply(group_error(error))
-            self._parts.outbox.answer(token, told)
+            self._parts.outbox.answer(token, _with_error(reply, group_error(error)))
 
     def _refuse(self, beat: Beat, refusal: Refusal) -> None:
         reply = ConsumerHeartbeatReply(refusal.error, refusal.message)
@@ -295,13 +348,26 @@ class ConsumerGroups(MemberAlarms):
             self._parts.outbox.answer(event.token, ConsumerHeartbeatReply(error))
         elif isinstance(event, Action):
             event.refuse(error, now)
+        elif isinstance(event, Visit):
+            self._parts.outbox.answer(event.token, event.refused(error))
         else:
             self._put_off(group_id, event, now)
 
 
-def _cut(events: deque[Event]) -> list[Beat | Fence]:
+def _with_error(reply: object, error: ErrorCode) -> object:
+    """The reply that was computed, or the same kind with the error of its append."""
+    if error is ErrorCode.none:
+        return reply
+    if isinstance(reply, JoinGroupReply):
+        return JoinGroupReply(error)
+    if isinstance(reply, LeaveGroupReply):
+        return LeaveGroupReply(error)
+    return ConsumerHeartbeatReply(error)
+
+
+def _cut(events: deque[Event]) -> list[Beat | Fence | Visit]:
     """Take the events from the front that can be taken together: at most one of each member."""
-    taken: list[Beat | Fence] = []
+    taken: list[Beat | Fence | Visit] = []
     members: set[str] = set()
     left = CHARACTERS_PER_BURST
     for event in islice(events, EVENTS_PER_BURST):
@@ -309,6 +375,10 @@ def _cut(events: deque[Event]) -> list[Beat | Fence]:
             break
         if isinstance(event, Beat):
             left -= event.request.subscription_size
+        if isinstance(event, Visit) and not event.member_id:  # it goes alone
+            if not taken:
+                taken.append(event)
+            break
         if event.member_id:  # a new member may have none yet
             members.add(event.member_id)
         taken.append(event)

@@ -31,6 +31,7 @@ from cluster.coordinator.groups.consumer_values import (
     ResolvedExpression,
 )
 from cluster.coordinator.groups.effects import GroupRecord
+from cluster.coordinator.groups.moment import Moment
 
 
 class Journal:
@@ -40,6 +41,12 @@ class Journal:
     def __init__(self, group: ConsumerGroup) -> None:
         self.group = group
         self.records: list[GroupRecord] = []
+        self.is_of_use: Callable[[], bool] = lambda: group.is_written
+        """Whether the changes are worth keeping; if not they are taken back, not stored."""
+        self.before_append: list[Callable[[], None]] = []
+        """What to do once it is certain that they are."""
+        self.when_stored: list[Callable[[Moment], None]] = []
+        """What to do when they are, before anybody is answered."""
         self._undo: list[Callable[[], None]] = []
 
     def undo(self) -> None:

@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from cluster.coordinator.groups.consumer_burst import Beat, Fence
+from cluster.coordinator.groups.consumer_burst import Beat, Fence, Visit
 from cluster.coordinator.groups.moment import Moment
 from cluster.model.error_codes import ErrorCode
 
@@ -19,7 +19,7 @@ class Action:
     """Answers whoever asked for it."""
 
 
-Event = Beat | Fence | Action
+Event = Beat | Fence | Visit | Action
 
 
 @dataclass(slots=True)

@@ -29,3 +29,5 @@ class GroupOptions:
     """group.consumer.assignors; of names in `assignors.ASSIGNORS`, the first is the default"""
     consumer_regex_refresh_interval_ms: int = 10 * MINUTE_MS
     """group.consumer.regex.refresh.interval.ms"""
+    consumer_migration_policy: str = "bidirectional"
+    """group.consumer.migration.policy: one of `migration_policy.POLICIES`"""

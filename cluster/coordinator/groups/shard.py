@@ -22,6 +22,8 @@ from cluster.coordinator.groups.history import Rebalance
 from cluster.coordinator.groups.joining import Joining
 from cluster.coordinator.groups.loading import Loading, LoadReport
 from cluster.coordinator.groups.membership import Membership
+from cluster.coordinator.groups.migration import ClassicRequests
+from cluster.coordinator.groups.migration_conversions import Conversions
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.offset_commits import OffsetCommits
 from cluster.coordinator.groups.options import GroupOptions
@@ -83,10 +85,16 @@ class GroupShard:
         self._parts = ShardParts(options, new_uuid)
         self._rebalancing = Rebalancing(self._parts)
         self._topics = topics or NoTopics()
-        self._consumers = ConsumerGroups(self._parts, self._topics, timings)
-        self._joining = Joining(self._parts, self._rebalancing)
-        self._syncing = Syncing(self._parts, self._rebalancing)
-        self._membership = Membership(self._parts, self._rebalancing)
+        conversions = Conversions(self._parts, self._rebalancing, self._topics)
+        self._consumers = ConsumerGroups(self._parts, self._topics, timings, conversions)
+        self._classic = ClassicRequests(
+            self._parts,
+            self._consumers,
+            self._topics,
+            Joining(self._parts, self._rebalancing),
+            Syncing(self._parts, self._rebalancing),
+            Membership(self._parts, self._rebalancing),
+        )
         self._commits = OffsetCommits(self._parts, self._rebalancing)
         self._removals = Removals(self._parts, self._consumers)
         self._expiry = ExpiryCheck(self._parts, self._removals)
@@ -196,21 +204,21 @@ class GroupShard:
 
     def join(self, request: JoinGroup, token: object, now: Moment) -> Effects:
         """JoinGroup; answered with a JoinGroupReply, often only when the others have joined."""
-        self._joining.join(request, token, now)
+        self._classic.join(request, token, now)
         return self._parts.outbox.take()
 
     def sync(self, request: SyncGroup, token: object, now: Moment) -> Effects:
         """SyncGroup; answered with a SyncGroupReply, when the leader's assignment is stored."""
-        self._syncing.sync(request, token, now)
+        self._classic.sync(request, token, now)
         return self._parts.outbox.take()
 
     def heartbeat(self, request: Heartbeat, now: Moment) -> ErrorCode:
         """Heartbeat, answered at once."""
-        return self._membership.heartbeat(request, now)
+        return self._classic.heartbeat(request, now)
 
     def leave(self, request: LeaveGroup, token: object, now: Moment) -> Effects:
         """LeaveGroup; answered with a LeaveGroupReply."""
-        self._membership.leave(request, token, now)
+        self._classic.leave(request, token, now)
         return self._parts.outbox.take()
 
     # ------------------------------------------------------------------ the newer consumer protocol

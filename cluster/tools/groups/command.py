@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Final
 
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
-from cluster.tools.arguments import UsageError, add_command
+from cluster.tools.arguments import UsageError, add_command, bootstrap_server
 from cluster.tools.groups import requests as group_requests
 from cluster.tools.groups import reset, tables
 from cluster.tools.groups.requests import DEAD, EMPTY, REBALANCING, Group, Place
-from cluster.tools.kafka_connection import add_connection, connect, explained
+from cluster.tools.kafka_connection import add_connection, addresses, connect, explained
 from cluster.tools.options import integer, not_negative
 from cluster.tools.topics.requests import partition_counts
 
@@ -81,7 +81,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     for option, what in (
         ("--offsets", "describe offsets and lag of each partition (the default)"),
         ("--members", "describe the members"),
-        ("--verbose", "with --members: also what each has"),
+        ("--verbose", "with --members: also what each has; with --state: also the epochs"),
     ):
         parser.add_argument(option, action="store_true", help=what)
     parser.add_argument(
@@ -146,7 +146,7 @@ def run(args: argparse.Namespace) -> int:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    client = connect(AdminClient, args, "milena-groups")
+    client = connect(AdminClient, args, group_requests.CLIENT_ID)
     try:
         return _ACTIONS[args.action](client, args)
     except KafkaException as refusal:
@@ -166,8 +166,8 @@ def _check(args: argparse.Namespace) -> None:
     if args.action == "describe":
         if (args.state is not None) + args.offsets + args.members > 1:
             raise UsageError("--describe takes one of --offsets, --members and --state")
-        if args.verbose and not args.members:
-            raise UsageError("--verbose goes with --members")
+        if args.verbose and not args.members and args.state is None:
+            raise UsageError("--verbose goes with --members and --state")
     if args.action == "reset-offsets":
         if all(getattr(args, target) in (None, False) for target in _TARGETS):
             raise UsageError("--reset-offsets needs a target, such as --to-earliest")
@@ -177,9 +177,13 @@ def _check(args: argparse.Namespace) -> None:
             raise UsageError("--from-file does not go with --topic or --all-topics")
 
 
+def _servers(args: argparse.Namespace) -> list[tuple[str, int]]:
+    return addresses(bootstrap_server(args))
+
+
 def _chosen_groups(client: "AdminClient", args: argparse.Namespace) -> list[str]:
     if args.all_groups:
-        return sorted(group_requests.states_of_groups(client))
+        return sorted(group_requests.states_of_groups(client, _servers(args)))
     return list(dict.fromkeys(args.group))
 
 
@@ -187,7 +191,7 @@ def _chosen_groups(client: "AdminClient", args: argparse.Namespace) -> list[str]
 
 
 def _list(client: "AdminClient", args: argparse.Namespace) -> int:
-    states = group_requests.states_of_groups(client)
+    states = group_requests.states_of_groups(client, _servers(args))
     if args.state:
         wanted = {state.strip().lower() for state in args.state.split(",")}
         states = {name: state for name, state in states.items() if state.lower() in wanted}
@@ -198,12 +202,12 @@ def _list(client: "AdminClient", args: argparse.Namespace) -> int:
 def _describe(client: "AdminClient", args: argparse.Namespace) -> int:
     status = 0
     for name in _chosen_groups(client, args):
-        group = group_requests.describe_group(client, name)
+        group = group_requests.describe_group(client, _servers(args), name)
         if group.state == DEAD:
             status = _complain(f"Consumer group '{one_line(name)}' does not exist.")
             continue
         if args.state is not None:
-            text = tables.state_table(group)
+            text = tables.state_table(group, is_verbose=args.verbose)
         elif args.members:
             _note_state(group)
             text = tables.members_table(group, is_verbose=args.verbose) if group.members else ""
@@ -255,7 +259,7 @@ def _delete(client: "AdminClient", args: argparse.Namespace) -> int:
 def _reset(client: "AdminClient", args: argparse.Namespace) -> int:
     status = 0
     for name in _chosen_groups(client, args):
-        state = group_requests.describe_group(client, name).state
+        state = group_requests.describe_group(client, _servers(args), name).state
         if state not in (EMPTY, DEAD):
             status = _complain(
                 f"Assignments can only be reset if the group '{one_line(name)}' is inactive,"
