@@ -283,7 +283,8 @@ class MigrationMachine(RuleBasedStateMachine):
             (listed,) = self.stage.shard.list_groups()
             assert (listed.group_type, listed.state) == (kind, "Stable")
         committed = self.stage.committed()
-        assert {key: committed[key] for key in self.acknowledged} == self.acknowledged
+        # more where an append failed for its caller but is in the log
+        assert all(committed[key] >= offset for key, offset in self.acknowledged.items())
         assert self.stage.asked == set(self.stage.answers)
 
 
