@@ -77,6 +77,7 @@ def coordinator_options(settings: Settings) -> CoordinatorOptions:
             retention_check_interval_ms=settings[broker.OFFSETS_RETENTION_CHECK_INTERVAL_MS],
             consumer_max_size=settings[broker.GROUP_CONSUMER_MAX_SIZE],
             consumer_assignors=settings[broker.GROUP_CONSUMER_ASSIGNORS],
+            consumer_migration_policy=settings[broker.GROUP_CONSUMER_MIGRATION_POLICY],
             consumer_regex_refresh_interval_ms=settings[
                 broker.GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS
             ],

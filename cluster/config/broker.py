@@ -748,7 +748,6 @@ GROUP_CONSUMER_MIGRATION_POLICY: Final = broker_setting(
     default="bidirectional",
     doc="Whether a group with members may change between the classic and the newer consumer"
     " protocol: to the newer one (upgrade), back (downgrade), both, or neither.",
-    effect=without_effect("a group with members keeps its protocol"),
 )
 GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS: Final = broker_setting(
     "group.consumer.regex.refresh.interval.ms",

@@ -264,6 +264,8 @@ def test_configs_of_groups_are_those_of_kafkas_tool(cluster: Cluster, jvm: Membe
     assert f"{setting}=700" in expected
     shown = cluster.command("configs", "--describe", *which).stdout
     assert shown.split() == expected.split()
+    everybody = cluster.command("configs", "--describe", "--entity-type", "groups").stdout
+    assert f"Dynamic configs for group {name} are:\n  {setting}=700" in everybody
     refused = cluster.command(
         "configs", "--alter", *which, "--add-config", f"{setting}=1", check=False
     )

@@ -45,6 +45,10 @@ log = logging.getLogger(__name__)
 
 EVENTS_PER_BURST: Final = 100
 """That are taken together: one append, and some milliseconds."""
+CHARACTERS_PER_BURST: Final = 100_000
+"""Of the subscriptions that are taken together: an append has to fit into a message."""
+TOPICS_LOOKED_AT: Final = 100
+"""If more have changed every group looks at its own, instead of all of them at all topics."""
 
 Replies = list[tuple[object, object]]
 
@@ -95,6 +99,12 @@ class ConsumerGroups(MemberAlarms):
 
     def on_topics_changed(self, topics: Collection[str]) -> None:
         """The next heartbeat of each group that they concern looks at them."""
+        if len(topics) > TOPICS_LOOKED_AT:
+            for group in self._parts.consumer_groups.values():
+                group.is_metadata_due = True
+                group.stray_topics = None
+                group.refreshed_ms = None
+            return
         for group in self._parts.consumer_groups.values():
             if not group.is_metadata_due and any(map(group.subscribes_to, topics)):
                 group.is_metadata_due = True
@@ -359,13 +369,16 @@ def _cut(events: deque[Event]) -> list[Beat | Fence | Visit]:
     """Take the events from the front that can be taken together: at most one of each member."""
     taken: list[Beat | Fence | Visit] = []
     members: set[str] = set()
+    left = CHARACTERS_PER_BURST
     for event in islice(events, EVENTS_PER_BURST):
-        if isinstance(event, Action) or event.member_id in members:
+        if isinstance(event, Action) or event.member_id in members or left < 0:
             break
         if isinstance(event, Visit) and not event.member_id:  # it goes alone
             if not taken:
                 taken.append(event)
             break
+        if isinstance(event, Beat):
+            left -= event.request.subscription_size
         if event.member_id:  # a new member may have none yet
             members.add(event.member_id)
         taken.append(event)

@@ -42,6 +42,13 @@ class ConsumerHeartbeat:
     requires_member_id: bool = True
     """Version 1 and later: the first heartbeat must have a member id."""
 
+    @property
+    def subscription_size(self) -> int:
+        """Characters of what it subscribes to."""
+        return sum(map(len, self.subscribed_topic_names or ())) + len(
+            self.subscribed_topic_regex or ""
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class ConsumerHeartbeatReply:

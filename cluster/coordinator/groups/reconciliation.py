@@ -61,7 +61,7 @@ def _next(
     revoking: dict[TopicId, frozenset[int]] = {}
     added: dict[TopicId, frozenset[int]] = {}
     is_waiting = False
-    for topic_id in sorted(target.keys() | current.assigned.keys()):
+    for topic_id in {**target, **current.assigned}:
         wanted = target.get(topic_id, frozenset())
         held = current.assigned.get(topic_id, frozenset())
         missing = wanted - held

@@ -444,6 +444,28 @@ def test_heartbeats_that_come_while_a_change_is_on_its_way_are_taken_together(
     assert sum(len(each.numbers.get("orders", ())) for each in members) == 4
 
 
+def test_what_is_taken_together_fits_into_a_message(stage: ConsumerStage) -> None:
+    stage.holds_appends = True
+    names = [f"topic-{number}-{'x' * 200}" for number in range(300)]
+    tokens = [stage.stranger(f"m{number}", *names).ask() for number in range(30)]
+    while stage.in_flight:
+        append = stage.in_flight.pop()
+        size = sum(len(each.key) + len(each.value or b"") for each in append.records)
+        assert size < 500_000
+        stage.perform(stage.shard.on_appended(append.append_id, NONE, stage.now))
+    assert {stage.beaten(each).error for each in tokens} == {NONE}
+
+
+def test_many_changed_topics_are_looked_at_by_each_group(stage: ConsumerStage) -> None:
+    a, b = stage.stranger("a", regex="or.*"), stage.stranger("b", group="others")
+    a.beat()
+    b.beat()
+    stage.change_topics(orders=5, **{f"other-{number}": 1 for number in range(200)})
+    for member in (a, b):
+        stage.settle_down(member)
+        assert member.numbers == {"orders": {0, 1, 2, 3, 4}}
+
+
 def test_a_change_that_cannot_be_stored_has_not_happened(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     before, records = stage.described(), list(stage.log)

@@ -168,7 +168,7 @@ class ConsumerMachine(RuleBasedStateMachine):
 
     @rule()
     def the_group_is_deleted(self):
-        if not self.members and not self.acknowledged:
+        if not self.members and not self.commits and not self.acknowledged:
             self.stage.delete_groups(GROUP)
             self.epoch = 0
 
