@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from cluster.coordinator.groups.partitioner import partition_of
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
@@ -182,6 +183,47 @@ def test_a_group_survives_its_coordinator(cluster: Cluster, jvm: MemberHost, top
         writer.write(60)
         group.wait_until_read(writer.written)
         assert set(group.read) == writer.written
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_a_group_moves_to_the_newer_protocol_and_back_while_it_runs(
+    cluster: Cluster, jvm: MemberHost, topic: str, strategy: str
+) -> None:
+    writer, admin = Writer(cluster, topic), AdminClient({"bootstrap.servers": cluster.bootstrap})
+    with a_group(cluster.bootstrap, unique_name("group"), [topic]) as group:
+
+        def goes_on_with(kind: str) -> None:
+            group.wait_until_shared(members, places(topic))
+            writer.write(12)
+            group.wait_until_read(writer.written)
+            listed = {
+                each.group_id: each.type.name
+                for each in admin.list_consumer_groups().result().valid
+            }
+            assert listed[group.name] == kind
+
+        def classic(client: str) -> Member:
+            if client == "java":
+                return group.start_in(jvm, client="java", strategy=strategy)
+            return group.start(strategy=strategy)
+
+        clients = ["confluent", "java"]
+        members: list[Member] = [classic(each) for each in clients]
+        goes_on_with("CLASSIC")
+        for place, client in enumerate(clients):
+            members[place].leave()
+            members[place] = java(group, jvm) if client == "java" else newer(group)
+            goes_on_with("CONSUMER")
+        members.append(newer(group))
+        goes_on_with("CONSUMER")
+        members.pop().leave()
+        for place, client in enumerate(clients):
+            members[place].leave()
+            members[place] = classic(client)
+            goes_on_with("CONSUMER" if place == 0 else "CLASSIC")
+        # a commit may come too late in any protocol: what it was about is read again then
+        if not any(each.of_kind("commit failed") for each in group.members):
+            assert set(group.read.values()) == {1}
 
 
 def test_our_tool_shows_groups_as_kafkas_does(
