@@ -30,6 +30,7 @@ from tests.support.waiting import wait_until
 NewCluster = Callable[..., Cluster]
 
 PARTITIONS = 4
+CLIENTS = ["confluent", "kafka-python", "aiokafka"]
 GROUP = "orders-readers"
 
 
@@ -94,7 +95,7 @@ class Scene:
         wait_until(lambda: committed(self.cluster, self.topic) == ends, f"commits up to {ends}")
 
 
-@pytest.mark.parametrize("client", ["confluent", "kafka-python", "aiokafka"])
+@pytest.mark.parametrize("client", CLIENTS)
 def test_a_group_lives_through_the_death_of_its_coordinator(
     new_cluster: NewCluster, client: str
 ) -> None:
@@ -182,7 +183,7 @@ def test_a_rolling_restart_loses_and_repeats_nothing(new_cluster: NewCluster) ->
     topic = create_topic(cluster, "orders", partitions=PARTITIONS)
     with a_group(cluster.bootstrap, GROUP, [topic]) as group:
         scene = Scene(cluster, group, topic)
-        members = [group.start(), group.start()]
+        members = [group.start(client=client) for client in CLIENTS]
         group.wait_until_shared(members, scene.places)
         for broker in range(cluster.size):
             scene.write()
