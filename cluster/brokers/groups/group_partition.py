@@ -32,6 +32,7 @@ from cluster.coordinator.groups.requests import (
 )
 from cluster.coordinator.groups.shard import GroupShard
 from cluster.model.error_codes import ErrorCode
+from cluster.model.errors import StorageFailed
 from cluster.records.batch import Compression
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop, Timer
@@ -58,6 +59,7 @@ class GroupPartition:
     ) -> None:
         self._partition = partition
         self._shard = shard
+        self._internal_topics = internal_topics
         self._clock = clock
         self._loop = loop
         self._appends = ShardAppends(
@@ -78,14 +80,24 @@ class GroupPartition:
     # -- beginning and end -------------------------------------------------------------------------
 
     def loading_steps(self, buffer_bytes: int) -> Iterator[None]:
-        """Load the partition; ends early when this broker stops leading it."""
+        """Load the partition; ends early when this broker stops leading it, or cannot read it."""
         began_ms = self._clock.monotonic_ms()
         count = LoadCount()
-        for _ in load_steps(self._partition, self._shard, buffer_bytes, count):
-            if self._is_closed:
-                log.info("loading %s is given up: it is led by another now", self._partition.id)
-                return
-            yield
+        try:
+            for _ in load_steps(self._partition, self._shard, buffer_bytes, count):
+                if self._is_closed:
+                    log.info("loading %s is given up: it is led by another now", self._partition.id)
+                    return
+                yield
+        except StorageFailed as failure:
+            # Without all offsets, members would begin where they should not: they have to wait.
+            log.error(  # noqa: TRY400 - one line
+                "cannot load %s, its groups wait until it can be read: %s",
+                self._partition.id,
+                failure,
+            )
+            self._internal_topics.note_failure(self._partition.id, failure)
+            return
         if self._is_closed:
             return
         self.is_loading = False
@@ -108,6 +120,8 @@ class GroupPartition:
             report.groups,
             report.tombstones,
         )
+        if count.damaged_batches:
+            log.warning("damaged parts of %s that were left out: %d", name, count.damaged_batches)
         for kinds, what in (
             (report.unknown, "of a kind unknown here"),
             (report.corrupt, "damaged"),
