@@ -1,6 +1,10 @@
 """`groups` against a real cluster: what is listed, described, reset and deleted."""
 
+import json
+import re
+import signal
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -89,9 +93,50 @@ def test_offsets_are_reset_to_every_target(cluster: Cluster, tmp_path) -> None:
     assert [line.split()[3] for line in lines] == ["0", "4", "0"]
 
 
+def test_why_a_group_rebalances(cluster: Cluster) -> None:
+    topic, name = create_topic(cluster, partitions=2), unique_name("why")
+    who = ("explain", "--group", name)
+
+    def explained() -> Any:
+        return json.loads(groups(cluster, *who, "--json"))
+
+    unknown = cluster.command("groups", *who, check=False)
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert f"Consumer group '{name}' does not exist." in unknown.stderr
+    with a_group(cluster.bootstrap, name, [topic]) as running:
+        first = running.start()
+        running.wait_until_shared([first], [(topic, 0), (topic, 1)])
+        first.signal(signal.SIGSTOP)
+        second = running.start()
+
+        def waiting() -> str | None:
+            text = groups(cluster, *who)
+            return text if "waiting " in text else None
+
+        text = wait_until(waiting, "a rebalance that waits for the first member")
+        assert "PreparingRebalance for" in text
+        assert re.search(
+            r"waiting +for [\d.]+ m?s for client confluent at 127.0.0.1 \(member", text
+        )
+        assert "What to do\n- Client confluent at 127.0.0.1" in text
+        assert max(map(len, text.splitlines())) <= 100
+        first.signal(signal.SIGCONT)
+        running.wait_until_shared([first, second], [(topic, 0), (topic, 1)])
+        found = explained()
+        assert found["state"] == "Stable"
+        assert sorted(member["assigned"][topic] for member in found["members"]) == [[0], [1]]
+        causes = [rebalance["causes"][0]["kind"] for rebalance in found["rebalances"]]
+        assert causes[0] == "member_joined"
+        assert set(found["state_times_ms"]) >= {"PreparingRebalance", "Stable"}
+        second.leave()
+    last = explained()["rebalances"][-1]["causes"][-1]
+    assert (last["kind"], last["member"]["client_id"]) == ("member_left", "confluent")
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
+        ([], "say what to do"),
         (["--describe"], "needs --group"),
         (["--describe", "--group", "g", "--all-groups"], "needs --group"),
         (["--list", "--group", "g"], "--group does not go with --list"),

@@ -1,4 +1,4 @@
-"""Explain group (API key 31000 of our own, version 0): why a group rebalanced, for `groups explain`.
+"""Explain group (API key 31000 of our own, version 0): why a group rebalanced, for a person.
 
 Kafka has no such request: it is not in ApiVersions, and a broker of Kafka closes the connection.
 Request and answer have Kafka's frames and the older headers; their bodies are in
@@ -38,7 +38,8 @@ def handle(group_id: str, _context: RequestContext, services: Ports) -> ExplainA
     try:
         led = groups.find(group_id)
     except Refused as refused:
-        code = refused.code
+        is_unused = groups.partition_of(group_id) is None  # there is no __consumer_offsets yet
+        code = ErrorCode.group_id_not_found if is_unused else refused.code
     else:
         since_ms = led.since_wall_ms
         found = led.explain(group_id)

@@ -154,7 +154,11 @@ class BrokerCounters:
 
 
 def open_counters(
-    is_enabled: bool, run_dir: Path, broker: BrokerId, wall_ms: WallMs, apis: Iterable[ApiKey | OwnApiKey]
+    is_enabled: bool,
+    run_dir: Path,
+    broker: BrokerId,
+    wall_ms: WallMs,
+    apis: Iterable[ApiKey | OwnApiKey],
 ) -> BrokerCounters | None:
     """Counters in `broker-<id>.stats` of the run directory; None when nothing is to be counted.
 

@@ -1,7 +1,7 @@
 """What a coordinator knows of a group and of its rebalances, as `groups explain` gets it. Pure.
 
-Bytes are msgpack, fields in the order of the classes, each checked where they are read. It is the
-body of a request of our own, which Kafka does not have (docs/decisions/024-why-groups-rebalance.md).
+Bytes are msgpack, fields in the order of the classes, each checked where they are read: the body
+of a request of our own, which Kafka does not have (docs/decisions/024-why-groups-rebalance.md).
 """
 
 from collections.abc import Callable

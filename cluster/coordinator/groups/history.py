@@ -30,6 +30,7 @@ class CauseKind(Enum):
     MEMBER_JOINED = "member joined"
     MEMBER_LEFT = "member left"
     SESSION_TIMEOUT = "session timeout"
+    NEW_MEMBER_TIMEOUT = "the JoinGroup of a new member waited for too long"
     JOIN_TIMEOUT = "did not join again within the rebalance timeout"
     SYNC_TIMEOUT = "did not ask for its assignment within the rebalance timeout"
     SUBSCRIPTION_CHANGED = "member joined again with another subscription or protocol"

@@ -311,7 +311,8 @@ class Rebalancing:
             member.member_id,
             group.group_id,
         )
-        cause = Cause(CauseKind.SESSION_TIMEOUT, member.who, _session_ms(member))
+        kind = CauseKind.NEW_MEMBER_TIMEOUT if member.is_new else CauseKind.SESSION_TIMEOUT
+        cause = Cause(kind, member.who, _session_ms(member))
         self.remove(group, member, cause, now)
 
     def _on_pending_over(self, group: ClassicGroup, member_id: str, now: Moment) -> None:
