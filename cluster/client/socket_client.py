@@ -23,6 +23,7 @@ SPOKEN: Final[Mapping[ApiKey, tuple[int, int]]] = {
     ApiKey.METADATA: (4, 12),
     ApiKey.LIST_OFFSETS: (1, 7),
     ApiKey.INIT_PRODUCER_ID: (0, 4),
+    ApiKey.OFFSET_DELETE: (0, 0),
 }
 """The versions that this client can use of each API that it uses."""
 

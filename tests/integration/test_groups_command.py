@@ -34,6 +34,8 @@ def test_the_life_of_a_group(cluster: Cluster) -> None:
         assert [name, "Stable"] in [
             line.split() for line in groups(cluster, "--list", "--state").splitlines()
         ]
+        typed = groups(cluster, "--list", "--state", "Stable,Empty", "--type", "classic")
+        assert [name, "Classic", "Stable"] in [line.split() for line in typed.splitlines()]
         assert name not in groups(cluster, "--list", "--state", "empty")
 
         def offsets() -> list[list[str]]:
@@ -56,7 +58,26 @@ def test_the_life_of_a_group(cluster: Cluster) -> None:
 
     described = cluster.command("groups", "--describe", *who)
     assert f"Consumer group '{name}' has no active members." in described.stderr
+    verbose = groups(cluster, "--describe", *who, "--offsets", "--verbose").splitlines()
+    assert verbose[1].split()[2:4] == ["PARTITION", "LEADER-EPOCH"]
+    delete = ("--delete-offsets", *who, "--topic")
+    assert groups(cluster, *delete, f"{topic}:1,2").splitlines() == [
+        f"Request succeed for deleting offsets with topic {topic}:1,2 group {name}",
+        "",
+        "TOPIC                          PARTITION       STATUS",
+        *(f"{topic:30} {number:<15} Successful" for number in (1, 2)),
+    ]
+    lines = groups(cluster, "--describe", *who).splitlines()[2:]
+    assert [line.split()[2] for line in lines] == ["0"]
+    refused = cluster.command("groups", *delete, f"{topic}:9", check=False)
+    assert (refused.returncode, refused.stdout.split()[-3:]) == (
+        1,
+        ["9", "Error:", "UNKNOWN_TOPIC_OR_PARTITION"],
+    )
+    assert "partition level error" in refused.stderr
     groups(cluster, "--delete", *who)
+    nobody = cluster.command("groups", *delete, topic, check=False)
+    assert (nobody.returncode, f"'{name}' does not exist." in nobody.stderr) == (1, True)
     gone = cluster.command("groups", "--describe", *who, check=False)
     assert (gone.returncode, gone.stdout) == (1, "")
     assert "does not exist" in gone.stderr
@@ -142,7 +163,12 @@ def test_why_a_group_rebalances(cluster: Cluster) -> None:
         (["--list", "--group", "g"], "--group does not go with --list"),
         (["--delete", "--group", "g", "--state"], "--state does not go with"),
         (["--describe", "--group", "g", "--members", "--offsets"], "one of"),
-        (["--describe", "--group", "g", "--verbose"], "--verbose goes with"),
+        (["--describe", "--group", "g", "--state", "--verbose"], "--verbose goes with"),
+        (["--describe", "--group", "g", "--state", "empty"], "without a value"),
+        (["--describe", "--group", "g", "--type"], "--type does not go with"),
+        (["--list", "--state", "asleep"], "Invalid states list 'asleep'. Valid states are: Prep"),
+        (["--delete-offsets", "--group", "g"], "needs --group and --topic"),
+        (["--delete-offsets", "--topic", "t"], "needs --group and --topic"),
         (["--describe", "--group", "g", "--to-earliest"], "--to-earliest does not go with"),
         (["--reset-offsets", "--group", "g", "--topic", "t"], "needs a target"),
         (["--reset-offsets", "--group", "g", "--to-latest"], "needs --topic"),
