@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from cluster.brokers.groups.former_histories import FormerHistories
 from cluster.brokers.groups.group_partition import GroupPartition
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.metadata_cache import MetadataCache
@@ -62,6 +63,7 @@ class GroupCoordinator:
         self._loop = loop
         self._new_uuid = new_uuid
         self._led: dict[int, GroupPartition] = {}
+        self.former = FormerHistories()
         internal_topics.keep(CONSUMER_OFFSETS_TOPIC, self)
 
     # -- leadership --------------------------------------------------------------------------------
@@ -83,8 +85,12 @@ class GroupCoordinator:
     def on_resigned(self, partition: TopicPartition) -> None:
         """Unload it at once."""
         led = self._led.pop(partition.partition, None)
-        if led is not None:
-            led.close()
+        if led is None:
+            return
+        histories, since_ms = led.histories(), led.since_wall_ms
+        led.close()  # which ends the rebalances that run
+        if since_ms is not None:
+            self.former.keep(since_ms, self._clock.wall_ms(), histories)
 
     def on_topics_gone(self, topics: Collection[str]) -> None:
         """Topics were deleted: what groups have committed for them is removed."""

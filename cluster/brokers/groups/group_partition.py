@@ -9,6 +9,7 @@ from cluster.brokers.groups.shard_loading import LoadCount, load_steps
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.replication.partition import Partition
 from cluster.coordinator.groups.effects import Effects
+from cluster.coordinator.groups.explanation import GroupExplanation
 from cluster.coordinator.groups.history import Rebalance
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.requests import (
@@ -31,6 +32,7 @@ from cluster.coordinator.groups.requests import (
     SyncGroupReply,
 )
 from cluster.coordinator.groups.shard import GroupShard
+from cluster.model.clocks import WallMs
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import StorageFailed
 from cluster.records.batch import Compression
@@ -73,6 +75,8 @@ class GroupPartition:
         self._gone_topics: set[str] = set()
         """Deleted while the partition was being loaded."""
         self.is_loading = True
+        self.since_wall_ms: WallMs | None = None
+        """When it was loaded; None while it is being loaded."""
 
     def _now(self) -> Moment:
         return Moment(self._loop.now_ms, self._clock.wall_ms())
@@ -101,6 +105,7 @@ class GroupPartition:
         if self._is_closed:
             return
         self.is_loading = False
+        self.since_wall_ms = self._clock.wall_ms()
         if count.records or count.damaged_batches:
             self._report(count, self._clock.monotonic_ms() - began_ms)
         self._carry_out(self._shard.on_loaded(self._now()))
@@ -188,9 +193,13 @@ class GroupPartition:
         """See `GroupShard.list_groups`."""
         return self._shard.list_groups(states, types)
 
-    def rebalances(self, group_id: str) -> tuple[Rebalance, ...]:
-        """See `GroupShard.rebalances`."""
-        return self._shard.rebalances(group_id, self._now())
+    def explain(self, group_id: str) -> GroupExplanation | None:
+        """See `GroupShard.explain`."""
+        return self._shard.explain(group_id, self._now())
+
+    def histories(self) -> dict[str, tuple[Rebalance, ...]]:
+        """See `GroupShard.histories`."""
+        return self._shard.histories(self._now())
 
     def on_topics_deleted(self, topics: Collection[str]) -> None:
         """See `GroupShard.on_topics_deleted`; also while loading."""

@@ -10,6 +10,8 @@ from typing import Final
 from cluster.coordinator.groups.deleted_topics import DeletedTopics
 from cluster.coordinator.groups.effects import Effects
 from cluster.coordinator.groups.expiry import ExpiryCheck
+from cluster.coordinator.groups.explaining import explain
+from cluster.coordinator.groups.explanation import GroupExplanation
 from cluster.coordinator.groups.history import Rebalance
 from cluster.coordinator.groups.joining import Joining
 from cluster.coordinator.groups.loading import Loading, LoadReport
@@ -252,6 +254,19 @@ class GroupShard:
         """The group's last rebalances, oldest first, the running one last; empty if unknown."""
         group = self._parts.groups.get(group_id)
         return () if group is None else group.rebalances(now)
+
+    def explain(self, group_id: str, now: Moment) -> GroupExplanation | None:
+        """For `groups explain`: the group and its last rebalances; None if there is none."""
+        group = self._parts.groups.get(group_id)
+        return None if group is None else explain(group, CLASSIC, now)
+
+    def histories(self, now: Moment) -> dict[str, tuple[Rebalance, ...]]:
+        """The last rebalances by group, for who keeps them when this shard is unloaded."""
+        return {
+            group.group_id: rebalances
+            for group in self._parts.groups.values()
+            if (rebalances := group.rebalances(now))
+        }
 
     def state_times_ms(self, group_id: str, now: Moment) -> dict[str, int]:
         """How long the group has been in each state since it was loaded or made, by the state."""
