@@ -11,6 +11,7 @@ from cluster.brokers.replication.partition import Partition
 from cluster.coordinator.groups.effects import Effects
 from cluster.coordinator.groups.history import Rebalance
 from cluster.coordinator.groups.moment import Moment
+from cluster.coordinator.groups.progress import GroupProgress
 from cluster.coordinator.groups.requests import (
     CommitOffsets,
     CommitReply,
@@ -173,6 +174,14 @@ class GroupPartition:
     def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
         """See `GroupShard.list_groups`."""
         return self._shard.list_groups(states, types)
+
+    def group_ids(self) -> list[str]:
+        """See `GroupShard.group_ids`."""
+        return self._shard.group_ids()
+
+    def progress(self, group_id: str) -> GroupProgress | None:
+        """See `GroupShard.progress`."""
+        return self._shard.progress(group_id, self._now())
 
     def rebalances(self, group_id: str) -> tuple[Rebalance, ...]:
         """See `GroupShard.rebalances`."""
