@@ -16,6 +16,7 @@ COMMANDS: Final = {
     for command in (
         Command("start", "start", "start a cluster on this machine"),
         Command("status", "status", "show what runs, and where"),
+        Command("metrics", "metrics", "show what brokers count, and how far groups are behind"),
         Command("stop", "stop", "stop the cluster, brokers first; data stays"),
         Command("kill", "kill", "send a signal to one broker, and see it restarted"),
         Command("restart", "restart", "stop one broker cleanly and start it again"),
