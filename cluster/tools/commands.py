@@ -41,6 +41,6 @@ COMMANDS: Final = {
         Command("demo", "demo", "see clients throttled, and why: everything in one go"),
         Command("registry", "registry", "look at and change znodes, as zkCli does"),
         Command("quotas", "quotas.command", "limit clients, and see who is throttled, and why"),
-        Command("rollup", "rollup", "roll quota metrics up into time windows, with PySpark"),
+        Command("rollup", "rollup", "roll metrics up into time windows, with PySpark"),
     )
 }
