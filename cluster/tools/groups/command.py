@@ -1,6 +1,7 @@
 """`groups`: lists, describes, deletes and resets groups, as kafka-consumer-groups does."""
 
 import argparse
+import importlib
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -13,6 +14,7 @@ from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.groups import requests as group_requests
 from cluster.tools.groups import reset, tables
 from cluster.tools.groups.requests import DEAD, EMPTY, REBALANCING, Group, Place
+from cluster.tools.groups.subcommands import GROUP_COMMANDS
 from cluster.tools.kafka_connection import add_connection, connect, explained
 from cluster.tools.options import integer, not_negative
 from cluster.tools.topics.requests import partition_counts
@@ -57,8 +59,10 @@ def add_parser(subparsers: "Subparsers") -> None:
         "groups --describe --group billing",
         "groups --describe --group billing --members --verbose",
         "groups --reset-offsets --group billing --topic orders --to-earliest --execute",
+        "groups report --group billing",
     )
-    actions = parser.add_mutually_exclusive_group(required=True)
+    _add_subcommands(parser)
+    actions = parser.add_mutually_exclusive_group()
     for name, what in (
         ("list", "print the names of groups"),
         ("describe", "print offsets and lag, members or state of groups"),
@@ -99,6 +103,14 @@ def add_parser(subparsers: "Subparsers") -> None:
     ):
         modes.add_argument(option, action="store_true", help=what)
     add_connection(parser)
+
+
+def _add_subcommands(parser: argparse.ArgumentParser) -> None:
+    subcommands = parser.add_subparsers(
+        title="what no other tool tells", metavar="SUB-COMMAND", dest="group_command"
+    )
+    for command in GROUP_COMMANDS.values():
+        importlib.import_module(f"cluster.tools.{command.module}").add_parser(subcommands)
 
 
 def _add_targets(parser: argparse.ArgumentParser) -> None:
@@ -142,6 +154,10 @@ def _read_by(read: Callable[[str], int]) -> Callable[[str], int]:
 
 def run(args: argparse.Namespace) -> int:
     """Carry out the action; print a refusal as Kafka's tool does. Returns the exit status."""
+    if args.group_command is not None:
+        module = GROUP_COMMANDS[args.group_command].module
+        status: int = importlib.import_module(f"cluster.tools.{module}").run(args)
+        return status
     _check(args)
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
@@ -155,6 +171,9 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Raises UsageError for options that do not go together."""
+    if args.action is None:
+        actions = ", ".join(f"--{action}" for action in _ACTIONS)
+        raise UsageError(f"say what to do: {actions}, or {' or '.join(GROUP_COMMANDS)}")
     for option, actions in _ACTIONS_OF.items():
         given = getattr(args, option)
         if given not in (None, False) and args.action not in actions:
