@@ -13,6 +13,7 @@ from cluster.brokers.groups.group_partition import GroupPartition
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.replication.partition import Partition
+from cluster.coordinator.groups.counts import GroupCounts
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.partitioner import partition_of
 from cluster.coordinator.groups.records import TEXT_MAX_BYTES, is_storable
@@ -64,6 +65,8 @@ class GroupCoordinator:
         self._new_uuid = new_uuid
         self._led: dict[int, GroupPartition] = {}
         self.former = FormerHistories()
+        self.counts = GroupCounts()
+        """Of all partitions since the broker began."""
         internal_topics.keep(CONSUMER_OFFSETS_TOPIC, self)
 
     # -- leadership --------------------------------------------------------------------------------
@@ -72,7 +75,7 @@ class GroupCoordinator:
         """Begin to load the partition. A load of an earlier epoch was ended by `on_resigned`."""
         led = GroupPartition(
             partition,
-            GroupShard(self._options.groups, self._new_uuid),
+            GroupShard(self._options.groups, self._new_uuid, self.counts),
             self._internal_topics,
             self._options.codec,
             self._options.commit_timeout_ms,

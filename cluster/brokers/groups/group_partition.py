@@ -12,6 +12,7 @@ from cluster.coordinator.groups.effects import Effects
 from cluster.coordinator.groups.explanation import GroupExplanation
 from cluster.coordinator.groups.history import Rebalance
 from cluster.coordinator.groups.moment import Moment
+from cluster.coordinator.groups.progress import GroupProgress
 from cluster.coordinator.groups.requests import (
     CommitOffsets,
     CommitReply,
@@ -200,6 +201,14 @@ class GroupPartition:
     def histories(self) -> dict[str, tuple[Rebalance, ...]]:
         """See `GroupShard.histories`."""
         return self._shard.histories(self._now())
+
+    def group_ids(self) -> list[str]:
+        """See `GroupShard.group_ids`."""
+        return self._shard.group_ids()
+
+    def progress(self, group_id: str) -> GroupProgress | None:
+        """See `GroupShard.progress`."""
+        return self._shard.progress(group_id, self._now())
 
     def on_topics_deleted(self, topics: Collection[str]) -> None:
         """See `GroupShard.on_topics_deleted`; also while loading."""
