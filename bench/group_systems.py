@@ -1,4 +1,4 @@
-"""The two clusters that `bench/groups.py` compares: this project's, and Apache Kafka's from its jars.
+"""The two clusters that `bench/groups.py` compares: our own, and Apache Kafka's from its jars.
 
 Each has three brokers, and what concerns groups is set to the same values. Everything else is as it
 comes with the system: Kafka's heap and garbage collector are those of its start script.

@@ -18,9 +18,8 @@ import struct
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -135,10 +134,9 @@ class Bench:
 
     @asynccontextmanager
     async def _connections(self, brokers: Iterable[int]) -> AsyncIterator[list[Connection]]:
-        opened = []
+        addresses = [self._system.addresses[broker] for broker in brokers]
+        opened = [await Connection.open(address) for address in addresses]
         try:
-            for broker in brokers:
-                opened.append(await Connection.open(self._system.addresses[broker]))
             yield opened
         finally:
             for connection in opened:
