@@ -141,7 +141,7 @@ class BrokerCore:
     """
 
     def __init__(self, settings: Settings, ports: BrokerPorts) -> None:
-        self._settings = self.live = LiveSettings(settings)
+        self.live = LiveSettings(settings)
         self._ports = ports
         self.id = BrokerId(settings[keys.BROKER_ID])
         loop, clock = ports.loop, ports.clock
@@ -175,7 +175,7 @@ class BrokerCore:
             self.checkpoints.when_written,
             loop.call_after,
             clock.wall_ms,
-            settings[keys.REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND],
+            lambda: self.live[keys.REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND],
         )
         self.metadata = MetadataCache(ports.cluster_id)
         self.purgatory = Purgatory(loop.call_at)
@@ -207,7 +207,7 @@ class BrokerCore:
         loop.call_from_thread(start_timer)
 
     def _assemble_replication(self) -> None:
-        settings, ports = self._settings, self._ports
+        settings, ports = self.live, self._ports
         loop = ports.loop
         self.events = PartitionEvents(loop.defer)
         self.isr_changes = IsrChanges(
@@ -261,7 +261,7 @@ class BrokerCore:
         )
 
     def _assemble_control(self) -> None:
-        settings, ports = self._settings, self._ports
+        settings, ports = self.live, self._ports
         loop, link = ports.loop, ports.control_link
         self.updates = ControllerUpdates(loop, self.metadata, self.changes, self.registration)
         self.pings = PeerPings(
@@ -310,7 +310,7 @@ class BrokerCore:
         link.serve(ProduceMetrics, self.metric_topic.on_request)
 
     def _assemble_clients(self) -> None:
-        settings, ports = self._settings, self._ports
+        settings, ports = self.live, self._ports
         self.quotas = ClientQuotas(options.quota_windows(settings.now))
         throttle = QuotaThrottle(ports.loop)
         self.quota_changes = QuotaChanges(
@@ -374,7 +374,7 @@ class BrokerCore:
 
     def start(self, endpoints: tuple[Endpoint, ...]) -> None:
         """Register with these client endpoints and start the timers. Raises UserError."""
-        settings, store = self._settings, self._ports.store
+        settings, store = self.live, self._ports.store
         self.quota_changes.load_at_start()
         self.registration.begin(
             BrokerRegistration(
@@ -394,7 +394,7 @@ class BrokerCore:
         self.moves.resume()
 
     def _start_timers(self) -> None:
-        settings, ports = self._settings, self._ports
+        settings, ports = self.live, self._ports
         loop, clock = ports.loop, ports.clock
         lag_ms = settings[keys.REPLICA_LAG_TIME_MAX_MS]
         flusher = LogFlusher(self.table, self.slices, self._flush_thread.do, loop.call_from_thread)
@@ -416,7 +416,7 @@ class BrokerCore:
             self._start_metrics(ports.counters)
 
     def _start_metrics(self, counters: BrokerCounters) -> None:
-        settings, loop, clock = self._settings, self._ports.loop, self._ports.clock
+        settings, loop, clock = self.live, self._ports.loop, self._ports.clock
         topic = self.metric_topic if settings[keys.METRICS_TOPIC_ENABLE] else None
         publisher = MetricPublisher(
             self.id,

@@ -375,6 +375,7 @@ REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND: Final = broker_setting(
     "replica.alter.log.dirs.io.max.bytes.per.second",
     long(at_least=1),
     default=LONG_MAX,
+    update=Update.PER_BROKER,
     doc="How fast a replica is copied to another of the log.dirs.",
 )
 
