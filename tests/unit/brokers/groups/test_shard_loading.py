@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cluster.brokers.groups import shard_loading
 from cluster.brokers.groups.shard_loading import LoadCount, load_steps
 from cluster.records.batch import Compression
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
@@ -94,6 +95,17 @@ def test_a_large_batch_is_many_steps(stage: HandlerStage) -> None:
     given, _, steps = load(stage)
     assert len(given) == 1_000
     assert steps >= 20
+
+
+def test_few_records_are_kept_back_at_a_time(
+    stage: HandlerStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_loading, "KEYS_MAX", 10)
+    write(stage, *((b"%d" % number, b"old") for number in range(60)))
+    write(stage, (b"7", b"new"))
+    given, count, _ = load(stage)
+    assert given == [*((b"%d" % number, b"old") for number in range(60)), (b"7", b"new")]
+    assert count.records == 61
 
 
 def test_transactions_come_in_the_order_of_the_log(stage: HandlerStage) -> None:
