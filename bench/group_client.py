@@ -52,13 +52,14 @@ class Reader:
 
     def string(self) -> str:
         """A string; empty for none."""
-        return self._blob(self.take("h")).decode()
+        return self.raw(self.take("h")).decode()
 
     def content(self) -> bytes:
         """Bytes with their size in front."""
-        return self._blob(self.take("i"))
+        return self.raw(self.take("i"))
 
-    def _blob(self, size: int) -> bytes:
+    def raw(self, size: int) -> bytes:
+        """So many bytes; none for less than one."""
         blob = self._answer[self._at : self._at + max(size, 0)]
         self._at += max(size, 0)
         return blob
@@ -311,7 +312,7 @@ class Member:
         self.assigned = _numbers_in(assignment) if error is ErrorCode.none else ()
         return error
 
-    def heartbeat_frame(self) -> bytes:
+    def frame(self) -> bytes:
         """A heartbeat in its generation."""
         body = string(self.group) + _INT32.pack(self.generation) + string(self.id) + string(None)
         return frame_of(ApiKey.HEARTBEAT, 3, body)
@@ -326,19 +327,17 @@ class Member:
             generation=self.generation,
         )
 
+    def check(self, answer: bytes) -> None:
+        """The answer to a heartbeat. Raises Problem unless it is alive in its generation."""
+        (error,) = _INT16.unpack_from(answer, _INT32.size)
+        expect(ErrorCode(error), "heartbeat")
+
     async def leave(self) -> None:
         """Leave the group."""
         body = string(self.group) + string(self.id)
         answer = Reader(await self.connection.call(ApiKey.LEAVE_GROUP, 1, body))
         answer.take("i")
         expect(ErrorCode(answer.take("h")), "leave")
-
-
-def check_heartbeat(answer: bytes) -> None:
-    """Raises Problem unless the member is alive in its generation."""
-    (error,) = _INT16.unpack_from(answer, _INT32.size)
-    if error:
-        raise Problem(f"heartbeat: {ErrorCode(error).name}")
 
 
 def _numbers_in(assignment: bytes) -> list[int]:

@@ -1,13 +1,13 @@
 """Consumer groups, beside Apache Kafka from its jars in the same run, by the same client.
 
-    PYTHONPATH=. .venv/bin/python bench/groups.py [--rounds 2] [--only one,many,load] [--small]
+    PYTHONPATH=. .venv/bin/python bench/groups.py [--small] [--rounds 2] [--only one,newer,...]
 
 Two clusters of three brokers run at the same time and are measured in turns: how fast a large group
-settles and what its heartbeats and commits cost the coordinator (`one`), a thousand small groups
-(`many`), and what other clients feel while a broker takes over a coordinator with a million
-committed offsets (`load`, once). Prints one table: every figure, lowest to highest of the rounds,
-and how the medians compare. MILENA_TEST_INSTALL=1 fetches Kafka's jars; without them this project
-is measured alone.
+settles and what its heartbeats and commits cost the coordinator (`one`; by KIP-848 `newer`), a
+thousand small groups (`many`), and what other clients feel while a broker takes over a coordinator
+with a million committed offsets (`load`, once). Prints one table: every figure, lowest to highest
+of the rounds, and how the medians compare. MILENA_TEST_INSTALL=1 fetches Kafka's jars; without them
+this project is measured alone.
 """
 
 import argparse
@@ -29,7 +29,6 @@ from bench.group_client import (
     Place,
     Problem,
     check_commit,
-    check_heartbeat,
     commit_frame,
     create_topic,
     expect,
@@ -38,6 +37,7 @@ from bench.group_client import (
     places,
 )
 from bench.group_systems import BROKERS, KafkaSystem, OwnSystem, System, cpu_seconds, resident_mb
+from bench.newer_members import INTERVAL_S, NewerMember, serves_newer_protocol, settle_newer
 from bench.partitions import Bystander, bystander_topic
 from cluster.coordinator.groups.partitioner import partition_of
 from cluster.model.error_codes import ErrorCode
@@ -56,6 +56,7 @@ STOPPED: Final = 1
 DEADLINE_S: Final = 120.0
 
 Figures = dict[str, float]
+Beating = Member | NewerMember
 
 
 class Row(NamedTuple):
@@ -91,7 +92,6 @@ def rows(sizes: Sizes) -> dict[str, Row]:
         ),
         "beat_rate": Row(f"heartbeats of these members, {rate:,}/s wanted", "{:,.0f}/s"),
         "beat_cpu": Row("  the coordinator's processor time", "{:.0%} of a core", "< 50 %"),
-        "beat_p50": Row("  p50", "{:.2f} ms"),
         "beat_p99": Row("  p99", "{:.2f} ms"),
         "commit_rate": Row(
             "commits, three replicas, one in flight of each member", "{:,.0f}/s", ">= 2,000"
@@ -102,6 +102,14 @@ def rows(sizes: Sizes) -> dict[str, Row]:
         "commit_p99": Row("  p99", "{:.1f} ms"),
         "lone_p50": Row("commits of one member alone: p50", "{:.2f} ms"),
         "lone_p99": Row("  p99", "{:.2f} ms"),
+        "newer_settle": Row(
+            f"newer protocol, {members} members that beat every {INTERVAL_S:g} s: all settled",
+            "{:.0f} ms",
+            "< 1,000",
+        ),
+        "newer_rate": Row(f"  their heartbeats, {rate:,}/s wanted", "{:,.0f}/s"),
+        "newer_cpu": Row("  the coordinator's processor time", "{:.0%} of a core", "< 50 %"),
+        "newer_p99": Row("  p99", "{:.2f} ms"),
         "many_settle": Row(
             f"{groups:,} groups of 3 members: all settled, with the initial delay", "{:.2f} s"
         ),
@@ -115,6 +123,7 @@ def rows(sizes: Sizes) -> dict[str, Row]:
         ),
         "load_gone": Row("their coordinator stops: the group has none for", "{:.2f} s"),
         "load": Row(f"  the next one loads {offsets:,} offsets", "{:.2f} s", "< 10"),
+        "load_cpu": Row("  its processor time meanwhile", "{:.2f} s"),
         "load_memory": Row("  its memory: more than before", "{:.0f} MB"),
         "load_quiet": Row(f"  bystander's longest wait in {seconds:g} s before", "{:.1f} ms"),
         "load_p99": Row("  bystander's p99 meanwhile", "{:.2f} ms"),
@@ -187,13 +196,13 @@ class Bench:
             numbers = sorted(number for member in members for number in member.assigned)
             if numbers != list(range(self._sizes.partitions)):
                 raise Problem("partitions are not assigned once each")
-            figures |= await self._beats(members, home)
+            figures |= await self._beats(members, home, "beat")
             figures |= await self._commits(members, home)
             figures |= await self._lone_commits(members[0])
             await asyncio.gather(*(member.leave() for member in members))
         return figures
 
-    async def _beats(self, members: Sequence[Member], home: int) -> Figures:
+    async def _beats(self, members: Sequence[Beating], home: int, name: str) -> Figures:
         process = self._system.process(home)
         interval_s = len(members) / self._sizes.rate
         await beat(members, interval_s, self._sizes.seconds / 2)  # Java compiles what is used
@@ -201,10 +210,9 @@ class Bench:
         waits = await beat(members, interval_s, self._sizes.seconds)
         seconds = time.perf_counter() - began
         return {
-            "beat_rate": len(waits) / seconds,
-            "beat_cpu": (cpu_seconds(process) - before) / seconds,
-            "beat_p50": quantile(waits, 0.5) * 1e3,
-            "beat_p99": quantile(waits, 0.99) * 1e3,
+            f"{name}_rate": len(waits) / seconds,
+            f"{name}_cpu": (cpu_seconds(process) - before) / seconds,
+            f"{name}_p99": quantile(waits, 0.99) * 1e3,
         }
 
     async def _commits(self, members: Sequence[Member], home: int) -> Figures:
@@ -229,6 +237,23 @@ class Bench:
             "lone_p50": quantile(waits, 0.5) * 1e3,
             "lone_p99": quantile(waits, 0.99) * 1e3,
         }
+
+    # -- one large group of the newer protocol -----------------------------------------------------
+
+    async def newer(self) -> Figures:
+        """A large group of the newer protocol, where it is served: settles and beats."""
+        self._round += 1
+        group = f"newer-{self._round}"
+        home = self._home(group)
+        async with self._connections([home] * self._sizes.members) as connections:
+            if not await serves_newer_protocol(connections[0]):
+                return {}
+            members = [NewerMember(one, group, TOPIC) for one in connections]
+            seconds = await settle_newer(members, self._sizes.partitions, DEADLINE_S)
+            figures = {"newer_settle": seconds * 1e3}
+            figures |= await self._beats(members, home, "newer")
+            await asyncio.gather(*(member.leave() for member in members))
+        return figures
 
     # -- many groups -------------------------------------------------------------------------------
 
@@ -289,10 +314,11 @@ class Bench:
                 began = time.monotonic()
                 await asyncio.sleep(self._sizes.seconds)
                 quiet = bystander.waits_ms(began, time.monotonic())
-                memory = process.memory_info().rss
+                memory, before = process.memory_info().rss, cpu_seconds(process)
                 began = time.monotonic()
                 self._system.stop_broker(STOPPED)
                 loading, loaded = await self._watch(connection, groups[-1])
+                spent = cpu_seconds(process) - before
                 waits = bystander.waits_ms(began, loaded + 0.5)
             for group in groups[:: max(1, len(groups) // 100)]:
                 error, offset = await fetch_offset(connection, group, TOPIC, 0)
@@ -302,6 +328,7 @@ class Bench:
         return figures | {
             "load_gone": loaded - began,
             "load": loaded - loading,
+            "load_cpu": spent,
             "load_memory": (process.memory_info().rss - memory) / 1e6,
             "load_quiet": max(quiet),
             "load_p99": quantile(waits, 0.99),
@@ -352,18 +379,18 @@ async def settle(members: Sequence[Member]) -> float:
     return ended - began - delays * INITIAL_DELAY_S
 
 
-async def beat(members: Sequence[Member], interval_s: float, seconds: float) -> list[float]:
+async def beat(members: Sequence[Beating], interval_s: float, seconds: float) -> list[float]:
     """Each member sends a heartbeat every so often, one after another. Returns the waits in s."""
     waits: list[float] = []
     began = time.perf_counter()
 
-    async def go_on(place: int, member: Member) -> None:
-        frame = member.heartbeat_frame()
+    async def go_on(place: int, member: Beating) -> None:
+        frame = member.frame()
         due = began + interval_s * place / len(members)
         while due < began + seconds:
             await asyncio.sleep(due - time.perf_counter())
             sent = time.perf_counter()
-            check_heartbeat(await member.connection.send(frame))
+            member.check(await member.connection.send(frame))
             waits.append(time.perf_counter() - sent)
             due += interval_s
 
@@ -443,11 +470,12 @@ def report(found: Mapping[str, Sequence[Figures]], sizes: Sizes) -> None:
     print("| " + " | ".join("---" for _ in heads) + " |")
     for key, row in rows(sizes).items():
         columns = [[each[key] for each in found[name] if key in each] for name in names]
-        if not columns[0]:
+        if not any(columns):
             continue
-        cells = [row.name, *(spread(row.form, column) for column in columns)]
+        cells = [row.name, *(spread(row.form, column) if column else "" for column in columns)]
         if len(columns) > 1:
-            cells.append(f"{statistics.median(columns[0]) / statistics.median(columns[1]):.2f}")
+            medians = [statistics.median(column) for column in columns if column]
+            cells.append(f"{medians[0] / medians[1]:.2f}" if len(medians) > 1 else "")
         print("| " + " | ".join([*cells, row.aim]) + " |")
 
 
@@ -461,7 +489,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=2, help="of `one` and `many`")
-    parser.add_argument("--only", default="one,many,load", help="comma separated")
+    parser.add_argument("--only", default="one,newer,many,load", help="comma separated")
     parser.add_argument("--small", action="store_true", help="a fraction of each, to try it")
     parser.add_argument("--alone", action="store_true", help="without Kafka")
     options = parser.parse_args()
