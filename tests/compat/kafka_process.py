@@ -20,6 +20,7 @@ from tests.support.waiting import wait_until
 
 # A JVM of its own for each tool: compiled as little as a run of a second needs.
 _JAVA: Final = ("java", "-XX:TieredStopAtLevel=1")
+_QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 _PROGRAMS: Final = Path(__file__).with_name("java_programs")
 _TOOL_DEADLINE_S: Final = 120.0
 _BROKER_DEADLINE_S: Final = 120.0
@@ -91,6 +92,25 @@ def run_program(name: str, *arguments: str) -> None:
     )
 
 
+def compiled(name: str, directory: Path) -> Path:
+    """Compile one of `java_programs/` into a directory, and return that. Skips as `run_program`."""
+    if shutil.which("javac") is None:
+        pytest.skip("no Java compiler")
+    source = _PROGRAMS / f"{name}.java"
+    subprocess.run(
+        ["javac", "-cp", require_kafka(), "-d", directory, source],
+        check=True,
+        timeout=_TOOL_DEADLINE_S,
+        stdin=subprocess.DEVNULL,
+    )
+    return directory
+
+
+def java_command(classes: Path) -> list[str]:
+    """How to run a class that is compiled there: its name is the next argument."""
+    return [*_JAVA, "-Xmx256m", _QUIET, "-cp", f"{classes}:{require_kafka()}"]
+
+
 @contextmanager
 def running_tool(main_class: str, *arguments: str) -> Iterator[Callable[[], str]]:
     """Start one of Kafka's tools. Yields a function that waits for its end and returns its stdout.
@@ -118,8 +138,7 @@ def running_tool(main_class: str, *arguments: str) -> Iterator[Callable[[], str]
 
 
 def _tool_command(main_class: str, arguments: tuple[str, ...]) -> list[str]:
-    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    return [*_JAVA, "-Xmx256m", quiet, "-cp", require_kafka(), main_class, *arguments]
+    return [*_JAVA, "-Xmx256m", _QUIET, "-cp", require_kafka(), main_class, *arguments]
 
 
 class KafkaProcess:

@@ -1,5 +1,6 @@
 """The declared effects of settings agree with the code; `setting_reads` explains the method."""
 
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +13,30 @@ from cluster.config.topic import TOPIC_SETTINGS
 from tests.tidy.setting_reads import Handle, handles_read
 
 PACKAGE = Path(__file__).parents[2] / "cluster"
-PRODUCT = [path.read_text() for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE / "config"]
-READ = handles_read(PRODUCT)
 HANDLES: dict[Handle, Setting[Any]] = {
     Handle(name, handle): setting
     for name, table in (("broker", broker), ("topic", topic))
     for handle, setting in vars(table).items()
     if isinstance(setting, Setting)
 }
-SETTINGS_READ = {HANDLES[handle].name for handle in READ & HANDLES.keys()} | {
-    setting.broker_setting.name
-    for handle, setting in HANDLES.items()
-    if handle in READ and setting.broker_setting
-}
-"""A broker setting is also read where a topic setting is that follows it."""
-
 BOTH = [*BROKER_SETTINGS, *TOPIC_SETTINGS]
+
+
+@cache  # made when a test asks for it: analysing every module takes seconds
+def settings_read() -> frozenset[str]:
+    """The names of the settings that the product reads.
+
+    A broker setting is also read where a topic setting is that follows it.
+    """
+    read = handles_read(
+        path.read_text() for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE / "config"
+    )
+    followed = {
+        setting.broker_setting.name
+        for handle, setting in HANDLES.items()
+        if handle in read and setting.broker_setting
+    }
+    return frozenset({HANDLES[handle].name for handle in read & HANDLES.keys()} | followed)
 
 
 def test_every_setting_of_the_tables_has_a_handle():
@@ -36,12 +45,14 @@ def test_every_setting_of_the_tables_has_a_handle():
 
 def test_every_setting_that_is_said_to_have_an_effect_is_read():
     promised = {setting.name for setting in BOTH if setting.effect.is_read}
-    assert sorted(promised - SETTINGS_READ) == [], "read them, or state effect=without_effect(why)"
+    assert sorted(promised - settings_read()) == [], (
+        "read them, or state effect=without_effect(why)"
+    )
 
 
 def test_no_setting_that_is_said_to_have_no_effect_is_read():
     denied = {setting.name for setting in BOTH if not setting.effect.is_read}
-    assert sorted(denied & SETTINGS_READ) == [], "they are read: take effect=without_effect away"
+    assert sorted(denied & settings_read()) == [], "they are read: take effect=without_effect away"
 
 
 @pytest.mark.parametrize("setting", BOTH, ids=lambda setting: setting.name)

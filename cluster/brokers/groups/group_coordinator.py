@@ -15,6 +15,7 @@ from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.replication.partition import Partition
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.partitioner import partition_of
+from cluster.coordinator.groups.records import TEXT_MAX_BYTES, is_storable
 from cluster.coordinator.groups.shard import GroupShard
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch, TopicPartition
@@ -98,7 +99,14 @@ class GroupCoordinator:
     # -- finding -----------------------------------------------------------------------------------
 
     def partition_of(self, group_id: str) -> TopicPartition | None:
-        """Whose leader coordinates the group; None while there is no such topic."""
+        """Whose leader coordinates the group; None while there is no such topic.
+
+        Raises Refused: INVALID_GROUP_ID, for a name that no record can hold.
+        """
+        if not is_storable(group_id):
+            raise Refused(
+                ErrorCode.invalid_group_id, f"Group ids have at most {TEXT_MAX_BYTES} bytes."
+            )
         topic = self._metadata.topics.get(CONSUMER_OFFSETS_TOPIC)
         if topic is None or not topic.partitions:
             return None
@@ -109,7 +117,7 @@ class GroupCoordinator:
     def find(self, group_id: str) -> GroupPartition:
         """The loaded partition of a group.
 
-        Raises Refused: NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS.
+        Raises Refused: INVALID_GROUP_ID, NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS.
         """
         partition = self.partition_of(group_id)
         led = None if partition is None else self._led.get(partition.partition)

@@ -6,6 +6,7 @@ KIP-814 (a static leader need not assign again).
 
 import logging
 from dataclasses import dataclass, replace
+from typing import Final
 
 from cluster.coordinator.groups.append_errors import group_error
 from cluster.coordinator.groups.classic_group import ClassicGroup
@@ -15,7 +16,7 @@ from cluster.coordinator.groups.member import Member
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.parts import ShardParts
 from cluster.coordinator.groups.rebalancing import Rebalancing
-from cluster.coordinator.groups.records import group_key, group_value
+from cluster.coordinator.groups.records import group_key, group_value, is_storable
 from cluster.coordinator.groups.requests import (
     NO_MEMBER_ID,
     GroupProtocol,
@@ -26,6 +27,9 @@ from cluster.coordinator.groups.states import GroupState, Rejoin, Replace
 from cluster.model.error_codes import ErrorCode
 
 log = logging.getLogger(__name__)
+
+MEMBER_ID_ADDED_BYTES: Final = 37
+"""A member id is the client's name, or the instance id, with a hyphen and a UUID."""
 
 
 class Joining:
@@ -41,6 +45,9 @@ class Joining:
         timeout_ms = request.session_timeout_ms
         if not options.min_session_timeout_ms <= timeout_ms <= options.max_session_timeout_ms:
             self._refuse(token, ErrorCode.invalid_session_timeout, request.member_id)
+            return
+        if not _is_storable(request):
+            self._refuse(token, ErrorCode.invalid_request, request.member_id)
             return
         group = self._parts.groups.get(request.group_id)
         if group is None:
@@ -229,6 +236,15 @@ class Joining:
             new_id=member.member_id,
         )
         self._parts.outbox.append([GroupRecord(group_key(group.group_id), value)], after)
+
+
+def _is_storable(request: JoinGroup) -> bool:
+    """Whether the group's record can hold what the member brings, and the id that it gets. Kafka
+    finds out when it writes the record, which is then an UNKNOWN_SERVER_ERROR for all members."""
+    instance_id = request.group_instance_id
+    prefix = request.client_id if instance_id is None else instance_id
+    names = (request.protocol_type, *(each.name for each in request.protocols))
+    return is_storable(prefix, MEMBER_ID_ADDED_BYTES) and all(map(is_storable, names))
 
 
 @dataclass(frozen=True, slots=True)

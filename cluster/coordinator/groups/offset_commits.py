@@ -13,7 +13,12 @@ from cluster.coordinator.groups.java_text import java_length
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.parts import ShardParts
 from cluster.coordinator.groups.rebalancing import Rebalancing
-from cluster.coordinator.groups.records import CommittedOffset, offset_key, offset_value
+from cluster.coordinator.groups.records import (
+    CommittedOffset,
+    is_storable,
+    offset_key,
+    offset_value,
+)
 from cluster.coordinator.groups.requests import (
     NO_MEMBER_ID,
     NO_TIMESTAMP,
@@ -96,7 +101,7 @@ class OffsetCommits:
         results: list[PartitionError] = []
         entries: list[Entry] = []
         for each in offsets:
-            is_good = java_length(each.metadata) <= max_length
+            is_good = java_length(each.metadata) <= max_length and is_storable(each.metadata)
             error = ErrorCode.none if is_good else ErrorCode.offset_metadata_too_large
             results.append(PartitionError(each.topic, each.partition, error))
             if is_good:

@@ -191,6 +191,53 @@ def test_a_group_may_have_a_long_name(coordinator: HandlerStage) -> None:
     assert member.beat() == 0
 
 
+TOO_LONG = "x" * 0x8000
+"""For a record; the flexible versions of requests have longer texts than the others."""
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        find_coordinator(TOO_LONG),
+        join_group(TOO_LONG),
+        sync_group(TOO_LONG, "m", 1),
+        heartbeat(TOO_LONG, "m", 1),
+        leave_group(TOO_LONG, "m"),
+        commit_offsets(TOO_LONG, {T0: 1}),
+        fetch_offsets(TOO_LONG, [T0]),
+        describe_groups(TOO_LONG),
+        delete_groups(TOO_LONG),
+        describe_groups("é" * 0x4000),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_a_group_whose_name_no_record_can_hold_is_refused(
+    coordinator: HandlerStage, asked: Any
+) -> None:
+    answer = coordinator.connect().call(asked)
+    found = getattr(answer, "coordinators", None)
+    code = found[0].error_code if found else code_in(answer)
+    assert code == ErrorCode.invalid_group_id
+    assert coordinator.connect().call(list_groups()).groups == ()
+
+
+def test_the_longest_name_of_a_group_is_stored(coordinator: HandlerStage) -> None:
+    name = TOO_LONG[1:]
+    member = one_member(coordinator, name)
+    assert committed_in(member.commit({T0: 5})) == [0]
+    coordinator.pass_time(SESSION_MS)  # the record of the empty group
+    answer = coordinator.connect().call(describe_groups(name))
+    assert answer.groups[0].group_state == "Empty"
+
+
+def test_the_longest_name_of_a_member_is_stored(coordinator: HandlerStage) -> None:
+    client, instance = coordinator.connect(), "i" * (0x7FFF - 37)
+    joined = client.call(join_group("g", instance=instance))
+    assert len(joined.member_id) == 0x7FFF
+    syncing = sync_group("g", joined.member_id, 1, {joined.member_id: b"mine"}, instance=instance)
+    assert client.call(syncing).assignment == b"mine"
+
+
 # -- members ---------------------------------------------------------------------------------------
 
 
