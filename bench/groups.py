@@ -113,6 +113,7 @@ def rows(sizes: Sizes) -> dict[str, Row]:
         "many_settle": Row(
             f"{groups:,} groups of 3 members: all settled, with the initial delay", "{:.2f} s"
         ),
+        "many_work": Row("  processor time of all brokers for it", "{:.2f} s"),
         "many_slowest": Row("  slowest group after its delay", "{:.0f} ms"),
         "many_memory": Row("  memory of all brokers: more than before", "{:.0f} MB"),
         "many_rate": Row("  heartbeats, one of each member every 3 s", "{:,.0f}/s"),
@@ -268,14 +269,16 @@ class Bench:
                 for place, connection in enumerate(connections)
             ]
             groups = [members[place : place + 3] for place in range(0, len(members), 3)]
+            processes = [self._system.process(broker) for broker in range(BROKERS)]
             memory, began = resident_mb(self._system), time.perf_counter()
+            before = sum(map(cpu_seconds, processes))
             settled = await asyncio.gather(*(settle(group) for group in groups))
             figures = {
                 "many_settle": time.perf_counter() - began,
+                "many_work": sum(map(cpu_seconds, processes)) - before,
                 "many_slowest": max(settled) * 1e3,
                 "many_memory": resident_mb(self._system) - memory,
             }
-            processes = [self._system.process(broker) for broker in range(BROKERS)]
             began, before = time.perf_counter(), sum(map(cpu_seconds, processes))
             waits = await beat(members, 3.0, 6.0)
             seconds = time.perf_counter() - began
