@@ -271,7 +271,9 @@ class Member:
                 error = await self._sync(others)
             if error is ErrorCode.none:
                 return first
-            if error is not ErrorCode.rebalance_in_progress:
+            if error is ErrorCode.coordinator_not_available:  # its replicas were too slow
+                await asyncio.sleep(0.1)
+            elif error is not ErrorCode.rebalance_in_progress:
                 raise Problem(f"member of {self.group}: {error.name}")
 
     async def _join(self) -> tuple[ErrorCode, list[str]]:

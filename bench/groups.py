@@ -524,8 +524,11 @@ async def measure(
         for _ in range(1 if kind == "load" else rounds):
             for name, bench in benches.items():
                 began = time.monotonic()
-                figures = await getattr(bench, kind)()
-                found[name].append(figures)
+                try:
+                    found[name].append(await getattr(bench, kind)())
+                except (Problem, TimeoutError) as problem:
+                    print(f"{name}: {kind} is left out: {problem!r}", file=sys.stderr)
+                    continue
                 print(f"{name}: {kind}, {time.monotonic() - began:.0f} s", file=sys.stderr)
     return found
 
