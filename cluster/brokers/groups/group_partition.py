@@ -38,6 +38,7 @@ from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import StorageFailed
 from cluster.records.batch import Compression
 from cluster.runtime.clock import Clock
+from cluster.runtime.collector import Growth
 from cluster.runtime.loop import EventLoop, Timer
 
 log = logging.getLogger(__name__)
@@ -59,12 +60,14 @@ class GroupPartition:
         commit_timeout_ms: int,
         clock: Clock,
         loop: EventLoop,
+        growth: Growth,
     ) -> None:
         self._partition = partition
         self._shard = shard
         self._internal_topics = internal_topics
         self._clock = clock
         self._loop = loop
+        self._growth = growth
         self._appends = ShardAppends(
             partition, internal_topics, codec, commit_timeout_ms, clock, loop, self
         )
@@ -143,6 +146,10 @@ class GroupPartition:
             self._timer.cancel()
         for answer in self._shard.unload(self._now()).answers:
             cast("Callable[[object], None]", answer.token)(answer.reply)
+
+    def forgetting_steps(self) -> Iterator[None]:
+        """See `GroupShard.forgetting_steps`; after `close`."""
+        return self._shard.forgetting_steps()
 
     # -- requests of members -----------------------------------------------------------------------
 
@@ -231,6 +238,7 @@ class GroupPartition:
     def _carry_out(self, effects: Effects) -> None:
         for append in effects.appends:
             self._appends.add(append)
+            self._growth.add(len(append.records))
         for answer in effects.answers:
             cast("Callable[[object], None]", answer.token)(answer.reply)
         if not self._is_closed:
