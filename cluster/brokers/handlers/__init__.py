@@ -20,6 +20,7 @@ from cluster.brokers.handlers import (
     describe_groups,
     describe_log_dirs,
     describe_user_scram_credentials,
+    explain_group,
     fetch,
     find_coordinator,
     heartbeat,
@@ -76,4 +77,5 @@ HANDLERS: Final[tuple[Handler[Services], ...]] = (
     consumer_group_heartbeat.HANDLER,
     consumer_group_describe.HANDLER,
     list_config_resources.HANDLER,
+    explain_group.HANDLER,
 )

@@ -99,6 +99,7 @@ class ExpiryCheck:
     def _look_at(self, group: AnyGroup, now: Moment) -> None:
         keys = expired(group, self._parts.options.offsets_retention_ms, now.wall_ms)
         is_left_over = _is_without_members(group) and group.offsets.is_unused
+        self._parts.counts.offset_expirations += len(keys)
         if keys or is_left_over:
             self._removals.remove_offsets(group, keys, now)
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from cluster.coordinator.groups.alarms import Alarms
 from cluster.coordinator.groups.classic_group import ClassicGroup
 from cluster.coordinator.groups.consumer_group import ConsumerGroup, MemberAlarms
+from cluster.coordinator.groups.counts import GroupCounts
 from cluster.coordinator.groups.group_offsets import GroupOffsets
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.options import GroupOptions
@@ -21,6 +22,7 @@ class ShardParts:
 
     options: GroupOptions
     new_uuid: Callable[[], str]
+    counts: GroupCounts = field(default_factory=GroupCounts)
     groups: dict[str, ClassicGroup] = field(default_factory=dict)
     """Those of the classic protocol, and those that only commit offsets."""
     consumer_groups: dict[str, ConsumerGroup] = field(default_factory=dict)
@@ -64,9 +66,7 @@ class ShardParts:
 
     def remove(self, group: ClassicGroup, now: Moment) -> None:
         """The group is dead."""
-        for alarm in group.pending_join.values():
-            alarm.cancel()
-        group.pending_join.clear()
+        group.let_go()
         group.transition(GroupState.DEAD, now)
         if self.groups.get(group.group_id) is group:
             del self.groups[group.group_id]

@@ -56,6 +56,7 @@ CALLED: Final = frozenset(
         ApiKey.LIST_GROUPS,
         ApiKey.CONSUMER_GROUP_DESCRIBE,
         ApiKey.LIST_CONFIG_RESOURCES,
+        ApiKey.OFFSET_DELETE,
     }
 )
 """What `cluster/client/` asks for: these can also write requests and read responses."""
