@@ -373,12 +373,12 @@ def _cut(events: deque[Event]) -> list[Beat | Fence | Visit]:
     for event in islice(events, EVENTS_PER_BURST):
         if isinstance(event, Action) or event.member_id in members or left < 0:
             break
+        if isinstance(event, Beat):
+            left -= event.request.subscription_size
         if isinstance(event, Visit) and not event.member_id:  # it goes alone
             if not taken:
                 taken.append(event)
             break
-        if isinstance(event, Beat):
-            left -= event.request.subscription_size
         if event.member_id:  # a new member may have none yet
             members.add(event.member_id)
         taken.append(event)
