@@ -7,6 +7,7 @@ import pytest
 
 from cluster.coordinator.groups.consumer_records import CONSUMER_KEYS
 from cluster.coordinator.groups.embedded_protocol import assignment_bytes
+from cluster.coordinator.groups.history import CauseKind
 from cluster.coordinator.groups.migration_policy import POLICIES, policy_of
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.requests import GroupProtocol, LeavingMember
@@ -293,8 +294,15 @@ def test_a_heartbeat_that_is_refused_leaves_the_group_classic():
     stage = stage_with(consumer_max_size=2)
     old = settled_classic(stage)
     written = len(stage.log)
+    old[0].topics = ("orders", "bills")
+    old[0].has_to_join = True
+    old[0].step()  # a rebalance begins
     assert stage.stranger("new").beat().error is ErrorCode.group_max_size_reached
     assert len(stage.log) == written
+    assert causes(stage)[-1] == CauseKind.SUBSCRIPTION_CHANGED.value
+    (*_, running) = stage.shard.rebalances(GROUP, stage.now)
+    assert not running.is_over
+    turns(*old)
     assert protocol_of(stage) == "classic Stable"
     assert all(stage.heartbeat(each.member_id, each.generation) is NONE for each in old)
 
@@ -313,6 +321,9 @@ def test_an_upgrade_that_cannot_be_stored_is_taken_back():
     stage.settle(ErrorCode.not_enough_replicas)
     assert new.hear(token).error is ErrorCode.coordinator_not_available
     assert protocol_of(stage) == "classic PreparingRebalance"
+    (*_, running) = stage.shard.rebalances(GROUP, stage.now)
+    assert not running.is_over
+    assert running.causes[0].kind is CauseKind.ASSIGNMENT_NOT_STORED
     stage.holds_appends = False
     turns(*old)
     assert reads(*old) == everything(orders=4)
