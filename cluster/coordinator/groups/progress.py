@@ -30,12 +30,17 @@ class GroupProgress(NamedTuple):
 def progress_of(group: ClassicGroup | ConsumerGroup, now: Moment) -> GroupProgress:
     """Some 0.1 us for each offset, and 2 us for the group."""
     if isinstance(group, ConsumerGroup):
-        kind = CONSUMER, CONSUMER, group.state().value, group.epoch
+        group_type = protocol_type = CONSUMER
+        state, generation = group.state().value, group.epoch.epoch
     else:
-        kind = CLASSIC, group.protocol_type or "", group.state.value, group.generation_id
+        group_type, protocol_type = CLASSIC, group.protocol_type or ""
+        state, generation = group.state.value, group.generation_id
     return GroupProgress(
         group.group_id,
-        *kind,
+        group_type,
+        protocol_type,
+        state,
+        generation,
         len(group.members),
         group.state_times_ms(now),
         {

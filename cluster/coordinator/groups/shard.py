@@ -148,10 +148,10 @@ class GroupShard:
         and `forgetting_steps`.
         """
         self._rebalancing.abandon_all(now)
+        self._left_over += self._parts.consumer_groups.values()
         self._consumers.abandon_all(now)
         self._parts.outbox.abandon(now)
         self._left_over += self._parts.groups.values()
-        self._left_over += self._parts.consumer_groups.values()
         self._parts.groups.clear()
         self._parts.alarms.clear()
         return self._parts.outbox.take()
@@ -360,9 +360,9 @@ class GroupShard:
     def histories(self, now: Moment) -> dict[str, tuple[Rebalance, ...]]:
         """The last rebalances by group, for who keeps them when this shard is unloaded."""
         return {
-            group.group_id: rebalances
-            for group in (*self._parts.groups.values(), *self._parts.consumer_groups.values())
-            if (rebalances := group.rebalances(now))
+            group_id: rebalances
+            for group_id in self._parts.group_ids()
+            if (rebalances := self.rebalances(group_id, now))
         }
 
     def state_times_ms(self, group_id: str, now: Moment) -> dict[str, int]:
