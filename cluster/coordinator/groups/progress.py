@@ -30,7 +30,7 @@ class GroupProgress(NamedTuple):
 def progress_of(group: ClassicGroup | ConsumerGroup, now: Moment) -> GroupProgress:
     """Some 0.1 us for each offset, and 2 us for the group."""
     if isinstance(group, ConsumerGroup):
-        kind = CONSUMER, CONSUMER, group.state().value, group.epoch
+        kind = CONSUMER, CONSUMER, group.state().value, group.epoch.epoch
     else:
         kind = CLASSIC, group.protocol_type or "", group.state.value, group.generation_id
     return GroupProgress(
