@@ -45,7 +45,7 @@ class ShardParts:
     def forget_consumer_group(self, group: ConsumerGroup, now: Moment) -> None:
         """It is no more; offsets that were committed meanwhile stay, as of a group that only
         commits."""
-        group.close()
+        group.let_go()
         if self.consumer_groups.get(group.group_id) is group:
             del self.consumer_groups[group.group_id]
         if not group.offsets.is_unused:

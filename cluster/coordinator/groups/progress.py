@@ -30,17 +30,12 @@ class GroupProgress(NamedTuple):
 def progress_of(group: ClassicGroup | ConsumerGroup, now: Moment) -> GroupProgress:
     """Some 0.1 us for each offset, and 2 us for the group."""
     if isinstance(group, ConsumerGroup):
-        group_type = protocol_type = CONSUMER
-        state, generation = group.state().value, group.epoch.epoch
+        kind = CONSUMER, CONSUMER, group.state().value, group.epoch.epoch
     else:
-        group_type, protocol_type = CLASSIC, group.protocol_type or ""
-        state, generation = group.state.value, group.generation_id
+        kind = CLASSIC, group.protocol_type or "", group.state.value, group.generation_id
     return GroupProgress(
         group.group_id,
-        group_type,
-        protocol_type,
-        state,
-        generation,
+        *kind,
         len(group.members),
         group.state_times_ms(now),
         {

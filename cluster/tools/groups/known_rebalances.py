@@ -11,6 +11,7 @@ from cluster.coordinator.groups.explanation import (
     GroupExplanation,
 )
 from cluster.coordinator.groups.history import Cause, CauseKind, Rebalance, WhoseMember
+from cluster.coordinator.groups.subscription import CONSUMER
 from cluster.model.errors import ErrorCode
 
 NOTICED_MS: Final = 500
@@ -56,6 +57,16 @@ class KnownGroup:
         """The one that has not ended."""
         last = self.stints[-1].rebalances[-1:]
         return last[0] if last and not last[0].is_over else None
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether its members use the newer consumer protocol (KIP-848)."""
+        return self.group.group_type == CONSUMER
+
+    @property
+    def session_setting(self) -> str:
+        """What says how long a member may be silent."""
+        return "group.consumer.session.timeout.ms" if self.is_newer else "session.timeout.ms"
 
     def member(self, who: WhoseMember) -> ExplainedMember | None:
         """The member as it is now; None if it is gone."""
