@@ -23,7 +23,7 @@ from tests.support.running_members import a_group
 from tests.support.topics import create_topic, describe, unique_name
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("jvm")]
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 NewCluster = Callable[..., Cluster]
 

@@ -24,8 +24,11 @@ log = logging.getLogger(__name__)
 _RECORDS_PER_STEP: Final = 50
 _OFFSETS_TRIED: Final = 20_000
 """After a damaged batch; more than a batch has of them, or lie between two entries of the index."""
-_RECORDS_PER_FREEZE: Final = 5_000
-"""What is loaded stays for long: a garbage collection of a million offsets takes 0.4 s."""
+RECORDS_PER_FREEZE: Final = 5_000
+"""What is loaded or committed stays for long: a garbage collection of a million offsets takes
+0.2 to 0.4 s."""
+KEYS_MAX: Final = 30_000
+"""Of which the newest record is kept back: more of them, made or freed at once, would be felt."""
 _MARKER_KEY: Final = struct.Struct(">hh")
 """Version and type of a control record."""
 _ABORT, _COMMIT = 0, 1
@@ -141,6 +144,9 @@ class _PieceReader:
             newest.update(some)
             self._count.records += len(some)
             yield
+            if len(newest) >= KEYS_MAX:
+                yield from self._give_newest()
+                newest = self._newest
 
     def _give_newest(self) -> Iterator[None]:
         newest, self._newest = self._newest, {}
@@ -149,7 +155,7 @@ class _PieceReader:
             load(key, value)
             if number % _RECORDS_PER_STEP == 0:
                 yield
-            if number % _RECORDS_PER_FREEZE == 0:
+            if number % RECORDS_PER_FREEZE == 0:
                 collector.leave_out_what_is_there()
 
     def _give_marker(self, header: BatchHeader, batch: memoryview) -> None:

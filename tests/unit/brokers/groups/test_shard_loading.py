@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from cluster.brokers.groups import shard_loading
 from cluster.brokers.groups.shard_loading import LoadCount, load_steps
 from cluster.brokers.log.log_reads import LogSlice
 from cluster.brokers.log.partition_log import PartitionLog
@@ -102,6 +103,17 @@ def test_a_large_batch_is_many_steps(stage: HandlerStage) -> None:
     given, _, steps = load(stage)
     assert len(given) == 1_000
     assert steps >= 20
+
+
+def test_few_records_are_kept_back_at_a_time(
+    stage: HandlerStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_loading, "KEYS_MAX", 10)
+    write(stage, *((b"%d" % number, b"old") for number in range(60)))
+    write(stage, (b"7", b"new"))
+    given, count, _ = load(stage)
+    assert given == [*((b"%d" % number, b"old") for number in range(60)), (b"7", b"new")]
+    assert count.records == 61
 
 
 def test_transactions_come_in_the_order_of_the_log(stage: HandlerStage) -> None:

@@ -1,5 +1,6 @@
 """Group requests through the whole broker: versions, errors, waiting, leadership, time."""
 
+import gc
 import logging
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from cluster.brokers.groups.shard_loading import RECORDS_PER_FREEZE
 from cluster.coordinator.groups.records import offset_key
 from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import LeaderEpoch
@@ -609,6 +611,20 @@ def test_a_partition_that_cannot_be_read_is_not_coordinated_without_its_offsets(
     groups.on_elected(partition, LeaderEpoch(2))
     stage.turn()
     assert fetched_in(client.call(fetch_offsets("g", [T0], version=9)))[1] == {T0: (1, 0)}
+
+
+def test_what_is_committed_is_left_out_of_garbage_collections(coordinator: HandlerStage) -> None:
+    places = [("many", number) for number in range(100)]
+    coordinator.update(a_topic("many", *[a_partition([BROKER])] * len(places)))
+    client = coordinator.connect()
+    before = gc.get_freeze_count()
+    try:
+        for number in range(RECORDS_PER_FREEZE // len(places)):
+            answer = client.call(commit_offsets("g", dict.fromkeys(places, number)))
+            assert set(committed_in(answer)) == {0}
+        assert gc.get_freeze_count() > before
+    finally:
+        gc.unfreeze()
 
 
 # -- deletion --------------------------------------------------------------------------------------
