@@ -65,7 +65,7 @@ class MemberHost:
 
     def start(self, bootstrap: str, group: str, topics: Sequence[str], **options: Any) -> Member:
         """A new member; `client`, `strategy`, `session_ms`, `instance` as of RunningMember."""
-        options = {"strategy": "range", "session_ms": 6_000} | options
+        options = {"strategy": "range", "session_ms": 6_000, **options}
         name = str(next(self._numbers))
         member = self._members[name] = HostedMember(self, name, options["client"])
         self.order(

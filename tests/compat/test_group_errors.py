@@ -424,7 +424,7 @@ def requests_of_nobody() -> Iterator[tuple[str, Any]]:
     for metadata in (None, "x" * 4_096, "x" * 4_097):
         yield f"metadata {metadata}", commit_offsets("g", {T0: 5}, metadata=metadata, version=9)
     for member, number in (("m", -1), ("m", 3), ("", 3), ("", -7)):
-        claims = {"member": member, "generation": number}
+        claims: dict[str, Any] = {"member": member, "generation": number}
         for group in ("g", "new"):
             about = f"commit {group} {member} {number}"
             yield about, commit_offsets(group, {T0: 5}, version=9, **claims)

@@ -55,7 +55,7 @@ class Hosts:
 
     def __init__(self, java_classes: Path, stack: ExitStack) -> None:
         go = stack.enter_context(MemberHost([go_programs() / "go_clients", "members"]))
-        javascript = ["node", javascript_programs() / "kafkajs_members.mjs"]
+        javascript: list[str | Path] = ["node", javascript_programs() / "kafkajs_members.mjs"]
         java = [*java_command(java_classes), "GroupMembers"]
         self._by_client = {
             "franz-go": go,
