@@ -18,6 +18,7 @@ from cluster.brokers.controller_asks import ControllerAsks
 from cluster.brokers.controller_updates import ControllerUpdates
 from cluster.brokers.directory_failures import DirectoryFailures
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
+from cluster.brokers.groups.history_handover import HistoryHandover
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.log.directory_work import DirectoryWork
@@ -72,6 +73,7 @@ from cluster.protocol.peer.control import (
     ClusterUpdate,
     ControlledShutdown,
     CreateTopics,
+    KeepHistories,
     Ping,
     ProduceMetrics,
     ReportOffline,
@@ -250,6 +252,10 @@ class BrokerCore:
             loop,
             lambda: str(UUID(int=ports.random.getrandbits(128), version=4)),
         )
+        self.histories = HistoryHandover(
+            self.id, self.groups.former, self.metadata, ports.control_link, ports.clock
+        )
+        self.groups.on_unloaded = self.histories.on_unloaded
         self.directory_failures = DirectoryFailures(
             self.table, self.roles, loop.defer, ports.give_up
         )
@@ -308,6 +314,7 @@ class BrokerCore:
         link.serve(AlterTopicConfigs, self.controller_requests.on_configs_altered)
         # Also where metrics are switched off: peers may have records for a partition that we lead.
         link.serve(ProduceMetrics, self.metric_topic.on_request)
+        link.serve(KeepHistories, self.histories.on_request)
 
     def _assemble_clients(self) -> None:
         settings, ports = self.live, self._ports

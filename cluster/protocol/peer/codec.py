@@ -17,6 +17,7 @@ from cluster.protocol.peer.control import (
     CLUSTER_UPDATE,
     CONTROLLED_SHUTDOWN,
     CREATE_TOPICS,
+    KEEP_HISTORIES,
     PARTITION_ALTERED,
     PING,
     PRODUCE_METRICS,
@@ -30,6 +31,7 @@ from cluster.protocol.peer.control import (
     ClusterUpdate,
     ControlledShutdown,
     CreateTopics,
+    KeepHistories,
     PartitionAltered,
     Ping,
     ProduceMetrics,
@@ -90,6 +92,7 @@ KINDS: Final = (
     _kind("report-offline", ReportOffline, REPORT_OFFLINE, Acknowledged),
     _kind("ping", Ping, PING, Acknowledged),
     _kind("produce-metrics", ProduceMetrics, PRODUCE_METRICS, Acknowledged),
+    _kind("keep-histories", KeepHistories, KEEP_HISTORIES, Acknowledged),
     _kind("acknowledged", Acknowledged, ACKNOWLEDGED),
     _kind("refusal", Refusal, REFUSAL),
 )
