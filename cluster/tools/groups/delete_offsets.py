@@ -101,7 +101,8 @@ def _deleted(
         for address in brokers.values():
             try:
                 with SocketClient.connect([address], _CLIENT_ID) as client:
-                    return {**delete_offsets(client, group_id, wanted)}
+                    found = delete_offsets(client, group_id, wanted)
+                    return {(topic, number): code for (topic, number), code in found.items()}
             except UserError as problem:
                 reason = str(problem)
             except Refused as refused:
