@@ -23,7 +23,7 @@ from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, describe, leader, unique_name
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("jvm")]
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 KAFKA_TOPICS = "org.apache.kafka.tools.TopicCommand"
 KAFKA_CONFIGS = "kafka.admin.ConfigCommand"

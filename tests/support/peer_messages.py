@@ -28,10 +28,13 @@ from cluster.protocol.peer.control import (
     Acknowledged,
     AlterPartition,
     AlterTopicConfigs,
+    AskLogEnds,
     ClusterUpdate,
     ControlledShutdown,
     CreateTopics,
     KeepHistories,
+    LogEnds,
+    NumberedPartitions,
     PartitionAltered,
     Ping,
     ProduceMetrics,
@@ -97,6 +100,7 @@ REQUESTS: Final[tuple[Any, ...]] = (
     Ping(7),
     ProduceMetrics(1_000, b"no batch"),
     KeepHistories((b"no history",)),
+    AskLogEnds((NumberedPartitions("no-such-topic", (0, 3)),)),
 )
 """Requests from an unknown broker: in a cluster without broker 77 none of them changes anything."""
 
@@ -106,6 +110,7 @@ ANSWERS: Final[tuple[Any, ...]] = (
         (TopicOutcome("t", ErrorCode.none, None), TopicOutcome("u", ErrorCode.none, "u"))
     ),
     ShutdownPrepared(False),
+    LogEnds(((7, -1), ())),
     Acknowledged(ErrorCode.stale_broker_epoch),
     Refusal(ErrorCode.invalid_request, "malformed"),
 )

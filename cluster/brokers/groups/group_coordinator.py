@@ -10,9 +10,11 @@ from typing import Final
 
 from cluster.brokers.groups.former_histories import FormerHistories
 from cluster.brokers.groups.group_partition import GroupPartition
+from cluster.brokers.groups.shard_loading import RECORDS_PER_FREEZE
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.replication.partition import Partition
+from cluster.coordinator.groups.counts import GroupCounts
 from cluster.coordinator.groups.history import Rebalance
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.partitioner import partition_of
@@ -24,6 +26,7 @@ from cluster.model.ids import LeaderEpoch, TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from cluster.records.batch import Compression
 from cluster.runtime.clock import Clock
+from cluster.runtime.collector import Growth
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.slices import Slices
 
@@ -72,6 +75,9 @@ class GroupCoordinator:
         self.on_unloaded: OnUnloaded = lambda _partition, _since_ms, _histories: None
         """Told of a partition that is led by another from now on, since when it was loaded here,
         and the last rebalances of its groups."""
+        self.counts = GroupCounts()
+        """Of all partitions since the broker began."""
+        self._growth = Growth(per_freeze=RECORDS_PER_FREEZE)
         internal_topics.keep(CONSUMER_OFFSETS_TOPIC, self)
 
     # -- leadership --------------------------------------------------------------------------------
@@ -80,18 +86,19 @@ class GroupCoordinator:
         """Begin to load the partition. A load of an earlier epoch was ended by `on_resigned`."""
         led = GroupPartition(
             partition,
-            GroupShard(self._options.groups, self._new_uuid),
+            GroupShard(self._options.groups, self._new_uuid, self.counts),
             self._internal_topics,
             self._options.codec,
             self._options.commit_timeout_ms,
             self._clock,
             self._loop,
+            self._growth,
         )
         self._led[partition.id.partition] = led
         self._slices.start(led.loading_steps(self._options.load_buffer_bytes), steps_at_once=1)
 
     def on_resigned(self, partition: TopicPartition) -> None:
-        """Unload it at once."""
+        """Unload it at once; its memory is freed in slices."""
         led = self._led.pop(partition.partition, None)
         if led is None:
             return
@@ -99,6 +106,7 @@ class GroupCoordinator:
         led.close()  # which ends the rebalances that run
         if since_ms is not None:
             self.on_unloaded(partition, since_ms, histories)
+        self._slices.start(led.forgetting_steps())
 
     def on_topics_gone(self, topics: Collection[str]) -> None:
         """Topics were deleted: what groups have committed for them is removed."""

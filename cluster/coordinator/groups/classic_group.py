@@ -103,7 +103,7 @@ class ClassicGroup:
 
     def transition(self, state: GroupState, now: Moment) -> None:
         """Enter another state. Raises InvariantViolated if the table has no such way."""
-        ensure(self.state in RULES[state].comes_from, f"a group went from {self.state} to {state}")
+        ensure(self.state in RULES[state].comes_from, "a group went a way that the table lacks")
         if self.state_since_ms is not None:
             spent = now.now_ms - self.state_since_ms
             self.spent_ms[self.state] = self.spent_ms.get(self.state, 0) + spent
@@ -216,7 +216,7 @@ class ClassicGroup:
             del self.static_members[instance_id]
         self._count(member.protocols, -1)
         self.pending_sync.discard(member.member_id)
-        member.session.cancel()
+        member.session.drop()
         if self.leader_id == member.member_id:
             self.leader_id = next(iter(self.members), None)
 
@@ -378,6 +378,15 @@ class ClassicGroup:
         self.generation_id = self.generation_size = 0
         self.protocol_type = self.protocol_name = self.leader_id = None
         self.subscribed_topics = frozenset()
+
+    def let_go(self) -> None:
+        """The shard is done with it: it keeps nothing in memory but what others know it by."""
+        for member in self.members.values():
+            member.session.drop()
+        for alarm in (*self.pending_join.values(), self.join_alarm, self.sync_alarm):
+            if alarm is not None:
+                alarm.drop()
+        self.pending_join.clear()
 
     def rebalances(self, now: Moment) -> tuple[Rebalance, ...]:
         """The last ones; in one that runs, `slowest` is as of now. They are not to be changed."""

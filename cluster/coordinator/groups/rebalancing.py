@@ -291,13 +291,14 @@ class Rebalancing:
         one that does."""
         error = ErrorCode.not_coordinator
         for group in self._parts.groups.values():
+            if not group.members:
+                continue
             for member in group.members.values():
                 reply = JoinGroupReply(error, member_id=member.member_id)
                 self.answer_join(group, member, reply)
                 self.answer_sync(member, SyncGroupReply(error))
             group.history.abandon()
             group.transition(GroupState.DEAD, now)
-        self._parts.groups.clear()
 
     # ------------------------------------------------------------------ timeouts
 

@@ -68,6 +68,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "groups --delete-offsets --group billing --topic orders:0,1",
         "groups --reset-offsets --group billing --topic orders --to-earliest --execute",
         "groups explain --group billing",
+        "groups report --group billing",
     )
     _add_subcommands(parser)
     actions = parser.add_mutually_exclusive_group()
@@ -189,7 +190,7 @@ def _check(args: argparse.Namespace) -> None:
     """Raises UsageError for options that do not go together."""
     if args.action is None:
         every = ", ".join(f"--{action}" for action in _ACTIONS)
-        raise UsageError(f"say what to do: {every}, or explain")
+        raise UsageError(f"say what to do: {every}, or {' or '.join(GROUP_COMMANDS)}")
     for option, actions in _ACTIONS_OF.items():
         given = getattr(args, option)
         if given not in (None, False) and args.action not in actions:
