@@ -35,7 +35,7 @@ def consume_in_group(order: ConsumerOrder, pipe: ParentPipe) -> None:
     """Join the group, then read and commit until a `stop` command. Raises ParentGone."""
     member = _GroupConsumer(order, pipe)
     if not member.join():
-        reason = member.last_error or "the group assigned nothing"
+        reason = member.last_error or f"nothing was assigned within {_JOIN_TIMEOUT_S:g} s"
         pipe.tell("failed", error=f"no place in group {order.group}: {reason}")
         return
     pipe.tell("ready")
