@@ -172,8 +172,8 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     """Raises UsageError for options that do not go together."""
     if args.action is None:
-        actions = ", ".join(f"--{action}" for action in _ACTIONS)
-        raise UsageError(f"say what to do: {actions}, or {' or '.join(GROUP_COMMANDS)}")
+        options = ", ".join(f"--{action}" for action in _ACTIONS)
+        raise UsageError(f"say what to do: {options}, or {' or '.join(GROUP_COMMANDS)}")
     for option, actions in _ACTIONS_OF.items():
         given = getattr(args, option)
         if given not in (None, False) and args.action not in actions:
