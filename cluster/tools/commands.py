@@ -26,7 +26,9 @@ COMMANDS: Final = {
             "configs.command",
             "show and change settings of topics and brokers, and quotas",
         ),
-        Command("groups", "groups.command", "list, describe, delete and reset consumer groups"),
+        Command(
+            "groups", "groups.command", "list, describe, explain, delete and reset consumer groups"
+        ),
         Command("log-dirs", "log_dirs", "show what the log directories of brokers hold"),
         Command("produce", "produce", "write lines of text to a topic"),
         Command("consume", "consume", "print the records of a topic"),

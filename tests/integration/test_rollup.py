@@ -48,8 +48,8 @@ from cluster.model.errors import UserError  # noqa: E402
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-# One worker for all of them: a JVM costs seconds and a gigabyte.
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.xdist_group("jvm")]
+# One JVM for all of them: it costs seconds and a gigabyte.
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 ROOT = Path(__file__).parents[2]
 WIDTHS_S = {"10s": 10, "1m": 60}

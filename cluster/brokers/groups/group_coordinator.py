@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from cluster.brokers.groups.former_histories import FormerHistories
 from cluster.brokers.groups.group_partition import GroupPartition
+from cluster.brokers.groups.shard_loading import RECORDS_PER_FREEZE
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.replication.partition import Partition
@@ -22,6 +24,7 @@ from cluster.model.ids import LeaderEpoch, TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from cluster.records.batch import Compression
 from cluster.runtime.clock import Clock
+from cluster.runtime.collector import Growth
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.slices import Slices
 
@@ -63,8 +66,10 @@ class GroupCoordinator:
         self._loop = loop
         self._new_uuid = new_uuid
         self._led: dict[int, GroupPartition] = {}
+        self.former = FormerHistories()
         self.counts = GroupCounts()
         """Of all partitions since the broker began."""
+        self._growth = Growth(per_freeze=RECORDS_PER_FREEZE)
         internal_topics.keep(CONSUMER_OFFSETS_TOPIC, self)
 
     # -- leadership --------------------------------------------------------------------------------
@@ -79,15 +84,21 @@ class GroupCoordinator:
             self._options.commit_timeout_ms,
             self._clock,
             self._loop,
+            self._growth,
         )
         self._led[partition.id.partition] = led
         self._slices.start(led.loading_steps(self._options.load_buffer_bytes), steps_at_once=1)
 
     def on_resigned(self, partition: TopicPartition) -> None:
-        """Unload it at once."""
+        """Unload it at once; its memory is freed in slices."""
         led = self._led.pop(partition.partition, None)
-        if led is not None:
-            led.close()
+        if led is None:
+            return
+        histories, since_ms = led.histories(), led.since_wall_ms
+        led.close()  # which ends the rebalances that run
+        if since_ms is not None:
+            self.former.keep(since_ms, self._clock.wall_ms(), histories)
+        self._slices.start(led.forgetting_steps())
 
     def on_topics_gone(self, topics: Collection[str]) -> None:
         """Topics were deleted: what groups have committed for them is removed."""

@@ -33,9 +33,7 @@ class ShardParts:
 
     def remove(self, group: ClassicGroup, now: Moment) -> None:
         """The group is dead."""
-        for alarm in group.pending_join.values():
-            alarm.cancel()
-        group.pending_join.clear()
+        group.let_go()
         group.transition(GroupState.DEAD, now)
         if self.groups.get(group.group_id) is group:
             del self.groups[group.group_id]

@@ -7,6 +7,7 @@ from cluster.tools.commands import Command
 GROUP_COMMANDS: Final = {
     command.name: command
     for command in (
+        Command("explain", "groups.explain", "say why a group rebalances, and what to do about it"),
         Command(
             "report", "groups.report", "show how far groups were behind over time, from the rollup"
         ),

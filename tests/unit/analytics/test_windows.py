@@ -35,8 +35,8 @@ from cluster.analytics.window_files import (  # noqa: E402
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# One worker for all of them: a JVM costs seconds and a gigabyte.
-pytestmark = [pytest.mark.slow, pytest.mark.spark, pytest.mark.xdist_group("jvm")]
+# One JVM for all of them: it costs seconds and a gigabyte.
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 
 @pytest.fixture(scope="module")
