@@ -18,6 +18,8 @@ from cluster.brokers.controller_asks import ControllerAsks
 from cluster.brokers.controller_updates import ControllerUpdates
 from cluster.brokers.directory_failures import DirectoryFailures
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
+from cluster.brokers.groups.group_metrics import GroupMetrics
+from cluster.brokers.groups.log_ends import LeaderLogEnds
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.log.directory_work import DirectoryWork
@@ -69,6 +71,7 @@ from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.protocol.peer.control import (
     AlterPartition,
     AlterTopicConfigs,
+    AskLogEnds,
     ClusterUpdate,
     ControlledShutdown,
     CreateTopics,
@@ -299,6 +302,8 @@ class BrokerCore:
         )
         self.live.listeners.append(self._on_election_rules_changed)
         self.metric_topic = MetricTopic(self.id, loop, self.metadata, self.internal_topics, link)
+        self.log_ends = LeaderLogEnds(self.table, self.metadata, link)
+        link.serve(AskLogEnds, self.log_ends.on_request)
         link.serve(ClusterUpdate, self.updates.on_update)
         link.serve(Ping, self.pings.on_ping)
         link.serve(AlterPartition, self.controller_requests.on_isr_proposed)
@@ -429,11 +434,25 @@ class BrokerCore:
                 self.replication,
                 self.quotas,
                 self.cleaner,
+                self.groups.counts,
             ),
             topic,
             settings[keys.METRICS_INTERVAL_MS],
             loop.now_ms,
             self.slices,
+        )
+        group_metrics = GroupMetrics(
+            self.id,
+            self.groups,
+            self.log_ends,
+            counters,
+            topic,
+            self.slices,
+            loop.now_ms,
+        )
+        loop.call_every(
+            settings[keys.METRICS_GROUP_INTERVAL_MS],
+            lambda: group_metrics.on_tick(loop.now_ms, clock.wall_ms()),
         )
         replicas = settings[keys.DEFAULT_REPLICATION_FACTOR]
 

@@ -785,3 +785,9 @@ METRICS_INTERVAL_MS: Final = broker_setting(
     default=SECOND_MS,
     doc="How often the broker writes metric records.",
 )
+METRICS_GROUP_INTERVAL_MS: Final = broker_setting(
+    "milena.metrics.group.interval.ms",
+    integer(at_least=SECOND_MS),
+    default=5 * SECOND_MS,
+    doc="How often the broker writes metric records of the consumer groups that it coordinates.",
+)

@@ -1,6 +1,7 @@
 """Apache Kafka's command-line tools and brokers (ZooKeeper mode), as processes of tests."""
 
 import functools
+import json
 import shutil
 import subprocess
 import tempfile
@@ -16,7 +17,7 @@ from tests.compat.kafka_jvm import class_path, fetch
 from tests.compat.zookeeper_server import may_install
 from tests.support.running_cluster import Address
 from tests.support.topics import describe
-from tests.support.waiting import wait_until
+from tests.support.waiting import is_readable, wait_until
 
 # A JVM of its own for each tool: compiled as little as a run of a second needs.
 _JAVA: Final = ("java", "-XX:TieredStopAtLevel=1")
@@ -109,6 +110,45 @@ def compiled(name: str, directory: Path) -> Path:
 def java_command(classes: Path) -> list[str]:
     """How to run a class that is compiled there: its name is the next argument."""
     return [*_JAVA, "-Xmx256m", _QUIET, "-cp", f"{classes}:{require_kafka()}"]
+
+
+class ToolShell:
+    """A JVM that runs one tool after the other; a context manager that ends it.
+
+    For tools that end by themselves and leave no threads behind.
+    """
+
+    def __init__(self, classes: Path) -> None:
+        """`classes` is where `ToolShell` is compiled."""
+        self._process = subprocess.Popen(
+            [*java_command(classes), "ToolShell"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def run(self, main_class: str, *arguments: str, fails: bool = False) -> str:
+        """As `run_tool`."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([main_class, *arguments]).encode() + b"\n")
+        self._process.stdin.flush()
+        assert is_readable(self._process.stdout, _TOOL_DEADLINE_S), f"{main_class} does not end"
+        told = json.loads(self._process.stdout.readline())
+        if fails is not (told["status"] != 0):
+            raise ToolFailed(f"{main_class} {arguments}: {told['status']}\n{told['output']}")
+        output: str = told["output"]
+        return output
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
 
 
 @contextmanager

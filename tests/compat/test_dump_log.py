@@ -15,7 +15,7 @@ from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from tests.compat.kafka_process import dump_by_kafka, require_kafka, run_program
 from tests.unit.brokers.log.log_builder import NOW_MS, a_batch, append, open_log
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("jvm")]
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 FIRST = "00000000000000000000"

@@ -13,7 +13,7 @@ from cluster.records.builder import NewRecord, build_batch
 from tests.compat.kafka_process import require_kafka, run_tool
 from tests.support.group_stage import DELAY_MS, GROUP, REBALANCE_MS, SESSION_MS, GroupStage
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("jvm")]
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 _RECORD = re.compile(r"\| offset: \d+ .*? key: (\{.*?\}) payload: (\{.*\}|<DELETE>)$")
 

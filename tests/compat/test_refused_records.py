@@ -21,7 +21,7 @@ from tests.support.kafka_wire import WireClient, produce_request
 from tests.support.running_cluster import Address, Cluster
 from tests.support.topics import create_topic
 
-pytestmark = [pytest.mark.compat, pytest.mark.xdist_group("jvm")]
+pytestmark = [pytest.mark.compat]
 
 KEYLESS = "Compacted topic cannot accept message without key in topic partition {}-0"
 HOUR_MS = 3_600_000

@@ -12,7 +12,7 @@ from tests.compat.zookeeper_server import HOST, free_port
 from tests.integration.registry_process import RegistryProcess
 from tests.support.waiting import wait_until
 
-pytestmark = [pytest.mark.compat, pytest.mark.xdist_group("jvm")]
+pytestmark = [pytest.mark.compat]
 
 RECORDS = 200
 

@@ -30,7 +30,6 @@ def missing() -> str | None:
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(missing() is not None, reason=str(missing())),
-    pytest.mark.xdist_group("compiled"),
 ]
 
 
@@ -48,7 +47,7 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.fixture(scope="session")  # in random order its tests do not follow each other
+@pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the project whose hot modules are compiled in place."""
     folder: Path = tmp_path_factory.mktemp("compiled") / "source"

@@ -18,7 +18,6 @@ pytestmark = [
     pytest.mark.skipif(
         not may_install(), reason="installs from the package index; MILENA_TEST_INSTALL=1 allows it"
     ),
-    pytest.mark.xdist_group("pip install"),
 ]
 
 
@@ -27,7 +26,7 @@ def without_paths() -> dict[str, str]:
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def folder(tmp_path_factory) -> Path:
     """With an environment `venv` in which `pip install .` has been done in a copy of the source."""
     folder = tmp_path_factory.mktemp("elsewhere")

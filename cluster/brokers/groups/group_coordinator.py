@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from cluster.brokers.groups.former_histories import FormerHistories
 from cluster.brokers.groups.group_partition import GroupPartition
 from cluster.brokers.groups.shard_loading import RECORDS_PER_FREEZE
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.replication.partition import Partition
+from cluster.coordinator.groups.counts import GroupCounts
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.partitioner import partition_of
 from cluster.coordinator.groups.records import TEXT_MAX_BYTES, is_storable
@@ -64,6 +66,9 @@ class GroupCoordinator:
         self._loop = loop
         self._new_uuid = new_uuid
         self._led: dict[int, GroupPartition] = {}
+        self.former = FormerHistories()
+        self.counts = GroupCounts()
+        """Of all partitions since the broker began."""
         self._growth = Growth(per_freeze=RECORDS_PER_FREEZE)
         internal_topics.keep(CONSUMER_OFFSETS_TOPIC, self)
 
@@ -73,7 +78,7 @@ class GroupCoordinator:
         """Begin to load the partition. A load of an earlier epoch was ended by `on_resigned`."""
         led = GroupPartition(
             partition,
-            GroupShard(self._options.groups, self._new_uuid),
+            GroupShard(self._options.groups, self._new_uuid, self.counts),
             self._internal_topics,
             self._options.codec,
             self._options.commit_timeout_ms,
@@ -87,9 +92,13 @@ class GroupCoordinator:
     def on_resigned(self, partition: TopicPartition) -> None:
         """Unload it at once; its memory is freed in slices."""
         led = self._led.pop(partition.partition, None)
-        if led is not None:
-            led.close()
-            self._slices.start(led.forgetting_steps())
+        if led is None:
+            return
+        histories, since_ms = led.histories(), led.since_wall_ms
+        led.close()  # which ends the rebalances that run
+        if since_ms is not None:
+            self.former.keep(since_ms, self._clock.wall_ms(), histories)
+        self._slices.start(led.forgetting_steps())
 
     def on_topics_gone(self, topics: Collection[str]) -> None:
         """Topics were deleted: what groups have committed for them is removed."""

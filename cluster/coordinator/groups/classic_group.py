@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from cluster.coordinator.groups.alarms import Alarm
 from cluster.coordinator.groups.group_offsets import GroupOffsets
-from cluster.coordinator.groups.history import History, Rebalance, Waited, slowest
+from cluster.coordinator.groups.history import History, Rebalance, Waited, WhoseMember, slowest
 from cluster.coordinator.groups.member import Member
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.records import StoredGroup, StoredMember
@@ -397,10 +397,12 @@ class ClassicGroup:
         return self.history.all()
 
     def waited(self) -> Iterator[Waited]:
-        """Every member, and when it joined again if it has."""
+        """Every member, and when it joined again if it has; and who has a member id only."""
         for member in self.members.values():
             has_joined = member.join_token is not None
             yield Waited(member.who, member.joined_again_ms if has_joined else None)
+        for member_id in self.pending_join:
+            yield Waited(WhoseMember(member_id, "", ""), None, is_expected=True)
 
     def description(self) -> GroupDescription:
         """For DescribeGroups."""

@@ -24,6 +24,7 @@ from cluster.coordinator.groups.requests import (
     JoinGroupReply,
 )
 from cluster.coordinator.groups.states import GroupState, Rejoin, Replace
+from cluster.coordinator.groups.subscription import CONSUMER, subscribed_topics
 from cluster.model.error_codes import ErrorCode
 
 log = logging.getLogger(__name__)
@@ -164,8 +165,7 @@ class Joining:
     def _update(
         self, group: ClassicGroup, member: Member, request: JoinGroup, token: object, now: Moment
     ) -> None:
-        is_same = member.matches(request.protocols)
-        kind = CauseKind.LEADER_JOINED_AGAIN if is_same else CauseKind.SUBSCRIPTION_CHANGED
+        kind = _kind_of_change(group, member.protocols, request.protocols)
         group.update(
             member,
             request.protocols,
@@ -236,6 +236,22 @@ class Joining:
             new_id=member.member_id,
         )
         self._parts.outbox.append([GroupRecord(group_key(group.group_id), value)], after)
+
+
+def _kind_of_change(
+    group: ClassicGroup, before: tuple[GroupProtocol, ...], after: tuple[GroupProtocol, ...]
+) -> CauseKind:
+    """Why a member may have joined again, by what it brings."""
+    if before == after:
+        return CauseKind.LEADER_JOINED_AGAIN
+    if group.protocol_type == CONSUMER and _wishes(before) == _wishes(after):
+        return CauseKind.OWNED_PARTITIONS_CHANGED
+    return CauseKind.SUBSCRIPTION_CHANGED
+
+
+def _wishes(protocols: tuple[GroupProtocol, ...]) -> list[tuple[str, frozenset[str] | None]]:
+    """What a consumer wants; the rest of its metadata says which partitions it has."""
+    return [(each.name, subscribed_topics(each.metadata)) for each in protocols]
 
 
 def _is_storable(request: JoinGroup) -> bool:

@@ -210,6 +210,7 @@ class _CommitStored:
     def settle(self, now: Moment, *, is_stored: bool) -> None:
         self.end()
         if is_stored:
+            self.parts.counts.offset_commits += len(self.entries)
             for entry in self.entries:
                 self.group.offsets.set(*entry)
         elif self.group.is_disposable:
@@ -243,6 +244,7 @@ class _TransactionalStored:
         stored = self.stored
         stored.end()
         if is_stored:
+            stored.parts.counts.offset_commits += len(stored.entries)
             for entry in stored.entries:
                 self.commits.note_transactional(self.producer_id, stored.group, entry)
         elif stored.group.is_disposable:

@@ -8,10 +8,12 @@ from typing import Any
 import pytest
 
 from cluster.brokers.groups.shard_loading import RECORDS_PER_FREEZE
-from cluster.model.errors import ErrorCode
+from cluster.coordinator.groups.records import offset_key
+from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import LeaderEpoch
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from cluster.protocol.peer.control import CreateTopics
+from cluster.records.builder import NewRecord, build_batch
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.group_requests import (
     SESSION_MS,
@@ -536,6 +538,66 @@ def test_a_load_of_an_earlier_epoch_is_given_up(stage: HandlerStage) -> None:
     stage.turn()
     answer = stage.connect().call(fetch_offsets("g", [T0], version=9))
     assert fetched_in(answer)[0] == NOT_COORDINATOR
+
+
+def test_damage_in_the_topic_is_left_out_counted_and_named(
+    stage: HandlerStage, caplog: pytest.LogCaptureFixture
+) -> None:
+    lead_offsets_topic(stage)
+    client = stage.connect()
+    for number in range(3):
+        client.call(commit_offsets(f"g{number}", {T0: number}, version=9))
+    partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups
+    damaged = [NewRecord(b"v", offset_key("g9", "t", 0), 1), NewRecord(b"", b"\x00\x01\x00", 1)]
+    partition.log.append_as_leader(
+        memoryview(build_batch(damaged)), partition.leader_epoch, stage.clock.wall_ms()
+    )
+    path = partition.log.segments[0].file.path
+    content = path.read_bytes()
+    with path.open("r+b") as file:
+        file.seek(content.index(b"g1"))
+        file.write(b"G")
+    caplog.clear()
+    groups.on_resigned(partition.id)
+    groups.on_elected(partition, LeaderEpoch(1))
+    stage.turn()
+
+    found = [
+        fetched_in(client.call(fetch_offsets(f"g{number}", [T0], version=9)))[1][T0]
+        for number in range(3)
+    ]
+    assert found == [(0, 0), (-1, 0), (2, 0)]
+    name = f"{CONSUMER_OFFSETS_TOPIC}-0"
+    assert f"damaged parts of {name} that were left out: 1" in caplog.messages
+    of_damage = [each for each in caplog.messages if f"of {name} that are damaged:" in each]
+    assert sorted(of_damage) == [
+        f"left out 1 records of {name} that are damaged: key of form 1 and 3 bytes",
+        f"left out 1 records of {name} that are damaged: offset of 1 bytes",
+    ]
+
+
+def test_a_partition_that_cannot_be_read_is_not_coordinated_without_its_offsets(
+    stage: HandlerStage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lead_offsets_topic(stage)
+    client = stage.connect()
+    client.call(commit_offsets("g", {T0: 1}, version=9))
+    partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups
+
+    def fail(*_: object, **__: object) -> None:
+        raise StorageFailed("cannot map the file")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(type(partition.log), "read", fail)
+        groups.on_resigned(partition.id)
+        groups.on_elected(partition, LeaderEpoch(1))
+        stage.turn()
+    assert "its groups wait until it can be read: cannot map the file" in caplog.text
+    assert codes_of_all(stage) == {LOADING}
+    groups.on_resigned(partition.id)
+    groups.on_elected(partition, LeaderEpoch(2))
+    stage.turn()
+    assert fetched_in(client.call(fetch_offsets("g", [T0], version=9)))[1] == {T0: (1, 0)}
 
 
 def test_what_is_committed_is_left_out_of_garbage_collections(coordinator: HandlerStage) -> None:

@@ -1,0 +1,73 @@
+"""What pytest's processes take as one piece of work, and which pieces come first.
+
+A pytest plugin that bin/test loads. Tests that share a fixture of their module are one piece, so
+that the fixture (mostly a cluster or a JVM) is made once and not in every process; any other test
+is a piece by itself. Pieces that take longest come first, so that none of them runs alone at the
+end; the others keep their order, which `-p randomly` shuffles.
+"""
+
+import functools
+import re
+from collections import OrderedDict
+from pathlib import Path
+from typing import Final
+
+import pytest
+from xdist.remote import Producer
+from xdist.scheduler.loadscope import LoadScopeScheduling
+from xdist.workermanage import WorkerController
+
+ROOT: Final = Path(__file__).parents[2]
+
+LONGEST: Final = (
+    "tests/integration/test_compiled.py",
+    "tests/integration/test_rollup.py",
+    "tests/integration/test_demo.py::test_the_whole_demo_in_its_short_form",
+    "tests/integration/test_installed_command.py",
+    "tests/integration/test_hostile_memory.py",
+    "tests/compat/test_go_clients.py",
+    "tests/compat/test_group_errors.py",
+    "tests/compat/test_refused_records.py",
+    "tests/integration/test_import_log.py",
+    "tests/integration/test_metrics.py",
+    "tests/integration/test_broker_configs.py",
+    "tests/unit/analytics/test_windows.py",
+)
+"""Pieces of work that take 15 seconds or longer, the longest first."""
+
+_SHARES: Final = re.compile(r"""fixture\([^)]*scope=["'](?:module|session)["']""")
+
+
+@functools.cache
+def is_one_piece(module: Path) -> bool:
+    """Whether tests of this module share a fixture that the module makes once."""
+    return _SHARES.search(module.read_text()) is not None
+
+
+def piece_of(nodeid: str) -> str:
+    """The piece of work to which a test belongs: its module or itself."""
+    module = nodeid.partition("::")[0]
+    return module if is_one_piece(ROOT / module) else nodeid
+
+
+class PiecesOfWork(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Hands each process a piece when it has at most two tests left."""
+
+    workqueue: "OrderedDict[str, dict[str, bool]]"
+    _is_ordered = False
+
+    def _split_scope(self, nodeid: str) -> str:
+        return piece_of(nodeid)
+
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        if not self._is_ordered:
+            self._is_ordered = True
+            for piece in reversed(LONGEST):
+                if piece in self.workqueue:
+                    self.workqueue.move_to_end(piece, last=False)
+        super()._assign_work_unit(node)
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> PiecesOfWork:
+    """Whatever `--dist` says."""
+    return PiecesOfWork(config, log)
