@@ -138,7 +138,7 @@ def test_what_rests_is_written_once_a_minute_and_the_group_each_time():
         assert kinds[-1] == ("group", None)
         written += [(now_ms // 1_000, partition) for _, partition in kinds[:-1]]
         assert len(world.in_file()) == 3
-    assert written == [(5, 0), (5, 1), (20, 1), (65, 0), (80, 1), (125, 0)]
+    assert written == [(5, 0), (5, 1), (20, 1), (55, 0), (70, 1), (105, 0), (120, 1)]
 
 
 def test_the_interval_goes_on_while_a_leader_has_not_answered():
