@@ -316,12 +316,7 @@ class ConsumerGroup:
         """It is in this state from now on; the time in the one before is counted."""
         before, since_ms = self.current_state, self.state_since_ms
         if since_ms is not None:
-            spent = now.now_ms - since_ms
-            self.spent_ms[before] = self.spent_ms.get(before, 0) + spent
-            self.history.add_phases(
-                assigning_ms=spent if before is ConsumerState.ASSIGNING else 0,
-                reconciling_ms=spent if before is ConsumerState.RECONCILING else 0,
-            )
+            self.spent_ms[before] = self.spent_ms.get(before, 0) + now.now_ms - since_ms
         self.current_state = state
         self.state_since_ms = now.now_ms
 

@@ -146,8 +146,8 @@ class GroupShard:
         with NOT_COORDINATOR. Nothing may be called after it but `on_appended`, which does nothing,
         and `forgetting_steps`.
         """
-        self._left_over += self._parts.consumer_groups.values()
         self._rebalancing.abandon_all(now)
+        self._left_over += self._parts.consumer_groups.values()
         self._consumers.abandon_all(now)
         self._parts.outbox.abandon(now)
         self._left_over += self._parts.groups.values()
@@ -358,9 +358,9 @@ class GroupShard:
     def histories(self, now: Moment) -> dict[str, tuple[Rebalance, ...]]:
         """The last rebalances by group, for who keeps them when this shard is unloaded."""
         return {
-            group.group_id: rebalances
-            for group in self._parts.groups.values()
-            if (rebalances := group.rebalances(now))
+            group_id: rebalances
+            for group_id in self._parts.group_ids()
+            if (rebalances := self.rebalances(group_id, now))
         }
 
     def state_times_ms(self, group_id: str, now: Moment) -> dict[str, int]:

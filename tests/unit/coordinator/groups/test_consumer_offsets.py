@@ -361,7 +361,7 @@ def test_rebalances_are_told_with_their_causes(stage: ConsumerStage) -> None:
     b.beat()
     second = stage.shard.rebalances(GROUP, stage.now)[-1]
     assert (second.is_over, second.from_generation, second.generation_id) == (True, 1, 2)
-    assert (second.assigning_ms, second.reconciling_ms) == (0, 5_000)
+    assert (second.joining_ms, second.assigning_ms) == (5_000, 0)
     assert second.rebalance_timeout_ms == 60_000
     assert stage.shard.state_times_ms(GROUP, stage.now) == {
         "Empty": 0,
