@@ -55,9 +55,9 @@ class ExplainedMember:
     quiet_ms: int | None
     """Since it was last heard of; None where its requests wait for us, or that is not known."""
     has_joined: bool
-    """Its JoinGroup waits for the others."""
+    """Its JoinGroup waits for the others; in the newer protocol, nobody waits for it."""
     has_synced: bool
-    """It has asked for its assignment, or has got it."""
+    """It has asked for its assignment, or has got it; in the newer protocol, all of it."""
     assigned: tuple[TopicPartitions, ...] | None
     """None where the assignment is not a consumer's."""
 

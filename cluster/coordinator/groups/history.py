@@ -78,14 +78,14 @@ class SlowMember:
     waited_ms: int
     """From the rebalance's begin until it joined, or until now or the end if it did not."""
     has_joined: bool
-    """In the newer consumer protocol: whether it has what it is to have."""
+    """In the newer consumer protocol: it has given up what it had to; its epoch is the newest."""
     is_expected: bool = False
     """It has been given a member id (KIP-394) and has not come back with it; of such a member
     nothing but the id is known."""
 
 
 class Waited(NamedTuple):
-    """When a member joined, or came to its target assignment; None if it has not."""
+    """When a member joined, or came into the newest epoch; None if it has not."""
 
     member: WhoseMember
     joined_ms: int | None
