@@ -161,7 +161,6 @@ _REBALANCE: Final = record(
     causes_left_off=NUMBER,
     joining_ms=optional(LONG),
     assigning_ms=optional(LONG),
-    reconciling_ms=optional(LONG),
     generation_id=_NUMBER_OR_NOT,
     members_after=_NUMBER_OR_NOT,
     leader=optional(_WHO),
