@@ -21,6 +21,7 @@ from cluster.brokers.group_configs import GroupConfigs
 from cluster.brokers.groups.cluster_topics import ClusterTopics
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
 from cluster.brokers.groups.group_metrics import GroupMetrics
+from cluster.brokers.groups.history_handover import HistoryHandover
 from cluster.brokers.groups.log_ends import LeaderLogEnds
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.internal_topics import InternalTopics
@@ -77,6 +78,7 @@ from cluster.protocol.peer.control import (
     ClusterUpdate,
     ControlledShutdown,
     CreateTopics,
+    KeepHistories,
     Ping,
     ProduceMetrics,
     ReportOffline,
@@ -259,6 +261,10 @@ class BrokerCore:
             self.topics,
             self.group_configs.timings,
         )
+        self.histories = HistoryHandover(
+            self.id, self.groups.former, self.metadata, ports.control_link, ports.clock
+        )
+        self.groups.on_unloaded = self.histories.on_unloaded
         self.directory_failures = DirectoryFailures(
             self.table, self.roles, loop.defer, ports.give_up
         )
@@ -320,6 +326,7 @@ class BrokerCore:
         link.serve(AlterTopicConfigs, self.controller_requests.on_configs_altered)
         # Also where metrics are switched off: peers may have records for a partition that we lead.
         link.serve(ProduceMetrics, self.metric_topic.on_request)
+        link.serve(KeepHistories, self.histories.on_request)
 
     def _assemble_clients(self) -> None:
         settings, ports = self.live, self._ports

@@ -25,9 +25,9 @@ SPOKEN: Final[Mapping[ApiKey, tuple[int, int]]] = {
     ApiKey.INIT_PRODUCER_ID: (0, 4),
     ApiKey.FIND_COORDINATOR: (4, 6),
     ApiKey.LIST_GROUPS: (4, 5),
+    ApiKey.OFFSET_DELETE: (0, 0),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
     ApiKey.LIST_CONFIG_RESOURCES: (1, 1),
-    ApiKey.OFFSET_DELETE: (0, 0),
 }
 """The versions that this client can use of each API that it uses."""
 

@@ -66,7 +66,7 @@ class MemberHost:
     def start(self, bootstrap: str, group: str, topics: Sequence[str], **options: Any) -> Member:
         """A new member; `client`, `strategy`, `session_ms`, `instance`, `protocol` as of
         RunningMember, and of Kafka's own client `expression`, in place of topics."""
-        options = {"strategy": "range", "session_ms": 6_000} | options
+        options = {"strategy": "range", "session_ms": 6_000, **options}
         name = str(next(self._numbers))
         member = self._members[name] = HostedMember(self, name, options["client"])
         self.order(

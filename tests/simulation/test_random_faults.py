@@ -21,6 +21,8 @@ from tests.simulation.faults import (
     RandomHistory,
 )
 
+pytestmark = pytest.mark.no_cover  # it doubles their time; the scenarios take the same paths
+
 ASKED = os.environ.get("SIM_SEEDS", "")
 
 

@@ -3,7 +3,7 @@
 Kafka: `GroupCoordinatorService`; the codes are those of `GroupCoordinator.validateGroupStatus`.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -16,11 +16,13 @@ from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.replication.partition import Partition
 from cluster.coordinator.groups.consumer_requests import ConsumerTimings
 from cluster.coordinator.groups.counts import GroupCounts
+from cluster.coordinator.groups.history import Rebalance
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.partitioner import partition_of
 from cluster.coordinator.groups.records import TEXT_MAX_BYTES, is_storable
 from cluster.coordinator.groups.shard import GroupShard
 from cluster.coordinator.groups.topics import Topics
+from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch, TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
@@ -32,6 +34,9 @@ from cluster.runtime.slices import Slices
 
 _partition_of: Final = lru_cache(maxsize=4096)(partition_of)
 """Heartbeats ask for the same groups again and again; a group id has at most 32 KiB."""
+
+
+OnUnloaded = Callable[[TopicPartition, WallMs, Mapping[str, tuple[Rebalance, ...]]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +79,9 @@ class GroupCoordinator:
         self._timings = timings
         self._led: dict[int, GroupPartition] = {}
         self.former = FormerHistories()
+        self.on_unloaded: OnUnloaded = lambda _partition, _since_ms, _histories: None
+        """Told of a partition that is led by another from now on, since when it was loaded here,
+        and the last rebalances of its groups."""
         self.counts = GroupCounts()
         """Of all partitions since the broker began."""
         self._growth = Growth(per_freeze=RECORDS_PER_FREEZE)
@@ -106,7 +114,7 @@ class GroupCoordinator:
         histories, since_ms = led.histories(), led.since_wall_ms
         led.close()  # which ends the rebalances that run
         if since_ms is not None:
-            self.former.keep(since_ms, self._clock.wall_ms(), histories)
+            self.on_unloaded(partition, since_ms, histories)
         self._slices.start(led.forgetting_steps())
 
     def on_topics_gone(self, topics: Collection[str]) -> None:

@@ -74,8 +74,8 @@ HANDLERS: Final[tuple[Handler[Services], ...]] = (
     list_groups.HANDLER,
     describe_groups.HANDLER,
     delete_groups.HANDLER,
+    explain_group.HANDLER,
     consumer_group_heartbeat.HANDLER,
     consumer_group_describe.HANDLER,
     list_config_resources.HANDLER,
-    explain_group.HANDLER,
 )

@@ -60,10 +60,17 @@ def _describe(
         is_newer = partition.describe_consumer_group(group_id) is not None
         message = f"Group {group_id} {'is not a classic group' if is_newer else 'not found'}."
         return _nothing(group_id, ErrorCode.group_id_not_found, _DEAD, message)
-    return _nothing(group_id, ErrorCode.none, _DEAD, None)
+    return _nothing(group_id, ErrorCode.none, _DEAD, None, with_operations=with_operations)
 
 
-def _nothing(group_id: str, code: ErrorCode, state: str, message: str | None) -> DescribedGroup:
+def _nothing(
+    group_id: str,
+    code: ErrorCode,
+    state: str,
+    message: str | None,
+    *,
+    with_operations: bool = False,
+) -> DescribedGroup:
     return DescribedGroup(
         error_code=code,
         error_message=message,
@@ -72,6 +79,7 @@ def _nothing(group_id: str, code: ErrorCode, state: str, message: str | None) ->
         protocol_type="",
         protocol_data="",
         members=(),
+        authorized_operations=GROUP_OPERATIONS if with_operations else NOT_REQUESTED,
     )
 
 

@@ -52,11 +52,11 @@ CALLED: Final = frozenset(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
         ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.OFFSET_DELETE,
         ApiKey.FIND_COORDINATOR,
         ApiKey.LIST_GROUPS,
         ApiKey.CONSUMER_GROUP_DESCRIBE,
         ApiKey.LIST_CONFIG_RESOURCES,
-        ApiKey.OFFSET_DELETE,
     }
 )
 """What `cluster/client/` asks for: these can also write requests and read responses."""

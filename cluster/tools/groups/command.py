@@ -104,8 +104,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         ("--members", "describe the members"),
         (
             "--verbose",
-            "also what each member has; with --offsets: also leader epochs, with --state: also the"
-            " epochs of the group",
+            "also what each member has; with --offsets: leader epochs; with --state: the epochs",
         ),
     ):
         parser.add_argument(option, action="store_true", help=what)
@@ -193,8 +192,8 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     """Raises UsageError for options that do not go together."""
     if args.action is None:
-        actions = ", ".join(f"--{action}" for action in _ACTIONS)
-        raise UsageError(f"say what to do: {actions}, or {' or '.join(GROUP_COMMANDS)}")
+        every = ", ".join(f"--{action}" for action in _ACTIONS)
+        raise UsageError(f"say what to do: {every}, or {' or '.join(GROUP_COMMANDS)}")
     for option, actions in _ACTIONS_OF.items():
         given = getattr(args, option)
         if given not in (None, False) and args.action not in actions:
@@ -220,15 +219,15 @@ def _check(args: argparse.Namespace) -> None:
             raise UsageError("--from-file does not go with --topic or --all-topics")
 
 
-def _servers(args: argparse.Namespace) -> list[tuple[str, int]]:
-    return addresses(bootstrap_server(args))
-
-
 def _check_description(args: argparse.Namespace) -> None:
     if (args.state is not None) + args.offsets + args.members > 1:
         raise UsageError("--describe takes one of --offsets, --members and --state")
     if args.state:
         raise UsageError("--describe takes --state without a value")
+
+
+def _servers(args: argparse.Namespace) -> list[tuple[str, int]]:
+    return addresses(bootstrap_server(args))
 
 
 def _chosen_groups(client: "AdminClient", args: argparse.Namespace) -> list[str]:
