@@ -158,6 +158,14 @@ class History:
         self.note(cause, now)
         return rebalance
 
+    def go_on_from(self, earlier: "History") -> None:
+        """The group was another before: its rebalances come first. One that ran was disturbed by
+        the first of these."""
+        if self._kept and earlier.current is not None:
+            earlier.current.is_over = True
+        everything = (*earlier.all(), *self.all())
+        self._kept = deque(everything, maxlen=REBALANCES_KEPT)
+
     def note(self, cause: Cause, now: Moment) -> None:
         """Something happened to the group; it is of interest while a rebalance runs."""
         rebalance = self.current
