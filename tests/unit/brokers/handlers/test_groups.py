@@ -613,6 +613,19 @@ def test_a_partition_that_cannot_be_read_is_not_coordinated_without_its_offsets(
     assert fetched_in(client.call(fetch_offsets("g", [T0], version=9)))[1] == {T0: (1, 0)}
 
 
+def test_partitions_may_be_resigned_while_groups_are_looked_at(coordinator: HandlerStage) -> None:
+    for group in ("a", "b", "c"):
+        assert one_member(coordinator, group).beat() == 0
+    groups = coordinator.core.groups
+    looked_at = []
+    for led in groups.all_loaded():  # in slices: the partitions move in between
+        looked_at += led.group_ids()
+        for number in range(3):
+            groups.on_resigned(coordinator.partition(CONSUMER_OFFSETS_TOPIC, number).id)
+    assert len(looked_at) == 1
+    assert groups.all_loaded() == []
+
+
 def test_what_is_committed_is_left_out_of_garbage_collections(coordinator: HandlerStage) -> None:
     places = [("many", number) for number in range(100)]
     coordinator.update(a_topic("many", *[a_partition([BROKER])] * len(places)))
