@@ -81,7 +81,7 @@ def dump_by_kafka(*arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def run_program(name: str, *arguments: str, stdin: str = "") -> str:
+def run_program(name: str, *arguments: str, stdin: str = "", version: str = VERSION) -> str:
     """Run one of `java_programs/`, compiled on the way. Returns its stdout.
 
     Skips the test where there is no JDK.
@@ -90,7 +90,7 @@ def run_program(name: str, *arguments: str, stdin: str = "") -> str:
         pytest.skip("no Java compiler")
     source = str(_PROGRAMS / f"{name}.java")
     done = subprocess.run(
-        [*_JAVA, "-cp", require_kafka(), source, *arguments],
+        [*_JAVA, "-cp", require_kafka(version), source, *arguments],
         check=True,
         timeout=_TOOL_DEADLINE_S,
         input=stdin,

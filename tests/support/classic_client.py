@@ -95,7 +95,7 @@ class ClassicClient:
         if reply.error is ErrorCode.member_id_required:
             self.member_id = reply.member_id
         elif reply.error in _LOST:
-            self._lose()
+            self._lose(reply.error)
         elif reply.error is ErrorCode.none:
             self.member_id, self.generation = reply.member_id, reply.generation_id
             self.has_to_join = False
@@ -143,7 +143,7 @@ class ClassicClient:
         self.waits_for_sync = None
         self.heard.append(reply.error)
         if reply.error in _LOST:
-            self._lose()
+            self._lose(reply.error)
         elif reply.error is not ErrorCode.none:
             self.has_to_join = True
         else:
@@ -158,11 +158,13 @@ class ClassicClient:
         error = self.stage.heartbeat(self.member_id, self.generation, self.instance)
         self.heard.append(error)
         if error in _LOST:
-            self._lose()
+            self._lose(error)
         elif error is not ErrorCode.none:
             self.has_to_join = True
 
-    def _lose(self) -> None:
+    def _lose(self, error: ErrorCode = ErrorCode.unknown_member_id) -> None:
         self.losses += 1
-        self.member_id, self.generation, self.owned = "", -1, {}
+        if error is not ErrorCode.illegal_generation:  # with which it may still join again
+            self.member_id = ""
+        self.generation, self.owned = -1, {}
         self.has_to_join = True

@@ -32,6 +32,7 @@ from cluster.coordinator.groups.history import (
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.topics import TopicId
 from cluster.model.clocks import MonotonicMs
+from cluster.model.printable import NAME_MAX_CHARACTERS
 
 UNWRITTEN: Final = GroupEpoch(0, 0)
 """Of a group of which nothing is stored yet."""
@@ -73,24 +74,24 @@ class ConsumerMember:
         protocol has to have sent what `awaits` says."""
         self.awaits = CauseKind.JOIN_TIMEOUT
         self.reached_ms: int | None = None
-        """When it came to its target, by the monotonic clock; None if it has not."""
+        """When it had done its part in the newest epoch, by the monotonic clock; None if it has
+        not."""
 
     def session_ms(self, usual_ms: int) -> int:
         """Its session timeout: a member that uses the classic protocol brings its own."""
         classic = self.metadata.classic
         return usual_ms if classic is None else classic.session_timeout_ms
 
-    def let_go(self) -> None:
-        """It is gone."""
-        self.session.drop()
-        self.rebalance.drop()
-
     @property
     def who(self) -> WhoseMember:
-        """For a person."""
+        """For a person; what is longer than anybody reads is cut."""
         metadata = self.metadata
+        instance_id = metadata.instance_id
         return WhoseMember(
-            self.member_id, metadata.client_id, metadata.client_host, metadata.instance_id
+            self.member_id[:NAME_MAX_CHARACTERS],
+            metadata.client_id[:NAME_MAX_CHARACTERS],
+            metadata.client_host,
+            None if instance_id is None else instance_id[:NAME_MAX_CHARACTERS],
         )
 
 
@@ -203,7 +204,8 @@ class ConsumerGroup:
 
     def _drop_if_nothing_is_stored(self, member: ConsumerMember) -> None:
         if member.metadata is NO_METADATA and member.current is NEW_MEMBER:
-            member.let_go()
+            member.session.drop()
+            member.rebalance.drop()
             del self.members[member.member_id]
 
     def note_owners(self) -> None:
@@ -316,12 +318,7 @@ class ConsumerGroup:
         """It is in this state from now on; the time in the one before is counted."""
         before, since_ms = self.current_state, self.state_since_ms
         if since_ms is not None:
-            spent = now.now_ms - since_ms
-            self.spent_ms[before] = self.spent_ms.get(before, 0) + spent
-            self.history.add_phases(
-                assigning_ms=spent if before is ConsumerState.ASSIGNING else 0,
-                reconciling_ms=spent if before is ConsumerState.RECONCILING else 0,
-            )
+            self.spent_ms[before] = self.spent_ms.get(before, 0) + now.now_ms - since_ms
         self.current_state = state
         self.state_since_ms = now.now_ms
 
@@ -335,7 +332,7 @@ class ConsumerGroup:
         state = self.state()
         self.enter(state, now)
         for member in self.members.values():
-            if not member.current.is_reconciled_to(self.epoch.epoch):
+            if not self.has_done_its_part(member):
                 member.reached_ms = None
             elif member.reached_ms is None:
                 member.reached_ms = now.now_ms
@@ -344,8 +341,12 @@ class ConsumerGroup:
             timeout_ms = self.rebalance_timeout_ms()
             self.history.reconciled(self.waited(), now, self.epoch.epoch, assignor, timeout_ms)
 
+    def has_done_its_part(self, member: ConsumerMember) -> bool:
+        """Whether nobody waits for the member any more; it may have to wait for others."""
+        return member.current.member_epoch == self.epoch.epoch
+
     def waited(self) -> Iterator[Waited]:
-        """Every member, and when it came to its target if it has."""
+        """Every member, and when it had done its part if it has."""
         for member in self.members.values():
             yield Waited(member.who, member.reached_ms)
 
@@ -365,10 +366,18 @@ class ConsumerGroup:
             times[name] = times.get(name, 0) + now.now_ms - self.state_since_ms
         return times
 
-    def let_go(self) -> None:
-        """It is no more: none of its deadlines comes, and none keeps it in memory."""
+    def close(self) -> None:
+        """None of its deadlines comes, until they are set again."""
         for member in self.members.values():
-            member.let_go()
+            member.session.cancel()
+            member.rebalance.cancel()
+
+    def let_go(self) -> None:
+        """It is no more: none of its deadlines comes, and it is kept in memory by nothing but those
+        who know it."""
+        for member in self.members.values():
+            member.session.drop()
+            member.rebalance.drop()
 
 
 def _keys(current: CurrentAssignment) -> Iterator[tuple[TopicId, int]]:

@@ -116,8 +116,7 @@ class ConsumerGroups(MemberAlarms):
         for group_id, event in self.turns.all_waiting():
             self._refuse_event(group_id, event, ErrorCode.not_coordinator, now)
         for group in self._parts.consumer_groups.values():
-            group.let_go()
-        self._parts.consumer_groups.clear()
+            group.history.abandon()
 
     # ------------------------------------------------------------------ deadlines
 

@@ -55,9 +55,9 @@ class ExplainedMember:
     quiet_ms: int | None
     """Since it was last heard of; None where its requests wait for us, or that is not known."""
     has_joined: bool
-    """Its JoinGroup waits for the others."""
+    """Its JoinGroup waits for the others; in the newer protocol, nobody waits for it."""
     has_synced: bool
-    """It has asked for its assignment, or has got it."""
+    """It has asked for its assignment, or has got it; in the newer protocol, all of it."""
     assigned: tuple[TopicPartitions, ...] | None
     """None where the assignment is not a consumer's."""
 
@@ -161,7 +161,6 @@ _REBALANCE: Final = record(
     causes_left_off=NUMBER,
     joining_ms=optional(LONG),
     assigning_ms=optional(LONG),
-    reconciling_ms=optional(LONG),
     generation_id=_NUMBER_OR_NOT,
     members_after=_NUMBER_OR_NOT,
     leader=optional(_WHO),

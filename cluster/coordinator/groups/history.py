@@ -78,14 +78,14 @@ class SlowMember:
     waited_ms: int
     """From the rebalance's begin until it joined, or until now or the end if it did not."""
     has_joined: bool
-    """In the newer consumer protocol: whether it has what it is to have."""
+    """In the newer consumer protocol: it has given up what it had to; its epoch is the newest."""
     is_expected: bool = False
     """It has been given a member id (KIP-394) and has not come back with it; of such a member
     nothing but the id is known."""
 
 
 class Waited(NamedTuple):
-    """When a member joined, or came to its target assignment; None if it has not."""
+    """When a member joined, or came into the newest epoch; None if it has not."""
 
     member: WhoseMember
     joined_ms: int | None
@@ -107,12 +107,10 @@ class Rebalance:
     causes: list[Cause] = field(default_factory=list)
     causes_left_off: int = 0
     joining_ms: int | None = None
-    """Until every member had joined again or the rebalance timeout was over."""
+    """Until every member had joined again or the rebalance timeout was over; in the newer consumer
+    protocol, until every member had what it is to have."""
     assigning_ms: int | None = None
-    """From then until the leader's assignment was stored; in the newer consumer protocol, while
-    the target assignment was older than the group's epoch."""
-    reconciling_ms: int | None = None
-    """Of the newer consumer protocol: while members gave up and took partitions."""
+    """From then until the leader's assignment was stored."""
     generation_id: int | None = None
     """That it led to; None while it runs, or if another rebalance followed before."""
     members_after: int | None = None
@@ -157,6 +155,14 @@ class History:
         self._kept.append(rebalance)
         self.note(cause, now)
         return rebalance
+
+    def go_on_from(self, earlier: "History") -> None:
+        """The group was another before: its rebalances come first. One that ran was disturbed by
+        the first of these."""
+        if self._kept and earlier.current is not None:
+            earlier.current.is_over = True
+        everything = (*earlier.all(), *self.all())
+        self._kept = deque(everything, maxlen=REBALANCES_KEPT)
 
     def note(self, cause: Cause, now: Moment) -> None:
         """Something happened to the group; it is of interest while a rebalance runs."""
@@ -222,13 +228,6 @@ class History:
             return self.current
         return self.begin(cause, now, epoch, members_before)
 
-    def add_phases(self, *, assigning_ms: int, reconciling_ms: int) -> None:
-        """So much more time went into these."""
-        rebalance = self.current
-        if rebalance is not None:
-            rebalance.assigning_ms = (rebalance.assigning_ms or 0) + assigning_ms
-            rebalance.reconciling_ms = (rebalance.reconciling_ms or 0) + reconciling_ms
-
     def reconciled(
         self,
         members: Iterable[Waited],
@@ -238,12 +237,10 @@ class History:
         rebalance_timeout_ms: int,
     ) -> None:
         """Every member has what it is to have, or there are none."""
-        rebalance = self.current
-        if rebalance is None:
+        if self.current is None:
             return
         everybody = list(members)
-        rebalance.slowest = slowest(rebalance, everybody, now)
-        rebalance.rebalance_timeout_ms = rebalance_timeout_ms
+        self.joined(everybody, rebalance_timeout_ms, now)
         self.over(now, epoch, len(everybody), None, assignor if everybody else None)
 
 

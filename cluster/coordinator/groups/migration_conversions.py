@@ -38,7 +38,7 @@ from cluster.coordinator.groups.embedded_protocol import (
     read_subscription,
     read_version,
 )
-from cluster.coordinator.groups.history import Cause, CauseKind
+from cluster.coordinator.groups.history import Cause, CauseKind, History
 from cluster.coordinator.groups.member import Member
 from cluster.coordinator.groups.migration_policy import policy_of
 from cluster.coordinator.groups.moment import Moment
@@ -76,7 +76,6 @@ class Conversions:
         found = self._members(classic)
         stored = classic.to_store(_assignments(classic))
         group = ConsumerGroup(classic.group_id, alarms, classic.offsets)
-        group.history = classic.history
         group.enter(group.current_state, now)
         journal = Journal(group)
         journal.also_undo(partial(self._take_back_upgrade, group, classic, stored, now))
@@ -175,6 +174,7 @@ class Conversions:
             if timeout is not None:
                 timeout.cancel()
         classic.transition(GroupState.DEAD, now)
+        group.history.go_on_from(classic.history)
         for each in group.members.values():
             if each.metadata.classic is not None:
                 each.session.set_after(now, each.metadata.classic.session_timeout_ms)
@@ -183,7 +183,7 @@ class Conversions:
     def _take_back_upgrade(
         self, group: ConsumerGroup, classic: ClassicGroup, stored: StoredGroup, now: Moment
     ) -> None:
-        group.let_go()
+        group.close()
         del self._parts.consumer_groups[group.group_id]
         if classic.state is not GroupState.DEAD:
             self._parts.groups[group.group_id] = classic
@@ -192,6 +192,8 @@ class Conversions:
         members = list(classic.members.values())
         again = ClassicGroup(group.group_id)
         again.restore(stored, iter(members))
+        # what is noted of the end of the other is not of the group that goes on
+        again.history, group.history = group.history, History()
         self._enter(again, group, now)
         self._rebalancing.prepare(again, Cause(CauseKind.ASSIGNMENT_NOT_STORED), now)
 
@@ -241,11 +243,12 @@ class Conversions:
         cause: Cause | None,
         now: Moment,
     ) -> None:
-        group.let_go()
+        group.close()
         del self._parts.consumer_groups[group.group_id]
         classic = ClassicGroup(group.group_id)
         classic.restore(stored, iter(members))
         classic.generation_id = group.epoch.epoch
+        classic.history = group.history
         self._enter(classic, group, now)
         log.info("[GroupId %s] Converted the consumer group to a classic group.", group.group_id)
         if cause is not None:
@@ -253,7 +256,7 @@ class Conversions:
 
     def _enter(self, classic: ClassicGroup, group: ConsumerGroup, now: Moment) -> None:
         """It takes the group's place."""
-        classic.offsets, classic.history = group.offsets, group.history
+        classic.offsets = group.offsets
         self._parts.groups[group.group_id] = classic
         classic.begin_in_state(now)
         classic.note_subscriptions()

@@ -7,6 +7,8 @@ when they are committed) is that of `CoordinatorRuntime`.
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
+from cluster.coordinator.groups.consumer_explaining import explain_consumers
+from cluster.coordinator.groups.consumer_group import ConsumerGroup
 from cluster.coordinator.groups.consumer_groups import ConsumerGroups
 from cluster.coordinator.groups.consumer_loading import ConsumerLoading
 from cluster.coordinator.groups.consumer_requests import (
@@ -146,12 +148,13 @@ class GroupShard:
         with NOT_COORDINATOR. Nothing may be called after it but `on_appended`, which does nothing,
         and `forgetting_steps`.
         """
-        self._left_over += self._parts.consumer_groups.values()
         self._rebalancing.abandon_all(now)
         self._consumers.abandon_all(now)
         self._parts.outbox.abandon(now)
         self._left_over += self._parts.groups.values()
+        self._left_over += self._parts.consumer_groups.values()
         self._parts.groups.clear()
+        self._parts.consumer_groups.clear()
         self._parts.alarms.clear()
         return self._parts.outbox.take()
 
@@ -352,15 +355,19 @@ class GroupShard:
 
     def explain(self, group_id: str, now: Moment) -> GroupExplanation | None:
         """For `groups explain`: the group and its last rebalances; None if there is none."""
-        group = self._parts.groups.get(group_id)
-        return None if group is None else explain(group, CLASSIC, now)
+        group = self._parts.find(group_id)
+        if not isinstance(group, ConsumerGroup):
+            return None if group is None else explain(group, CLASSIC, now)
+        default = self._parts.options.consumer_assignors[0]
+        timeout_ms = self._consumers.session_timeout_ms(group_id)
+        return explain_consumers(group, default, timeout_ms, self._topics, now)
 
     def histories(self, now: Moment) -> dict[str, tuple[Rebalance, ...]]:
         """The last rebalances by group, for who keeps them when this shard is unloaded."""
         return {
-            group.group_id: rebalances
-            for group in self._parts.groups.values()
-            if (rebalances := group.rebalances(now))
+            group_id: rebalances
+            for group_id in self._parts.group_ids()
+            if (rebalances := self.rebalances(group_id, now))
         }
 
     def state_times_ms(self, group_id: str, now: Moment) -> dict[str, int]:

@@ -11,6 +11,7 @@ from cluster.coordinator.groups.explanation import (
     GroupExplanation,
 )
 from cluster.coordinator.groups.history import Cause, CauseKind, Rebalance, WhoseMember
+from cluster.coordinator.groups.subscription import CONSUMER
 from cluster.model.errors import ErrorCode
 
 NOTICED_MS: Final = 500
@@ -62,6 +63,16 @@ class KnownGroup:
         """Up to which generation rebalances are not known any more; 0 where all are known."""
         rebalances = self.rebalances
         return rebalances[0][1].from_generation if rebalances else self.group.generation_id
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether its members use the newer consumer protocol (KIP-848)."""
+        return self.group.group_type == CONSUMER
+
+    @property
+    def session_setting(self) -> str:
+        """What says how long a member may be silent."""
+        return "group.consumer.session.timeout.ms" if self.is_newer else "session.timeout.ms"
 
     def member(self, who: WhoseMember) -> ExplainedMember | None:
         """The member as it is now; None if it is gone."""

@@ -9,9 +9,9 @@ from cluster.tools.groups.requests import Group, Member, Place
 
 _NOTHING: Final = "-"
 _TEXT_MIN: Final = 15
+"""Columns of names are as wide as their longest cell, and at least this."""
 _ASSIGNMENT_MIN: Final = -20
 """Of assignments at least 20: a negative width."""
-"""Columns of names are as wide as their longest cell, and at least this."""
 
 
 def listed(

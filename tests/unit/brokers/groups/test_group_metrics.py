@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.brokers.groups.group_lag import GroupLag, pieces_of
-from cluster.brokers.groups.group_metrics import GroupMetrics
+from cluster.brokers.groups.group_metrics import REST_US_PER_OFFSET, GroupMetrics
 from cluster.brokers.groups.lag_changes import UNCHANGED_MS, LagChanges, StateTimes
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.records import PartitionLag
@@ -94,6 +94,16 @@ def a_group(name: str = "g", state: str = "Stable", **others: Any) -> GroupProgr
         "committed": {"orders": {0: 10, 1: 20}},
     }
     return GroupProgress(group_id=name, state=state, **{**fields, **others})
+
+
+def test_many_offsets_are_looked_at_less_often():
+    world = World()
+    world.groups["g"] = a_group(committed={"orders": dict.fromkeys(range(40_000), 5)})
+    due_ms = 5_000 + 40_000 * REST_US_PER_OFFSET // 1_000
+    assert world.tick(5_000)
+    assert world.tick(due_ms - 1) == []
+    [group] = [each for each in world.tick(due_ms) if each["kind"] == "group"]
+    assert (group["partitions"], group["interval_ms"]) == (40_000, due_ms - 5_000)
 
 
 def test_a_group_and_its_partitions_have_records():

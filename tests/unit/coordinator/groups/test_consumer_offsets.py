@@ -354,14 +354,14 @@ def test_rebalances_are_told_with_their_causes(stage: ConsumerStage) -> None:
     assert not second.is_over
     assert {each.member.member_id: each.has_joined for each in second.slowest} == {
         "a": False,
-        "b": False,
+        "b": True,
     }
     stage.pass_time(2_000)
     a.beat()
     b.beat()
     second = stage.shard.rebalances(GROUP, stage.now)[-1]
     assert (second.is_over, second.from_generation, second.generation_id) == (True, 1, 2)
-    assert (second.assigning_ms, second.reconciling_ms) == (0, 5_000)
+    assert (second.joining_ms, second.assigning_ms) == (5_000, 0)
     assert second.rebalance_timeout_ms == 60_000
     assert stage.shard.state_times_ms(GROUP, stage.now) == {
         "Empty": 0,
@@ -384,3 +384,39 @@ def test_timeouts_are_told_with_their_values(stage: ConsumerStage) -> None:
     b.beat()
     (cause,) = stage.shard.rebalances(GROUP, stage.now)[-1].causes
     assert cause.kind is CauseKind.TOPICS_CHANGED
+
+
+def test_a_group_is_explained(stage: ConsumerStage) -> None:
+    a = stage.consumer("a", "orders", "bills", instance="s-1")
+    b = stage.consumer("b")
+    a.beat()
+    stage.pass_time(4_000)
+    found = stage.shard.explain(GROUP, stage.now)
+    assert found is not None
+    assert (found.group_type, found.state, found.generation_id) == ("consumer", "Reconciling", 2)
+    assert (found.protocol_name, found.leader, found.waits_at_most_ms) == ("uniform", None, 56_000)
+    first, second = found.members
+    assert (first.who.group_instance_id, first.session_timeout_ms, first.quiet_ms) == (
+        "s-1",
+        45_000,
+        4_000,
+    )
+    assert [(each.topic, each.partitions) for each in first.assigned or ()] == [
+        ("bills", (0, 1)),
+        ("orders", (0,)),
+    ]
+    assert [(each.has_joined, each.has_synced) for each in (first, second)] == [
+        (False, False),
+        (True, False),
+    ]
+    stage.settle_down(a, b)
+    progress = stage.shard.progress(GROUP, stage.now)
+    assert progress is not None
+    assert (progress.group_type, progress.state, progress.generation, progress.members) == (
+        "consumer",
+        "Stable",
+        2,
+        2,
+    )
+    histories = stage.shard.histories(stage.now)
+    assert [each.generation_id for each in histories[GROUP]] == [1, 2]

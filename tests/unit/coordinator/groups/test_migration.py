@@ -7,6 +7,7 @@ import pytest
 
 from cluster.coordinator.groups.consumer_records import CONSUMER_KEYS
 from cluster.coordinator.groups.embedded_protocol import assignment_bytes
+from cluster.coordinator.groups.history import CauseKind
 from cluster.coordinator.groups.migration_policy import POLICIES, policy_of
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.requests import GroupProtocol, LeavingMember
@@ -192,6 +193,26 @@ def test_whoever_waits_for_the_assignment_is_told_to_join_again():
     assert stage.join(member_id) in stage.answers
 
 
+def test_what_a_member_may_still_be_reading_is_nobody_elses_after_an_upgrade():
+    stage = stage_with()
+    first_id, first_token = stage.join_new()
+    second = subscription(("orders",), {"orders": frozenset({2, 3})})
+    second_id, second_token = stage.join_new(offers=(GroupProtocol("range", second),))
+    stage.pass_time(1)
+    generation = stage.joined(first_token).generation_id
+    assert stage.joined(second_token).generation_id == generation
+    parts = {first_id: frozenset({0, 1}), second_id: frozenset({3})}
+    stage.sync(
+        stage.joined(first_token).leader,
+        generation,
+        {each: assignment_bytes({"orders": parts[each]}, 1) for each in parts},
+    )
+    new = stage.consumer("new")  # the second has not heard yet that it is to give up one
+    assert 2 not in new.numbers.get("orders", set())
+    described = {each.member_id: each for each in stage.described().members}
+    assert [each.partitions for each in described[second_id].assignment] == [(2, 3)]
+
+
 def test_an_outcome_that_comes_after_an_upgrade_changes_nothing():
     stage = stage_with()
     (member_id,) = stage.completing(1)
@@ -273,8 +294,15 @@ def test_a_heartbeat_that_is_refused_leaves_the_group_classic():
     stage = stage_with(consumer_max_size=2)
     old = settled_classic(stage)
     written = len(stage.log)
+    old[0].topics = ("orders", "bills")
+    old[0].has_to_join = True
+    old[0].step()  # a rebalance begins
     assert stage.stranger("new").beat().error is ErrorCode.group_max_size_reached
     assert len(stage.log) == written
+    assert causes(stage)[-1] == CauseKind.SUBSCRIPTION_CHANGED.value
+    (*_, running) = stage.shard.rebalances(GROUP, stage.now)
+    assert not running.is_over
+    turns(*old)
     assert protocol_of(stage) == "classic Stable"
     assert all(stage.heartbeat(each.member_id, each.generation) is NONE for each in old)
 
@@ -293,6 +321,9 @@ def test_an_upgrade_that_cannot_be_stored_is_taken_back():
     stage.settle(ErrorCode.not_enough_replicas)
     assert new.hear(token).error is ErrorCode.coordinator_not_available
     assert protocol_of(stage) == "classic PreparingRebalance"
+    (*_, running) = stage.shard.rebalances(GROUP, stage.now)
+    assert not running.is_over
+    assert running.causes[0].kind is CauseKind.ASSIGNMENT_NOT_STORED
     stage.holds_appends = False
     turns(*old)
     assert reads(*old) == everything(orders=4)
@@ -362,6 +393,18 @@ def test_what_a_downgrade_wrote_is_a_classic_group_after_a_restart():
     described = again.shard.describe(GROUP)
     assert {each.member_id for each in described.members} == {each.member_id for each in old}
     assert again.committed() == {("orders", 0): 3}
+
+
+def test_a_coordinator_that_fails_right_after_a_downgrade_leaves_no_partition_unread():
+    stage = stage_with()
+    old, new = mixed(stage)
+    new.leave()
+    again = stage.reloaded()
+    for each in old:
+        each.stage = again
+    turns(*old)
+    assert reads(*old) == everything(orders=4)
+    assert protocol_of(again) == "classic Stable"
 
 
 def test_a_static_member_that_goes_back_to_the_classic_protocol_moves_nothing():
@@ -445,10 +488,10 @@ def test_requests_that_wait_for_a_downgrade_find_the_classic_group():
     for each in old:
         each.has_to_join = True
         each.step()
-    late = stage.sync(old[0].member_id, old[0].generation)
+    late = stage.sync(old[1].member_id, old[1].generation)
     gone = stage.leave("new")
     stage.settle()
-    assert stage.synced(late).error is ErrorCode.rebalance_in_progress or stage.state() != "Stable"
+    assert stage.synced(late).error is ErrorCode.illegal_generation  # the next one has begun
     assert stage.answers[gone].members[0].error is ErrorCode.unknown_member_id
     stage.holds_appends = False
     turns(*old)

@@ -14,6 +14,7 @@ from cluster.tools.groups.advice import advice
 from cluster.tools.groups.explanation_json import explanation_object
 from cluster.tools.groups.explanation_text import WIDTH, explanation_text
 from cluster.tools.groups.known_rebalances import CostKind, KnownGroup, costs, merged
+from tests.support.consumer_stage import ConsumerStage
 from tests.support.group_stage import DELAY_MS, GROUP, WALL_MS, GroupStage
 
 Story = Callable[[GroupStage], Any]
@@ -382,3 +383,39 @@ WHO = [WhoseMember(f"m{number}", f"c{number}", "/h") for number in range(3)]
 def test_costs(rebalance: dict[str, Any], expected: list[tuple[CostKind, int]]) -> None:
     made = Rebalance(MonotonicMs(0), WallMs(0), 1, 2, **rebalance)
     assert [(cost.kind, cost.ms) for cost in costs(made, 20_000)] == expected
+
+
+def test_members_of_the_newer_protocol_are_waited_for_until_they_give_up() -> None:
+    stage = ConsumerStage().loaded()
+    a = stage.consumer("0a1b2c3d4e5f")
+    stage.pass_time(2_000)
+    b = stage.consumer("f00dcafe")
+    stage.pass_time(1_000)
+    text = explanation_text(known(stage), 10)
+    for said in (
+        "Group 'orders-readers' (consumer): Reconciling for 1.0 s, epoch 2, 2 members, assignor",
+        "0a1b2c3d  127.0.0.1  awaited, heard 3.0 s ago",
+        "f00dcafe  127.0.0.1  waits for partitions",
+        "after epoch 1, running for 1.0 s",
+        "waiting     for 1.0 s for client client at 127.0.0.1 (member 0a1b2c3d)",
+    ):
+        assert said in text
+    owned = a.owned
+    b.beat()
+    a.beat()
+    for _ in range(7):
+        stage.pass_time(9_000)
+        b.beat()
+        stage.beat(a.member_id, a.epoch, owned=owned)
+    stage.pass_time(45_000)
+    now = known(stage)
+    text = explanation_text(now, 10)
+    for said in (
+        "epoch 1 -> 3 in 1 min 04 s, 1 -> 1 member",
+        "+1 min 01 s client client at 127.0.0.1 (member 0a1b2c3d) did not give up its partitions",
+        "reconciling 1 min 04 s",
+        "sent no heartbeat within\n              group.consumer.session.timeout.ms=45000",
+    ):
+        assert said in text
+    assert "did not poll within max.poll.interval.ms=60000 (once)" in advice(now)[0]
+    assert advice(now)[1].endswith("raise consumer.session.timeout.ms of the group.")
