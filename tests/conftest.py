@@ -11,8 +11,9 @@ from tests.support.running_cluster import Cluster
 
 _running: list[Cluster] = []
 
-# No test depends on how fast the machine is. `fast` is for `bin/test --fast`.
+# No test depends on how fast the machine is. `fast` is for `bin/test --fast` (support/examples.py).
 settings.register_profile("whole", deadline=None)
+settings.register_profile("few", deadline=None, max_examples=15)
 settings.register_profile("fast", deadline=None, max_examples=15)
 settings.load_profile("whole")
 
@@ -34,6 +35,14 @@ def pytest_configure() -> None:
     A shell that starts the tests in the background ignores SIGINT, and child processes inherit it.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave coverage out where thousands of examples take the same path: it doubles their time."""
+    for item in items:
+        if item.get_closest_marker("hypothesis"):
+            item.add_marker("no_cover")
 
 
 @pytest.fixture(scope="session")

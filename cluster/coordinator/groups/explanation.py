@@ -55,9 +55,9 @@ class ExplainedMember:
     quiet_ms: int | None
     """Since it was last heard of; None where its requests wait for us, or that is not known."""
     has_joined: bool
-    """Its JoinGroup waits for the others."""
+    """Its JoinGroup waits for the others; in the newer protocol, nobody waits for it."""
     has_synced: bool
-    """It has asked for its assignment, or has got it."""
+    """It has asked for its assignment, or has got it; in the newer protocol, all of it."""
     assigned: tuple[TopicPartitions, ...] | None
     """None where the assignment is not a consumer's."""
 
@@ -93,6 +93,14 @@ class FormerStint:
     since_wall_ms: int
     until_wall_ms: int
     rebalances: tuple[Rebalance, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class KeptHistory:
+    """What a broker hands on to who coordinates a group after it."""
+
+    group_id: str
+    stints: tuple[FormerStint, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +203,7 @@ _FORMER: Final = record(
     until_wall_ms=_MILLISECONDS,
     rebalances=listed(_REBALANCE, _MANY),
 )
+_KEPT: Final = record(KeptHistory, group_id=_TEXT, stints=listed(_FORMER, _MANY))
 _ANSWER: Final = record(
     ExplainAnswer,
     code=ERROR_CODE,
@@ -208,6 +217,8 @@ _ANSWER: Final = record(
 _read_question: Final = _TEXT.reader()
 _read_answer: Final = _ANSWER.reader()
 _pack_answer: Final = _ANSWER.packer()
+_read_kept: Final = _KEPT.reader()
+_pack_kept: Final = _KEPT.packer()
 
 
 def pack_question(group_id: str) -> bytes:
@@ -230,6 +241,17 @@ def read_answer(body: bytes) -> ExplainAnswer:
     """The answer. Raises PeerError, which names the field that is wrong."""
     answer: ExplainAnswer = _checked(body, _read_answer)
     return answer
+
+
+def pack_kept(history: KeptHistory) -> bytes:
+    """One group's history, for another broker."""
+    return bytes(msgpack.packb(_pack_kept(history)))
+
+
+def read_kept(content: bytes) -> KeptHistory:
+    """One group's history. Raises PeerError, which names the field that is wrong."""
+    history: KeptHistory = _checked(content, _read_kept)
+    return history
 
 
 def _checked(body: bytes, read: Callable[[Any], Any]) -> Any:

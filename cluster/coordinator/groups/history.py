@@ -1,7 +1,9 @@
 """Why a group rebalanced: its last rebalances with their causes and phases. Pure.
 
 A rebalance has three phases: members join (PreparingRebalance, with the initial delay of a group
-that was empty), the leader assigns (CompletingRebalance), the members work again (Stable).
+that was empty), the leader assigns (CompletingRebalance), the members work again (Stable). In the
+newer consumer protocol it lasts from the first change of the group's epoch until every member has
+what it is to have: the coordinator assigns (Assigning), members give up and take (Reconciling).
 """
 
 import heapq
@@ -39,6 +41,9 @@ class CauseKind(Enum):
     STATIC_MEMBER_REPLACED = "static member came back with a new member id"
     ASSIGNMENT_NOT_STORED = "assignment could not be stored"
     OVER_CAPACITY = "more members than group.max.size"
+    REVOCATION_TIMEOUT = "did not give up its partitions within the rebalance timeout"
+    TOPICS_CHANGED = "topics that the group subscribes to changed"
+    EXPRESSION_CHANGED = "an expression that the group subscribes to stands for other topics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +78,14 @@ class SlowMember:
     waited_ms: int
     """From the rebalance's begin until it joined, or until now or the end if it did not."""
     has_joined: bool
+    """In the newer consumer protocol: it has given up what it had to; its epoch is the newest."""
     is_expected: bool = False
     """It has been given a member id (KIP-394) and has not come back with it; of such a member
     nothing but the id is known."""
 
 
 class Waited(NamedTuple):
-    """When a member joined; None if it has not."""
+    """When a member joined, or came into the newest epoch; None if it has not."""
 
     member: WhoseMember
     joined_ms: int | None
@@ -101,7 +107,8 @@ class Rebalance:
     causes: list[Cause] = field(default_factory=list)
     causes_left_off: int = 0
     joining_ms: int | None = None
-    """Until every member had joined again or the rebalance timeout was over."""
+    """Until every member had joined again or the rebalance timeout was over; in the newer consumer
+    protocol, until every member had what it is to have."""
     assigning_ms: int | None = None
     """From then until the leader's assignment was stored."""
     generation_id: int | None = None
@@ -148,6 +155,14 @@ class History:
         self._kept.append(rebalance)
         self.note(cause, now)
         return rebalance
+
+    def go_on_from(self, earlier: "History") -> None:
+        """The group was another before: its rebalances come first. One that ran was disturbed by
+        the first of these."""
+        if self._kept and earlier.current is not None:
+            earlier.current.is_over = True
+        everything = (*earlier.all(), *self.all())
+        self._kept = deque(everything, maxlen=REBALANCES_KEPT)
 
     def note(self, cause: Cause, now: Moment) -> None:
         """Something happened to the group; it is of interest while a rebalance runs."""
@@ -201,6 +216,32 @@ class History:
         rebalance.leader = leader
         rebalance.protocol_name = protocol_name
         rebalance.is_over = True
+
+    # ------------------------------------------------------------------ the newer protocol
+
+    def begin_or_note(
+        self, cause: Cause, now: Moment, epoch: int, members_before: int
+    ) -> Rebalance | None:
+        """The group's epoch changes: a rebalance begins, or the one that runs has a cause more."""
+        if self.current is not None:
+            self.note(cause, now)
+            return self.current
+        return self.begin(cause, now, epoch, members_before)
+
+    def reconciled(
+        self,
+        members: Iterable[Waited],
+        now: Moment,
+        epoch: int,
+        assignor: str,
+        rebalance_timeout_ms: int,
+    ) -> None:
+        """Every member has what it is to have, or there are none."""
+        if self.current is None:
+            return
+        everybody = list(members)
+        self.joined(everybody, rebalance_timeout_ms, now)
+        self.over(now, epoch, len(everybody), None, assignor if everybody else None)
 
 
 def slowest(rebalance: Rebalance, members: Iterable[Waited], now: Moment) -> list[SlowMember]:

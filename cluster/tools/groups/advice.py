@@ -55,7 +55,9 @@ def advice(known: KnownGroup) -> list[str]:
     """Sentences, the most telling first; never none."""
     rebalances = [each for _, each in known.rebalances]
     if not rebalances:
-        return ["The group has not rebalanced since then: there is nothing to explain."]
+        if known.forgotten_generation:
+            return ["Nothing yet: a coordinator that is killed forgets what it knew."]
+        return ["The group has never rebalanced: there is nothing to explain."]
     said = [sentence for rule in _RULES for sentence in rule(known, rebalances)]
     return said or ["Nothing to mend: members came or went, and nobody had to wait for long."]
 
@@ -91,7 +93,7 @@ def _no_poll(known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]:
 
 
 def _is_no_poll(cause: Cause) -> bool:
-    if cause.kind is CauseKind.JOIN_TIMEOUT:
+    if cause.kind in (CauseKind.JOIN_TIMEOUT, CauseKind.REVOCATION_TIMEOUT):
         return True
     return cause.kind is CauseKind.MEMBER_LEFT and _POLL_TIMEOUT in cause.detail
 
@@ -107,19 +109,20 @@ def _waits_now(known: KnownGroup, _rebalances: list[Rebalance]) -> Iterator[str]
         session_ms = session_left_ms(known.member(missing[0].member))
         if session_ms is not None:
             yield (
-                f"{name} has not joined again and sends no heartbeats either: it was killed,"
+                f"{name} has not {_did(known)} and sends no heartbeats either: it was killed,"
                 f" paused or cut off. The group goes on without it in {duration(session_ms)}, when"
                 " its session ends."
             )
         else:
             yield (
                 f"{name} sends heartbeats, but has not polled since the rebalance began. A client"
-                " joins again when it polls next; if it does not, the group goes on without it in"
-                f" {duration(left_ms)} at the latest."
+                f" {'gives up partitions' if known.is_newer else 'joins again'} when it polls next;"
+                f" if it does not, the group goes on without it in {duration(left_ms)} at the"
+                " latest."
             )
 
 
-def _session_over(_known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]:
+def _session_over(known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]:
     """Members whose heartbeats stopped."""
     times: Counter[Client] = Counter()
     limits_ms: dict[Client, int] = {}
@@ -128,13 +131,16 @@ def _session_over(_known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[s
             client = Client.of(cause.member)
             times[client] += 1
             limits_ms[client] = cause.timeout_ms or 0
+    raise_it = (
+        "consumer.session.timeout.ms of the group" if known.is_newer else "session.timeout.ms"
+    )
     for client, count in times.most_common(3):
         yield (
             f"{_capital(str(client))} sent no heartbeat within"
-            f" session.timeout.ms={limits_ms[client]} ({_times(count)}): it was killed, paused or"
-            " cut off. If it ends on purpose, let it close its consumer, which leaves the group at"
-            " once; if it was only slow (garbage collection, a busy machine), raise"
-            " session.timeout.ms."
+            f" {known.session_setting}={limits_ms[client]} ({_times(count)}): it was killed, paused"
+            " or cut off. If it ends on purpose, let it close its consumer, which leaves the group"
+            " at once; if it was only slow (garbage collection, a busy machine), raise"
+            f" {raise_it}."
         )
 
 
@@ -146,10 +152,13 @@ def _late(known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]:
         if cost.member is not None and cost.ms >= _SLOW_MS:
             times[Client.of(cost.member)] += 1
             lost_ms[Client.of(cost.member)] += cost.ms
+    did, does = "joined", "joins again"
+    if known.is_newer:
+        did, does = "gave up its partitions", "gives up partitions"
     for client, lost in lost_ms.most_common(2):
         yield (
-            f"{_capital(str(client))} joined last ({_times(times[client])}) and made the others"
-            f" wait {duration(lost)}: a client joins again when it polls next, so that is how long"
+            f"{_capital(str(client))} {did} last ({_times(times[client])}) and made the others"
+            f" wait {duration(lost)}: a client {does} when it polls next, so that is how long"
             " it works on a batch. Smaller batches (max.poll.records) make rebalances shorter."
         )
 
@@ -191,8 +200,10 @@ def _initial_delay(known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[s
         )
 
 
-def _one_by_one(_known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]:
-    """Members that start one after the other."""
+def _one_by_one(known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]:
+    """Members that start one after the other, where each of them stops the others."""
+    if known.is_newer:
+        return
     starts = [
         each.started_wall_ms
         for each in rebalances
@@ -243,7 +254,7 @@ def _often(known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]:
     """Many rebalances by an assignor that stops everybody."""
     name = known.group.protocol_name
     recent = [each for each in rebalances if known.now_wall_ms - each.started_wall_ms <= _OFTEN_MS]
-    if len(recent) >= _OFTEN and name in _STOPS_ALL:
+    if len(recent) >= _OFTEN and name in _STOPS_ALL and not known.is_newer:
         yield (
             f"The group rebalanced {len(recent)} times within {duration(_OFTEN_MS)}, and by"
             f" {name} every member stops in each of them: with cooperative-sticky as"
@@ -276,6 +287,10 @@ def _all_costs(known: KnownGroup, rebalances: list[Rebalance], kind: CostKind) -
         for cost in costs(each, known.now_ms)
         if cost.kind is kind and cost.ms >= NOTICED_MS
     ]
+
+
+def _did(known: KnownGroup) -> str:
+    return "given up its partitions" if known.is_newer else "joined again"
 
 
 def _times(count: int) -> str:

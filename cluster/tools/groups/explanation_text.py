@@ -28,7 +28,7 @@ _SHARE_SHOWN: Final = 0.0005
 _CAUSES: Final = {
     CauseKind.MEMBER_JOINED: "joined",
     CauseKind.MEMBER_LEFT: "left",
-    CauseKind.SESSION_TIMEOUT: "sent no heartbeat within session.timeout.ms={timeout}",
+    CauseKind.SESSION_TIMEOUT: "sent no heartbeat within {session}={timeout}",
     CauseKind.NEW_MEMBER_TIMEOUT: "was new, and the others did not come within {timeout} ms",
     CauseKind.JOIN_TIMEOUT: (
         "did not join again within the rebalance timeout (max.poll.interval.ms={timeout}) and was"
@@ -46,6 +46,10 @@ _CAUSES: Final = {
     CauseKind.LEADER_JOINED_AGAIN: (
         "leads and joined again (the partitions of its topics changed, or it was asked to)"
     ),
+    CauseKind.REVOCATION_TIMEOUT: (
+        "did not give up its partitions within the rebalance timeout"
+        " (max.poll.interval.ms={timeout}) and was removed"
+    ),
     CauseKind.STATIC_MEMBER_REPLACED: "came back as the same instance, with other protocols",
     CauseKind.ASSIGNMENT_NOT_STORED: "assigned, and that could not be stored",
     CauseKind.OVER_CAPACITY: "was too many: group.max.size is lower",
@@ -55,6 +59,11 @@ _WAITED_FOR: Final = {
     CostKind.MISSING: "which did not join",
     CostKind.LATE: "which joined last",
     CostKind.GONE: "which had not joined when it went",
+}
+_WAITED_FOR_NEWER: Final = {
+    CostKind.MISSING: "which did not give up its partitions",
+    CostKind.LATE: "which was last to give up its partitions",
+    CostKind.GONE: "which had not given up its partitions when it went",
 }
 
 
@@ -84,7 +93,7 @@ def _head(known: KnownGroup) -> Iterator[str]:
     group = known.group
     facts = [
         f"{group.state} for {duration(group.in_state_ms)}",
-        f"generation {group.generation_id}",
+        f"{_generation(known)} {group.generation_id}",
         _count(len(group.members) + group.members_left_off, "member"),
     ]
     if group.protocol_name:
@@ -94,7 +103,7 @@ def _head(known: KnownGroup) -> Iterator[str]:
     )
     broker = f"broker {known.coordinator}"
     place = f"{broker} ({known.address})" if known.address else broker
-    yield f"Coordinator: {place}, since {_time(known.stints[-1].since_wall_ms)}"
+    yield f"Coordinator: {place}, since {_time(known.stints[-1].since_wall_ms)} UTC"
     total_ms = sum(group.state_times_ms.values())
     if total_ms:
         times = ", ".join(
@@ -140,6 +149,8 @@ def _condition(known: KnownGroup, member: ExplainedMember) -> str:
     if known.running is None:
         return heard or "-"
     if known.running.joining_ms is None:
+        if member.has_joined and known.is_newer:
+            return "has all" if member.has_synced else "waits for partitions"
         return "has joined" if member.has_joined else f"awaited, {heard}" if heard else "awaited"
     return "waits for assignment" if member.has_synced else "awaited"
 
@@ -166,12 +177,15 @@ def _holds(member: ExplainedMember) -> str:
 
 def _rebalances(known: KnownGroup, last: int) -> Iterator[str]:
     rebalances = known.rebalances
-    since = f"known since {_time(known.since_wall_ms)}"
+    since = f"since {_time(known.since_wall_ms)}"
+    lost = known.forgotten_generation
     if not rebalances:
-        yield from _wrapped("", f"No rebalances, {since}.")
+        earlier = f"; those up to generation {lost} are forgotten" if lost else ""
+        yield from _wrapped("", f"No rebalances {since}{earlier}.")
         return
-    which = "" if len(rebalances) <= last else f", the last {last}"
-    yield f"{_count(len(rebalances), 'rebalance')}{which}; {since} (times are UTC)"
+    which = "" if len(rebalances) <= last else f", the last {last} shown"
+    earlier = f", those up to generation {lost} are forgotten" if lost else ""
+    yield f"{_count(len(rebalances), 'rebalance')} {since}{which}{earlier}"
     brokers = {stint.broker for stint in known.stints if stint.rebalances}
     for broker, rebalance in rebalances[-last:]:
         yield ""
@@ -182,20 +196,20 @@ def _rebalances(known: KnownGroup, last: int) -> Iterator[str]:
 def _rebalance(known: KnownGroup, rebalance: Rebalance, on_broker: str) -> Iterator[str]:
     took_ms = duration_ms(rebalance, known.now_ms)
     took = "" if took_ms is None else duration(took_ms)
-    before = rebalance.from_generation
+    generation, before = _generation(known), rebalance.from_generation
     if not rebalance.is_over:
-        course = f"after generation {before}, running for {took}"
+        course = f"after {generation} {before}, running for {took}"
     elif rebalance.generation_id is None:
-        course = f"after generation {before}, not finished"
+        course = f"after {generation} {before}, not finished"
     else:
         course = (
-            f"generation {before} -> {rebalance.generation_id} in {took or '0'},"
+            f"{generation} {before} -> {rebalance.generation_id} in {took or '0'},"
             f" {rebalance.members_before} -> {_count(rebalance.members_after or 0, 'member')}"
         )
     yield f"{_time(rebalance.started_wall_ms)}  {course}{on_broker}"
     for number, cause in enumerate(rebalance.causes):
         label = "because" if number == 0 else f"+{duration(cause.after_ms)}"
-        yield from _labelled(label, _cause(cause))
+        yield from _labelled(label, _cause(known, cause))
     if rebalance.causes_left_off:
         yield from _labelled("", f"... and {rebalance.causes_left_off} events more")
     yield from _joining(known, rebalance)
@@ -206,8 +220,10 @@ def _rebalance(known: KnownGroup, rebalance: Rebalance, on_broker: str) -> Itera
         yield from _labelled("ended", "the next event began another rebalance")
 
 
-def _cause(cause: Cause) -> str:
-    text = _CAUSES.get(cause.kind, cause.kind.value).format(timeout=cause.timeout_ms)
+def _cause(known: KnownGroup, cause: Cause) -> str:
+    text = _CAUSES.get(cause.kind, cause.kind.value).format(
+        timeout=cause.timeout_ms, session=known.session_setting
+    )
     whole = text if cause.member is None else f"{_who(cause.member)} {text}"
     return f'{whole}: "{one_line(cause.detail)}"' if cause.detail else whole
 
@@ -218,9 +234,10 @@ def _joining(known: KnownGroup, rebalance: Rebalance) -> Iterator[str]:
         if not rebalance.is_over:
             yield from _labelled("waiting", _waiting(known, rebalance))
         return
-    parts = [_cost(cost) for cost in found]
+    parts = [_cost(known, cost) for cost in found]
     phase = duration(rebalance.joining_ms)
-    yield from _labelled("joining", f"{phase}, of it {'; '.join(parts)}" if parts else phase)
+    label = "reconciling" if known.is_newer else "joining"
+    yield from _labelled(label, f"{phase}, of it {'; '.join(parts)}" if parts else phase)
 
 
 def _waiting(known: KnownGroup, rebalance: Rebalance) -> str:
@@ -244,12 +261,13 @@ def _waiting(known: KnownGroup, rebalance: Rebalance) -> str:
     return f"for {waited} for {names or 'members'}{more}{limit}{of_them}{unless}"
 
 
-def _cost(cost: Cost) -> str:
+def _cost(known: KnownGroup, cost: Cost) -> str:
     if cost.kind is CostKind.INITIAL_DELAY:
         return f"{duration(cost.ms)} for group.initial.rebalance.delay.ms"
     assert cost.member is not None
     who = _member_or_id(cost.member, is_expected=cost.is_expected)
-    return f"{duration(cost.ms)} for {who}, {_WAITED_FOR[cost.kind]}"
+    waited_for = _WAITED_FOR_NEWER if known.is_newer else _WAITED_FOR
+    return f"{duration(cost.ms)} for {who}, {waited_for[cost.kind]}"
 
 
 def _assigning(known: KnownGroup, rebalance: Rebalance) -> Iterator[str]:
@@ -267,6 +285,10 @@ def _assigning(known: KnownGroup, rebalance: Rebalance) -> Iterator[str]:
 
 
 # -- words -----------------------------------------------------------------------------------------
+
+
+def _generation(known: KnownGroup) -> str:
+    return "epoch" if known.is_newer else "generation"
 
 
 def _who(member: WhoseMember) -> str:

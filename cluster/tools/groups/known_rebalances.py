@@ -11,6 +11,7 @@ from cluster.coordinator.groups.explanation import (
     GroupExplanation,
 )
 from cluster.coordinator.groups.history import Cause, CauseKind, Rebalance, WhoseMember
+from cluster.coordinator.groups.subscription import CONSUMER
 from cluster.model.errors import ErrorCode
 
 NOTICED_MS: Final = 500
@@ -57,6 +58,22 @@ class KnownGroup:
         last = self.stints[-1].rebalances[-1:]
         return last[0] if last and not last[0].is_over else None
 
+    @property
+    def forgotten_generation(self) -> int:
+        """Up to which generation rebalances are not known any more; 0 where all are known."""
+        rebalances = self.rebalances
+        return rebalances[0][1].from_generation if rebalances else self.group.generation_id
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether its members use the newer consumer protocol (KIP-848)."""
+        return self.group.group_type == CONSUMER
+
+    @property
+    def session_setting(self) -> str:
+        """What says how long a member may be silent."""
+        return "group.consumer.session.timeout.ms" if self.is_newer else "session.timeout.ms"
+
     def member(self, who: WhoseMember) -> ExplainedMember | None:
         """The member as it is now; None if it is gone."""
         return next((each for each in self.group.members if each.who == who), None)
@@ -79,11 +96,13 @@ def merged(
     )
     if answer is None or answer.group is None:
         return None
-    former = [
-        Stint(each.broker, each.since_wall_ms, each.until_wall_ms, each.rebalances)
+    former = {  # a stint that was handed on is known to several
+        (each.since_wall_ms, each.broker): Stint(
+            each.broker, each.since_wall_ms, each.until_wall_ms, each.rebalances
+        )
         for one in answers.values()
         for each in one.former
-    ]
+    }
     present = Stint(coordinator, answer.since_wall_ms, None, answer.group.rebalances)
     return KnownGroup(
         name,
@@ -92,7 +111,7 @@ def merged(
         answer.now_ms,
         answer.now_wall_ms,
         answer.group,
-        (*sorted(former, key=lambda stint: stint.since_wall_ms), present),
+        (*(former[key] for key in sorted(former)), present),
         tuple(silent),
     )
 

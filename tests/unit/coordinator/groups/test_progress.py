@@ -4,6 +4,7 @@ import dataclasses
 
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.model.error_codes import ErrorCode
+from tests.support.consumer_stage import Consumer, ConsumerStage
 from tests.support.group_stage import DELAY_MS, GROUP, GroupStage
 
 
@@ -38,6 +39,25 @@ def test_a_group_of_one_member():
     assert counted(stage) == (2, 0, 0, 1)
     stage.commit({("orders", 0): 6}, member, generation)
     assert found.committed["orders"][0] == 5  # what was told stays as it was
+
+
+def test_a_group_of_the_newer_consumer_protocol():
+    stage = ConsumerStage().loaded()
+    member = Consumer(stage, "m")
+    member.beat()
+    member.beat()
+    stage.commit({("orders", 0): 5}, "m", member.epoch)
+    stage.pass_time(50)
+    assert stage.shard.group_ids() == [GROUP]
+    found = stage.shard.progress(GROUP, stage.now)
+    assert found is not None
+    assert (found.group_id, found.group_type, found.protocol_type) == (GROUP, *["consumer"] * 2)
+    assert (found.state, found.generation, found.members) == ("Stable", 1, 1)
+    assert found.committed == {"orders": {0: 5}}
+    assert found.state_times_ms["Stable"] == 50
+    assert stage.shard.histories(stage.now)[GROUP] == stage.shard.rebalances(GROUP, stage.now)
+    stage.perform(stage.shard.unload(stage.now))
+    assert len(list(stage.shard.forgetting_steps())) >= 1
 
 
 def test_only_what_is_stored_counts():

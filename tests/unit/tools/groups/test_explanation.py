@@ -14,6 +14,7 @@ from cluster.tools.groups.advice import advice
 from cluster.tools.groups.explanation_json import explanation_object
 from cluster.tools.groups.explanation_text import WIDTH, explanation_text
 from cluster.tools.groups.known_rebalances import CostKind, KnownGroup, costs, merged
+from tests.support.consumer_stage import ConsumerStage
 from tests.support.group_stage import DELAY_MS, GROUP, WALL_MS, GroupStage
 
 Story = Callable[[GroupStage], Any]
@@ -147,7 +148,7 @@ STORIES: list[tuple[Story, list[str], list[str]]] = [
             "Coordinator: broker 1 (127.0.0.1:9093), since 2023-11-14 22:13:21",
             "Time in each state there: PreparingRebalance 86 % (6.0 s), Stable 14 % (1.0 s)",
             "CLIENT   MEMBER  HOST       NOW",
-            "1 rebalance; known since 2023-11-14 22:13:21 (times are UTC)",
+            "1 rebalance since 2023-11-14 22:13:21 ",
             "generation 0 -> 1 in 6.0 s, 0 -> 2 members",
             "because    client billing at 127.0.0.1 (member id-1) joined",
             "joining    6.0 s, of it 6.0 s for group.initial.rebalance.delay.ms",
@@ -221,7 +222,7 @@ STORIES: list[tuple[Story, list[str], list[str]]] = [
     ),
     (
         joins_one_by_one,
-        ["6 rebalances, the last 5;"],
+        ["6 rebalances since 2023-11-14 22:13:21, the last 5 shown"],
         [
             "Members joined one after the other, each with a rebalance of its own (5 times)",
             "The group rebalanced 6 times within 10 min 00 s, and by range every member stops",
@@ -236,7 +237,7 @@ STORIES: list[tuple[Story, list[str], list[str]]] = [
         ],
         ["An assignment could not be stored: look at the in-sync replicas of __consumer_offsets"],
     ),
-    (only_commits, ["It has no members.", "No rebalances, known since"], ["nothing to explain"]),
+    (only_commits, ["It has no members.", "No rebalances since 2023"], ["nothing to explain"]),
 ]
 
 
@@ -293,15 +294,32 @@ def test_what_former_coordinators_know_comes_first() -> None:
         None,
         (FormerStint(2, WALL_MS - 10_000, WALL_MS - 5_000, (before,)),),
     )
-    found = merged(GROUP, {1: answer(stage), 2: other}, {}, ["broker 3: does not answer"])
+    again = answer(stage, *other.former)  # it was handed on to the present coordinator
+    found = merged(GROUP, {1: again, 2: other}, {}, ["broker 3: does not answer"])
     assert found is not None
     assert [broker for broker, _ in found.rebalances] == [2, 1]
     text = explanation_text(found, 5)
-    assert "known since 2023-11-14 22:13:10" in text
+    assert "2 rebalances since 2023-11-14 22:13:10" in text
     assert "2023-11-14 22:13:11  after generation 0, not finished, on broker 2" in text
     assert "another broker coordinates the group since then" in text
     assert "broker 3: does not answer: what it knows is missing here." in text
     assert merged(GROUP, {2: other}, {}) is None
+
+
+def test_what_a_killed_coordinator_forgot_is_said() -> None:
+    stage = GroupStage().loaded()
+    first, second = two_of(stage)
+    stage = stage.reloaded()
+    found = known(stage)
+    assert "No rebalances since 2023-11-14 22:13:21; those up to generation 1 are" in (
+        explanation_text(found, 5)
+    )
+    assert advice(found) == ["Nothing yet: a coordinator that is killed forgets what it knew."]
+    stage.leave(second)
+    stage.join(first)
+    assert "1 rebalance since 2023-11-14 22:13:21, those up to generation 1 are forgotten" in (
+        explanation_text(known(stage), 5)
+    )
 
 
 def test_an_id_that_nobody_came_back_with_is_named() -> None:
@@ -365,3 +383,39 @@ WHO = [WhoseMember(f"m{number}", f"c{number}", "/h") for number in range(3)]
 def test_costs(rebalance: dict[str, Any], expected: list[tuple[CostKind, int]]) -> None:
     made = Rebalance(MonotonicMs(0), WallMs(0), 1, 2, **rebalance)
     assert [(cost.kind, cost.ms) for cost in costs(made, 20_000)] == expected
+
+
+def test_members_of_the_newer_protocol_are_waited_for_until_they_give_up() -> None:
+    stage = ConsumerStage().loaded()
+    a = stage.consumer("0a1b2c3d4e5f")
+    stage.pass_time(2_000)
+    b = stage.consumer("f00dcafe")
+    stage.pass_time(1_000)
+    text = explanation_text(known(stage), 10)
+    for said in (
+        "Group 'orders-readers' (consumer): Reconciling for 1.0 s, epoch 2, 2 members, assignor",
+        "0a1b2c3d  127.0.0.1  awaited, heard 3.0 s ago",
+        "f00dcafe  127.0.0.1  waits for partitions",
+        "after epoch 1, running for 1.0 s",
+        "waiting     for 1.0 s for client client at 127.0.0.1 (member 0a1b2c3d)",
+    ):
+        assert said in text
+    owned = a.owned
+    b.beat()
+    a.beat()
+    for _ in range(7):
+        stage.pass_time(9_000)
+        b.beat()
+        stage.beat(a.member_id, a.epoch, owned=owned)
+    stage.pass_time(45_000)
+    now = known(stage)
+    text = explanation_text(now, 10)
+    for said in (
+        "epoch 1 -> 3 in 1 min 04 s, 1 -> 1 member",
+        "+1 min 01 s client client at 127.0.0.1 (member 0a1b2c3d) did not give up its partitions",
+        "reconciling 1 min 04 s",
+        "sent no heartbeat within\n              group.consumer.session.timeout.ms=45000",
+    ):
+        assert said in text
+    assert "did not poll within max.poll.interval.ms=60000 (once)" in advice(now)[0]
+    assert advice(now)[1].endswith("raise consumer.session.timeout.ms of the group.")
