@@ -413,11 +413,15 @@ class Bystander:
 
     def longest_ms(self, began: float, ended: float) -> float:
         """The longest wait, in ms, of any request in flight between the two times."""
+        return max(self.waits_ms(began, ended))
+
+    def waits_ms(self, began: float, ended: float) -> list[float]:
+        """The waits, in ms, of all requests in flight between the two times, which may be ahead."""
         while time.monotonic() < ended or not self._waits or self._waits[-1][0] < ended:
             time.sleep(0.02)
             if self._process.poll() is not None:
                 sys.exit("the bystander has died")
-        return max(wait for at, wait in self._waits if at + wait / 1000 >= began and at <= ended)
+        return [wait for at, wait in self._waits if at + wait / 1000 >= began and at <= ended]
 
     def _read(self) -> None:
         assert self._process.stdout is not None

@@ -16,7 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.json
 
 QUOTA: Final = "quota"
-"""Kind of the records that windows are made of."""
+GROUP: Final = "group"
+LAG: Final = "lag"
+"""Kinds of the records that windows are made of."""
 OTHER: Final = "other"
 """Kind under which metric records of other kinds are counted."""
 REJECTED: Final = "rejected"
@@ -25,6 +27,15 @@ LOST: Final = "lost"
 """Kind under which records are counted that retention removed before they were read."""
 
 TIMESTAMP: Final = pa.timestamp("us", tz="UTC")
+STATES: Final = {
+    "Empty": "empty_ms",
+    "PreparingRebalance": "preparing_rebalance_ms",
+    "CompletingRebalance": "completing_rebalance_ms",
+    "Assigning": "assigning_ms",
+    "Reconciling": "reconciling_ms",
+    "Stable": "stable_ms",
+}
+"""The column of the time in each state of a group, of either protocol."""
 
 ROW_SCHEMA: Final = pa.schema(
     [
@@ -43,35 +54,69 @@ ROW_SCHEMA: Final = pa.schema(
         ("throttled", pa.int64()),
         ("throttle_ms", pa.float64()),
         ("muted_ms", pa.float64()),
+        ("group", pa.string()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("lag", pa.int64()),
+        ("log_end", pa.int64()),
+        ("committed", pa.int64()),
+        ("members", pa.int64()),
+        *((name, pa.int64()) for name in STATES.values()),
     ]
 )
-"""What the data source hands to Spark: order, names and types are checked by Spark."""
+"""What the data source hands to Spark: order, names and types are checked by Spark. Columns
+of another kind of record than the row's are null; of groups, so is the broker."""
 
 ROW_COLUMNS_SQL: Final = (
     "kind string, records bigint, interval_start timestamp, broker int, user string,"
     " client_id string, quota string, rule string, `limit` double, usage double, rate double,"
-    " requests bigint, throttled bigint, throttle_ms double, muted_ms double"
+    " requests bigint, throttled bigint, throttle_ms double, muted_ms double, `group` string,"
+    " topic string, `partition` int, lag bigint, log_end bigint, committed bigint, members bigint,"
+    f" {', '.join(f'{name} bigint' for name in STATES.values())}"
 )
 """ROW_SCHEMA in Spark's DDL syntax."""
 
+_READ: Final = frozenset(ROW_SCHEMA.names[3:]).difference(STATES.values())
+"""The columns that are fields of records by the same name."""
 _JSON_SCHEMA: Final = pa.schema(
     [
         ("v", pa.int64()),
         ("kind", pa.string()),
         ("ts", pa.int64()),
         ("interval_ms", pa.int64()),
-        *((field.name, field.type) for field in list(ROW_SCHEMA)[3:]),
+        *((each.name, each.type) for each in ROW_SCHEMA if each.name in _READ),
+        ("state_ms", pa.struct([(name, pa.int64()) for name in STATES])),
     ]
 )
 _VERSION: Final = 1
-_NEEDED: Final = (
-    *("broker", "quota", "usage", "rate"),
-    *("requests", "throttled", "throttle_ms", "muted_ms"),
-)
+_NEEDED: Final = {
+    QUOTA: (
+        *("broker", "quota", "usage", "rate"),
+        *("requests", "throttled", "throttle_ms", "muted_ms"),
+    ),
+    GROUP: ("group", "members", "lag"),
+    LAG: ("group", "topic", "partition", "lag", "log_end", "committed"),
+}
+"""By kind: what must not be null."""
+_NOT_NEGATIVE: Final = {
+    QUOTA: ("usage", "throttle_ms", "muted_ms"),
+    GROUP: ("members", "lag"),
+    LAG: ("partition", "lag", "log_end", "committed"),
+}
+"""By kind: what must be from 0 to `_NUMBER_MAX`."""
+_OF_ALL: Final = ("kind", "records", "interval_start")
+_COLUMNS: Final = {
+    QUOTA: frozenset({*_OF_ALL, *_NEEDED[QUOTA], "user", "client_id", "rule", "limit"}),
+    GROUP: frozenset({*_OF_ALL, *_NEEDED[GROUP], *STATES.values()}),
+    LAG: frozenset({*_OF_ALL, *_NEEDED[LAG]}),
+}
+"""By kind: the columns that a row of it has."""
 _TS_MAX_MS: Final = 4_102_444_800_000
 """The year 2100: a larger number is in another unit than milliseconds."""
 _NUMBER_MAX: Final = 1e12
 """Per interval; windows add up millionths in 64 bits, and this leaves room for nine of these."""
+_OFFSET_MAX: Final = 10**15
+"""Of groups; windows add up lags in 64 bits. Compared with whole numbers, it has to be one."""
 
 
 def rows_of(values: Sequence[bytes | None]) -> list[pa.RecordBatch]:
@@ -133,6 +178,10 @@ def _fits(value: object, kind: pa.DataType) -> bool:
         return True
     if kind == pa.string():
         return isinstance(value, str) and _has_utf8(value)
+    if pa.types.is_struct(kind):
+        return isinstance(value, dict) and all(
+            _fits(value.get(field.name), field.type) for field in kind
+        )
     if isinstance(value, bool):
         return False
     if kind == pa.float64():
@@ -150,31 +199,50 @@ def _has_utf8(text: str) -> bool:
 
 
 def _checked(parsed: pa.Table) -> tuple[pa.Table, int]:
-    """The rows of kind `quota` that windows can be made of, and how many were of other kinds."""
-    current = pc.equal(parsed["v"], _VERSION)
-    named = pc.and_(current, pc.is_valid(parsed["kind"]))
-    is_quota = pc.equal(parsed["kind"], QUOTA)
-    others = pc.sum(pc.and_(named, pc.invert(is_quota))).as_py() or 0
-    whole = _all(
+    """The rows that windows can be made of, and how many were of kinds that have no windows."""
+    named = pc.and_(pc.equal(parsed["v"], _VERSION), pc.is_valid(parsed["kind"]))
+    is_known = pc.is_in(parsed["kind"], pa.array(list(_NEEDED)))
+    others = pc.sum(pc.and_(named, pc.invert(is_known))).as_py() or 0
+    timed = _all(
         [
             named,
-            is_quota,
+            is_known,
             _between(parsed["interval_ms"], 1, _TS_MAX_MS),
             _between(parsed["ts"], 1, _TS_MAX_MS),
-            _between(parsed["usage"], 0, _NUMBER_MAX),
-            _between(parsed["throttle_ms"], 0, _NUMBER_MAX),
-            _between(parsed["muted_ms"], 0, _NUMBER_MAX),
-            *(pc.is_valid(parsed[name]) for name in _NEEDED),
         ]
     )
-    kept = parsed.filter(whole)
+    kept = [_of_kind(parsed.filter(timed), kind) for kind in _NEEDED]
+    return pa.concat_tables(kept), others
+
+
+def _of_kind(parsed: pa.Table, kind: str) -> pa.Table:
+    """The whole records of one kind, as rows."""
+    kept = parsed.filter(pc.equal(parsed["kind"], kind))
+    most = _NUMBER_MAX if kind == QUOTA else _OFFSET_MAX
+    kept = kept.filter(
+        _all(
+            [
+                *(pc.is_valid(kept[name]) for name in _NEEDED[kind]),
+                *(_between(kept[name], 0, most) for name in _NOT_NEGATIVE[kind]),
+            ]
+        )
+    )
     # `ts` is the end of the interval: a record belongs where its interval began.
     start_us = pc.multiply(pc.subtract(kept["ts"], kept["interval_ms"]), 1000)
-    ones = pa.chunked_array([pa.repeat(1, kept.num_rows)], pa.int64())
-    widened = kept.append_column("records", ones).append_column(
-        "interval_start", pc.cast(start_us, TIMESTAMP)
+    columns = {name: kept[name] for name in kept.column_names if name in ROW_SCHEMA.names}
+    columns["records"] = pa.chunked_array([pa.repeat(1, kept.num_rows)], pa.int64())
+    columns["interval_start"] = pc.cast(start_us, TIMESTAMP)
+    for state, name in STATES.items():
+        columns[name] = pc.struct_field(kept["state_ms"], state)
+    nothing = pa.nulls(kept.num_rows)
+    return pa.table(
+        {
+            field.name: columns[field.name].cast(field.type)
+            if field.name in _COLUMNS[kind]
+            else nothing.cast(field.type)
+            for field in ROW_SCHEMA
+        }
     )
-    return widened.select(ROW_SCHEMA.names).cast(ROW_SCHEMA), others
 
 
 def _between(numbers: pa.ChunkedArray, least: float, most: float) -> pa.ChunkedArray:

@@ -12,11 +12,13 @@ import pyarrow as pa
 from confluent_kafka import KafkaException
 
 from cluster.analytics.kafka_records import topic_ranges
-from cluster.analytics.metric_rows import LOST, OTHER, QUOTA, REJECTED
+from cluster.analytics.metric_rows import GROUP, LAG, LOST, OTHER, QUOTA, REJECTED
 from cluster.analytics.offset_ranges import OffsetRange, split, to_text
 from cluster.analytics.spark_session import reason, spark_session
 from cluster.analytics.window_files import (
+    WINDOW_KINDS,
     InUse,
+    WindowKind,
     days_of,
     read_windows,
     replace_windows,
@@ -53,27 +55,30 @@ class RollupSummary:
 
     partitions: int
     quota_records: int
+    group_records: int
+    lag_records: int
     other_records: int
     """Metric records of other kinds."""
     rejected_records: int
     lost_records: int
     """Records that retention removed between the start of the run and their reading."""
-    windows: dict[str, int]
-    """Windows computed anew, by width."""
+    windows: dict[str, dict[str, int]]
+    """Windows computed anew, by kind of record and width; without kinds that have none."""
     first_window: datetime | None
     last_window: datetime | None
 
     @property
     def records(self) -> int:
         """How many records were read."""
-        return self.quota_records + self.other_records + self.rejected_records
+        about_groups = self.group_records + self.lag_records
+        return self.quota_records + about_groups + self.other_records + self.rejected_records
 
 
 @dataclass(frozen=True, slots=True)
 class Computed:
     """What Spark computed from a topic."""
 
-    windows: dict[str, pa.Table]
+    windows: dict[WindowKind, dict[str, pa.Table]]
     """By width: all windows of the days in which new ones lie, those of earlier runs included."""
     counts: dict[str, int]
     """Records by kind."""
@@ -104,10 +109,15 @@ def _roll_up(
     return RollupSummary(
         partitions=len(ranges),
         quota_records=computed.counts.get(QUOTA, 0),
+        group_records=computed.counts.get(GROUP, 0),
+        lag_records=computed.counts.get(LAG, 0),
         other_records=computed.counts.get(OTHER, 0),
         rejected_records=computed.counts.get(REJECTED, 0),
         lost_records=computed.counts.get(LOST, 0),
-        windows={width: table.num_rows for width, table in computed.windows.items()},
+        windows={
+            kind.name: {width: table.num_rows for width, table in tables.items()}
+            for kind, tables in computed.windows.items()
+        },
         first_window=computed.first,
         last_window=computed.last,
     )
@@ -137,16 +147,23 @@ def compute(
     try:
         with phase(f"Rolling up {sum(each.size for each in ranges):,} records"):
             windows = _ten_second_windows(spark, options, ranges)
-            counts, span = _counted(windows)
-        if span is None:
+            counts, spans = _counted(windows)
+        if not spans:
             return Computed({}, counts, None, None)
         with phase("Joining them with earlier windows"):
-            tables = _all_widths(spark, windows, _stored(options.output, days_of(*span)))
+            tables = {
+                kind: _all_widths(
+                    spark, windows, kind, _stored(options.output, days_of(*spans[kind.name]), kind)
+                )
+                for kind in WINDOW_KINDS
+                if kind.name in spans
+            }
     except (PySparkException, Py4JError) as problem:
         raise UserError(
             f"the rollup failed: {reason(problem)} (see {shown(options.log)})"
         ) from None
-    return Computed(tables, counts, *span)
+    firsts, lasts = zip(*spans.values(), strict=True)
+    return Computed(tables, counts, min(firsts), max(lasts))
 
 
 def _ten_second_windows(
@@ -168,37 +185,42 @@ def _ten_second_windows(
     return ten_second_windows(reader.load()).cache()  # or every use would read the topic again
 
 
-def _counted(windows: "DataFrame") -> tuple[dict[str, int], tuple[datetime, datetime] | None]:
-    """Records by kind, and the first and the last window; this is when the topic is read."""
+def _counted(windows: "DataFrame") -> tuple[dict[str, int], dict[str, tuple[datetime, datetime]]]:
+    """Records by kind, and the first and the last window of those that have windows; this is when
+    the topic is read."""
     from pyspark.sql import functions as F
 
     start_s = F.unix_seconds("window_start")
     summed = windows.groupBy("kind").agg(F.sum("records"), F.min(start_s), F.max(start_s))
     rows = {kind: (count, first, last) for kind, count, first, last in summed.collect()}
     counts = {kind: int(count) for kind, (count, _, _) in rows.items()}
-    if QUOTA not in rows:
-        return counts, None
-    _, first, last = rows[QUOTA]
-    return counts, (datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(last, UTC))
+    spans = {
+        kind: (datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(last, UTC))
+        for kind, (_, first, last) in rows.items()
+        if first is not None
+    }
+    return counts, spans
 
 
-def _all_widths(spark: "SparkSession", found: "DataFrame", stored: pa.Table) -> dict[str, pa.Table]:
-    from cluster.analytics.windows import WIDTHS_S, merge, quota_windows, wider_windows
+def _all_widths(
+    spark: "SparkSession", found: "DataFrame", kind: WindowKind, stored: pa.Table
+) -> dict[str, pa.Table]:
+    from cluster.analytics.windows import WIDTHS_S, merge, wider_windows, windows_of_kind
 
-    windows = quota_windows(found)
+    windows = windows_of_kind(found, kind)
     if stored.num_rows:
-        windows = merge(spark.createDataFrame(stored), windows).cache()  # each width uses it
+        windows = merge(spark.createDataFrame(stored), windows, kind).cache()  # each width uses it
     narrowest, *wider = WIDTHS_S
     tables = {narrowest: windows.toArrow()}
     for width in wider:
-        tables[width] = wider_windows(windows, WIDTHS_S[width]).toArrow()
+        tables[width] = wider_windows(windows, WIDTHS_S[width], kind).toArrow()
     return tables
 
 
-def _stored(output: Path, days: tuple[date, ...]) -> pa.Table:
+def _stored(output: Path, days: tuple[date, ...], kind: WindowKind) -> pa.Table:
     """The narrowest windows of earlier runs; the wider ones are derived from these."""
     try:
-        return read_windows(output, _NARROWEST, days)
+        return read_windows(output, _NARROWEST, days, kind)
     except (OSError, pa.ArrowInvalid) as problem:
         raise UserError(f"cannot read the earlier windows in {shown(output)}: {problem}") from None
 
@@ -225,8 +247,9 @@ def _unwritable(output: Path, problem: OSError) -> UserError:
     return UserError(f"cannot write to {shown(output)}: {problem.strerror or problem}")
 
 
-def _write(output: Path, windows: Mapping[str, pa.Table]) -> None:
+def _write(output: Path, windows: Mapping[WindowKind, Mapping[str, pa.Table]]) -> None:
     try:
-        replace_windows(output, windows)
+        for kind, tables in windows.items():
+            replace_windows(output, tables, kind)
     except OSError as problem:
         raise _unwritable(output, problem) from None

@@ -44,7 +44,7 @@ def plot(usage: Usage, span: Span, columns: int) -> list[Line]:
         lines.append(
             [
                 (f"{'throttle':>{_LABEL_WIDTH}}  ", "dim"),
-                ("".join(mark * broad for mark in _sparkline(throttles)), "magenta"),
+                ("".join(mark * broad for mark in sparkline(throttles)), "magenta"),
                 (f"  at most {duration(max(throttles))} per window", "dim"),
             ]
         )
@@ -95,8 +95,9 @@ def _cell(point: Point | None, row: int, top: float, is_limit: bool, broad: int)
     return _EIGHTHS[min(filled, 8)] * broad, style
 
 
-def _sparkline(amounts: Sequence[float]) -> str:
-    most = max(amounts)
+def sparkline(amounts: Sequence[float]) -> str:
+    """A character for each amount, as high as its share of the largest; blanks without any."""
+    most = max(amounts, default=0) or 1
     return "".join(_EIGHTHS[math.ceil(amount / most * 8)] for amount in amounts)
 
 

@@ -18,6 +18,8 @@ from cluster.brokers.controller_asks import ControllerAsks
 from cluster.brokers.controller_updates import ControllerUpdates
 from cluster.brokers.directory_failures import DirectoryFailures
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
+from cluster.brokers.groups.group_metrics import GroupMetrics
+from cluster.brokers.groups.log_ends import LeaderLogEnds
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.log.directory_work import DirectoryWork
@@ -69,6 +71,7 @@ from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.protocol.peer.control import (
     AlterPartition,
     AlterTopicConfigs,
+    AskLogEnds,
     ClusterUpdate,
     ControlledShutdown,
     CreateTopics,
@@ -141,7 +144,7 @@ class BrokerCore:
     """
 
     def __init__(self, settings: Settings, ports: BrokerPorts) -> None:
-        self._settings = self.live = LiveSettings(settings)
+        self.live = LiveSettings(settings)
         self._ports = ports
         self.id = BrokerId(settings[keys.BROKER_ID])
         loop, clock = ports.loop, ports.clock
@@ -175,7 +178,7 @@ class BrokerCore:
             self.checkpoints.when_written,
             loop.call_after,
             clock.wall_ms,
-            settings[keys.REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND],
+            lambda: self.live[keys.REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND],
         )
         self.metadata = MetadataCache(ports.cluster_id)
         self.purgatory = Purgatory(loop.call_at)
@@ -207,7 +210,7 @@ class BrokerCore:
         loop.call_from_thread(start_timer)
 
     def _assemble_replication(self) -> None:
-        settings, ports = self._settings, self._ports
+        settings, ports = self.live, self._ports
         loop = ports.loop
         self.events = PartitionEvents(loop.defer)
         self.isr_changes = IsrChanges(
@@ -261,7 +264,7 @@ class BrokerCore:
         )
 
     def _assemble_control(self) -> None:
-        settings, ports = self._settings, self._ports
+        settings, ports = self.live, self._ports
         loop, link = ports.loop, ports.control_link
         self.updates = ControllerUpdates(loop, self.metadata, self.changes, self.registration)
         self.pings = PeerPings(
@@ -299,6 +302,8 @@ class BrokerCore:
         )
         self.live.listeners.append(self._on_election_rules_changed)
         self.metric_topic = MetricTopic(self.id, loop, self.metadata, self.internal_topics, link)
+        self.log_ends = LeaderLogEnds(self.table, self.metadata, link)
+        link.serve(AskLogEnds, self.log_ends.on_request)
         link.serve(ClusterUpdate, self.updates.on_update)
         link.serve(Ping, self.pings.on_ping)
         link.serve(AlterPartition, self.controller_requests.on_isr_proposed)
@@ -310,7 +315,7 @@ class BrokerCore:
         link.serve(ProduceMetrics, self.metric_topic.on_request)
 
     def _assemble_clients(self) -> None:
-        settings, ports = self._settings, self._ports
+        settings, ports = self.live, self._ports
         self.quotas = ClientQuotas(options.quota_windows(settings.now))
         throttle = QuotaThrottle(ports.loop)
         self.quota_changes = QuotaChanges(
@@ -374,7 +379,7 @@ class BrokerCore:
 
     def start(self, endpoints: tuple[Endpoint, ...]) -> None:
         """Register with these client endpoints and start the timers. Raises UserError."""
-        settings, store = self._settings, self._ports.store
+        settings, store = self.live, self._ports.store
         self.quota_changes.load_at_start()
         self.registration.begin(
             BrokerRegistration(
@@ -394,7 +399,7 @@ class BrokerCore:
         self.moves.resume()
 
     def _start_timers(self) -> None:
-        settings, ports = self._settings, self._ports
+        settings, ports = self.live, self._ports
         loop, clock = ports.loop, ports.clock
         lag_ms = settings[keys.REPLICA_LAG_TIME_MAX_MS]
         flusher = LogFlusher(self.table, self.slices, self._flush_thread.do, loop.call_from_thread)
@@ -416,7 +421,7 @@ class BrokerCore:
             self._start_metrics(ports.counters)
 
     def _start_metrics(self, counters: BrokerCounters) -> None:
-        settings, loop, clock = self._settings, self._ports.loop, self._ports.clock
+        settings, loop, clock = self.live, self._ports.loop, self._ports.clock
         topic = self.metric_topic if settings[keys.METRICS_TOPIC_ENABLE] else None
         publisher = MetricPublisher(
             self.id,
@@ -429,11 +434,25 @@ class BrokerCore:
                 self.replication,
                 self.quotas,
                 self.cleaner,
+                self.groups.counts,
             ),
             topic,
             settings[keys.METRICS_INTERVAL_MS],
             loop.now_ms,
             self.slices,
+        )
+        group_metrics = GroupMetrics(
+            self.id,
+            self.groups,
+            self.log_ends,
+            counters,
+            topic,
+            self.slices,
+            loop.now_ms,
+        )
+        loop.call_every(
+            settings[keys.METRICS_GROUP_INTERVAL_MS],
+            lambda: group_metrics.on_tick(loop.now_ms, clock.wall_ms()),
         )
         replicas = settings[keys.DEFAULT_REPLICATION_FACTOR]
 

@@ -102,6 +102,10 @@ class InternalTopics:
         self._waiting.setdefault(partition_id, deque()).append(waiting)
         self._settle(partition_id)
 
+    def note_failure(self, partition_id: TopicPartition, failure: StorageFailed) -> None:
+        """A keeper could not read a partition: its directory may have to be given up."""
+        self._table.note_failure(partition_id, failure)
+
     def _settle(self, partition_id: TopicPartition) -> None:
         """Call back for what is decided, oldest first."""
         queue = self._waiting.get(partition_id)

@@ -68,7 +68,7 @@ class ReplicaMoves:
         when_checkpointed: Callable[[Callable[[], None]], None],
         call_after: Callable[[int, Callable[[], None]], object],
         wall_ms: Callable[[], WallMs],
-        bytes_per_second: int,
+        bytes_per_second: Callable[[], int],
     ) -> None:
         """`post` runs a call on a thread of its own, `post_back` on the broker's;
         `when_checkpointed` makes one when the checkpoints say what holds now.
@@ -230,7 +230,7 @@ class ReplicaMoves:
                 size_bytes = piece.size_bytes
             if settled_at is not None:
                 move.copy.settled_at = settled_at
-        pause_ms = size_bytes * 1_000 // self._bytes_per_second
+        pause_ms = size_bytes * 1_000 // self._bytes_per_second()
         if pause_ms:
             self._call_after(pause_ms, self._rested)
         else:

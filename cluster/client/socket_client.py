@@ -7,7 +7,7 @@ from typing import Any, Final, Self
 
 from cluster.client.exchange import decode_response, encode_frame, encode_request
 from cluster.model.errors import PeerError, UserError
-from cluster.protocol.api import ApiKey
+from cluster.protocol.api import ApiKey, OwnApiKey
 from cluster.protocol.messages import ApiVersionsRequest
 
 _SIZE: Final = struct.Struct(">i")
@@ -23,6 +23,7 @@ SPOKEN: Final[Mapping[ApiKey, tuple[int, int]]] = {
     ApiKey.METADATA: (4, 12),
     ApiKey.LIST_OFFSETS: (1, 7),
     ApiKey.INIT_PRODUCER_ID: (0, 4),
+    ApiKey.OFFSET_DELETE: (0, 0),
 }
 """The versions that this client can use of each API that it uses."""
 
@@ -36,6 +37,11 @@ class SocketClient:
         self._client_id = client_id
         self._correlation_id = 0
         self._versions: dict[int, int] = {}
+
+    @property
+    def address(self) -> str:
+        """Host and port that it is connected to."""
+        return self._address
 
     @classmethod
     def connect(
@@ -74,7 +80,7 @@ class SocketClient:
         except PeerError as error:
             raise UserError(f"the broker at {self._address} answers wrongly: {error}") from error
 
-    def send(self, api_key: ApiKey, version: int, body: bytes) -> int:
+    def send(self, api_key: ApiKey | OwnApiKey, version: int, body: bytes) -> int:
         """Send a request that is already encoded, without waiting; returns its correlation id.
 
         Only for versions whose header has no tags. Raises UserError if the connection is lost.

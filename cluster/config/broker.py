@@ -375,6 +375,7 @@ REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND: Final = broker_setting(
     "replica.alter.log.dirs.io.max.bytes.per.second",
     long(at_least=1),
     default=LONG_MAX,
+    update=Update.PER_BROKER,
     doc="How fast a replica is copied to another of the log.dirs.",
 )
 
@@ -783,4 +784,10 @@ METRICS_INTERVAL_MS: Final = broker_setting(
     integer(at_least=250),
     default=SECOND_MS,
     doc="How often the broker writes metric records.",
+)
+METRICS_GROUP_INTERVAL_MS: Final = broker_setting(
+    "milena.metrics.group.interval.ms",
+    integer(at_least=SECOND_MS),
+    default=5 * SECOND_MS,
+    doc="How often the broker writes metric records of the consumer groups that it coordinates.",
 )

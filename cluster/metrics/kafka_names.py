@@ -34,6 +34,15 @@ def _replicas(key: str, kind: MetricKind, doc: str) -> Metric:
     return Metric(key, f"kafka.server:type=ReplicaManager,name={key}", kind, doc)
 
 
+def _groups(key: str, doc: str) -> Metric:
+    name = f"kafka.coordinator.group:type=GroupMetadataManager,name={key}"
+    return Metric(key, name, _GAUGE, doc)
+
+
+def _coordinator(key: str, name: str, doc: str) -> Metric:
+    return Metric(key, f"kafka.server:type=group-coordinator-metrics,name={name}", _COUNTER, doc)
+
+
 BROKER_METRICS: Final = (
     _topics("BytesInPerSec", "bytes of record batches that clients produced"),
     _topics("MessagesInPerSec", "records that clients produced"),
@@ -116,6 +125,29 @@ BROKER_METRICS: Final = (
         "kafka.log:type=LogCleanerManager,name=uncleanable-partitions-count",
         _GAUGE,
         "compacted logs that cannot be cleaned, for now or for good; the log says why",
+    ),
+    _groups("NumGroups", "groups that this broker coordinates"),
+    _groups("NumOffsets", "offsets that these groups have committed"),
+    _groups("NumGroupsPreparingRebalance", "classic groups whose members join"),
+    _groups("NumGroupsCompletingRebalance", "classic groups that wait for their assignment"),
+    _groups("NumGroupsStable", "classic groups whose members have their assignments"),
+    _groups("NumGroupsDead", "classic groups that are being removed"),
+    _groups("NumGroupsEmpty", "classic groups without members"),
+    _coordinator("OffsetCommitRate", "offset-commit-rate", "offsets whose commit was stored"),
+    _coordinator(
+        "OffsetExpirationRate",
+        "offset-expiration-rate",
+        "offsets removed after offsets.retention.minutes",
+    ),
+    _coordinator(
+        "OffsetDeletionRate",
+        "offset-deletion-rate",
+        "offsets removed by a request, or with their group or topic",
+    ),
+    _coordinator(
+        "GroupCompletedRebalanceRate",
+        "group-completed-rebalance-rate",
+        "rebalances that ended with an assignment",
     ),
     Metric(
         "MetricRecordsDropped",

@@ -11,12 +11,16 @@ from typing import Final
 
 from cluster.metrics.stats_layout import (
     COUNTER_64,
+    DEFAULT_GROUPS_BYTES,
     DEFAULT_ROWS,
     DEFAULT_SLOTS,
+    GROUPS_LENGTH_AT,
+    GROUPS_TEXT_AT,
     HEADER_BYTES,
     MAGIC,
     NAME_BYTES,
     NAME_MAX,
+    PROCESS_MAX_BYTES,
     ROW_AT,
     ROW_BYTES,
     SEQUENCE_AT,
@@ -63,6 +67,7 @@ class MmapStats:
         *,
         slots: int = DEFAULT_SLOTS,
         rows: int = DEFAULT_ROWS,
+        groups_bytes: int = DEFAULT_GROUPS_BYTES,
     ) -> "MmapStats":
         """Make a new file, replacing an old one, which readers may still have open.
 
@@ -70,7 +75,17 @@ class MmapStats:
         process (SIGBUS). Raises StorageFailed.
         """
         header = Header(
-            MAGIC, os.getpid(), 0, started_wall_ms, 0, 0, slots, rows, 0, process.encode()[:64]
+            MAGIC,
+            os.getpid(),
+            0,
+            started_wall_ms,
+            0,
+            0,
+            slots,
+            rows,
+            0,
+            process.encode()[:PROCESS_MAX_BYTES],
+            groups_bytes,
         )
         draft = path.with_name(path.name + ".new")
         try:
@@ -87,9 +102,11 @@ class MmapStats:
         return stats
 
     @classmethod
-    def in_memory(cls, *, slots: int = DEFAULT_SLOTS, rows: int = DEFAULT_ROWS) -> "MmapStats":
+    def in_memory(
+        cls, *, slots: int = DEFAULT_SLOTS, rows: int = DEFAULT_ROWS, groups_bytes: int = 0
+    ) -> "MmapStats":
         """The same memory without a file, for use when the file cannot be created."""
-        header = Header(MAGIC, os.getpid(), 0, 0, 0, 0, slots, rows, 0, b"")
+        header = Header(MAGIC, os.getpid(), 0, 0, 0, 0, slots, rows, 0, b"", groups_bytes)
         return cls(bytearray(header.size_bytes), header)
 
     @property
@@ -134,6 +151,20 @@ class MmapStats:
     def free_row(self, index: int) -> None:
         """Empty a quota row."""
         self._write_row(index, _FREE)
+
+    @property
+    def groups_capacity(self) -> int:
+        """How many bytes `write_groups` takes; 0 where nobody could read them."""
+        return self._header.groups_capacity
+
+    def write_groups(self, lines: bytes | bytearray) -> None:
+        """Replace what is said of groups. `lines` fit into `groups_capacity`."""
+        start = self._header.groups_at
+        ensure(len(lines) <= self._header.groups_capacity, f"{len(lines)} bytes are too many")
+        self._step(start)
+        COUNTER_64.pack_into(self._memory, start + GROUPS_LENGTH_AT, len(lines))
+        self._memory[start + GROUPS_TEXT_AT : start + GROUPS_TEXT_AT + len(lines)] = lines
+        self._step(start)
 
     def _write_row(self, index: int, packed: bytes) -> None:
         position = self._header.rows_at + index * ROW_BYTES

@@ -1,9 +1,9 @@
-"""The layout of a stats file: header, metric names, values, quota rows. Pure.
+"""The layout of a stats file: header, metric names, values, quota rows, groups. Pure.
 
 All numbers are little-endian. 8-byte numbers lie on 8-byte boundaries, so that a reader sees the
 store of one of them entirely or not at all. Sections follow one another in this order:
 
-    header            0  magic            8 bytes  b"MILSTAT1"
+    header            0  magic            8 bytes  b"MILSTAT2"
                       8  pid              int64    of the writer
                      16  sequence         int64    odd while the names change
                      24  started_wall_ms  int64
@@ -11,15 +11,18 @@ store of one of them entirely or not at all. Sections follow one another in this
                      40  written_ms       int64    the same on the machine's monotonic clock
                      48  slot_capacity    int32    then row_capacity  int32
                      56  slot_count       int64    slots in use, from 0 on without a gap
-                     64  process          64 bytes, name of the writer, zero-padded
+                     64  process          56 bytes, name of the writer, zero-padded
+                    120  groups_capacity  int64
     names           128  slot_capacity x 128 bytes: kind int8 (1 counter, 2 gauge, 3 real gauge),
                          length int8, name in ASCII
     values               slot_capacity x int64 (kinds 1 and 2) or float64 (kind 3)
     quota rows           row_capacity x ROW_BYTES: see `_ROW`; quota 0 is a free row
+    groups               sequence int64, length int64, then groups_capacity bytes, of which
+                         `length` are lines of JSON (docs/metrics.md); absent if the capacity is 0
 
 Metric values are updated in place, one by one. A quota row is protected by a sequence number that
 is incremented before and after each write, so it is odd during a write. A reader that finds it odd,
-or changed after copying the row, reads again.
+or changed after copying the row, reads again. The same goes for the section of groups.
 """
 
 import math
@@ -31,20 +34,26 @@ from typing import Final, NamedTuple
 from cluster.model.clocks import MonotonicMs
 from cluster.model.quotas import RULES, QuotaKind
 
-MAGIC: Final = b"MILSTAT1"
+MAGIC: Final = b"MILSTAT2"
 HEADER_BYTES: Final = 128
 NAME_BYTES: Final = 128
 NAME_MAX: Final = NAME_BYTES - 2
 
 DEFAULT_SLOTS: Final = 512
 DEFAULT_ROWS: Final = 2048
+DEFAULT_GROUPS_BYTES: Final = 2 << 20
+"""Room for some 10,000 partitions that groups have committed."""
 
-HEADER: Final = struct.Struct("<8s5qiiq64s")
+HEADER: Final = struct.Struct("<8s5qiiq56sq")
 COUNTER_64: Final = struct.Struct("<q")
 SEQUENCE_AT: Final = 16
 WRITTEN_AT: Final = 32
 SLOT_COUNT_AT: Final = 56
 TWO_TIMES: Final = struct.Struct("<qq")
+PROCESS_MAX_BYTES: Final = 56
+GROUPS_LENGTH_AT: Final = 8
+GROUPS_TEXT_AT: Final = 16
+"""Offsets within the section of groups, which begins with its sequence number."""
 
 USER_MAX_BYTES: Final = 128
 CLIENT_ID_MAX_BYTES: Final = 192
@@ -92,6 +101,7 @@ class Header(NamedTuple):
     row_capacity: int
     slot_count: int
     process: bytes
+    groups_capacity: int = 0
 
     def pack(self) -> bytes:
         """The bytes of the header."""
@@ -113,9 +123,15 @@ class Header(NamedTuple):
         return self.values_at + 8 * self.slot_capacity
 
     @property
+    def groups_at(self) -> int:
+        """Where the section of groups begins."""
+        return self.rows_at + self.row_capacity * ROW_BYTES
+
+    @property
     def size_bytes(self) -> int:
         """How long the file is."""
-        return self.rows_at + self.row_capacity * ROW_BYTES
+        capacity = self.groups_capacity
+        return self.groups_at + (GROUPS_TEXT_AT + capacity if capacity else 0)
 
 
 def read_header(buffer: bytes | memoryview) -> Header:
@@ -125,7 +141,8 @@ def read_header(buffer: bytes | memoryview) -> Header:
     header = Header(*HEADER.unpack_from(buffer))
     if header.magic != MAGIC:
         raise ValueError(f"begins with {header.magic!r}")
-    if header.slot_capacity < 0 or header.row_capacity < 0 or header.size_bytes > len(buffer):
+    capacities = (header.slot_capacity, header.row_capacity, header.groups_capacity)
+    if min(capacities) < 0 or header.size_bytes > len(buffer):
         raise ValueError("shorter than its header says")
     return header
 

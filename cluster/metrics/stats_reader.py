@@ -10,6 +10,8 @@ from typing import Final
 
 from cluster.metrics.stats_layout import (
     COUNTER_64,
+    GROUPS_LENGTH_AT,
+    GROUPS_TEXT_AT,
     NAME_BYTES,
     ROW_AT,
     ROW_BYTES,
@@ -39,6 +41,8 @@ class Stats:
     """By metric name; counters and gauges are ints."""
     rows: list[QuotaRow]
     torn_count: int = 0
+    groups: bytes = b""
+    """Lines of JSON; empty where a write was incomplete."""
 
 
 def read_stats(path: Path) -> Stats:
@@ -78,6 +82,7 @@ def read_memory(memory: memoryview) -> Stats:
         values,
         rows,
         torn_count,
+        _read_groups(memory),
     )
 
 
@@ -99,6 +104,22 @@ def _read_values(memory: memoryview) -> dict[str, float]:
     for view in (counts, reals, section):
         view.release()
     return values
+
+
+def _read_groups(memory: memoryview) -> bytes:
+    header = read_header(memory)
+    if not header.groups_capacity:
+        return b""
+    start = header.groups_at
+    for _ in range(_TRIES):
+        (expected,) = COUNTER_64.unpack_from(memory, start + GROUPS_LENGTH_AT)
+        expected = max(0, min(expected, header.groups_capacity))
+        copied = _copy(memory, start, start, start + GROUPS_TEXT_AT + expected)
+        if copied is None:
+            return b""
+        if COUNTER_64.unpack_from(copied, GROUPS_LENGTH_AT)[0] == expected:
+            return copied[GROUPS_TEXT_AT:]
+    return b""
 
 
 def _copy(memory: memoryview, sequence_at: int, start: int, end: int) -> bytes | None:

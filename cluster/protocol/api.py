@@ -106,6 +106,12 @@ class ApiKey(IntEnum):
     DELETE_SHARE_GROUP_OFFSETS = 92
 
 
+class OwnApiKey(IntEnum):
+    """Keys of requests that Kafka does not have, for our own tools; far above what it gives out."""
+
+    EXPLAIN_GROUP = 31_000
+
+
 @dataclass(frozen=True, slots=True)
 class Api:
     """The versions of one API that a handler serves, both ends included.
@@ -114,10 +120,15 @@ class Api:
     old librdkafka switches compression off unless Produce begins at 0).
     """
 
-    key: ApiKey
+    key: ApiKey | OwnApiKey
     min_version: int
     max_version: int
     advertised_min: int | None = None
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether ApiVersions names it: clients need not know of our own."""
+        return isinstance(self.key, ApiKey)
 
     def serves(self, version: int) -> bool:
         """Whether requests of this version are answered."""
@@ -177,6 +188,7 @@ FIRST_FLEXIBLE: Final[dict[int, int]] = {
     ApiKey.ALTER_CLIENT_QUOTAS: 1,
     ApiKey.BEGIN_QUORUM_EPOCH: 1,
     ApiKey.END_QUORUM_EPOCH: 1,
+    OwnApiKey.EXPLAIN_GROUP: NEVER_FLEXIBLE,
 }
 """First flexible version of each key; those from 45 on that are not named were born flexible."""
 

@@ -32,6 +32,7 @@ class ApiVersionsAnswers:
                 api.max_version,
             )
             for api in apis
+            if api.is_listed
         )
         plain = _ENTRY.pack
         tagged = _TAGGED_ENTRY.pack

@@ -20,15 +20,20 @@ def leave_out_what_is_there() -> None:
 
 
 class Growth:
-    """Leaves out the objects of partitions once in a while as they are made or replaced."""
+    """Leaves out long-lived objects once in a while as they are made or replaced."""
 
-    def __init__(self, leave_out: Callable[[], None] = leave_out_what_is_there) -> None:
+    def __init__(
+        self,
+        leave_out: Callable[[], None] = leave_out_what_is_there,
+        per_freeze: int = PARTITIONS_PER_FREEZE,
+    ) -> None:
         self._leave_out = leave_out
+        self._per_freeze = per_freeze
         self._count = 0
 
-    def add(self, partitions: int) -> None:
-        """Count partitions that were made or got another state."""
-        self._count += partitions
-        if self._count >= PARTITIONS_PER_FREEZE:
+    def add(self, count: int) -> None:
+        """Count things, such as partitions, that were made or got another state."""
+        self._count += count
+        if self._count >= self._per_freeze:
             self._count = 0
             self._leave_out()

@@ -16,6 +16,7 @@ COMMANDS: Final = {
     for command in (
         Command("start", "start", "start a cluster on this machine"),
         Command("status", "status", "show what runs, and where"),
+        Command("metrics", "metrics", "show what brokers count, and how far groups are behind"),
         Command("stop", "stop", "stop the cluster, brokers first; data stays"),
         Command("kill", "kill", "send a signal to one broker, and see it restarted"),
         Command("restart", "restart", "stop one broker cleanly and start it again"),
@@ -25,7 +26,9 @@ COMMANDS: Final = {
             "configs.command",
             "show and change settings of topics and brokers, and quotas",
         ),
-        Command("groups", "groups.command", "list, describe, delete and reset consumer groups"),
+        Command(
+            "groups", "groups.command", "list, describe, explain, delete and reset consumer groups"
+        ),
         Command("log-dirs", "log_dirs", "show what the log directories of brokers hold"),
         Command("produce", "produce", "write lines of text to a topic"),
         Command("consume", "consume", "print the records of a topic"),
@@ -40,6 +43,6 @@ COMMANDS: Final = {
         Command("demo", "demo", "see clients throttled, and why: everything in one go"),
         Command("registry", "registry", "look at and change znodes, as zkCli does"),
         Command("quotas", "quotas.command", "limit clients, and see who is throttled, and why"),
-        Command("rollup", "rollup", "roll quota metrics up into time windows, with PySpark"),
+        Command("rollup", "rollup", "roll metrics up into time windows, with PySpark"),
     )
 }

@@ -1,4 +1,4 @@
-"""`rollup`: aggregates quota metrics into Parquet files of 10 s and 1 min windows, by PySpark."""
+"""`rollup`: aggregates metrics of quotas and groups into Parquet files of windows, by PySpark."""
 
 import argparse
 import json
@@ -137,11 +137,15 @@ def _as_json(summary: "RollupSummary", options: "RollupOptions", seconds: float)
         "partitions": summary.partitions,
         "records": summary.records,
         "quota_records": summary.quota_records,
+        "group_records": summary.group_records,
+        "lag_records": summary.lag_records,
         "other_records": summary.other_records,
         "rejected_records": summary.rejected_records,
         "lost_records": summary.lost_records,
         **{name: time and time.isoformat() for name, time in times.items()},
-        "windows": summary.windows,
+        "windows": summary.windows.get("quota", {}),
+        "group_windows": summary.windows.get("group", {}),
+        "lag_windows": summary.windows.get("lag", {}),
         "output": str(options.output),
         "seconds": round(seconds, 1),
     }
@@ -151,6 +155,8 @@ def _as_text(summary: "RollupSummary", options: "RollupOptions", seconds: float)
     rows = [
         ("records read", f"{summary.records:,}"),
         ("  of quotas", f"{summary.quota_records:,}"),
+        ("  of groups", f"{summary.group_records:,}"),
+        ("  of lag", f"{summary.lag_records:,}"),
         ("  of other kinds", f"{summary.other_records:,}"),
         ("  rejected", f"{summary.rejected_records:,}"),
     ]
@@ -161,8 +167,12 @@ def _as_text(summary: "RollupSummary", options: "RollupOptions", seconds: float)
             ("first window", f"{summary.first_window:%Y-%m-%d %H:%M:%S} UTC"),
             ("last window", f"{summary.last_window:%Y-%m-%d %H:%M:%S} UTC"),
         ]
-    rows += [(f"windows of {width}", f"{count:,}") for width, count in summary.windows.items()]
+    rows += [
+        (f"{kind} windows of {width}", f"{count:,}")
+        for kind, counts in summary.windows.items()
+        for width, count in counts.items()
+    ]
     rows += [("written to", shown(options.output)), ("took", f"{seconds:.1f} s")]
     if not summary.windows:
-        rows[-2] = ("written", "nothing: no record is about quotas")
+        rows[-2] = ("written", "nothing: no record is about quotas or groups")
     return table_text(("", ""), rows)

@@ -1,19 +1,23 @@
-"""`status`: the processes, their addresses and the controller; exit status 1 if none runs."""
+"""`status`: processes and addresses, controller and groups; exit status 1 if no cluster runs."""
 
 import argparse
 import json
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.runtime.installation import shown
 from cluster.supervisor.console import table
 from cluster.supervisor.readiness import View, ask_broker
 from cluster.tools.arguments import add_command, data_dir, running_state
+from cluster.tools.group_lags import GroupLags, group_lags, groups_table
+from cluster.tools.quotas.client_states import read_brokers
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
 
 _ANSWER_TIMEOUT_S: Final = 0.25
+_GROUPS_SHOWN: Final = 10
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -28,14 +32,33 @@ def run(args: argparse.Namespace) -> int:
     view = _ask_some_broker(state)
     state["controller"] = view.controller if view and view.controller >= 0 else None
     state["cluster_id"] = state["cluster_id"] or (view.cluster_id if view else None)
+    files = data_dir(args)
+    groups = group_lags(read_brokers(files), time.time_ns() // 1_000_000)
     if args.json:
+        state["groups"] = [{name: group.fields[name] for name in _GROUP_FIELDS} for group in groups]
         print(json.dumps(state, indent=2))
         return 0
     controller = state["controller"]
     who = "no controller" if controller is None else f"controller is broker {controller}"
-    print(f"Cluster {state['cluster_id']} in {shown(data_dir(args).path)}: {state['state']}, {who}")
-    print(f"\n{table(state)}\n\nBOOTSTRAP={state['bootstrap']}")
+    print(f"Cluster {state['cluster_id']} in {shown(files.path)}: {state['state']}, {who}")
+    print(f"\n{table(state)}\n")
+    if groups:
+        print(f"{_groups_text(groups)}\n")
+    print(f"BOOTSTRAP={state['bootstrap']}")
     return 0
+
+
+_GROUP_FIELDS: Final = (
+    *("group", "type", "state", "members", "partitions", "partitions_unknown", "lag", "lag_max"),
+    *("broker", "ts"),
+)
+
+
+def _groups_text(groups: Sequence[GroupLags]) -> str:
+    """The groups that are furthest behind."""
+    text = groups_table(groups[:_GROUPS_SHOWN])
+    more = len(groups) - _GROUPS_SHOWN
+    return text if more <= 0 else f"{text}\n... and {more:,} more: metrics --json"
 
 
 def _ask_some_broker(state: Mapping[str, Any]) -> View | None:

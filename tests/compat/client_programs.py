@@ -7,6 +7,7 @@ that were acknowledged; `follow` writes what it reads.
 """
 
 import base64
+import functools
 import hashlib
 import json
 import os
@@ -18,17 +19,20 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import pytest
+
 from cluster.records.batch import BatchHeader, Compression, batches_of
-from tests.compat.confluent_records import assigning_consumer, produce, read_all
+from tests.compat.confluent_records import assigning_consumer, read_all
 from tests.compat.samples import COMPRESSIONS, NOW_MS, PARTITIONS, Sample, by_partition
 from tests.compat.zookeeper_server import may_install
 from tests.support.broker_probes import fetched
 from tests.support.kafka_wire import WireClient
 from tests.support.running_cluster import Cluster
-from tests.support.topics import create_topic, leader, unique_name
+from tests.support.topics import create_topic, leader
 from tests.support.waiting import is_readable, wait_until
 
 _CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "milena"
+_HERE: Final = Path(__file__).parent
 _BUILD_DEADLINE_S: Final = 300.0
 _DEADLINE_S: Final = 120.0
 
@@ -79,6 +83,39 @@ def built(
             if not place.exists():  # nobody else built it meanwhile
                 raise
     return place, ""
+
+
+@functools.cache
+def _go_programs() -> tuple[Path | None, str]:
+    return built(
+        _HERE / "go_clients",
+        fetch=["go", "mod", "download"],
+        build=["go", "build", "-trimpath", "-o", "go_clients", "."],
+    )
+
+
+def go_programs() -> Path:
+    """The folder of `go_clients`, built once at most. Skips the running test without them."""
+    directory, problem = _go_programs()
+    if directory is None:
+        pytest.skip(problem)
+    return directory
+
+
+@functools.cache
+def _javascript_programs() -> tuple[Path | None, str]:
+    if shutil.which("node") is None:
+        return None, "there is no node"
+    fetch = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+    return built(_HERE / "javascript_clients", fetch=fetch)
+
+
+def javascript_programs() -> Path:
+    """The folder of the programs for `node`, installed once at most. Skips as `go_programs`."""
+    directory, problem = _javascript_programs()
+    if directory is None:
+        pytest.skip(problem)
+    return directory
 
 
 def _run_quietly(command: Sequence[str], directory: Path) -> str:
@@ -357,28 +394,3 @@ def check_that_a_leaders_death_neither_loses_nor_repeats(
         for offset, record in enumerate(records)
     }
     assert sorted(int(one.value) for one in acknowledged) == list(range(len(acknowledged)))
-
-
-def check_that_two_members_read_each_record_once(
-    cluster: Cluster, members: Sequence[ClientProgram], group: str
-) -> None:
-    """Two members of a new group; each program runs in a process of its own."""
-    topic = create_topic(cluster, unique_name("grouped"), partitions=PARTITIONS)
-
-    def describe(*words: str) -> list[list[str]]:
-        told = cluster.command("groups", "--describe", "--group", group, *words, check=False)
-        return [line.split() for line in told.stdout.splitlines()[2:]]
-
-    streams = [member.follow(topic) for member in members]
-    wait_until(
-        lambda: sorted(line[-1] for line in describe("--members")) == ["1", "2"],
-        "both to be members",
-    )
-    # Few, as a program does not go on while nobody reads its pipe.
-    samples = [Sample(number % PARTITIONS, None, b"value") for number in range(60)]
-    written = produce(cluster.bootstrap, topic, samples)
-    wait_until(lambda: [line[5] for line in describe("--offsets")] == ["0"] * PARTITIONS, "no lag")
-    read = [place for stream in streams for place in stream.finish()]
-    assert sorted((place.partition, place.offset) for place in read) == sorted(
-        (message.partition(), message.offset()) for _, message in written
-    )

@@ -1,6 +1,7 @@
 """Apache Kafka's command-line tools and brokers (ZooKeeper mode), as processes of tests."""
 
 import functools
+import json
 import shutil
 import subprocess
 import tempfile
@@ -16,10 +17,11 @@ from tests.compat.kafka_jvm import class_path, fetch
 from tests.compat.zookeeper_server import may_install
 from tests.support.running_cluster import Address
 from tests.support.topics import describe
-from tests.support.waiting import wait_until
+from tests.support.waiting import is_readable, wait_until
 
 # A JVM of its own for each tool: compiled as little as a run of a second needs.
 _JAVA: Final = ("java", "-XX:TieredStopAtLevel=1")
+_QUIET: Final = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
 _PROGRAMS: Final = Path(__file__).with_name("java_programs")
 _TOOL_DEADLINE_S: Final = 120.0
 _BROKER_DEADLINE_S: Final = 120.0
@@ -91,6 +93,64 @@ def run_program(name: str, *arguments: str) -> None:
     )
 
 
+def compiled(name: str, directory: Path) -> Path:
+    """Compile one of `java_programs/` into a directory, and return that. Skips as `run_program`."""
+    if shutil.which("javac") is None:
+        pytest.skip("no Java compiler")
+    source = _PROGRAMS / f"{name}.java"
+    subprocess.run(
+        ["javac", "-cp", require_kafka(), "-d", directory, source],
+        check=True,
+        timeout=_TOOL_DEADLINE_S,
+        stdin=subprocess.DEVNULL,
+    )
+    return directory
+
+
+def java_command(classes: Path) -> list[str]:
+    """How to run a class that is compiled there: its name is the next argument."""
+    return [*_JAVA, "-Xmx256m", _QUIET, "-cp", f"{classes}:{require_kafka()}"]
+
+
+class ToolShell:
+    """A JVM that runs one tool after the other; a context manager that ends it.
+
+    For tools that end by themselves and leave no threads behind.
+    """
+
+    def __init__(self, classes: Path) -> None:
+        """`classes` is where `ToolShell` is compiled."""
+        self._process = subprocess.Popen(
+            [*java_command(classes), "ToolShell"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def run(self, main_class: str, *arguments: str, fails: bool = False) -> str:
+        """As `run_tool`."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps([main_class, *arguments]).encode() + b"\n")
+        self._process.stdin.flush()
+        assert is_readable(self._process.stdout, _TOOL_DEADLINE_S), f"{main_class} does not end"
+        told = json.loads(self._process.stdout.readline())
+        if fails is not (told["status"] != 0):
+            raise ToolFailed(f"{main_class} {arguments}: {told['status']}\n{told['output']}")
+        output: str = told["output"]
+        return output
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe is not None
+            pipe.close()
+
+
 @contextmanager
 def running_tool(main_class: str, *arguments: str) -> Iterator[Callable[[], str]]:
     """Start one of Kafka's tools. Yields a function that waits for its end and returns its stdout.
@@ -118,8 +178,7 @@ def running_tool(main_class: str, *arguments: str) -> Iterator[Callable[[], str]
 
 
 def _tool_command(main_class: str, arguments: tuple[str, ...]) -> list[str]:
-    quiet = "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"
-    return [*_JAVA, "-Xmx256m", quiet, "-cp", require_kafka(), main_class, *arguments]
+    return [*_JAVA, "-Xmx256m", _QUIET, "-cp", require_kafka(), main_class, *arguments]
 
 
 class KafkaProcess:

@@ -1,19 +1,29 @@
-"""Consumer groups of confluent-kafka (librdkafka), kafka-python and aiokafka, also mixed."""
+"""Consumer groups of confluent-kafka (librdkafka), kafka-python and aiokafka.
 
-import signal
-from collections.abc import Callable
+Those of other languages, and of all mixed, are in `test_group_members.py`.
+"""
+
+import functools
 
 import pytest
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, TopicPartition
 
+from tests.compat.group_scenes import (
+    PARTITIONS,
+    GroupScene,
+    Pair,
+    StaticGroup,
+    ended,
+    pause_and_kill,
+    share_and_read,
+)
 from tests.support.running_cluster import Cluster
-from tests.support.running_members import Place, a_group
+from tests.support.running_members import RunningMember, a_group
 from tests.support.topics import create_topic, unique_name
 from tests.support.waiting import wait_until
 
 pytestmark = pytest.mark.compat
 
-PARTITIONS = 6
 STRATEGIES = [
     ("confluent", "range"),
     ("confluent", "roundrobin"),
@@ -33,114 +43,43 @@ def topic(cluster: Cluster) -> str:
     return create_topic(cluster, unique_name("grouped"), partitions=PARTITIONS)
 
 
-def places(topic: str) -> list[Place]:
-    return [(topic, number) for number in range(PARTITIONS)]
+def test_members_share_the_partitions_and_read_each_record_once(cluster: Cluster) -> None:
+    scenes = [
+        GroupScene(cluster, client=client, strategy=strategy) for client, strategy in STRATEGIES
+    ]
+    with ended(scenes):
+        share_and_read(scenes, lambda scene: scene.group.start())
 
 
-class Writer:
-    """Writes numbered records to each partition in turn."""
-
-    def __init__(self, cluster: Cluster, topic: str) -> None:
-        self._producer = Producer({"bootstrap.servers": cluster.bootstrap, "linger.ms": 1})
-        self._topic = topic
-        self.written: set[tuple[str, int, int]] = set()
-
-    def write(self, count: int) -> None:
-        for number in range(count):
-            self._producer.produce(
-                self._topic,
-                str(number).encode(),
-                partition=number % PARTITIONS,
-                on_delivery=lambda error, message: (
-                    self.written.add((message.topic(), message.partition(), message.offset()))
-                    if error is None
-                    else None
-                ),
-            )
-        assert self._producer.flush(60) == 0
-
-
-@pytest.mark.parametrize(("client", "strategy"), STRATEGIES)
-def test_members_share_the_partitions_and_read_each_record_once(
-    cluster: Cluster, topic: str, client: str, strategy: str
+def test_a_paused_or_killed_member_loses_its_partitions_unless_it_is_static(
+    cluster: Cluster,
 ) -> None:
-    writer = Writer(cluster, topic)
-    with a_group(
-        cluster.bootstrap, unique_name("group"), [topic], client=client, strategy=strategy
-    ) as group:
-        first = group.start()
-        group.wait_until_shared([first], places(topic))
-        writer.write(60)
-        group.wait_until_read(writer.written)
-        second, third = group.start(), group.start()
-        group.wait_until_shared([first, second, third], places(topic))
-        writer.write(60)
-        group.wait_until_read(writer.written)
-        second.leave()
-        group.wait_until_shared([first, third], places(topic))
-        writer.write(60)
-        group.wait_until_read(writer.written)
-        first.leave()
-        third.leave()
-
-        last = group.start()  # goes on after what was committed
-        group.wait_until_shared([last], places(topic))
-        writer.write(6)
-        group.wait_until_read(writer.written)
-        assert set(group.read.values()) == {1}
-        assert len(last.read) == 6
-
-
-def test_three_clients_are_one_group(cluster: Cluster, topic: str) -> None:
-    writer = Writer(cluster, topic)
-    with a_group(cluster.bootstrap, unique_name("group"), [topic]) as group:
-        members = [group.start(client=client) for client in CLIENTS]
-        group.wait_until_shared(members, places(topic))
-        writer.write(60)
-        group.wait_until_read(writer.written)
-        assert set(group.read.values()) == {1}
-        members[0].leave()
-        group.wait_until_shared(members[1:], places(topic))
-
-
-@pytest.mark.parametrize("client", CLIENTS)
-def test_a_member_that_is_killed_or_paused_loses_its_partitions(
-    cluster: Cluster, topic: str, client: str
-) -> None:
-    with a_group(cluster.bootstrap, unique_name("group"), [topic], client=client) as group:
-        stays, paused, killed = (group.start() for _ in range(3))
-        group.wait_until_shared([stays, paused, killed], places(topic))
-        paused.signal(signal.SIGSTOP)
-        killed.kill()
-        group.wait_until_shared([stays], places(topic))
-        paused.signal(signal.SIGCONT)
-        group.wait_until_shared([stays, paused], places(topic))
-
-
-@pytest.mark.parametrize("client", ["confluent", "kafka-python"])
-def test_a_static_member_comes_back_without_a_rebalance(
-    cluster: Cluster, topic: str, client: str
-) -> None:
-    with a_group(
-        cluster.bootstrap, unique_name("group"), [topic], client=client, session_ms=30_000
-    ) as group:
-        stays, goes = group.start(instance="a"), group.start(instance="b")
-        group.wait_until_shared([stays, goes], places(topic))
-        had, changes = goes.assignment, stays.assignments_count
-        goes.kill()
-        again = group.start(instance="b")
-        wait_until(lambda: again.assignment == had, "the same partitions")
-        assert stays.assignments_count == changes
+    scenes = [GroupScene(cluster, client=client, session_ms=6_000) for client in CLIENTS]
+    static_scenes = [GroupScene(cluster, client=client) for client in CLIENTS]
+    with ended([*scenes, *static_scenes]):
+        processes: list[RunningMember] = []
+        dynamic, static = [], []
+        for scene in scenes:
+            stays, goes = scene.group.start(), scene.group.start()
+            dynamic.append(Pair(scene, stays, goes))
+            processes.append(goes)
+        for scene in static_scenes:
+            stays, goes = scene.group.start(instance="a"), scene.group.start(instance="b")
+            again = functools.partial(scene.group.start, instance="b")
+            static.append(StaticGroup(Pair(scene, stays, goes), again))
+            processes.append(goes)
+        pause_and_kill(processes, dynamic, static)
 
 
 def test_a_second_member_of_the_same_instance_fences_the_first(
     cluster: Cluster, topic: str
 ) -> None:
+    places = [(topic, number) for number in range(PARTITIONS)]
     with a_group(cluster.bootstrap, unique_name("group"), [topic]) as group:
         first = group.start(instance="a")
-        group.wait_until_shared([first], places(topic))
+        group.wait_until_shared([first], places)
         second = group.start(instance="a")
-        group.wait_until_shared([second], places(topic))
+        group.wait_until_shared([second], places)
         # A fatal error of librdkafka, which it writes to stderr.
         wait_until(lambda: "consumer fenced" in first.complaint(), "the first to be fenced")
 
@@ -175,18 +114,3 @@ def test_offsets_are_committed_without_membership(cluster: Cluster, topic: str) 
     finally:
         writing.close()
         reading.close()
-
-
-NewCluster = Callable[..., Cluster]
-
-
-def test_group_coordination_works_with_one_broker(new_cluster: NewCluster) -> None:
-    cluster = new_cluster(brokers=1).start()
-    topic = create_topic(cluster, partitions=PARTITIONS, replication_factor=1)
-    writer = Writer(cluster, topic)
-    with a_group(cluster.bootstrap, "group", [topic]) as group:
-        member = group.start()
-        group.wait_until_shared([member], places(topic))
-        writer.write(12)
-        group.wait_until_read(writer.written)
-        member.leave()

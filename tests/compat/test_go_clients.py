@@ -1,9 +1,7 @@
 """franz-go and sarama, built by Go: topics, records, offsets, configs, quotas, a leader's death."""
 
-import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
-from pathlib import Path
 
 import pytest
 
@@ -11,10 +9,9 @@ from tests.compat.client_programs import (
     ClientProgram,
     ProgramFailed,
     RunningProgram,
-    built,
     check_that_a_leaders_death_neither_loses_nor_repeats,
     check_that_the_samples_offsets_are_told,
-    check_that_two_members_read_each_record_once,
+    go_programs,
     produced_by_every_codec,
 )
 from tests.compat.confluent_records import produce
@@ -26,23 +23,12 @@ from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
-SOURCES = Path(__file__).parent / "go_clients"
 # sarama supposes one version of Kafka, 2.8 unless it is told of another.
 LIBRARIES = {
     "franz-go": {"library": "franz-go"},
     "sarama": {"library": "sarama"},
     "sarama-2.8": {"library": "sarama", "version": "2.8.0"},
 }
-
-
-@functools.cache
-def _programs() -> tuple[Path | None, str]:
-    """Built once at most; without them, why."""
-    return built(
-        SOURCES,
-        fetch=["go", "mod", "download"],
-        build=["go", "build", "-trimpath", "-o", "go_clients", "."],
-    )
 
 
 @pytest.fixture(scope="module")
@@ -52,10 +38,7 @@ def process() -> Iterator[RunningProgram]:
 
 
 def started() -> AbstractContextManager[RunningProgram]:
-    directory, problem = _programs()
-    if directory is None:
-        pytest.skip(problem)
-    return closing(RunningProgram([directory / "go_clients"]))
+    return closing(RunningProgram([go_programs() / "go_clients"]))
 
 
 @pytest.fixture(params=LIBRARIES)
@@ -219,17 +202,3 @@ def test_a_consumer_follows_from_leader_to_leader(
     assert sorted((one.partition, one.offset) for one in followed.records) == sorted(
         (message.partition(), message.offset()) for _, message in written
     )
-
-
-# -- groups -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_two_members_of_a_group_read_each_record_once(cluster: Cluster, library: str) -> None:
-    group = unique_name("group")
-    with started() as one, started() as other:
-        members = [
-            ClientProgram(process, cluster.bootstrap, group=group, **LIBRARIES[library])
-            for process in (one, other)
-        ]
-        check_that_two_members_read_each_record_once(cluster, members, group)

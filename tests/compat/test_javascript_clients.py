@@ -1,13 +1,10 @@
-"""kafkajs, installed by npm: topics, records, offsets, groups, configs, quotas, a leader's death.
+"""kafkajs, installed by npm: topics, records, offsets, configs, quotas, a leader's death.
 
 What it has produced is read back by librdkafka.
 """
 
-import functools
-import shutil
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing
-from pathlib import Path
 
 import pytest
 
@@ -15,10 +12,9 @@ from tests.compat.client_programs import (
     ClientProgram,
     ProgramFailed,
     RunningProgram,
-    built,
     check_that_a_leaders_death_neither_loses_nor_repeats,
     check_that_the_samples_offsets_are_told,
-    check_that_two_members_read_each_record_once,
+    javascript_programs,
     produced_by_every_codec,
 )
 from tests.compat.confluent_records import assigning_consumer, read_all
@@ -35,15 +31,6 @@ SAMPLES = [  # a header without a value is the one thing that it refuses
     sample._replace(headers=tuple((key, value or b"") for key, value in sample.headers))
     for sample in ALL_SAMPLES
 ]
-SOURCES = Path(__file__).parent / "javascript_clients"
-
-
-@functools.cache
-def _programs() -> tuple[Path | None, str]:
-    """Installed once at most; without them, why."""
-    if shutil.which("node") is None:
-        return None, "there is no node"
-    return built(SOURCES, fetch=["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"])
 
 
 @pytest.fixture(scope="module")
@@ -53,10 +40,7 @@ def process() -> Iterator[RunningProgram]:
 
 
 def started() -> AbstractContextManager[RunningProgram]:
-    directory, problem = _programs()
-    if directory is None:
-        pytest.skip(problem)
-    return closing(RunningProgram(["node", directory / "kafkajs_client.mjs"]))
+    return closing(RunningProgram(["node", javascript_programs() / "kafkajs_client.mjs"]))
 
 
 @pytest.fixture
@@ -148,10 +132,3 @@ def test_an_idempotent_producer_lives_through_a_leaders_death(
         cluster = new_cluster().start()
         client = ClientProgram(process, cluster.bootstrap)
         check_that_a_leaders_death_neither_loses_nor_repeats(cluster, client)
-
-
-def test_two_members_of_a_group_read_each_record_once(cluster: Cluster) -> None:
-    group = unique_name("group")
-    with started() as one, started() as other:
-        members = [ClientProgram(each, cluster.bootstrap, group=group) for each in (one, other)]
-        check_that_two_members_read_each_record_once(cluster, members, group)

@@ -1,14 +1,22 @@
 """Kafka's group tools and consumers against us, and Kafka's broker on our `__consumer_offsets`."""
 
+import functools
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from tests.compat.confluent_records import produce
-from tests.compat.kafka_process import KafkaProcess, require_kafka, run_tool
+from tests.compat.kafka_process import (
+    KafkaProcess,
+    ToolShell,
+    compiled,
+    require_kafka,
+    run_tool,
+)
 from tests.compat.samples import PARTITIONS, Sample, by_partition
 from tests.support.running_cluster import Cluster
 from tests.support.running_members import a_group
@@ -30,9 +38,19 @@ def _jars() -> None:
     require_kafka()
 
 
-def groups_tool(cluster: Cluster, *arguments: str) -> str:
-    """What the tool writes to stdout."""
-    return run_tool(GROUPS_TOOL, "--bootstrap-server", cluster.bootstrap, *arguments)
+GroupsTool = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
+    with ToolShell(compiled("ToolShell", tmp_path_factory.mktemp("tools"))) as running:
+        yield running
+
+
+@pytest.fixture
+def groups_tool(cluster: Cluster, shell: ToolShell) -> GroupsTool:
+    """Runs kafka-consumer-groups; returns what it writes."""
+    return functools.partial(shell.run, GROUPS_TOOL, "--bootstrap-server", cluster.bootstrap)
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -51,19 +69,23 @@ def topic(cluster: Cluster) -> str:
     return name
 
 
-def test_groups_are_listed_and_described(cluster: Cluster, topic: str) -> None:
+def test_groups_are_listed_and_described(
+    cluster: Cluster, groups_tool: GroupsTool, topic: str
+) -> None:
     with a_group(cluster.bootstrap, unique_name("group"), [topic]) as group:
         member = group.start()
         wait_until(lambda: len(member.read) == len(SAMPLES), "all records")
-        assert group.name in groups_tool(cluster, "--list").splitlines()
-        stable = [row for row in rows(groups_tool(cluster, "--list", "--state")) if row]
-        assert {"GROUP": group.name, "STATE": "Stable"} in stable
+        assert group.name in groups_tool("--list").splitlines()
+        listed = {"GROUP": group.name, "TYPE": "Classic", "STATE": "Stable"}
+        assert listed in rows(groups_tool("--list", "--state", "--type"))
+        assert listed["GROUP"] in groups_tool("--list", "--state", "stable", "--type", "classic")
+        assert listed["GROUP"] not in groups_tool("--list", "--state", "Empty")
 
         who = ("--describe", "--group", group.name)
         ends = {str(number): str(len(each)) for number, each in by_partition(SAMPLES).items()}
 
         def described() -> list[dict[str, str]] | None:
-            found = rows(groups_tool(cluster, *who))
+            found = rows(groups_tool(*who))
             is_current = {row["PARTITION"]: row["CURRENT-OFFSET"] for row in found} == ends
             return found if is_current else None
 
@@ -71,39 +93,91 @@ def test_groups_are_listed_and_described(cluster: Cluster, topic: str) -> None:
         assert {row["LAG"] for row in lines} == {"0"}
         assert {row["CLIENT-ID"] for row in lines} == {"confluent"}
         assert {row["HOST"] for row in lines} == {"/127.0.0.1"}
-        (line,) = rows(groups_tool(cluster, *who, "--members", "--verbose"))
-        assert line["#PARTITIONS"] == str(PARTITIONS)
-        (line,) = rows(groups_tool(cluster, *who, "--state"))
+        assert lines == rows(groups_tool(*who, "--offsets", "--verbose"))
+        (line,) = rows(groups_tool(*who, "--members", "--verbose"))
+        assert (line["#PARTITIONS"], line["ASSIGNMENT"]) == (str(PARTITIONS), "(0,1,2)")
+        (line,) = rows(groups_tool(*who, "--state"))
         assert (line["ASSIGNMENT-STRATEGY"], line["STATE"], line["#MEMBERS"]) == (
             "range",
             "Stable",
             "1",
         )
-        refused = groups_tool(cluster, "--delete", "--group", group.name)
-        assert "NonEmptyGroup" in refused or "not empty" in refused
         member.leave()
+        assert "has no active members" in groups_tool(*who)
+    assert "does not exist" in groups_tool("--describe", "--group", "nobody")
 
 
-def test_offsets_are_reset_and_deleted(cluster: Cluster, topic: str) -> None:
+def test_a_group_with_members_is_neither_deleted_nor_reset(
+    cluster: Cluster, groups_tool: GroupsTool, topic: str
+) -> None:
+    with a_group(cluster.bootstrap, unique_name("group"), [topic]) as group:
+        member = group.start()
+        group.wait_until_shared([member], [(topic, number) for number in range(PARTITIONS)])
+        who = ("--group", group.name)
+        assert "GroupNotEmptyException" in groups_tool("--delete", *who)
+        of_topic = (*who, "--topic", topic)
+        reset = groups_tool("--reset-offsets", *of_topic, "--to-earliest", "--execute")
+        assert "inactive, but the current state is Stable" in reset
+        refused = groups_tool("--delete-offsets", *of_topic)
+        assert refused.count("GroupSubscribedToTopicException") == PARTITIONS
+        member.leave()
+        assert "was successful" in groups_tool("--delete", *who)
+        assert "GroupIdNotFoundException" in groups_tool("--delete", *who)
+        assert group.name not in groups_tool("--list").splitlines()
+
+
+def test_offsets_are_reset_to_every_target(
+    cluster: Cluster, groups_tool: GroupsTool, topic: str, tmp_path: Path
+) -> None:
+    group = unique_name("group")
+    ends = [len(each) for each in by_partition(SAMPLES).values()]
+
+    def reset(*words: str) -> dict[int, int]:
+        """The new offsets that it prints, by partition; it leaves out the ends of lines."""
+        text = groups_tool("--reset-offsets", "--group", group, *words)
+        found = re.findall(rf"{group} +{topic} +(\d+) +(\d+)", text)
+        return {int(number): int(offset) for number, offset in found}
+
+    def check(expected: list[int], *words: str) -> None:
+        assert reset("--topic", topic, *words, "--execute") == dict(enumerate(expected))
+        assert committed(cluster.bootstrap, group, topic) == expected
+
+    check(ends, "--to-latest")
+    check([0, 0, 0], "--to-earliest")
+    check([5, 5, 5], "--to-offset", "5")
+    check([7, 7, 7], "--shift-by", "2")
+    check([0, 0, 0], "--shift-by", "-100")
+    check(ends, "--by-duration", "PT0S")
+    check(ends, "--to-current")
+    check([0, 0, 0], "--to-datetime", "2020-01-01T00:00:00.000")
+    assert reset("--topic", f"{topic}:1", "--to-offset", "4", "--execute") == {1: 4}
+    assert reset("--all-topics", "--to-latest", "--dry-run") == dict(enumerate(ends))
+    assert committed(cluster.bootstrap, group, topic) == [0, 4, 0]
+    plan = tmp_path / "plan.csv"
+    exported = ("--all-topics", "--to-current", "--export", "--dry-run")
+    plan.write_text(groups_tool("--reset-offsets", "--group", group, *exported).strip())
+    assert plan.read_text() == f"{topic},0,0\n{topic},1,4\n{topic},2,0"
+    plan.write_text(f"{topic},0,1\n{topic},2,3\n")
+    assert reset("--from-file", str(plan), "--execute") == {0: 1, 2: 3}
+    assert committed(cluster.bootstrap, group, topic) == [1, 4, 3]
+
+
+def test_offsets_are_deleted(cluster: Cluster, groups_tool: GroupsTool, topic: str) -> None:
     group = unique_name("group")
     who = ("--group", group, "--topic", topic)
-    text = groups_tool(cluster, "--reset-offsets", *who, "--to-latest", "--execute")
-    # The tool leaves out the ends of lines.
-    reset = re.findall(rf"{group} +{topic} +(\d+) +(\d+)", text)
-    assert sorted(reset) == [
-        (str(number), str(len(each))) for number, each in by_partition(SAMPLES).items()
-    ]
-    assert committed(cluster.bootstrap, group, topic) == [
-        len(each) for each in by_partition(SAMPLES).values()
-    ]
-    groups_tool(cluster, "--reset-offsets", *who, "--to-earliest", "--execute")
-    assert committed(cluster.bootstrap, group, topic) == [0, 0, 0]
-    deleted = groups_tool(cluster, "--delete-offsets", *who)
-    assert "Successful" in deleted
+    groups_tool("--reset-offsets", *who, "--to-offset", "5", "--execute")
+    delete = ("--delete-offsets", "--group")
+    assert "Successful" in groups_tool(*delete, group, "--topic", f"{topic}:0")
+    assert committed(cluster.bootstrap, group, topic) == [-1001, 5, 5]
+    unknown = groups_tool(*delete, group, "--topic", "nowhere")
+    assert "UnknownTopicOrPartitionException" in unknown
+    assert "GroupIdNotFoundException" in groups_tool(*delete, "nobody", "--topic", topic)
+    assert groups_tool(*delete, group, "--topic", topic).count("Successful") == PARTITIONS
     assert committed(cluster.bootstrap, group, topic) == [-1001] * PARTITIONS
+    assert group not in groups_tool("--list").splitlines()  # the last offset took it along
 
 
-def test_kafkas_consumers_read_in_groups(cluster: Cluster, topic: str) -> None:
+def test_kafkas_consumers_read_in_groups(cluster: Cluster, shell: ToolShell, topic: str) -> None:
     group = unique_name("group")
     run_tool(
         CONSOLE_CONSUMER,
@@ -111,12 +185,13 @@ def test_kafkas_consumers_read_in_groups(cluster: Cluster, topic: str) -> None:
         *("--from-beginning", "--max-messages", str(len(SAMPLES))),
     )
     assert sum(committed(cluster.bootstrap, group, topic)) == len(SAMPLES)
-    told = run_tool(
+    told = shell.run(
         CONSUMER_PERFORMANCE,
-        *("--bootstrap-server", cluster.bootstrap, "--topic", topic),
+        *("--bootstrap-server", cluster.bootstrap, "--topic", topic, "--group", f"{group}-fast"),
         *("--messages", str(len(SAMPLES)), "--hide-header"),
     )
     assert told.split(", ")[4] == str(len(SAMPLES))
+    assert sum(committed(cluster.bootstrap, f"{group}-fast", topic)) == len(SAMPLES)
 
 
 def committed(bootstrap: str, group: str, topic: str) -> list[int]:

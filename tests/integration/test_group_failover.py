@@ -1,6 +1,8 @@
 """Groups while their coordinator dies, moves or starts again: no committed offset is lost."""
 
 from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, TopicPartition
@@ -9,10 +11,15 @@ from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from tests.support.group_requests import (
     commit_offsets,
     committed_in,
+    describe_groups,
     fetch_offsets,
     fetched_in,
     find_coordinator,
+    heartbeat,
+    join_group,
+    sync_group,
 )
+from tests.support.group_stage import subscription
 from tests.support.kafka_wire import ClosedByPeer, WireClient
 from tests.support.recording_producer import Recorder
 from tests.support.running_cluster import Cluster
@@ -23,6 +30,7 @@ from tests.support.waiting import wait_until
 NewCluster = Callable[..., Cluster]
 
 PARTITIONS = 4
+CLIENTS = ["confluent", "kafka-python", "aiokafka"]
 GROUP = "orders-readers"
 
 
@@ -87,7 +95,7 @@ class Scene:
         wait_until(lambda: committed(self.cluster, self.topic) == ends, f"commits up to {ends}")
 
 
-@pytest.mark.parametrize("client", ["confluent", "kafka-python", "aiokafka"])
+@pytest.mark.parametrize("client", CLIENTS)
 def test_a_group_lives_through_the_death_of_its_coordinator(
     new_cluster: NewCluster, client: str
 ) -> None:
@@ -107,12 +115,75 @@ def test_a_group_lives_through_the_death_of_its_coordinator(
         scene.check_that_all_is_committed()
 
 
+class WireMember:
+    """A member that joins first, so that it leads, and then does only what it is told."""
+
+    def __init__(self, client: WireClient, group: str) -> None:
+        self._client = client
+        self._group = group
+        self.id: str = client.call(self._join("")).member_id
+        self.join()
+        assignments = {self.id: b""}
+        assert client.call(sync_group(group, self.id, 1, assignments)).error_code == 0
+
+    def _join(self, member_id: str) -> Any:
+        protocols = {"range": subscription("orders")}
+        return join_group(self._group, member_id, protocols=protocols, session_ms=6_000)
+
+    def join(self) -> None:
+        """Join, and learn the generation."""
+        joined = self._client.call(self._join(self.id))
+        assert (joined.error_code, joined.leader) == (0, self.id)
+
+    def sees(self, state: str, members: int) -> bool:
+        """Whether the group is in this state and has so many members; says that it is alive."""
+        assert self._client.call(heartbeat(self._group, self.id, 1)).error_code in (0, 22, 27)
+        (found,) = self._client.call(describe_groups(self._group)).groups
+        return (found.group_state, len(found.members)) == (state, members)
+
+
+def test_groups_live_through_the_death_of_their_coordinator_amid_a_rebalance(
+    new_cluster: NewCluster,
+) -> None:
+    """One waits for a member to join, the other for the leader's assignment."""
+    cluster = new_cluster().start()
+    topic = create_topic(cluster, "orders", partitions=PARTITIONS)
+    victim = coordinator(cluster)
+    names = (f"{GROUP}-{number}" for number in range(1_000))
+    other = next(name for name in names if coordinator(cluster, name) == victim)
+    with ExitStack() as stack:
+        groups = [
+            stack.enter_context(a_group(cluster.bootstrap, name, [topic]))
+            for name in (GROUP, other)
+        ]
+        leaders = [
+            WireMember(stack.enter_context(WireClient(cluster.addresses[victim])), group.name)
+            for group in groups
+        ]
+        members = [[group.start(), group.start()] for group in groups]
+        for leader in leaders:
+            wait_until(lambda leader=leader: leader.sees("PreparingRebalance", 3), "the members")
+        leaders[1].join()
+        assert leaders[0].sees("PreparingRebalance", 3)
+        assert leaders[1].sees("CompletingRebalance", 3)
+        cluster.kill_now(victim)
+
+        places = [(topic, number) for number in range(PARTITIONS)]
+        for group, both in zip(groups, members, strict=True):
+            group.wait_until_shared(both, places)
+        scene = Scene(cluster, groups[0], topic)
+        scene.write()
+        scene.check_that_all_is_committed()
+        groups[1].wait_until_read(scene.written)
+        assert [set(group.read.values()) for group in groups] == [{1}, {1}]
+
+
 def test_a_rolling_restart_loses_and_repeats_nothing(new_cluster: NewCluster) -> None:
     cluster = new_cluster().start()
     topic = create_topic(cluster, "orders", partitions=PARTITIONS)
     with a_group(cluster.bootstrap, GROUP, [topic]) as group:
         scene = Scene(cluster, group, topic)
-        members = [group.start(), group.start()]
+        members = [group.start(client=client) for client in CLIENTS]
         group.wait_until_shared(members, scene.places)
         for broker in range(cluster.size):
             scene.write()

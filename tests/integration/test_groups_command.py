@@ -1,6 +1,10 @@
 """`groups` against a real cluster: what is listed, described, reset and deleted."""
 
+import json
+import re
+import signal
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -30,6 +34,8 @@ def test_the_life_of_a_group(cluster: Cluster) -> None:
         assert [name, "Stable"] in [
             line.split() for line in groups(cluster, "--list", "--state").splitlines()
         ]
+        typed = groups(cluster, "--list", "--state", "Stable,Empty", "--type", "classic")
+        assert [name, "Classic", "Stable"] in [line.split() for line in typed.splitlines()]
         assert name not in groups(cluster, "--list", "--state", "empty")
 
         def offsets() -> list[list[str]]:
@@ -52,7 +58,26 @@ def test_the_life_of_a_group(cluster: Cluster) -> None:
 
     described = cluster.command("groups", "--describe", *who)
     assert f"Consumer group '{name}' has no active members." in described.stderr
+    verbose = groups(cluster, "--describe", *who, "--offsets", "--verbose").splitlines()
+    assert verbose[1].split()[2:4] == ["PARTITION", "LEADER-EPOCH"]
+    delete = ("--delete-offsets", *who, "--topic")
+    assert groups(cluster, *delete, f"{topic}:1,2").splitlines() == [
+        f"Request succeed for deleting offsets with topic {topic}:1,2 group {name}",
+        "",
+        "TOPIC                          PARTITION       STATUS",
+        *(f"{topic:30} {number:<15} Successful" for number in (1, 2)),
+    ]
+    lines = groups(cluster, "--describe", *who).splitlines()[2:]
+    assert [line.split()[2] for line in lines] == ["0"]
+    refused = cluster.command("groups", *delete, f"{topic}:9", check=False)
+    assert (refused.returncode, refused.stdout.split()[-3:]) == (
+        1,
+        ["9", "Error:", "UNKNOWN_TOPIC_OR_PARTITION"],
+    )
+    assert "partition level error" in refused.stderr
     groups(cluster, "--delete", *who)
+    nobody = cluster.command("groups", *delete, topic, check=False)
+    assert (nobody.returncode, f"'{name}' does not exist." in nobody.stderr) == (1, True)
     gone = cluster.command("groups", "--describe", *who, check=False)
     assert (gone.returncode, gone.stdout) == (1, "")
     assert "does not exist" in gone.stderr
@@ -89,15 +114,61 @@ def test_offsets_are_reset_to_every_target(cluster: Cluster, tmp_path) -> None:
     assert [line.split()[3] for line in lines] == ["0", "4", "0"]
 
 
+def test_why_a_group_rebalances(cluster: Cluster) -> None:
+    topic, name = create_topic(cluster, partitions=2), unique_name("why")
+    who = ("explain", "--group", name)
+
+    def explained() -> Any:
+        return json.loads(groups(cluster, *who, "--json"))
+
+    unknown = cluster.command("groups", *who, check=False)
+    assert (unknown.returncode, unknown.stdout) == (1, "")
+    assert f"Consumer group '{name}' does not exist." in unknown.stderr
+    with a_group(cluster.bootstrap, name, [topic]) as running:
+        first = running.start()
+        running.wait_until_shared([first], [(topic, 0), (topic, 1)])
+        first.signal(signal.SIGSTOP)
+        second = running.start()
+
+        def waiting() -> str | None:
+            text = groups(cluster, *who)
+            return text if "waiting " in text else None
+
+        text = wait_until(waiting, "a rebalance that waits for the first member")
+        assert "PreparingRebalance for" in text
+        assert re.search(
+            r"waiting +for [\d.]+ m?s for client confluent at 127.0.0.1 \(member", text
+        )
+        assert "What to do\n- Client confluent at 127.0.0.1" in text
+        assert max(map(len, text.splitlines())) <= 100
+        first.signal(signal.SIGCONT)
+        running.wait_until_shared([first, second], [(topic, 0), (topic, 1)])
+        found = explained()
+        assert found["state"] == "Stable"
+        assert sorted(member["assigned"][topic] for member in found["members"]) == [[0], [1]]
+        causes = [rebalance["causes"][0]["kind"] for rebalance in found["rebalances"]]
+        assert causes[0] == "member_joined"
+        assert set(found["state_times_ms"]) >= {"PreparingRebalance", "Stable"}
+        second.leave()
+    last = explained()["rebalances"][-1]["causes"][-1]
+    assert (last["kind"], last["member"]["client_id"]) == ("member_left", "confluent")
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
+        ([], "say what to do"),
         (["--describe"], "needs --group"),
         (["--describe", "--group", "g", "--all-groups"], "needs --group"),
         (["--list", "--group", "g"], "--group does not go with --list"),
         (["--delete", "--group", "g", "--state"], "--state does not go with"),
         (["--describe", "--group", "g", "--members", "--offsets"], "one of"),
-        (["--describe", "--group", "g", "--verbose"], "--verbose goes with"),
+        (["--describe", "--group", "g", "--state", "--verbose"], "--verbose goes with"),
+        (["--describe", "--group", "g", "--state", "empty"], "without a value"),
+        (["--describe", "--group", "g", "--type"], "--type does not go with"),
+        (["--list", "--state", "asleep"], "Invalid states list 'asleep'. Valid states are: Prep"),
+        (["--delete-offsets", "--group", "g"], "needs --group and --topic"),
+        (["--delete-offsets", "--topic", "t"], "needs --group and --topic"),
         (["--describe", "--group", "g", "--to-earliest"], "--to-earliest does not go with"),
         (["--reset-offsets", "--group", "g", "--topic", "t"], "needs a target"),
         (["--reset-offsets", "--group", "g", "--to-latest"], "needs --topic"),

@@ -32,7 +32,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.fixture(scope="module")
 def watched(tmp_path_factory):
     """Three brokers of this module's own: tests stop one of them at the end."""
-    with Cluster(tmp_path_factory.mktemp("metrics")) as running:
+    settings = {"milena.metrics.group.interval.ms": "1000"}
+    with Cluster(tmp_path_factory.mktemp("metrics"), overrides=settings) as running:
         yield running
 
 
@@ -297,6 +298,53 @@ def test_watch_prints_a_line_per_interval_until_interrupted(watched):
         _, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (0, b"")
     assert looks[0]["ts"] < looks[1]["ts"] < looks[2]["ts"]
+
+
+def test_lag_is_told_by_whichever_broker_coordinates_the_group(watched, metric_records):
+    """Logs that end on three brokers, a group whose coordinator dies."""
+    create_topic(watched, name="lagging", assignments=[[0, 1, 2], [1, 2, 0], [2, 0, 1]])
+    for number in range(3):
+        address = watched.addresses[leader(watched, "lagging", number)]
+        with WireClient(address) as client:
+            records = batch(10, count=10 * (number + 1))
+            client.call(produce_request("lagging", records, partition=number))
+    consumer = Consumer({"bootstrap.servers": watched.bootstrap, "group.id": "laggard"})
+    committed = [TopicPartition("lagging", number, 4) for number in range(3)]
+    consumer.commit(offsets=committed, asynchronous=False)
+    consumer.close()
+
+    def told(after_ms=0):
+        rows = [r for r in metric_records.of_kind("lag") if r["group"] == "laggard"]
+        rows = [r for r in rows if r["ts"] > after_ms]
+        return rows if {r["partition"] for r in rows} == {0, 1, 2} else []
+
+    rows = wait_until(told, "lag of every partition")
+    assert {(r["partition"], r["log_end"], r["committed"], r["lag"]) for r in rows} == {
+        (0, 10, 4, 6),
+        (1, 20, 4, 16),
+        (2, 30, 4, 26),
+    }
+    (coordinator,) = {r["broker"] for r in rows}
+    groups = [r for r in metric_records.of_kind("group") if r["group"] == "laggard"]
+    assert groups[-1]["lag"] == 48
+    assert groups[-1]["state_ms"].keys() == {"Empty"}
+
+    def seen():
+        shown = watched.command("metrics", "--group", "laggard", "--json", check=False)
+        return json.loads(shown.stdout)["groups"][0] if shown.returncode == 0 else None
+
+    assert wait_until(seen, "the stats file")["lag"] == 48
+    assert re.search(r"^laggard +classic +Empty +0 +3 +48$", status_of(watched), re.MULTILINE)
+
+    watched.kill(coordinator)
+    killed_ms = time.time_ns() // 1_000_000
+    rows = wait_until(lambda: told(killed_ms), "lag told by another")
+    assert coordinator not in {r["broker"] for r in rows}
+    wait_until(lambda: watched.pid(coordinator) is not None, "the broker's return")
+
+
+def status_of(cluster):
+    return cluster.command("status").stdout
 
 
 def test_a_paused_broker_is_silent_and_a_dead_one_can_still_be_read(watched):

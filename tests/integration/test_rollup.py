@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
@@ -16,7 +17,9 @@ import pytest
 
 from tests.support.metric_records import (
     START_MS,
+    generated_group_records,
     generated_records,
+    lag_windows_of,
     produce,
     quota_record,
     windows_of,
@@ -33,6 +36,8 @@ import pyarrow as pa  # noqa: E402
 from cluster.analytics.rollup_job import RollupOptions, compute, filled_ranges  # noqa: E402
 from cluster.analytics.spark_session import spark_session  # noqa: E402
 from cluster.analytics.window_files import (  # noqa: E402
+    GROUP_WINDOWS,
+    LAG_WINDOWS,
     WINDOW_SCHEMA,
     read_windows,
     replace_windows,
@@ -71,7 +76,8 @@ def roll_up(spark: "SparkSession", cluster: Cluster, topic: str, output: Path) -
     """What the command does between starting Spark and stopping it; the records by kind."""
     chosen = options(cluster, topic, output)
     computed = compute(spark, chosen, filled_ranges(chosen), lambda _: nullcontext())
-    replace_windows(output, computed.windows)
+    for kind, tables in computed.windows.items():
+        replace_windows(output, tables, kind)
     return computed.counts
 
 
@@ -86,14 +92,20 @@ def contents(output: Path) -> dict[str, bytes]:
 
 def test_it_equals_plain_python_and_a_second_run_changes_nothing(spark, cluster, tmp_path):
     topic = create_topic(cluster, unique_name("metrics"), partitions=3)
-    records = list(generated_records(7, seconds=200))
+    groups = list(generated_group_records(7, seconds=200))
+    records = [*generated_records(7, seconds=200), *groups]
     bad = [b"not json", b"{}", b'{"v":1,"kind":"quota"}', b"\xff\xfe", b"[" * 1000]
     produce(cluster.bootstrap, topic, [*records[:500], *bad, *records[500:]])
     counts = roll_up(spark, cluster, topic, tmp_path)
-    quota = sum(record["kind"] == "quota" for record in records)
-    assert counts == {"quota": quota, "other": len(records) - quota, "rejected": len(bad)}
-    for width in WIDTHS_S:
+    kinds = Counter(record["kind"] for record in records)
+    kinds["other"] = kinds.pop("broker")
+    assert counts == {**kinds, "rejected": len(bad)}
+    for width, width_s in WIDTHS_S.items():
         assert read_windows(tmp_path, width) == expected(records, width)
+        for kind in (LAG_WINDOWS, GROUP_WINDOWS):
+            rows = lag_windows_of(groups, width_s, kind.name)
+            found = read_windows(tmp_path, width, kind=kind)
+            assert found == pa.Table.from_pylist(rows, schema=kind.schema)
     before = contents(tmp_path)
     assert roll_up(spark, cluster, topic, tmp_path) == counts
     assert contents(tmp_path) == before

@@ -72,4 +72,5 @@ class OffsetCommitter:
             self.step()
             self._cluster.world.run_for(500)
         assert self.acknowledged > before
-        assert self.stored() == self._offset
+        # Some messages of the simulated network take hundreds of milliseconds.
+        assert run_until(lambda: self.stored() == self._offset, 10_000), "the last commit"

@@ -147,6 +147,7 @@ def run_aiokafka(options: dict[str, Any], ended: threading.Event) -> None:
             partition_assignment_strategy=[assignor],
             session_timeout_ms=options["session_ms"],
             heartbeat_interval_ms=HEARTBEAT_MS,
+            group_instance_id=options["instance"],
         )
         await consumer.start()
         assignment = Assignment()

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from itertools import count
 from typing import Any
 
+from cluster.coordinator.groups.counts import GroupCounts
 from cluster.coordinator.groups.effects import Append, Effects, GroupRecord
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.options import GroupOptions
@@ -55,7 +56,8 @@ class GroupStage:
     def __init__(self, options: GroupOptions | None = None) -> None:
         self.options = options or GroupOptions()
         self._numbers = count(1)
-        self.shard = GroupShard(self.options, lambda: f"id-{next(self._numbers)}")
+        self.counts = GroupCounts()
+        self.shard = GroupShard(self.options, lambda: f"id-{next(self._numbers)}", self.counts)
         self.now_ms = 1_000
         self.holds_appends = False
         self.in_flight: list[Append] = []

@@ -134,6 +134,20 @@ class StageConnection:
         self._stage.turn()
         return self.receive()
 
+    def exchange(self, frame: bytes) -> bytes | None:
+        """Hand over the bytes of a request, without their size; those of its answer, if it has one.
+
+        For requests that Kafka does not have. A broken protocol closes the connection.
+        """
+        self._expected.append((0, frame))
+        try:
+            self._stage.pipeline.on_frame(self, memoryview(bytearray(frame)))
+        except PeerError as error:
+            self.closed_because = str(error)
+            self.close()
+            return None
+        return self.take_frame()
+
     def close(self) -> None:
         """The connection is gone, from either side."""
         self.is_open = False

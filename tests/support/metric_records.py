@@ -88,6 +88,124 @@ def generated_records(
                     )
 
 
+STATE_COLUMNS = {
+    "Empty": "empty_ms",
+    "PreparingRebalance": "preparing_rebalance_ms",
+    "CompletingRebalance": "completing_rebalance_ms",
+    "Assigning": "assigning_ms",
+    "Reconciling": "reconciling_ms",
+    "Stable": "stable_ms",
+}
+
+
+def group_record(**fields: Any) -> Record:
+    """One record of kind `group` with plausible values where none are given."""
+    return {
+        "v": 1,
+        "kind": "group",
+        "ts": START_MS + 5_000,
+        "interval_ms": 5_000,
+        "broker": 0,
+        "group": "billing",
+        "type": "classic",
+        "protocol_type": "consumer",
+        "state": "Stable",
+        "generation": 3,
+        "members": 2,
+        "partitions": 2,
+        "partitions_unknown": 0,
+        "lag": 9,
+        "lag_max": 7,
+        "state_ms": {"Stable": 4_800, "PreparingRebalance": 200},
+        **fields,
+    }
+
+
+def lag_record(**fields: Any) -> Record:
+    """One record of kind `lag` with plausible values where none are given."""
+    return {
+        "v": 1,
+        "kind": "lag",
+        "ts": START_MS + 5_000,
+        "interval_ms": 5_000,
+        "broker": 0,
+        "group": "billing",
+        "topic": "orders",
+        "partition": 0,
+        "log_end": 107,
+        "committed": 100,
+        "lag": 7,
+        **fields,
+    }
+
+
+def generated_group_records(
+    seed: int, *, seconds: int, start_ms: int = START_MS, groups: int = 3
+) -> Iterator[Record]:
+    """What coordinators would publish every 5 s: groups move between brokers, and rebalance."""
+    dice = Random(seed)
+    ends = dict.fromkeys(range(4), 0)
+    committed = {(group, number): 0 for group in range(groups) for number in ends}
+    for second in range(0, seconds, 5):
+        for number in ends:
+            ends[number] += dice.randrange(500)
+        for group in range(groups):
+            head = {
+                "ts": start_ms + second * 1000 + 5_000 + group,
+                "broker": (group + second // 60) % 3,
+                "group": f"group-{group}",
+            }
+            total = 0
+            for number, end in ends.items():
+                place = (group, number)
+                moved = dice.random() < 0.6
+                if moved:
+                    committed[place] = dice.randrange(committed[place], end + 1)
+                lag = end - committed[place]
+                total += lag
+                if moved:
+                    yield lag_record(
+                        **head, partition=number, log_end=end, committed=committed[place], lag=lag
+                    )
+            spent = dice.randrange(3_000) if dice.random() < 0.2 else 0
+            states = {"Stable": 5_000 - spent}
+            if spent:
+                states["PreparingRebalance"] = spent
+            yield group_record(**head, lag=total, members=dice.randrange(1, 4), state_ms=states)
+
+
+def lag_windows_of(records: Iterable[Record], width_s: int, kind: str) -> list[Record]:
+    """The windows of records of kind `lag` or `group`, as rows of the rollup's files."""
+    names = ("group", "topic", "partition") if kind == "lag" else ("group",)
+    found: dict[tuple[Any, ...], list[Record]] = defaultdict(list)
+    for record in records:
+        if record["kind"] == kind:
+            began_s = (record["ts"] - record["interval_ms"]) // 1000
+            key = (began_s - began_s % width_s, *(record[name] for name in names))
+            found[key].append(record)
+    rows = []
+    for key, members in sorted(found.items()):
+        lags = [member["lag"] for member in sorted(members, key=lambda each: each["ts"])]
+        row = {
+            "window_start": datetime.fromtimestamp(key[0], UTC),
+            **dict(zip(names, key[1:], strict=True)),
+            "lag_avg": sum(lags) / len(lags),
+            "lag_max": max(lags),
+            "lag_last": lags[-1],
+            "lag_sum": sum(lags),
+            "records": len(lags),
+        }
+        if kind == "lag":
+            row["log_end_max"] = max(member["log_end"] for member in members)
+            row["committed_max"] = max(member["committed"] for member in members)
+        else:
+            row["members_max"] = max(member["members"] for member in members)
+            for state, column in STATE_COLUMNS.items():
+                row[column] = sum(member["state_ms"].get(state, 0) for member in members)
+        rows.append(row)
+    return rows
+
+
 def windows_of(records: Iterable[Record], width_s: int) -> list[Record]:
     """The windows of quota records, as rows of the rollup's files, in their order."""
     groups: dict[tuple[Any, ...], list[Record]] = defaultdict(list)

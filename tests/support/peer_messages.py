@@ -28,9 +28,12 @@ from cluster.protocol.peer.control import (
     Acknowledged,
     AlterPartition,
     AlterTopicConfigs,
+    AskLogEnds,
     ClusterUpdate,
     ControlledShutdown,
     CreateTopics,
+    LogEnds,
+    NumberedPartitions,
     PartitionAltered,
     Ping,
     ProduceMetrics,
@@ -95,6 +98,7 @@ REQUESTS: Final[tuple[Any, ...]] = (
     ReportOffline(STRANGER, _NO_LIFE, (OfflinePartitions(STRANGER, uuid.UUID(int=8), (1,)),)),
     Ping(7),
     ProduceMetrics(1_000, b"no batch"),
+    AskLogEnds((NumberedPartitions("no-such-topic", (0, 3)),)),
 )
 """Requests from an unknown broker: in a cluster without broker 77 none of them changes anything."""
 
@@ -104,6 +108,7 @@ ANSWERS: Final[tuple[Any, ...]] = (
         (TopicOutcome("t", ErrorCode.none, None), TopicOutcome("u", ErrorCode.none, "u"))
     ),
     ShutdownPrepared(False),
+    LogEnds(((7, -1), ())),
     Acknowledged(ErrorCode.stale_broker_epoch),
     Refusal(ErrorCode.invalid_request, "malformed"),
 )

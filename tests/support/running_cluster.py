@@ -58,7 +58,7 @@ class Cluster:
         self.size = brokers
         self._files = DataDir(data_dir)
         self._overrides = {**_DEFAULT_OVERRIDES, **(overrides or {})}
-        self._port = _free_ports(brokers + 1)
+        self._port = free_ports(brokers + 1)
 
     # -- life ------------------------------------------------------------------------------------
 
@@ -127,11 +127,11 @@ class Cluster:
         stay = ["--stay-down"] if stay_down else []
         self.command("kill", str(broker), "--signal", signal_name, *stay)
 
-    def kill_now(self, broker: int) -> None:
-        """SIGKILL to one broker, which stays down: by the same order, without a command's start."""
+    def kill_now(self, broker: int, number: signal.Signals = signal.SIGKILL) -> None:
+        """Signal one broker, which stays down: by the same order, without a command's start."""
         ask_supervisor(
             self._files.control_socket,
-            {"command": "kill", "id": broker, "signal": signal.SIGKILL, "stay_down": True},
+            {"command": "kill", "id": broker, "signal": number, "stay_down": True},
         )
 
     def restart(self, broker: int) -> None:
@@ -233,7 +233,7 @@ def _is_alive(process: psutil.Process) -> bool:
         return False
 
 
-def _free_ports(count: int) -> int:
+def free_ports(count: int) -> int:
     """The first of `count` consecutive ports that are free at this moment."""
     dice = SystemRandom()
     for _ in range(100):

@@ -8,10 +8,11 @@ import subprocess
 import sys
 import tempfile
 import threading
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, Protocol
 
 from tests.support.waiting import wait_until
 
@@ -21,47 +22,12 @@ Place = tuple[str, int]
 """Topic and partition."""
 
 
-class RunningMember:
-    """One process. What it told is read by a thread, and looked at from outside."""
+class Member(ABC):
+    """A member by what it has told; how it runs is its subclass's business."""
 
-    def __init__(
-        self,
-        bootstrap: str,
-        group: str,
-        topics: Sequence[str],
-        *,
-        client: str = "confluent",
-        strategy: str = "range",
-        session_ms: int = 6_000,
-        instance: str | None = None,
-    ) -> None:
+    def __init__(self, client: str) -> None:
         self.client = client
-        options = {
-            "bootstrap": bootstrap,
-            "group": group,
-            "topics": list(topics),
-            "client": client,
-            "strategy": strategy,
-            "session_ms": session_ms,
-            "instance": instance,
-        }
-        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
-        self._process = subprocess.Popen(
-            [sys.executable, _PROGRAM, json.dumps(options)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._errors,
-        )
         self.events: list[dict[str, Any]] = []
-        assert self._process.stdout is not None
-        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,))
-        self._reader.start()
-
-    def _read(self, lines: IO[bytes]) -> None:
-        for line in lines:
-            self.events.append(json.loads(line))
-
-    # -- what it has told --------------------------------------------------------------------------
 
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
         """Its events of one kind, oldest first."""
@@ -85,6 +51,65 @@ class RunningMember:
             (event["topic"], event["partition"], event["offset"])
             for event in self.of_kind("record")
         ]
+
+    @abstractmethod
+    def complaint(self) -> str:
+        """What its process wrote to stderr."""
+
+    @abstractmethod
+    def leave(self) -> None:
+        """Let it leave the group and end."""
+
+    @abstractmethod
+    def end(self) -> None:
+        """End it, whatever it does."""
+
+
+class Host(Protocol):
+    """What runs members of its own clients."""
+
+    def start(self, bootstrap: str, group: str, topics: Sequence[str], **options: Any) -> Member:
+        """A new member; `options` are those of RunningMember."""
+
+
+class RunningMember(Member):
+    """One process. What it told is read by a thread, and looked at from outside."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        group: str,
+        topics: Sequence[str],
+        *,
+        client: str = "confluent",
+        strategy: str = "range",
+        session_ms: int = 6_000,
+        instance: str | None = None,
+    ) -> None:
+        super().__init__(client)
+        options = {
+            "bootstrap": bootstrap,
+            "group": group,
+            "topics": list(topics),
+            "client": client,
+            "strategy": strategy,
+            "session_ms": session_ms,
+            "instance": instance,
+        }
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
+        self._process = subprocess.Popen(
+            [sys.executable, _PROGRAM, json.dumps(options)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+        )
+        assert self._process.stdout is not None
+        self._reader = threading.Thread(target=self._read, args=(self._process.stdout,))
+        self._reader.start()
+
+    def _read(self, lines: IO[bytes]) -> None:
+        for line in lines:
+            self.events.append(json.loads(line))
 
     def complaint(self) -> str:
         """What it wrote to stderr."""
@@ -132,7 +157,7 @@ class RunningGroup:
         self.name = group
         self._topics = topics
         self._options = options
-        self.members: list[RunningMember] = []
+        self.members: list[Member] = []
 
     def start(self, **options: Any) -> RunningMember:
         """One more member."""
@@ -142,8 +167,16 @@ class RunningGroup:
         self.members.append(member)
         return member
 
+    def start_in(self, host: Host, **options: Any) -> Member:
+        """One more member, which runs in a process that may run others too."""
+        member = host.start(
+            self._bootstrap, self.name, self._topics, **{**self._options, **options}
+        )
+        self.members.append(member)
+        return member
+
     def wait_until_shared(
-        self, members: Sequence[RunningMember], places: Iterable[Place], deadline_s: float = 60.0
+        self, members: Sequence[Member], places: Iterable[Place], deadline_s: float = 60.0
     ) -> None:
         """Until these members have the partitions among them, each partition once, each some."""
         wanted = sorted(places)
@@ -164,6 +197,11 @@ class RunningGroup:
         wanted = set(places)
         wait_until(lambda: wanted <= set(self.read), f"{len(wanted)} records")
 
+    def end(self) -> None:
+        """End all members, whatever they do."""
+        for member in self.members:
+            member.end()
+
     @property
     def read(self) -> Counter[tuple[str, int, int]]:
         """How often each record was read, by all members together."""
@@ -179,5 +217,4 @@ def a_group(
     try:
         yield running
     finally:
-        for member in running.members:
-            member.end()
+        running.end()

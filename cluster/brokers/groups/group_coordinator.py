@@ -8,18 +8,23 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
+from cluster.brokers.groups.former_histories import FormerHistories
 from cluster.brokers.groups.group_partition import GroupPartition
+from cluster.brokers.groups.shard_loading import RECORDS_PER_FREEZE
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.replication.partition import Partition
+from cluster.coordinator.groups.counts import GroupCounts
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.partitioner import partition_of
+from cluster.coordinator.groups.records import TEXT_MAX_BYTES, is_storable
 from cluster.coordinator.groups.shard import GroupShard
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch, TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from cluster.records.batch import Compression
 from cluster.runtime.clock import Clock
+from cluster.runtime.collector import Growth
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.slices import Slices
 
@@ -61,6 +66,10 @@ class GroupCoordinator:
         self._loop = loop
         self._new_uuid = new_uuid
         self._led: dict[int, GroupPartition] = {}
+        self.former = FormerHistories()
+        self.counts = GroupCounts()
+        """Of all partitions since the broker began."""
+        self._growth = Growth(per_freeze=RECORDS_PER_FREEZE)
         internal_topics.keep(CONSUMER_OFFSETS_TOPIC, self)
 
     # -- leadership --------------------------------------------------------------------------------
@@ -69,21 +78,27 @@ class GroupCoordinator:
         """Begin to load the partition. A load of an earlier epoch was ended by `on_resigned`."""
         led = GroupPartition(
             partition,
-            GroupShard(self._options.groups, self._new_uuid),
+            GroupShard(self._options.groups, self._new_uuid, self.counts),
             self._internal_topics,
             self._options.codec,
             self._options.commit_timeout_ms,
             self._clock,
             self._loop,
+            self._growth,
         )
         self._led[partition.id.partition] = led
         self._slices.start(led.loading_steps(self._options.load_buffer_bytes), steps_at_once=1)
 
     def on_resigned(self, partition: TopicPartition) -> None:
-        """Unload it at once."""
+        """Unload it at once; its memory is freed in slices."""
         led = self._led.pop(partition.partition, None)
-        if led is not None:
-            led.close()
+        if led is None:
+            return
+        histories, since_ms = led.histories(), led.since_wall_ms
+        led.close()  # which ends the rebalances that run
+        if since_ms is not None:
+            self.former.keep(since_ms, self._clock.wall_ms(), histories)
+        self._slices.start(led.forgetting_steps())
 
     def on_topics_gone(self, topics: Collection[str]) -> None:
         """Topics were deleted: what groups have committed for them is removed."""
@@ -93,7 +108,14 @@ class GroupCoordinator:
     # -- finding -----------------------------------------------------------------------------------
 
     def partition_of(self, group_id: str) -> TopicPartition | None:
-        """Whose leader coordinates the group; None while there is no such topic."""
+        """Whose leader coordinates the group; None while there is no such topic.
+
+        Raises Refused: INVALID_GROUP_ID, for a name that no record can hold.
+        """
+        if not is_storable(group_id):
+            raise Refused(
+                ErrorCode.invalid_group_id, f"Group ids have at most {TEXT_MAX_BYTES} bytes."
+            )
         topic = self._metadata.topics.get(CONSUMER_OFFSETS_TOPIC)
         if topic is None or not topic.partitions:
             return None
@@ -104,7 +126,7 @@ class GroupCoordinator:
     def find(self, group_id: str) -> GroupPartition:
         """The loaded partition of a group.
 
-        Raises Refused: NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS.
+        Raises Refused: INVALID_GROUP_ID, NOT_COORDINATOR, or COORDINATOR_LOAD_IN_PROGRESS.
         """
         partition = self.partition_of(group_id)
         led = None if partition is None else self._led.get(partition.partition)

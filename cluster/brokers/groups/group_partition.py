@@ -9,8 +9,10 @@ from cluster.brokers.groups.shard_loading import LoadCount, load_steps
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.replication.partition import Partition
 from cluster.coordinator.groups.effects import Effects
+from cluster.coordinator.groups.explanation import GroupExplanation
 from cluster.coordinator.groups.history import Rebalance
 from cluster.coordinator.groups.moment import Moment
+from cluster.coordinator.groups.progress import GroupProgress
 from cluster.coordinator.groups.requests import (
     CommitOffsets,
     CommitReply,
@@ -31,9 +33,12 @@ from cluster.coordinator.groups.requests import (
     SyncGroupReply,
 )
 from cluster.coordinator.groups.shard import GroupShard
+from cluster.model.clocks import WallMs
 from cluster.model.error_codes import ErrorCode
+from cluster.model.errors import StorageFailed
 from cluster.records.batch import Compression
 from cluster.runtime.clock import Clock
+from cluster.runtime.collector import Growth
 from cluster.runtime.loop import EventLoop, Timer
 
 log = logging.getLogger(__name__)
@@ -55,11 +60,14 @@ class GroupPartition:
         commit_timeout_ms: int,
         clock: Clock,
         loop: EventLoop,
+        growth: Growth,
     ) -> None:
         self._partition = partition
         self._shard = shard
+        self._internal_topics = internal_topics
         self._clock = clock
         self._loop = loop
+        self._growth = growth
         self._appends = ShardAppends(
             partition, internal_topics, codec, commit_timeout_ms, clock, loop, self
         )
@@ -71,6 +79,8 @@ class GroupPartition:
         self._gone_topics: set[str] = set()
         """Deleted while the partition was being loaded."""
         self.is_loading = True
+        self.since_wall_ms: WallMs | None = None
+        """When it was loaded; None while it is being loaded."""
 
     def _now(self) -> Moment:
         return Moment(self._loop.now_ms, self._clock.wall_ms())
@@ -78,17 +88,28 @@ class GroupPartition:
     # -- beginning and end -------------------------------------------------------------------------
 
     def loading_steps(self, buffer_bytes: int) -> Iterator[None]:
-        """Load the partition; ends early when this broker stops leading it."""
+        """Load the partition; ends early when this broker stops leading it, or cannot read it."""
         began_ms = self._clock.monotonic_ms()
         count = LoadCount()
-        for _ in load_steps(self._partition, self._shard, buffer_bytes, count):
-            if self._is_closed:
-                log.info("loading %s is given up: it is led by another now", self._partition.id)
-                return
-            yield
+        try:
+            for _ in load_steps(self._partition, self._shard, buffer_bytes, count):
+                if self._is_closed:
+                    log.info("loading %s is given up: it is led by another now", self._partition.id)
+                    return
+                yield
+        except StorageFailed as failure:
+            # Without all offsets, members would begin where they should not: they have to wait.
+            log.error(  # noqa: TRY400 - one line
+                "cannot load %s, its groups wait until it can be read: %s",
+                self._partition.id,
+                failure,
+            )
+            self._internal_topics.note_failure(self._partition.id, failure)
+            return
         if self._is_closed:
             return
         self.is_loading = False
+        self.since_wall_ms = self._clock.wall_ms()
         if count.records or count.damaged_batches:
             self._report(count, self._clock.monotonic_ms() - began_ms)
         self._carry_out(self._shard.on_loaded(self._now()))
@@ -108,6 +129,8 @@ class GroupPartition:
             report.groups,
             report.tombstones,
         )
+        if count.damaged_batches:
+            log.warning("damaged parts of %s that were left out: %d", name, count.damaged_batches)
         for kinds, what in (
             (report.unknown, "of a kind unknown here"),
             (report.corrupt, "damaged"),
@@ -123,6 +146,10 @@ class GroupPartition:
             self._timer.cancel()
         for answer in self._shard.unload(self._now()).answers:
             cast("Callable[[object], None]", answer.token)(answer.reply)
+
+    def forgetting_steps(self) -> Iterator[None]:
+        """See `GroupShard.forgetting_steps`; after `close`."""
+        return self._shard.forgetting_steps()
 
     # -- requests of members -----------------------------------------------------------------------
 
@@ -174,9 +201,21 @@ class GroupPartition:
         """See `GroupShard.list_groups`."""
         return self._shard.list_groups(states, types)
 
-    def rebalances(self, group_id: str) -> tuple[Rebalance, ...]:
-        """See `GroupShard.rebalances`."""
-        return self._shard.rebalances(group_id, self._now())
+    def explain(self, group_id: str) -> GroupExplanation | None:
+        """See `GroupShard.explain`."""
+        return self._shard.explain(group_id, self._now())
+
+    def histories(self) -> dict[str, tuple[Rebalance, ...]]:
+        """See `GroupShard.histories`."""
+        return self._shard.histories(self._now())
+
+    def group_ids(self) -> list[str]:
+        """See `GroupShard.group_ids`."""
+        return self._shard.group_ids()
+
+    def progress(self, group_id: str) -> GroupProgress | None:
+        """See `GroupShard.progress`."""
+        return self._shard.progress(group_id, self._now())
 
     def on_topics_deleted(self, topics: Collection[str]) -> None:
         """See `GroupShard.on_topics_deleted`; also while loading."""
@@ -199,6 +238,7 @@ class GroupPartition:
     def _carry_out(self, effects: Effects) -> None:
         for append in effects.appends:
             self._appends.add(append)
+            self._growth.add(len(append.records))
         for answer in effects.answers:
             cast("Callable[[object], None]", answer.token)(answer.reply)
         if not self._is_closed:

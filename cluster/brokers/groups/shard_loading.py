@@ -6,7 +6,7 @@ of them: a group that commits all day writes thousands of records of the same fe
 
 import logging
 import struct
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -14,7 +14,7 @@ from typing import Final
 from cluster.brokers.replication.partition import Partition
 from cluster.coordinator.groups.shard import GroupShard
 from cluster.model.errors import ErrorCode, Refused
-from cluster.model.ids import TopicPartition
+from cluster.model.ids import Offset, TopicPartition
 from cluster.records.batch import BatchHeader, batches_of, checksum
 from cluster.records.reader import keys_and_values
 from cluster.runtime import collector
@@ -22,8 +22,13 @@ from cluster.runtime import collector
 log = logging.getLogger(__name__)
 
 _RECORDS_PER_STEP: Final = 50
-_RECORDS_PER_FREEZE: Final = 5_000
-"""What is loaded stays for long: a garbage collection of a million offsets takes 0.4 s."""
+_OFFSETS_TRIED: Final = 20_000
+"""After a damaged batch; more than a batch has of them, or lie between two entries of the index."""
+RECORDS_PER_FREEZE: Final = 5_000
+"""What is loaded or committed stays for long: a garbage collection of a million offsets takes
+0.2 to 0.4 s."""
+KEYS_MAX: Final = 30_000
+"""Of which the newest record is kept back: more of them, made or freed at once, would be felt."""
 _MARKER_KEY: Final = struct.Struct(">hh")
 """Version and type of a control record."""
 _ABORT, _COMMIT = 0, 1
@@ -44,21 +49,53 @@ def load_steps(
     """The steps of loading all records that the log has when the first step is made.
 
     At most `buffer_bytes` of the log are looked at together, or one larger batch. A damaged batch
-    is left out, with one line and a count.
+    is left out, with one line and a count. Raises StorageFailed.
     """
     own_log = partition.log
     offset, end_offset = own_log.log_start_offset, own_log.log_end_offset
     while offset < end_offset:
-        piece = partition.read(
-            max(offset, own_log.log_start_offset),
-            buffer_bytes,
-            upper_offset=end_offset,
-            at_least_one_batch=True,
-        )
+        try:
+            piece = partition.read(
+                max(offset, own_log.log_start_offset),
+                buffer_bytes,
+                upper_offset=end_offset,
+                at_least_one_batch=True,
+            )
+        except Refused as refused:  # a file that was closed long ago is checked when it is read
+            offset = yield from _pass_damage(partition, offset, end_offset, refused, count)
+            continue
         if piece.size_bytes == 0:  # compaction left nothing up to the end
             return
         yield from _PieceReader(partition.id, shard, count).steps(piece.view())
         offset = piece.next_offset
+
+
+def _pass_damage(
+    partition: Partition, damaged: Offset, end_offset: Offset, refused: Refused, count: LoadCount
+) -> Generator[None, None, Offset]:
+    """Look for the next offset that can be read, in the same segment or the next. Returns it."""
+    own_log = partition.log
+    bases = (segment.base_offset for segment in own_log.segments)
+    next_base = next((base for base in bases if base > damaged), end_offset)
+    offset = Offset(damaged + 1)
+    while offset < next_base:
+        try:
+            partition.read(offset, 0, upper_offset=end_offset, at_least_one_batch=True)
+            break
+        except Refused:
+            offset = Offset(offset + 1)
+            if offset - damaged > _OFFSETS_TRIED:
+                offset = Offset(next_base)
+        yield
+    count.damaged_batches += 1
+    log.error(
+        "offsets %d to %d of %s are damaged and left out: %s",
+        damaged,
+        offset - 1,
+        partition.id,
+        refused.detail,
+    )
+    return offset
 
 
 class _PieceReader:
@@ -107,6 +144,9 @@ class _PieceReader:
             newest.update(some)
             self._count.records += len(some)
             yield
+            if len(newest) >= KEYS_MAX:
+                yield from self._give_newest()
+                newest = self._newest
 
     def _give_newest(self) -> Iterator[None]:
         newest, self._newest = self._newest, {}
@@ -115,7 +155,7 @@ class _PieceReader:
             load(key, value)
             if number % _RECORDS_PER_STEP == 0:
                 yield
-            if number % _RECORDS_PER_FREEZE == 0:
+            if number % RECORDS_PER_FREEZE == 0:
                 collector.leave_out_what_is_there()
 
     def _give_marker(self, header: BatchHeader, batch: memoryview) -> None:

@@ -18,6 +18,7 @@ from cluster.brokers.handlers import (
     describe_groups,
     describe_log_dirs,
     describe_user_scram_credentials,
+    explain_group,
     fetch,
     find_coordinator,
     heartbeat,
@@ -70,4 +71,5 @@ HANDLERS: Final[tuple[Handler[Services], ...]] = (
     list_groups.HANDLER,
     describe_groups.HANDLER,
     delete_groups.HANDLER,
+    explain_group.HANDLER,
 )

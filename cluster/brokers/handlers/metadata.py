@@ -1,9 +1,10 @@
 """Metadata (API key 3), versions 0-13.
 
-Answers from the broker's cache, once every leader that it would name has shown that it is alive
-(see `peer_liveness`); encoded answers are kept until the cluster changes, since load-test clients
-ask often. For a missing topic that may be created, the controller is asked to create it and the
-answer is LEADER_NOT_AVAILABLE, upon which clients ask again.
+Answers from the broker's cache, once the controller has told it of the cluster, and every leader
+that it would name has shown that it is alive (see `peer_liveness`); encoded answers are kept until
+the cluster changes, since load-test clients ask often. For a missing topic that may be created, the
+controller is asked to create it and the answer is LEADER_NOT_AVAILABLE, upon which clients ask
+again.
 v1 null: all topics; v4 allow_auto_topic_creation; v6 LISTENER_NOT_FOUND, before it
 LEADER_NOT_AVAILABLE; v8 authorized operations; v9 flexible; v12 topics by id; v13 top-level error.
 """
@@ -63,7 +64,8 @@ class Ports(KnowsLiveness, HasSettings, AsksController, MakesAnswersInSlices, Pr
 
 
 class _DelayedMetadata:
-    """A request in the purgatory: a leader has not answered yet, or is dead and not replaced."""
+    """A request in the purgatory: the cluster is not known yet, or a leader has not answered, or is
+    dead and not replaced."""
 
     def __init__(
         self,
@@ -80,12 +82,18 @@ class _DelayedMetadata:
     def try_complete(self) -> bool:
         services = self._services
         leaders = _leaders(self._request, services)
-        if services.liveness.must_wait(leaders, self._tickets, services.loop.now_ms):
+        if _must_wait(leaders, self._tickets, services):
             return False
-        self.expire()
+        self._answer()
         return True
 
     def expire(self) -> None:
+        if self._services.metadata.brokers:
+            self._answer()
+        else:
+            _park(self._request, self._context, self._services, self._tickets)
+
+    def _answer(self) -> None:
         answer = _answer(self._request, self._context, self._services)
         if not isinstance(answer, NotYet):
             self._context.answer(answer)
@@ -122,19 +130,31 @@ def handle(request: MetadataRequest, context: RequestContext, services: Ports) -
 def _handle_now(
     request: MetadataRequest, context: RequestContext, services: Ports
 ) -> bytes | NotYet:
-    liveness, now_ms = services.liveness, services.loop.now_ms
     remembered = services.metadata.encoded_answers.get(_what_is_asked(request, context))
     leaders = _leaders(request, services) if remembered is None else remembered[1]
-    tickets = liveness.inquire(leaders)
-    if liveness.must_wait(leaders, tickets, now_ms):
-        parked = services.purgatory.park(
-            _DelayedMetadata(request, context, services, tickets),
-            [LIVENESS],
-            now_ms + PING_TIMEOUT_MS + ELECTION_WAIT_MS,
-        )
-        context.channel.on_close = parked.drop
+    tickets = services.liveness.inquire(leaders)
+    if _must_wait(leaders, tickets, services):
+        _park(request, context, services, tickets)
         return PARKED
     return _answer(request, context, services)
+
+
+def _must_wait(leaders: Collection[BrokerId], tickets: Tickets, services: Ports) -> bool:
+    # An answer without brokers makes librdkafka (2.11 and later) forget every broker, for good.
+    return not services.metadata.brokers or services.liveness.must_wait(
+        leaders, tickets, services.loop.now_ms
+    )
+
+
+def _park(
+    request: MetadataRequest, context: RequestContext, services: Ports, tickets: Tickets
+) -> None:
+    parked = services.purgatory.park(
+        _DelayedMetadata(request, context, services, tickets),
+        [LIVENESS],
+        services.loop.now_ms + PING_TIMEOUT_MS + ELECTION_WAIT_MS,
+    )
+    context.channel.on_close = parked.drop
 
 
 def _answer(request: MetadataRequest, context: RequestContext, services: Ports) -> bytes | NotYet:

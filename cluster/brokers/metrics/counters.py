@@ -20,7 +20,7 @@ from cluster.metrics.stats_layout import MetricKind
 from cluster.model.clocks import WallMs
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerId
-from cluster.protocol.api import ApiKey
+from cluster.protocol.api import ApiKey, OwnApiKey
 from cluster.protocol.fetch_codec import FetchedTopic
 
 log = logging.getLogger(__name__)
@@ -53,7 +53,7 @@ class BrokerCounters:
         "time_slots",
     )
 
-    def __init__(self, stats: MmapStats, apis: Iterable[ApiKey]) -> None:
+    def __init__(self, stats: MmapStats, apis: Iterable[ApiKey | OwnApiKey]) -> None:
         self.stats = stats
         self.slots = {m.key: stats.slot(m.name, m.kind) for m in BROKER_METRICS}
         """Slot of each metric of `BROKER_METRICS`, by key."""
@@ -154,7 +154,11 @@ class BrokerCounters:
 
 
 def open_counters(
-    is_enabled: bool, run_dir: Path, broker: BrokerId, wall_ms: WallMs, apis: Iterable[ApiKey]
+    is_enabled: bool,
+    run_dir: Path,
+    broker: BrokerId,
+    wall_ms: WallMs,
+    apis: Iterable[ApiKey | OwnApiKey],
 ) -> BrokerCounters | None:
     """Counters in `broker-<id>.stats` of the run directory; None when nothing is to be counted.
 

@@ -17,6 +17,7 @@ from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replication_link import ReplicationLink
+from cluster.coordinator.groups.counts import GroupCounts
 from cluster.metrics.kafka_names import BROKER_METRICS
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.ids import BrokerId
@@ -55,6 +56,7 @@ class Watched:
     replication: ReplicationLink
     quotas: ClientQuotas
     cleaner: LogCleaner
+    group_counts: GroupCounts
 
 
 class MetricPublisher:
@@ -130,6 +132,11 @@ class MetricPublisher:
         counters.set("MaxDirtyPercent", round(100 * cleaner.counts.max_dirty_ratio))
         counters.set("CleanerRecopyPercent", round(100 * cleaner.counts.last_recopy_ratio))
         counters.set("UncleanablePartitionsCount", cleaner.uncleanable_count)
+        groups = watched.group_counts
+        counters.set("OffsetCommitRate", groups.offset_commits)
+        counters.set("OffsetExpirationRate", groups.offset_expirations)
+        counters.set("OffsetDeletionRate", groups.offset_deletions)
+        counters.set("GroupCompletedRebalanceRate", groups.completed_rebalances)
         if self._topic is not None:
             counters.set("MetricRecordsDropped", self._topic.dropped_count)
         led = under_replicated = under_min = at_min = 0

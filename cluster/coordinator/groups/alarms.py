@@ -38,6 +38,16 @@ class Alarm:
         """Do not call."""
         self.deadline_ms = None
 
+    def drop(self) -> None:
+        """Do not call, nor be set again: what it would have called is let go.
+
+        A member knows its alarm, whose action knows the member: without this they would keep each
+        other until a garbage collection, which does not visit what is left out of it
+        (`runtime/collector.py`).
+        """
+        self.deadline_ms = None
+        self.action = _nothing
+
 
 class Alarms:
     """All alarms of a shard. Invariant: an alarm that is set is in the heap, not after its time."""
@@ -54,6 +64,10 @@ class Alarms:
         """For `Alarm.set`: look at the alarm at this time."""
         alarm.scheduled_ms = at_ms
         heapq.heappush(self._heap, (at_ms, next(self._order), alarm))
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._heap.clear()
 
     def next_ms(self) -> MonotonicMs | None:
         """When `ring` may have something to do; None if no alarm is set."""
@@ -78,3 +92,7 @@ class Alarms:
             rung += 1
             alarm.action(now)
         return rung
+
+
+def _nothing(_now: Moment) -> None:
+    pass

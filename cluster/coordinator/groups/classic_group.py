@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 
 from cluster.coordinator.groups.alarms import Alarm
 from cluster.coordinator.groups.group_offsets import GroupOffsets
-from cluster.coordinator.groups.history import History, Rebalance, Waited, slowest
+from cluster.coordinator.groups.history import History, Rebalance, Waited, WhoseMember, slowest
 from cluster.coordinator.groups.member import Member
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.records import StoredGroup, StoredMember
@@ -103,7 +103,7 @@ class ClassicGroup:
 
     def transition(self, state: GroupState, now: Moment) -> None:
         """Enter another state. Raises InvariantViolated if the table has no such way."""
-        ensure(self.state in RULES[state].comes_from, f"a group went from {self.state} to {state}")
+        ensure(self.state in RULES[state].comes_from, "a group went a way that the table lacks")
         if self.state_since_ms is not None:
             spent = now.now_ms - self.state_since_ms
             self.spent_ms[self.state] = self.spent_ms.get(self.state, 0) + spent
@@ -216,7 +216,7 @@ class ClassicGroup:
             del self.static_members[instance_id]
         self._count(member.protocols, -1)
         self.pending_sync.discard(member.member_id)
-        member.session.cancel()
+        member.session.drop()
         if self.leader_id == member.member_id:
             self.leader_id = next(iter(self.members), None)
 
@@ -379,6 +379,15 @@ class ClassicGroup:
         self.protocol_type = self.protocol_name = self.leader_id = None
         self.subscribed_topics = frozenset()
 
+    def let_go(self) -> None:
+        """The shard is done with it: it keeps nothing in memory but what others know it by."""
+        for member in self.members.values():
+            member.session.drop()
+        for alarm in (*self.pending_join.values(), self.join_alarm, self.sync_alarm):
+            if alarm is not None:
+                alarm.drop()
+        self.pending_join.clear()
+
     def rebalances(self, now: Moment) -> tuple[Rebalance, ...]:
         """The last ones; in one that runs, `slowest` is as of now. They are not to be changed."""
         rebalance = self.history.current
@@ -388,10 +397,12 @@ class ClassicGroup:
         return self.history.all()
 
     def waited(self) -> Iterator[Waited]:
-        """Every member, and when it joined again if it has."""
+        """Every member, and when it joined again if it has; and who has a member id only."""
         for member in self.members.values():
             has_joined = member.join_token is not None
             yield Waited(member.who, member.joined_again_ms if has_joined else None)
+        for member_id in self.pending_join:
+            yield Waited(WhoseMember(member_id, "", ""), None, is_expected=True)
 
     def description(self) -> GroupDescription:
         """For DescribeGroups."""

@@ -68,5 +68,6 @@ class DeletedTopics:
                 for partition, committed in group.offsets.topics[topic].items()
                 if committed.commit_timestamp_ms <= deleted_ms  # else the topic is there again
             ]
+        self._parts.counts.offset_deletions += len(keys)
         if keys:
             self._removals.remove_offsets(group, sorted(keys), now)

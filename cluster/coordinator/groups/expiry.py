@@ -99,5 +99,6 @@ class ExpiryCheck:
         is_left_over = (
             group.state is GroupState.EMPTY and not group.pending_join and group.offsets.is_unused
         )
+        self._parts.counts.offset_expirations += len(keys)
         if keys or is_left_over:
             self._removals.remove_offsets(group, keys, now)

@@ -74,6 +74,12 @@ class GroupOffsets:
         if self._transactional:
             self._supersede((topic, partition), before=self._order + 1)
 
+    def forget(self) -> Iterator[None]:
+        """Free what is committed, a topic in each step."""
+        while self.topics:
+            self.topics.popitem()
+            yield
+
     # ------------------------------------------------------------------ on their way
 
     def begin(self, key: Partition) -> None:

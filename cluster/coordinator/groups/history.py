@@ -18,6 +18,8 @@ REBALANCES_KEPT: Final = 20
 """Per group."""
 CAUSES_KEPT: Final = 20
 """Per rebalance: the first says why it began, the others what kept it busy."""
+DETAIL_MAX_CHARACTERS: Final = 500
+"""Of a client's reason; its other names are cut in `Member.who`."""
 SLOWEST_KEPT: Final = 5
 """Members per rebalance that the others waited for longest."""
 
@@ -28,9 +30,11 @@ class CauseKind(Enum):
     MEMBER_JOINED = "member joined"
     MEMBER_LEFT = "member left"
     SESSION_TIMEOUT = "session timeout"
+    NEW_MEMBER_TIMEOUT = "the JoinGroup of a new member waited for too long"
     JOIN_TIMEOUT = "did not join again within the rebalance timeout"
     SYNC_TIMEOUT = "did not ask for its assignment within the rebalance timeout"
     SUBSCRIPTION_CHANGED = "member joined again with another subscription or protocol"
+    OWNED_PARTITIONS_CHANGED = "member joined again, with other partitions than before"
     LEADER_JOINED_AGAIN = "leader joined again"
     STATIC_MEMBER_REPLACED = "static member came back with a new member id"
     ASSIGNMENT_NOT_STORED = "assignment could not be stored"
@@ -69,6 +73,9 @@ class SlowMember:
     waited_ms: int
     """From the rebalance's begin until it joined, or until now or the end if it did not."""
     has_joined: bool
+    is_expected: bool = False
+    """It has been given a member id (KIP-394) and has not come back with it; of such a member
+    nothing but the id is known."""
 
 
 class Waited(NamedTuple):
@@ -76,6 +83,8 @@ class Waited(NamedTuple):
 
     member: WhoseMember
     joined_ms: int | None
+    is_expected: bool = False
+    """See `SlowMember`."""
 
 
 @dataclass(slots=True)
@@ -99,12 +108,15 @@ class Rebalance:
     """That it led to; None while it runs, or if another rebalance followed before."""
     members_after: int | None = None
     leader: WhoseMember | None = None
+    """Who assigns, known from the end of the first phase on."""
     protocol_name: str | None = None
     rebalance_timeout_ms: int = 0
     """Of the group: the largest of its members, for consumers `max.poll.interval.ms`."""
     slowest: list[SlowMember] = field(default_factory=list)
     """Those who joined last, and before them those who did not; at most `SLOWEST_KEPT`."""
     is_over: bool = False
+    is_abandoned: bool = False
+    """It ended because another broker coordinates the group now, which begins another one."""
 
 
 class History:
@@ -146,7 +158,8 @@ class History:
             rebalance.causes_left_off += 1
         else:
             after_ms = now.now_ms - rebalance.started_ms
-            rebalance.causes.append(replace(cause, after_ms=after_ms))
+            detail = cause.detail[:DETAIL_MAX_CHARACTERS]
+            rebalance.causes.append(replace(cause, after_ms=after_ms, detail=detail))
 
     def joined(self, members: Iterable[Waited], rebalance_timeout_ms: int, now: Moment) -> None:
         """The members' part is over: these joined, or did not."""
@@ -156,6 +169,17 @@ class History:
         rebalance.joining_ms = now.now_ms - rebalance.started_ms
         rebalance.rebalance_timeout_ms = rebalance_timeout_ms
         rebalance.slowest = slowest(rebalance, members, now)
+
+    def assigning(self, leader: WhoseMember) -> None:
+        """The leader is asked to assign."""
+        if self.current is not None:
+            self.current.leader = leader
+
+    def abandon(self) -> None:
+        """Another broker coordinates the group from now on."""
+        rebalance = self.current
+        if rebalance is not None:
+            rebalance.is_over = rebalance.is_abandoned = True
 
     def over(
         self,
@@ -187,6 +211,7 @@ def slowest(rebalance: Rebalance, members: Iterable[Waited], now: Moment) -> lis
             each.member,
             max(0, (now.now_ms if each.joined_ms is None else each.joined_ms) - started_ms),
             each.joined_ms is not None,
+            each.is_expected,
         )
         for each in members
     ]

@@ -6,6 +6,7 @@ KIP-814 (a static leader need not assign again).
 
 import logging
 from dataclasses import dataclass, replace
+from typing import Final
 
 from cluster.coordinator.groups.append_errors import group_error
 from cluster.coordinator.groups.classic_group import ClassicGroup
@@ -15,7 +16,7 @@ from cluster.coordinator.groups.member import Member
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.parts import ShardParts
 from cluster.coordinator.groups.rebalancing import Rebalancing
-from cluster.coordinator.groups.records import group_key, group_value
+from cluster.coordinator.groups.records import group_key, group_value, is_storable
 from cluster.coordinator.groups.requests import (
     NO_MEMBER_ID,
     GroupProtocol,
@@ -23,9 +24,13 @@ from cluster.coordinator.groups.requests import (
     JoinGroupReply,
 )
 from cluster.coordinator.groups.states import GroupState, Rejoin, Replace
+from cluster.coordinator.groups.subscription import CONSUMER, subscribed_topics
 from cluster.model.error_codes import ErrorCode
 
 log = logging.getLogger(__name__)
+
+MEMBER_ID_ADDED_BYTES: Final = 37
+"""A member id is the client's name, or the instance id, with a hyphen and a UUID."""
 
 
 class Joining:
@@ -41,6 +46,9 @@ class Joining:
         timeout_ms = request.session_timeout_ms
         if not options.min_session_timeout_ms <= timeout_ms <= options.max_session_timeout_ms:
             self._refuse(token, ErrorCode.invalid_session_timeout, request.member_id)
+            return
+        if not _is_storable(request):
+            self._refuse(token, ErrorCode.invalid_request, request.member_id)
             return
         group = self._parts.groups.get(request.group_id)
         if group is None:
@@ -157,8 +165,7 @@ class Joining:
     def _update(
         self, group: ClassicGroup, member: Member, request: JoinGroup, token: object, now: Moment
     ) -> None:
-        is_same = member.matches(request.protocols)
-        kind = CauseKind.LEADER_JOINED_AGAIN if is_same else CauseKind.SUBSCRIPTION_CHANGED
+        kind = _kind_of_change(group, member.protocols, request.protocols)
         group.update(
             member,
             request.protocols,
@@ -229,6 +236,31 @@ class Joining:
             new_id=member.member_id,
         )
         self._parts.outbox.append([GroupRecord(group_key(group.group_id), value)], after)
+
+
+def _kind_of_change(
+    group: ClassicGroup, before: tuple[GroupProtocol, ...], after: tuple[GroupProtocol, ...]
+) -> CauseKind:
+    """Why a member may have joined again, by what it brings."""
+    if before == after:
+        return CauseKind.LEADER_JOINED_AGAIN
+    if group.protocol_type == CONSUMER and _wishes(before) == _wishes(after):
+        return CauseKind.OWNED_PARTITIONS_CHANGED
+    return CauseKind.SUBSCRIPTION_CHANGED
+
+
+def _wishes(protocols: tuple[GroupProtocol, ...]) -> list[tuple[str, frozenset[str] | None]]:
+    """What a consumer wants; the rest of its metadata says which partitions it has."""
+    return [(each.name, subscribed_topics(each.metadata)) for each in protocols]
+
+
+def _is_storable(request: JoinGroup) -> bool:
+    """Whether the group's record can hold what the member brings, and the id that it gets. Kafka
+    finds out when it writes the record, which is then an UNKNOWN_SERVER_ERROR for all members."""
+    instance_id = request.group_instance_id
+    prefix = request.client_id if instance_id is None else instance_id
+    names = (request.protocol_type, *(each.name for each in request.protocols))
+    return is_storable(prefix, MEMBER_ID_ADDED_BYTES) and all(map(is_storable, names))
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from cluster.coordinator.groups.alarms import Alarm
 from cluster.coordinator.groups.history import WhoseMember
 from cluster.coordinator.groups.requests import GroupProtocol
+from cluster.model.printable import NAME_MAX_CHARACTERS
 
 
 @dataclass(slots=True, eq=False)
@@ -38,8 +39,14 @@ class Member:
 
     @property
     def who(self) -> WhoseMember:
-        """For a person."""
-        return WhoseMember(self.member_id, self.client_id, self.client_host, self.group_instance_id)
+        """For a person; what is longer than anybody reads is cut."""
+        instance_id = self.group_instance_id
+        return WhoseMember(
+            self.member_id[:NAME_MAX_CHARACTERS],
+            self.client_id[:NAME_MAX_CHARACTERS],
+            self.client_host,
+            None if instance_id is None else instance_id[:NAME_MAX_CHARACTERS],
+        )
 
     def metadata(self, protocol_name: str) -> bytes:
         """What it says for a protocol; empty if it does not support it."""

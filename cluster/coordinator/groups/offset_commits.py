@@ -13,7 +13,12 @@ from cluster.coordinator.groups.java_text import java_length
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.parts import ShardParts
 from cluster.coordinator.groups.rebalancing import Rebalancing
-from cluster.coordinator.groups.records import CommittedOffset, offset_key, offset_value
+from cluster.coordinator.groups.records import (
+    CommittedOffset,
+    is_storable,
+    offset_key,
+    offset_value,
+)
 from cluster.coordinator.groups.requests import (
     NO_MEMBER_ID,
     NO_TIMESTAMP,
@@ -96,7 +101,7 @@ class OffsetCommits:
         results: list[PartitionError] = []
         entries: list[Entry] = []
         for each in offsets:
-            is_good = java_length(each.metadata) <= max_length
+            is_good = java_length(each.metadata) <= max_length and is_storable(each.metadata)
             error = ErrorCode.none if is_good else ErrorCode.offset_metadata_too_large
             results.append(PartitionError(each.topic, each.partition, error))
             if is_good:
@@ -205,6 +210,7 @@ class _CommitStored:
     def settle(self, now: Moment, *, is_stored: bool) -> None:
         self.end()
         if is_stored:
+            self.parts.counts.offset_commits += len(self.entries)
             for entry in self.entries:
                 self.group.offsets.set(*entry)
         elif self.group.is_disposable:
@@ -238,6 +244,7 @@ class _TransactionalStored:
         stored = self.stored
         stored.end()
         if is_stored:
+            stored.parts.counts.offset_commits += len(stored.entries)
             for entry in stored.entries:
                 self.commits.note_transactional(self.producer_id, stored.group, entry)
         elif stored.group.is_disposable:

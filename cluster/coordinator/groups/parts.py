@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from cluster.coordinator.groups.alarms import Alarms
 from cluster.coordinator.groups.classic_group import ClassicGroup
+from cluster.coordinator.groups.counts import GroupCounts
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.outbox import Outbox
@@ -17,6 +18,7 @@ class ShardParts:
 
     options: GroupOptions
     new_uuid: Callable[[], str]
+    counts: GroupCounts = field(default_factory=GroupCounts)
     groups: dict[str, ClassicGroup] = field(default_factory=dict)
     outbox: Outbox = field(default_factory=Outbox)
     alarms: Alarms = field(default_factory=Alarms)
@@ -31,9 +33,7 @@ class ShardParts:
 
     def remove(self, group: ClassicGroup, now: Moment) -> None:
         """The group is dead."""
-        for alarm in group.pending_join.values():
-            alarm.cancel()
-        group.pending_join.clear()
+        group.let_go()
         group.transition(GroupState.DEAD, now)
         if self.groups.get(group.group_id) is group:
             del self.groups[group.group_id]

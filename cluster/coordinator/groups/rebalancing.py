@@ -272,6 +272,8 @@ class Rebalancing:
             member.is_new = False
             self.restart_session(member, now)
             group.pending_sync.add(member.member_id)
+            if is_leader:
+                group.history.assigning(member.who)
         if group.sync_alarm is None:
             group.sync_alarm = self._parts.alarms.alarm(partial(self._on_sync_over, group))
         group.sync_alarm.set_after(now, group.rebalance_timeout_ms)
@@ -289,12 +291,14 @@ class Rebalancing:
         one that does."""
         error = ErrorCode.not_coordinator
         for group in self._parts.groups.values():
+            if not group.members:
+                continue
             for member in group.members.values():
                 reply = JoinGroupReply(error, member_id=member.member_id)
                 self.answer_join(group, member, reply)
                 self.answer_sync(member, SyncGroupReply(error))
+            group.history.abandon()
             group.transition(GroupState.DEAD, now)
-        self._parts.groups.clear()
 
     # ------------------------------------------------------------------ timeouts
 
@@ -308,7 +312,8 @@ class Rebalancing:
             member.member_id,
             group.group_id,
         )
-        cause = Cause(CauseKind.SESSION_TIMEOUT, member.who, _session_ms(member))
+        kind = CauseKind.NEW_MEMBER_TIMEOUT if member.is_new else CauseKind.SESSION_TIMEOUT
+        cause = Cause(kind, member.who, _session_ms(member))
         self.remove(group, member, cause, now)
 
     def _on_pending_over(self, group: ClassicGroup, member_id: str, now: Moment) -> None:

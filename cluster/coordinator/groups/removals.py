@@ -68,6 +68,7 @@ class Removals:
             subscribed=subscribed,
         )
         waiting.expect()
+        self._parts.counts.offset_deletions += len(set(known))
         self.remove_offsets(group, dict.fromkeys(known), now, waiting)
         waiting.answer(group.group_id, ErrorCode.none)
 
@@ -81,6 +82,7 @@ class Removals:
             if group is None or error is not ErrorCode.none:
                 waiting.errors[group_id] = error
                 continue
+            self._parts.counts.offset_deletions += len(group.offsets)
             self._remove(group, group.offsets.partitions(), now, waiting, with_group=True)
         waiting.answer("", ErrorCode.none)
 

@@ -4,12 +4,16 @@ Kafka: `GroupCoordinator` and `GroupMetadataManager`; the shape (records out, re
 when they are committed) is that of `CoordinatorRuntime`.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
+from cluster.coordinator.groups.classic_group import ClassicGroup
+from cluster.coordinator.groups.counts import GroupCounts
 from cluster.coordinator.groups.deleted_topics import DeletedTopics
 from cluster.coordinator.groups.effects import Effects
 from cluster.coordinator.groups.expiry import ExpiryCheck
+from cluster.coordinator.groups.explaining import explain
+from cluster.coordinator.groups.explanation import GroupExplanation
 from cluster.coordinator.groups.history import Rebalance
 from cluster.coordinator.groups.joining import Joining
 from cluster.coordinator.groups.loading import Loading, LoadReport
@@ -18,6 +22,7 @@ from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.offset_commits import OffsetCommits
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.parts import ShardParts
+from cluster.coordinator.groups.progress import CLASSIC, GroupProgress, progress_of
 from cluster.coordinator.groups.rebalancing import Rebalancing
 from cluster.coordinator.groups.removals import Removals
 from cluster.coordinator.groups.requests import (
@@ -38,8 +43,6 @@ from cluster.coordinator.groups.syncing import Syncing
 from cluster.model.clocks import MonotonicMs
 from cluster.model.error_codes import ErrorCode
 
-CLASSIC: Final = "classic"
-"""The type of these groups, for ListGroups."""
 ALARMS_PER_TICK: Final = 100
 """A session that is over makes its group rebalance: some hundred microseconds for a large one."""
 
@@ -60,9 +63,15 @@ class GroupShard:
     OffsetDelete refuse an empty one with INVALID_GROUP_ID; the others take it.
     """
 
-    def __init__(self, options: GroupOptions, new_uuid: Callable[[], str]) -> None:
-        """`new_uuid` gives the random part of a member id: the text of a UUID."""
-        self._parts = ShardParts(options, new_uuid)
+    def __init__(
+        self,
+        options: GroupOptions,
+        new_uuid: Callable[[], str],
+        counts: GroupCounts | None = None,
+    ) -> None:
+        """`new_uuid` gives the random part of a member id: the text of a UUID. `counts` is added
+        to, and may be shared with other shards."""
+        self._parts = ShardParts(options, new_uuid, counts or GroupCounts())
         self._rebalancing = Rebalancing(self._parts)
         self._joining = Joining(self._parts, self._rebalancing)
         self._syncing = Syncing(self._parts, self._rebalancing)
@@ -72,6 +81,8 @@ class GroupShard:
         self._expiry = ExpiryCheck(self._parts, self._removals)
         self._deleted_topics = DeletedTopics(self._parts, self._removals)
         self._loading = Loading(self._parts, self._rebalancing, self._commits)
+        self._left_over: list[ClassicGroup] = []
+        """Groups that were unloaded, and are still in memory."""
 
     # ------------------------------------------------------------------ loading and unloading
 
@@ -104,11 +115,24 @@ class GroupShard:
 
     def unload(self, now: Moment) -> Effects:
         """The broker does not coordinate these groups any more: answers every request that waits
-        with NOT_COORDINATOR. Nothing may be called after it but `on_appended`, which does nothing.
+        with NOT_COORDINATOR. Nothing may be called after it but `on_appended`, which does nothing,
+        and `forgetting_steps`.
         """
         self._rebalancing.abandon_all(now)
         self._parts.outbox.abandon(now)
+        self._left_over += self._parts.groups.values()
+        self._parts.groups.clear()
+        self._parts.alarms.clear()
         return self._parts.outbox.take()
+
+    def forgetting_steps(self) -> Iterator[None]:
+        """After `unload`: free the memory of the groups in steps; a million offsets at once would
+        take a tenth of a second."""
+        while self._left_over:
+            group = self._left_over.pop()
+            yield from group.offsets.forget()
+            group.let_go()
+            yield
 
     # ------------------------------------------------------------------ the driver's events
 
@@ -248,10 +272,32 @@ class GroupShard:
             if not wanted_states or group.state.value.lower() in wanted_states
         ]
 
+    def group_ids(self) -> list[str]:
+        """The groups that there are now."""
+        return list(self._parts.groups)
+
+    def progress(self, group_id: str, now: Moment) -> GroupProgress | None:
+        """How far a group has come; None if there is no such group."""
+        group = self._parts.groups.get(group_id)
+        return None if group is None else progress_of(group, now)
+
     def rebalances(self, group_id: str, now: Moment) -> tuple[Rebalance, ...]:
         """The group's last rebalances, oldest first, the running one last; empty if unknown."""
         group = self._parts.groups.get(group_id)
         return () if group is None else group.rebalances(now)
+
+    def explain(self, group_id: str, now: Moment) -> GroupExplanation | None:
+        """For `groups explain`: the group and its last rebalances; None if there is none."""
+        group = self._parts.groups.get(group_id)
+        return None if group is None else explain(group, CLASSIC, now)
+
+    def histories(self, now: Moment) -> dict[str, tuple[Rebalance, ...]]:
+        """The last rebalances by group, for who keeps them when this shard is unloaded."""
+        return {
+            group.group_id: rebalances
+            for group in self._parts.groups.values()
+            if (rebalances := group.rebalances(now))
+        }
 
     def state_times_ms(self, group_id: str, now: Moment) -> dict[str, int]:
         """How long the group has been in each state since it was loaded or made, by the state."""

@@ -1,4 +1,4 @@
-"""The topics that a consumer's metadata names. Pure.
+"""What the bytes of a consumer's metadata and of its assignment name. Pure.
 
 Kafka: `ConsumerProtocol.deserializeSubscription` in its version 0, with which every later one
 begins: version (2 bytes), count of topics (4), each with a length of two bytes.
@@ -6,6 +6,8 @@ begins: version (2 bytes), count of topics (4), each with a length of two bytes.
 
 import struct
 from typing import Final
+
+from cluster.coordinator.groups.requests import TopicPartitions
 
 CONSUMER: Final = "consumer"
 """The protocol type whose metadata is known here."""
@@ -29,3 +31,35 @@ def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
     except (struct.error, UnicodeDecodeError):
         return None
     return frozenset(topics)
+
+
+def assigned_partitions(assignment: bytes) -> tuple[TopicPartitions, ...] | None:
+    """What a member was assigned; None if these are not the bytes of a consumer's assignment.
+
+    Kafka: `ConsumerProtocol.deserializeAssignment`: version (2 bytes), count of topics (4), each
+    with its name, a count of partitions (4) and these (4 each). A member without any may have no
+    bytes at all.
+    """
+    if not assignment:
+        return ()
+    try:
+        version, count = struct.unpack_from(">hi", assignment)
+        if version < 0 or not 0 <= count <= len(assignment):
+            return None
+        found = []
+        position = 6
+        for _ in range(count):
+            (size,) = struct.unpack_from(">h", assignment, position)
+            start = position + 2
+            position = start + size
+            if size < 0 or position > len(assignment):
+                return None
+            (partitions_count,) = struct.unpack_from(">i", assignment, position)
+            if not 0 <= partitions_count <= len(assignment):
+                return None
+            partitions = struct.unpack_from(f">{partitions_count}i", assignment, position + 4)
+            position += 4 + 4 * partitions_count
+            found.append(TopicPartitions(assignment[start : start + size].decode(), partitions))
+    except (struct.error, UnicodeDecodeError):
+        return None
+    return tuple(found)

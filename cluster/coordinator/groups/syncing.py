@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from cluster.coordinator.groups.append_errors import group_error
 from cluster.coordinator.groups.classic_group import ClassicGroup
+from cluster.coordinator.groups.counts import GroupCounts
 from cluster.coordinator.groups.effects import GroupRecord
 from cluster.coordinator.groups.history import Cause, CauseKind
 from cluster.coordinator.groups.member import Member
@@ -82,7 +83,12 @@ class Syncing:
         )
         value = group_value(group.to_store(request.assignments))
         after = _AssignmentStored(
-            self._rebalancing, group, member, request.assignments, group.generation_id
+            self._rebalancing,
+            self._parts.counts,
+            group,
+            member,
+            request.assignments,
+            group.generation_id,
         )
         self._parts.outbox.append([GroupRecord(group_key(group.group_id), value)], after)
 
@@ -106,6 +112,7 @@ class _AssignmentStored:
     """
 
     rebalancing: Rebalancing
+    counts: GroupCounts
     group: ClassicGroup
     leader: Member
     assignments: Mapping[str, bytes]
@@ -133,6 +140,7 @@ class _AssignmentStored:
             member.assignment = self.assignments.get(member.member_id, b"")
         self.rebalancing.answer_syncs(group, ErrorCode.none, now)
         group.transition(GroupState.STABLE, now)
+        self.counts.completed_rebalances += 1
         group.history.over(
             now, group.generation_id, len(group.members), self.leader.who, group.protocol_name
         )

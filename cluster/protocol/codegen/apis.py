@@ -49,6 +49,7 @@ CALLED: Final = frozenset(
         ApiKey.INCREMENTAL_ALTER_CONFIGS,
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
         ApiKey.ALTER_CLIENT_QUOTAS,
+        ApiKey.OFFSET_DELETE,
     }
 )
 """What `cluster/client/` asks for: these can also write requests and read responses."""

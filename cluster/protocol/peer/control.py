@@ -191,6 +191,28 @@ class ProduceMetrics(Request[Acknowledged]):
     batch: bytes
 
 
+class NumberedPartitions(NamedTuple):
+    """Some partitions of a topic."""
+
+    topic: str
+    partitions: Sequence[int]
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnds:
+    """For each topic of the request, and each of its partitions: the high watermark, which is the
+    end of the log for consumers; -1 where the broker does not lead."""
+
+    ends: Sequence[Sequence[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class AskLogEnds(Request[LogEnds]):
+    """A group coordinator asks a leader how far groups could have read."""
+
+    topics: Sequence[NumberedPartitions]
+
+
 _TEXT_MAX: Final = 1 << 20
 """As much as a znode holds: most texts come from there."""
 _LIST_MAX: Final = 100_000
@@ -320,5 +342,15 @@ REPORT_OFFLINE: Final = record(
 SHUTDOWN_PREPARED: Final = record(ShutdownPrepared, is_done=BOOLEAN)
 PING: Final = record(Ping, number=NUMBER)
 PRODUCE_METRICS: Final = record(ProduceMetrics, partition=NUMBER, batch=octets(_BATCH_BYTES_MAX))
+ASK_LOG_ENDS: Final = record(
+    AskLogEnds,
+    topics=listed(
+        record(NumberedPartitions, topic=_TOPIC, partitions=listed(NUMBER, PARTITIONS_MAX)),
+        PARTITIONS_MAX,
+    ),
+)
+LOG_ENDS: Final = record(
+    LogEnds, ends=listed(listed(OFFSET_OR_NONE, PARTITIONS_MAX), PARTITIONS_MAX)
+)
 ACKNOWLEDGED: Final = record(Acknowledged, code=ERROR_CODE)
 REFUSAL: Final = record(Refusal, code=ERROR_CODE, reason=_TEXT)

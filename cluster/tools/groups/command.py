@@ -1,9 +1,10 @@
 """`groups`: lists, describes, deletes and resets groups, as kafka-consumer-groups does."""
 
 import argparse
+import importlib
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -12,7 +13,9 @@ from cluster.model.printable import one_line
 from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.groups import requests as group_requests
 from cluster.tools.groups import reset, tables
+from cluster.tools.groups.delete_offsets import run_delete_offsets
 from cluster.tools.groups.requests import DEAD, EMPTY, REBALANCING, Group, Place
+from cluster.tools.groups.subcommands import GROUP_COMMANDS
 from cluster.tools.kafka_connection import add_connection, connect, explained
 from cluster.tools.options import integer, not_negative
 from cluster.tools.topics.requests import partition_counts
@@ -32,13 +35,19 @@ _TARGETS: Final = (
     "by_duration",
     "from_file",
 )
+_STATES: Final = (
+    *("PreparingRebalance", "CompletingRebalance", "Stable", "Dead", "Empty"),
+    *("Assigning", "Reconciling"),
+)
+_TYPES: Final = ("Classic", "Consumer")
 _ACTIONS_OF: Final = {
-    "group": ("describe", "delete", "reset-offsets"),
+    "group": ("describe", "delete", "reset-offsets", "delete-offsets"),
     "all_groups": ("describe", "delete", "reset-offsets"),
     "offsets": ("describe",),
     "members": ("describe",),
     "verbose": ("describe",),
-    "topic": ("reset-offsets",),
+    "type": ("list",),
+    "topic": ("reset-offsets", "delete-offsets"),
     "all_topics": ("reset-offsets",),
     "dry_run": ("reset-offsets",),
     "execute": ("reset-offsets",),
@@ -56,14 +65,19 @@ def add_parser(subparsers: "Subparsers") -> None:
         "groups --list --state",
         "groups --describe --group billing",
         "groups --describe --group billing --members --verbose",
+        "groups --delete-offsets --group billing --topic orders:0,1",
         "groups --reset-offsets --group billing --topic orders --to-earliest --execute",
+        "groups explain --group billing",
+        "groups report --group billing",
     )
-    actions = parser.add_mutually_exclusive_group(required=True)
+    _add_subcommands(parser)
+    actions = parser.add_mutually_exclusive_group()
     for name, what in (
         ("list", "print the names of groups"),
         ("describe", "print offsets and lag, members or state of groups"),
         ("delete", "delete groups without members, and their offsets"),
         ("reset-offsets", "set the offsets of groups without members"),
+        ("delete-offsets", "delete the offsets of topics that a group does not read any more"),
     ):
         actions.add_argument(
             f"--{name}", dest="action", action="store_const", const=name, help=what
@@ -78,10 +92,17 @@ def add_parser(subparsers: "Subparsers") -> None:
         help="with --list: also the states, or only groups in one of these; with --describe: the"
         " state of each group",
     )
+    parser.add_argument(
+        "--type",
+        nargs="?",
+        const="",
+        metavar="TYPE[,TYPE...]",
+        help="with --list: also the types (classic, consumer), or only groups of one of these",
+    )
     for option, what in (
         ("--offsets", "describe offsets and lag of each partition (the default)"),
         ("--members", "describe the members"),
-        ("--verbose", "with --members: also what each has"),
+        ("--verbose", "also what each member has; with --offsets: also leader epochs"),
     ):
         parser.add_argument(option, action="store_true", help=what)
     parser.add_argument(
@@ -99,6 +120,14 @@ def add_parser(subparsers: "Subparsers") -> None:
     ):
         modes.add_argument(option, action="store_true", help=what)
     add_connection(parser)
+
+
+def _add_subcommands(parser: argparse.ArgumentParser) -> None:
+    subcommands = parser.add_subparsers(
+        title="what no other tool tells", metavar="SUB-COMMAND", dest="group_command"
+    )
+    for command in GROUP_COMMANDS.values():
+        importlib.import_module(f"cluster.tools.{command.module}").add_parser(subcommands)
 
 
 def _add_targets(parser: argparse.ArgumentParser) -> None:
@@ -142,6 +171,10 @@ def _read_by(read: Callable[[str], int]) -> Callable[[str], int]:
 
 def run(args: argparse.Namespace) -> int:
     """Carry out the action; print a refusal as Kafka's tool does. Returns the exit status."""
+    if args.group_command is not None:
+        module = GROUP_COMMANDS[args.group_command].module
+        status: int = importlib.import_module(f"cluster.tools.{module}").run(args)
+        return status
     _check(args)
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
@@ -155,19 +188,25 @@ def run(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> None:
     """Raises UsageError for options that do not go together."""
+    if args.action is None:
+        actions = ", ".join(f"--{action}" for action in _ACTIONS)
+        raise UsageError(f"say what to do: {actions}, or {' or '.join(GROUP_COMMANDS)}")
     for option, actions in _ACTIONS_OF.items():
         given = getattr(args, option)
         if given not in (None, False) and args.action not in actions:
             raise UsageError(f"--{option.replace('_', '-')} does not go with --{args.action}")
     if args.state is not None and args.action not in ("list", "describe"):
         raise UsageError(f"--state does not go with --{args.action}")
-    if args.action != "list" and bool(args.group) == args.all_groups:
+    if args.action == "delete-offsets":
+        if not args.group or not args.topic:
+            raise UsageError("--delete-offsets needs --group and --topic")
+    elif args.action != "list" and bool(args.group) == args.all_groups:
         raise UsageError(f"--{args.action} needs --group or --all-groups")
+    if args.action == "list":
+        _chosen_of("states", args.state or ",".join(_STATES), _STATES)
+        _chosen_of("types", args.type or ",".join(_TYPES), _TYPES)
     if args.action == "describe":
-        if (args.state is not None) + args.offsets + args.members > 1:
-            raise UsageError("--describe takes one of --offsets, --members and --state")
-        if args.verbose and not args.members:
-            raise UsageError("--verbose goes with --members")
+        _check_description(args)
     if args.action == "reset-offsets":
         if all(getattr(args, target) in (None, False) for target in _TARGETS):
             raise UsageError("--reset-offsets needs a target, such as --to-earliest")
@@ -175,6 +214,15 @@ def _check(args: argparse.Namespace) -> None:
             raise UsageError("--reset-offsets needs --topic or --all-topics")
         if args.from_file is not None and (args.topic or args.all_topics):
             raise UsageError("--from-file does not go with --topic or --all-topics")
+
+
+def _check_description(args: argparse.Namespace) -> None:
+    if (args.state is not None) + args.offsets + args.members > 1:
+        raise UsageError("--describe takes one of --offsets, --members and --state")
+    if args.state:
+        raise UsageError("--describe takes --state without a value")
+    if args.verbose and args.state is not None:
+        raise UsageError("--verbose goes with --members and --offsets")
 
 
 def _chosen_groups(client: "AdminClient", args: argparse.Namespace) -> list[str]:
@@ -188,11 +236,26 @@ def _chosen_groups(client: "AdminClient", args: argparse.Namespace) -> list[str]
 
 def _list(client: "AdminClient", args: argparse.Namespace) -> int:
     states = group_requests.states_of_groups(client)
+    names = set(states)
     if args.state:
-        wanted = {state.strip().lower() for state in args.state.split(",")}
-        states = {name: state for name, state in states.items() if state.lower() in wanted}
-    sys.stdout.write(tables.listed(states, with_states=args.state is not None))
+        wanted_states = _chosen_of("states", args.state, _STATES)
+        names = {name for name, state in states.items() if state.lower() in wanted_states}
+    types = None
+    if args.type is not None:
+        types = group_requests.types_of_groups(client)
+        wanted_types = _chosen_of("types", args.type or ",".join(_TYPES), _TYPES)
+        names &= {name for name, kind in types.items() if kind.lower() in wanted_types}
+    with_states = states if args.state is not None else None
+    sys.stdout.write(tables.listed(names, types, with_states))
     return 0
+
+
+def _chosen_of(what: str, text: str, valid: Sequence[str]) -> set[str]:
+    """The names of a comma-separated list, in small letters. Raises UsageError for others."""
+    chosen = {each.strip().lower() for each in text.split(",")}
+    if not chosen <= {each.lower() for each in valid}:
+        raise UsageError(f"Invalid {what} list '{text}'. Valid {what} are: {', '.join(valid)}")
+    return chosen
 
 
 def _describe(client: "AdminClient", args: argparse.Namespace) -> int:
@@ -209,7 +272,8 @@ def _describe(client: "AdminClient", args: argparse.Namespace) -> int:
             text = tables.members_table(group, is_verbose=args.verbose) if group.members else ""
         else:
             _note_state(group)
-            committed = group_requests.committed_offsets(client, name)
+            found = group_requests.committed(client, name)
+            committed = {place: each.offset for place, each in found.items()}
             assigned = {place for member in group.members for place in member.assignment}
             counts = partition_counts(client)
             places = [
@@ -218,7 +282,15 @@ def _describe(client: "AdminClient", args: argparse.Namespace) -> int:
                 if place.partition < counts.get(place.topic, 0)
             ]
             ends = group_requests.latest_offsets(client, places)
-            text = tables.offsets_table(group, committed, ends) if committed or assigned else ""
+            epochs = {
+                place: each.leader_epoch
+                for place, each in found.items()
+                if each.leader_epoch is not None and each.leader_epoch >= 0
+            }
+            shown_epochs = epochs if args.verbose else None
+            text = ""
+            if committed or assigned:
+                text = tables.offsets_table(group, committed, ends, shown_epochs)
         sys.stdout.write(f"\n{text}" if text else "")
     return status
 
@@ -238,23 +310,28 @@ def _note_state(group: Group) -> None:
 def _delete(client: "AdminClient", args: argparse.Namespace) -> int:
     from confluent_kafka import KafkaException
 
-    status, deleted = 0, []
+    deleted, failed = [], []
     for name in _chosen_groups(client, args):
         try:
             group_requests.delete_group(client, name)
         except KafkaException as refusal:
             reason = explained(refusal.args[0])
-            status = _complain(f"Group '{one_line(name)}' could not be deleted: {reason}")
+            failed.append(f"* Group '{one_line(name)}' could not be deleted due to: {reason}")
         else:
             deleted.append(f"'{one_line(name)}'")
-    if deleted:
+    if not failed:
         print(f"Deletion of requested consumer groups ({', '.join(deleted)}) was successful.")
-    return status
+        return 0
+    if deleted:
+        print(f"These consumer groups were deleted successfully: {', '.join(deleted)}")
+    return _complain("\n".join(["Deletion of some consumer groups failed:", *failed]))
 
 
 def _reset(client: "AdminClient", args: argparse.Namespace) -> int:
     status = 0
-    for name in _chosen_groups(client, args):
+    chosen = _chosen_groups(client, args)
+    is_one = len(args.group or ()) == 1  # Kafka's tool goes by what was asked for
+    for name in chosen:
         state = group_requests.describe_group(client, name).state
         if state not in (EMPTY, DEAD):
             status = _complain(
@@ -263,11 +340,20 @@ def _reset(client: "AdminClient", args: argparse.Namespace) -> int:
             )
             continue
         current = group_requests.committed_offsets(client, name)
-        offsets = _new_offsets(client, args, current)
+        if args.from_file is not None:
+            plans = reset.from_csv(
+                _content(args.from_file), str(args.from_file), [name] if is_one else []
+            )
+            if name not in plans:
+                status = _complain(f"No reset plan for group {one_line(name)} found")
+                continue
+            offsets = _planned_offsets(client, plans[name])
+        else:
+            offsets = _new_offsets(client, args, current)
         if args.execute and offsets:
             group_requests.commit_offsets(client, name, offsets)
         if args.export:
-            sys.stdout.write(reset.as_csv(offsets))
+            sys.stdout.write(reset.as_csv(offsets, None if is_one else name))
         else:
             sys.stdout.write(f"\n{tables.reset_table(name, offsets)}")
     if not args.execute and not args.export:
@@ -280,10 +366,7 @@ def _new_offsets(
 ) -> dict[Place, int]:
     counts = partition_counts(client)
     wanted: dict[Place, int] = {}
-    if args.from_file is not None:
-        wanted = reset.from_csv(_content(args.from_file), str(args.from_file))
-        places = reset.chosen_places((f"{at.topic}:{at.partition}" for at in wanted), counts)
-    elif args.all_topics:
+    if args.all_topics:
         places = [place for place in current if place.partition < counts.get(place.topic, 0)]
     else:
         places = reset.chosen_places(args.topic, counts)
@@ -304,6 +387,23 @@ def _new_offsets(
     elif args.by_duration is not None:
         at_ms = time.time_ns() // 1_000_000 - args.by_duration
         wanted = group_requests.offsets_at(client, places, at_ms)
+    return _within(wanted, earliest, latest)
+
+
+def _planned_offsets(client: "AdminClient", plan: dict[Place, int]) -> dict[Place, int]:
+    """Those of a file. Raises UsageError for a partition that does not exist."""
+    names = (f"{at.topic}:{at.partition}" for at in plan)
+    places = reset.chosen_places(names, partition_counts(client))
+    return _within(
+        plan,
+        group_requests.earliest_offsets(client, places),
+        group_requests.latest_offsets(client, places),
+    )
+
+
+def _within(
+    wanted: dict[Place, int], earliest: dict[Place, int], latest: dict[Place, int]
+) -> dict[Place, int]:
     offsets, warnings = reset.within(wanted, earliest, latest)
     for warning in warnings:
         print(f"WARN {one_line(warning)}", file=sys.stderr)
@@ -330,6 +430,7 @@ _ACTIONS: Final[dict[str, Callable[["AdminClient", argparse.Namespace], int]]] =
     "describe": _describe,
     "delete": _delete,
     "reset-offsets": _reset,
+    "delete-offsets": run_delete_offsets,
 }
 
 

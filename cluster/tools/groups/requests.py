@@ -96,8 +96,30 @@ def describe_group(client: "admin.AdminClient", name: str) -> Group:
     )
 
 
+def types_of_groups(client: "admin.AdminClient") -> dict[str, str]:
+    """Type by group, of all groups of the cluster: `Classic` or `Consumer`, as Kafka shows it."""
+    from confluent_kafka import KafkaException
+
+    listed = client.list_consumer_groups(request_timeout=REQUEST_TIMEOUT_S).result()
+    if listed.errors:
+        raise KafkaException(listed.errors[0])
+    return {each.group_id: each.type.name.capitalize() for each in listed.valid}
+
+
+class Committed(NamedTuple):
+    """What a group has committed for a partition."""
+
+    offset: int
+    leader_epoch: int | None
+
+
 def committed_offsets(client: "admin.AdminClient", group: str) -> dict[Place, int]:
     """All that a group has committed."""
+    return {place: each.offset for place, each in committed(client, group).items()}
+
+
+def committed(client: "admin.AdminClient", group: str) -> dict[Place, Committed]:
+    """All that a group has committed, with the epochs of the leaders that it had read from."""
     from confluent_kafka import ConsumerGroupTopicPartitions, KafkaException
 
     asked = [ConsumerGroupTopicPartitions(group)]
@@ -110,7 +132,8 @@ def committed_offsets(client: "admin.AdminClient", group: str) -> dict[Place, in
         if each.error is not None:
             raise KafkaException(each.error)
         if each.offset >= 0:
-            found[Place(each.topic, each.partition)] = each.offset
+            place = Place(each.topic, each.partition)
+            found[place] = Committed(each.offset, each.leader_epoch)
     return found
 
 

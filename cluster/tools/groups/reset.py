@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from io import StringIO
 from typing import Final
@@ -22,19 +22,24 @@ def chosen_places(topics: Iterable[str], counts: Mapping[str, int]) -> list[Plac
     """
     places: dict[Place, None] = {}
     for text in topics:
-        name, colon, numbers = text.rpartition(":")
-        if not colon:
-            name, numbers = text, ""
+        name, numbers = named_partitions(text)
         if name not in counts:
             raise UsageError(f"there is no topic {name}")
-        if colon and not re.fullmatch(r"\d+(,\d+)*", numbers):
-            raise UsageError(f"--topic {text} is not valid: it must be TOPIC or TOPIC:0,1,2")
-        wanted = map(int, numbers.split(",")) if colon else range(counts[name])
-        for number in wanted:
+        for number in range(counts[name]) if numbers is None else numbers:
             if number >= counts[name]:
                 raise UsageError(f"topic {name} has no partition {number}")
             places[Place(name, number)] = None
     return list(places)
+
+
+def named_partitions(text: str) -> tuple[str, list[int] | None]:
+    """Topic and numbers of `orders:0,2`; None for all partitions. Raises UsageError."""
+    name, colon, numbers = text.rpartition(":")
+    if not colon:
+        return text, None
+    if not re.fullmatch(r"\d{1,9}(,\d{1,9})*", numbers):
+        raise UsageError(f"--topic {text} is not valid: it must be TOPIC or TOPIC:0,1,2")
+    return name, [int(number) for number in numbers.split(",")]
 
 
 def timestamp_of(text: str) -> int:
@@ -88,25 +93,29 @@ def within(
     return offsets, warnings
 
 
-def as_csv(offsets: Mapping[Place, int]) -> str:
-    """What `--export` prints and `--from-file` reads: topic, partition, offset."""
+def as_csv(offsets: Mapping[Place, int], group: str | None) -> str:
+    """What `--export` prints and `--from-file` reads: topic, partition, offset; with the group in
+    front of them where there are several."""
     out = StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerows((*place, offset) for place, offset in sorted(offsets.items()))
+    first = () if group is None else (group,)
+    writer.writerows((*first, *place, offset) for place, offset in sorted(offsets.items()))
     return out.getvalue()
 
 
-def from_csv(text: str, name: str) -> dict[Place, int]:
-    """Raises UsageError, which names the file and the line."""
-    found = {}
+def from_csv(text: str, name: str, groups: Sequence[str]) -> dict[str, dict[Place, int]]:
+    """Offsets by group: a file of one group does not name it, one of several names each.
+
+    Raises UsageError, which names the file and the line.
+    """
+    form = "topic,partition,offset" if len(groups) == 1 else "group,topic,partition,offset"
+    found: dict[str, dict[Place, int]] = {}
     for number, row in enumerate(csv.reader(StringIO(text)), start=1):
         if not row:
             continue
         try:
-            topic, partition, offset = row
-            found[Place(topic, int(partition))] = int(offset)
+            group, topic, partition, offset = (*groups, *row) if len(groups) == 1 else row
+            found.setdefault(group, {})[Place(topic, int(partition))] = int(offset)
         except ValueError:
-            raise UsageError(
-                f"{name}, line {number} is not valid: it must be topic,partition,offset"
-            ) from None
+            raise UsageError(f"{name}, line {number} is not valid: it must be {form}") from None
     return found

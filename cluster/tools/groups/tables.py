@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from cluster.model.error_codes import ErrorCode
 from cluster.model.printable import one_line
 from cluster.tools.groups.requests import Group, Member, Place
 
@@ -11,18 +12,48 @@ _TEXT_MIN: Final = 15
 """Columns of names are as wide as their longest cell, and at least this."""
 
 
-def listed(states: Mapping[str, str], *, with_states: bool) -> str:
-    """The names of groups, or a table of them with their states."""
-    names = sorted(states)
-    if not with_states:
-        return "".join(f"{one_line(name)}\n" for name in names)
-    return _table(
-        (("GROUP", None), ("STATE", 0)), [(one_line(name), states[name]) for name in names]
-    )
+def listed(
+    names: Iterable[str], types: Mapping[str, str] | None, states: Mapping[str, str] | None
+) -> str:
+    """The names of groups, or a table of them with what is given of types and states."""
+    ordered = sorted(names)
+    if types is None and states is None:
+        return "".join(f"{one_line(name)}\n" for name in ordered)
+    width = max([_TEXT_MIN, *(len(one_line(name)) for name in ordered)]) + 10
+    columns: list[tuple[str, int | None]] = [("GROUP", width)]
+    facts = []
+    for heading, fact in (("TYPE", types), ("STATE", states)):
+        if fact is not None:
+            columns.append((heading, 20))
+            facts.append(fact)
+    return _table(columns, [(name, *(fact[name] for fact in facts)) for name in ordered])
 
 
-def offsets_table(group: Group, committed: Mapping[Place, int], ends: Mapping[Place, int]) -> str:
-    """A row for each partition that is committed or assigned: its offset, lag and member."""
+def deleted_offsets_table(outcomes: Mapping[tuple[str, int | None], ErrorCode]) -> str:
+    """A row for each partition; of a topic that does not exist, one without a number."""
+    columns = (("TOPIC", 30), ("PARTITION", 15), ("STATUS", 0))
+    ordered = sorted(outcomes.items(), key=lambda each: (each[0][0], each[0][1] or 0))
+    rows = [
+        (
+            topic,
+            "Not Provided" if number is None else str(number),
+            f"Error: {error.name.upper()}" if error else "Successful",
+        )
+        for (topic, number), error in ordered
+    ]
+    return _table(columns, rows)
+
+
+def offsets_table(
+    group: Group,
+    committed: Mapping[Place, int],
+    ends: Mapping[Place, int],
+    epochs: Mapping[Place, int] | None = None,
+) -> str:
+    """A row for each partition that is committed or assigned: its offset, lag and member.
+
+    With `epochs` also the leader epochs of the offsets, where a group has committed them.
+    """
     owners = {place: member for member in group.members for place in member.assignment}
     rows = []
     for place in sorted({*committed, *owners}):
@@ -33,6 +64,7 @@ def offsets_table(group: Group, committed: Mapping[Place, int], ends: Mapping[Pl
                 group.name,
                 place.topic,
                 str(place.partition),
+                *(() if epochs is None else (_shown(epochs.get(place)),)),
                 _shown(offset),
                 _shown(end),
                 _shown(lag),
@@ -47,6 +79,7 @@ def offsets_table(group: Group, committed: Mapping[Place, int], ends: Mapping[Pl
         ("GROUP", None),
         ("TOPIC", None),
         ("PARTITION", 10),
+        *(() if epochs is None else (("LEADER-EPOCH", 15),)),
         ("CURRENT-OFFSET", 15),
         ("LOG-END-OFFSET", 15),
         ("LAG", 15),

@@ -354,11 +354,6 @@ func (f franz) Follow(request Request, ended <-chan struct{}, read func(Record))
 	}
 	options := append(paced(request),
 		kgo.ConsumePartitions(map[string]map[int32]kgo.Offset{request.Topic: starts}))
-	if request.Group != "" {
-		options = append(paced(request), kgo.ConsumeTopics(request.Topic),
-			kgo.ConsumerGroup(request.Group), kgo.AutoCommitInterval(100*time.Millisecond),
-			kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()))
-	}
 	client, err := f.client(request, options...)
 	if err != nil {
 		return err

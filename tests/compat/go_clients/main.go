@@ -49,7 +49,6 @@ type Request struct {
 	Quotas      map[string]*float64 `json:"quotas"`   // nil removes
 	Entity      map[string]*string  `json:"entity"`   // entity type to name; nil is the default
 	Defaults    bool                `json:"defaults"` // stream and follow: at the library's own pace
-	Group       string              `json:"group"`    // follow: as a member of it
 }
 
 // Partition as metadata has it.
@@ -103,6 +102,10 @@ type Client interface {
 var libraries = map[string]Client{"franz-go": franz{}, "sarama": saramas{}}
 
 func main() {
+	if len(os.Args) == 2 && os.Args[1] == "members" {
+		hostMembers()
+		return
+	}
 	stdin := bufio.NewReader(os.Stdin)
 	for {
 		line, err := stdin.ReadBytes('\n')

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -363,9 +362,6 @@ func (s saramas) Follow(request Request, ended <-chan struct{}, read func(Record
 		config.Consumer.MaxWaitTime = 100 * time.Millisecond
 		config.Consumer.Retry.Backoff = 100 * time.Millisecond
 	}
-	if request.Group != "" {
-		return followInGroup(request, config, ended, read)
-	}
 	consumer, err := sarama.NewConsumer(request.Bootstrap, config)
 	if err != nil {
 		return err
@@ -393,47 +389,6 @@ func (s saramas) Follow(request Request, ended <-chan struct{}, read func(Record
 	}
 	readers.Wait()
 	return errors.Join(err, consumer.Close())
-}
-
-// followInGroup reads what the group gives this member.
-func followInGroup(
-	request Request, config *sarama.Config, ended <-chan struct{}, read func(Record),
-) error {
-	config.Consumer.Offsets.Initial = sarama.OffsetOldest
-	config.Consumer.Offsets.AutoCommit.Interval = 100 * time.Millisecond
-	group, err := sarama.NewConsumerGroup(request.Bootstrap, request.Group, config)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	go func() {
-		<-ended
-		cancel()
-	}()
-	for ctx.Err() == nil {
-		if err := group.Consume(ctx, []string{request.Topic}, claims(read)); err != nil {
-			return errors.Join(err, group.Close())
-		}
-	}
-	return group.Close()
-}
-
-// claims reads the partitions that a member has, until the group rebalances.
-type claims func(Record)
-
-func (claims) Setup(sarama.ConsumerGroupSession) error { return nil }
-
-func (claims) Cleanup(sarama.ConsumerGroupSession) error { return nil }
-
-func (read claims) ConsumeClaim(
-	session sarama.ConsumerGroupSession, claim sarama.ConsumerGroupClaim,
-) error {
-	for message := range claim.Messages() {
-		read(fromSarama(message))
-		session.MarkMessage(message, "")
-	}
-	return nil
 }
 
 func toSarama(topic string, record Record) *sarama.ProducerMessage {

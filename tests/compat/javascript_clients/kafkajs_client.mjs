@@ -199,23 +199,6 @@ const ACTIONS = {
       await Promise.all([...Array(request.partitions).keys()].map(sendAll));
     });
   },
-
-  /** What others produce, as a member of a group, until stdin ends. */
-  async follow(request, stdinEnded) {
-    const [kafka] = client(request);
-    const consumer = kafka.consumer({ groupId: request.group, sessionTimeout: 10_000 });
-    await connected(consumer, async () => {
-      await consumer.subscribe({ topic: request.topic, fromBeginning: true });
-      await consumer.run({
-        autoCommitThreshold: 1,
-        eachMessage: async ({ partition, message }) => {
-          const told = { partition, offset: Number(message.offset), value: encoded(message.value) };
-          process.stdout.write(`${JSON.stringify(told)}\n`);
-        },
-      });
-      await stdinEnded;
-    });
-  },
 };
 
 // -- records and configs as JSON ----------------------------------------------------------------
@@ -248,7 +231,7 @@ stdin.on("line", async (line) => {
   try {
     const request = JSON.parse(line);
     const answer = await ACTIONS[request.action](request, stdinEnded);
-    if (!["stream", "follow"].includes(request.action)) {
+    if (request.action !== "stream") {
       write({ answer: answer ?? null });
     }
   } catch (error) {

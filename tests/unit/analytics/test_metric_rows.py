@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from tests.support.metric_records import START_MS, generated_records, quota_record
+from tests.support.metric_records import (
+    START_MS,
+    generated_group_records,
+    generated_records,
+    group_record,
+    lag_record,
+    quota_record,
+)
 
 pa = pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
@@ -45,6 +52,21 @@ def test_other_kinds_are_counted_and_not_rejected():
     assert counts(rows_of(values)) == {"quota": 1, "other": 2}
 
 
+def test_groups_and_lags_become_rows_without_a_broker():
+    """The coordinator may move in the middle of a window."""
+    values = encoded(lag_record(), group_record(), group_record(state_ms=None, lag=0))
+    rows = [row for batch in rows_of(values) for row in batch.to_pylist()]
+    (lag,) = [row for row in rows if row["kind"] == "lag"]
+    first, second = [row for row in rows if row["kind"] == "group"]
+    assert (lag["group"], lag["topic"], lag["partition"]) == ("billing", "orders", 0)
+    assert (lag["lag"], lag["log_end"], lag["committed"]) == (7, 107, 100)
+    assert [row["broker"] for row in (lag, first, second)] == [None] * 3
+    assert [row["members"] for row in (lag, first, second)] == [None, 2, 2]
+    states = {(row["lag"], row["stable_ms"], row["empty_ms"]) for row in (first, second)}
+    assert states == {(9, 4_800, None), (0, None, None)}
+    assert {row["interval_start"].timestamp() * 1000 for row in (lag, first)} == {START_MS}
+
+
 BAD = {
     "no JSON": b"hello",
     "a piece": json.dumps(quota_record()).encode()[:-5],
@@ -71,6 +93,14 @@ BAD = {
     "an empty interval": json.dumps(quota_record(interval_ms=0)).encode(),
     "another version": json.dumps(quota_record(v=2)).encode(),
     "no kind": json.dumps(quota_record(kind=None)).encode(),
+    "a lag without an end": json.dumps(lag_record(log_end=None)).encode(),
+    "a negative offset": json.dumps(lag_record(committed=-1)).encode(),
+    "a lag that is no number": json.dumps(lag_record(lag="7")).encode(),
+    "a partition out of range": json.dumps(lag_record(partition=1 << 40)).encode(),
+    "a group without a name": json.dumps(group_record(group=None)).encode(),
+    "a group with states of another kind": json.dumps(group_record(state_ms=[5])).encode(),
+    "a state that is no number": json.dumps(group_record(state_ms={"Stable": "1"})).encode(),
+    "a group that is too far behind": json.dumps(group_record(lag=1 << 60)).encode(),
 }
 
 
@@ -84,7 +114,7 @@ def test_a_bad_value_is_counted_and_its_neighbours_are_kept(value):
 
 
 def test_both_ways_of_parsing_give_the_same_rows():
-    values = encoded(*generated_records(5, seconds=20))
+    values = encoded(*generated_records(5, seconds=20), *generated_group_records(5, seconds=20))
     at_once = pa.Table.from_batches(rows_of(values))
     one_by_one = pa.Table.from_batches(rows_of([*values, b"hello"]))
     assert one_by_one.slice(0, at_once.num_rows - 1) == at_once.slice(0, at_once.num_rows - 1)

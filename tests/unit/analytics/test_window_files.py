@@ -5,7 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.metric_records import START_MS, generated_records, windows_of
+from tests.support.metric_records import (
+    START_MS,
+    generated_group_records,
+    generated_records,
+    lag_windows_of,
+    windows_of,
+)
 
 pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
@@ -13,6 +19,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from cluster.analytics.window_files import (
+    GROUP_WINDOWS,
+    LAG_WINDOWS,
     WINDOW_SCHEMA,
     InUse,
     days_of,
@@ -43,6 +51,21 @@ def test_what_was_written_is_read(tmp_path):
     assert sorted(contents(tmp_path)) == [
         "width=10s/2026-09-21.parquet",
         "width=1m/2026-09-21.parquet",
+    ]
+
+
+def test_each_kind_has_a_folder_of_its_own(tmp_path):
+    records = list(generated_group_records(1, seconds=60))
+    replace_windows(tmp_path, {"10s": table()})
+    for kind in (LAG_WINDOWS, GROUP_WINDOWS):
+        rows = pa.Table.from_pylist(lag_windows_of(records, 10, kind.name), schema=kind.schema)
+        replace_windows(tmp_path, {"10s": rows}, kind)
+        assert read_windows(tmp_path, "10s", kind=kind) == rows
+    assert read_windows(tmp_path, "10s") == table()
+    assert sorted(contents(tmp_path)) == [
+        "groups/width=10s/2026-09-21.parquet",
+        "lag/width=10s/2026-09-21.parquet",
+        "width=10s/2026-09-21.parquet",
     ]
 
 

@@ -5,7 +5,14 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.support.metric_records import START_MS, generated_records, quota_record, windows_of
+from tests.support.metric_records import (
+    START_MS,
+    generated_group_records,
+    generated_records,
+    lag_windows_of,
+    quota_record,
+    windows_of,
+)
 from tests.support.spark import need_spark
 
 need_spark()
@@ -17,7 +24,13 @@ import pyarrow as pa  # noqa: E402
 from cluster.analytics import windows as rollup  # noqa: E402
 from cluster.analytics.metric_rows import count_row, rows_of  # noqa: E402
 from cluster.analytics.spark_session import spark_session  # noqa: E402
-from cluster.analytics.window_files import WINDOW_SCHEMA, sorted_windows  # noqa: E402
+from cluster.analytics.window_files import (  # noqa: E402
+    GROUP_WINDOWS,
+    LAG_WINDOWS,
+    WINDOW_SCHEMA,
+    WindowKind,
+    sorted_windows,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,7 +52,7 @@ def frame(spark: "SparkSession", records) -> "DataFrame":
 
 
 def ten_seconds(spark: "SparkSession", records) -> "DataFrame":
-    return rollup.quota_windows(rollup.ten_second_windows(frame(spark, records)))
+    return rollup.windows_of_kind(rollup.ten_second_windows(frame(spark, records)))
 
 
 def expected(records, width_s: int) -> pa.Table:
@@ -52,6 +65,29 @@ def test_both_widths_equal_the_reference(spark):
     assert sorted_windows(windows.toArrow()) == expected(records, 10)
     minutes = rollup.wider_windows(windows, 60)
     assert sorted_windows(minutes.toArrow()) == expected(records, 60)
+
+
+@pytest.mark.parametrize("kind", [LAG_WINDOWS, GROUP_WINDOWS], ids=lambda kind: kind.name)
+def test_windows_of_groups_equal_the_reference(spark, kind: WindowKind):
+    """Computed in one pass with those of quotas; the fuller one is kept of these as well."""
+    records = list(generated_group_records(3, seconds=150))
+    quotas = list(generated_records(11, seconds=20))
+    everything = rollup.ten_second_windows(frame(spark, [*quotas, *records]))
+    windows = rollup.windows_of_kind(everything, kind)
+    assert sorted_windows(windows.toArrow(), kind) == lags_expected(records, 10, kind)
+    minutes = rollup.wider_windows(windows, 60, kind)
+    assert sorted_windows(minutes.toArrow(), kind) == lags_expected(records, 60, kind)
+    assert sorted_windows(rollup.windows_of_kind(everything).toArrow()) == expected(quotas, 10)
+
+    left = [record for record in records if record["ts"] > START_MS + 47_000]
+    fewer = rollup.windows_of_kind(rollup.ten_second_windows(frame(spark, left)), kind)
+    merged = rollup.merge(windows, fewer, kind)
+    assert sorted_windows(merged.toArrow(), kind) == lags_expected(records, 10, kind)
+
+
+def lags_expected(records, width_s: int, kind: WindowKind) -> pa.Table:
+    rows = lag_windows_of(records, width_s, kind.name)
+    return pa.Table.from_pylist(rows, schema=kind.schema)
 
 
 def test_the_kinds_are_counted_with_the_windows(spark):

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from cluster.brokers.log.log_directory import LogDirectory
+from cluster.config.broker import REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND
+from cluster.config.dynamic import OWN, applied
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import Offset, TopicPartition
 from cluster.protocol.api import ApiKey
@@ -168,6 +170,31 @@ def test_records_are_produced_and_read_while_it_moves(
     assert directory_of(stage).path.name == "two"
     assert stage.partition("t").log.log_end_offset == 5 + number
     assert content(stage).count(BIG) == 5 + number
+
+
+def test_the_rate_of_moving_changes_while_it_moves(
+    stage: HandlerStage, thread: ManualBackground
+) -> None:
+    stage.update(a_topic("t", a_partition([BROKER]), configs=SMALL))
+    append(stage, *[BIG] * 9)
+    live = stage.core.live
+    key = REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND.name
+
+    def pieces_within_a_second(bytes_per_second: int) -> int:
+        live.replace(applied(live.started, {OWN: {key: str(bytes_per_second)}}).settings)
+        done = 0
+        for _ in range(10):
+            done += thread.do_one()
+            stage.pass_time(100)
+            stage.turn()
+        return done
+
+    alter(stage, other_directory(stage).path)
+    assert pieces_within_a_second(1) == 1
+    stage.pass_time(3_600_000)
+    assert pieces_within_a_second(1_000_000_000) > 1
+    work_until_idle(stage, thread)
+    assert directory_of(stage).path.name == "two"
 
 
 def test_the_copy_is_described_as_future_with_its_lag(

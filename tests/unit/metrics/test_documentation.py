@@ -3,7 +3,14 @@
 import json
 from pathlib import Path
 
-from cluster.brokers.metrics.records import broker_record, quota_record
+from cluster.brokers.metrics.records import (
+    GroupFigures,
+    PartitionLag,
+    broker_record,
+    group_record,
+    lag_records,
+    quota_record,
+)
 from cluster.metrics.kafka_names import BROKER_METRICS
 from cluster.model.clocks import WallMs
 from cluster.model.quota_usage import QuotaUsage
@@ -21,6 +28,8 @@ def test_every_field_is_described():
     records = (
         quota_record(0, WallMs(0), 0, QuotaUsage(quota=QuotaKind.FETCH, user="u", client_id="c")),
         broker_record(0, WallMs(0), 0, {}),
+        group_record(0, WallMs(0), 0, GroupFigures("g", "", "", "", 0, 0, 0, 0, 0, 0, {})),
+        *lag_records(0, WallMs(0), 0, "g", "t", [PartitionLag(0, 0, 0)]),
     )
     fields = {field for record in records for field in json.loads(record)}
     assert [name for name in (*fields, *RULES) if f"`{name}`" not in TEXT] == []

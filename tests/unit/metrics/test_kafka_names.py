@@ -19,6 +19,10 @@ def test_keys_and_names_are_unique():
         "MaxDirtyPercent",
         "CleanerRecopyPercent",
         "UncleanablePartitionsCount",
+        "OffsetCommitRate",
+        "OffsetExpirationRate",
+        "OffsetDeletionRate",
+        "GroupCompletedRebalanceRate",
     }
     assert {metric.key for metric in BROKER_METRICS} - last_words == hyphenated
 

@@ -9,7 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.metrics.mmap_stats import MmapStats
-from cluster.metrics.stats_layout import COUNTER_64, ROW_BYTES, MetricKind, QuotaRow
+from cluster.metrics.stats_layout import (
+    COUNTER_64,
+    GROUPS_TEXT_AT,
+    ROW_BYTES,
+    MetricKind,
+    QuotaRow,
+)
 from cluster.metrics.stats_reader import read_memory, read_stats
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import InvariantViolated, StorageFailed
@@ -20,7 +26,7 @@ import sys
 from pathlib import Path
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import QuotaRow, MetricKind
-stats = MmapStats.create(Path(sys.argv[1]), "writer", 5, slots=600, rows=4)
+stats = MmapStats.create(Path(sys.argv[1]), "writer", 5, slots=600, rows=4, groups_bytes=4096)
 beat = stats.slot("beat", MetricKind.COUNTER)
 number = 0
 while True:
@@ -31,6 +37,7 @@ while True:
         limits=(number,) * 8, rate=number, window_seconds=number, delay_ms=number,
         requests=number, throttled=number, usage=number, throttle_ms=number, muted_ms=number,
         muted_until_ms=number, active_ms=number, written_wall_ms=number))
+    stats.write_groups(letter.encode() * (number % 4096))
     stats.counts[beat] += 1
     if number % 50 == 0 and number // 50 < 599:
         stats.slot(f"name-{number // 50}", MetricKind.GAUGE)
@@ -98,6 +105,29 @@ def test_a_row_whose_writer_stopped_halfway_is_left_out():
     assert read.torn_count == 1
 
 
+@given(st.lists(st.binary(max_size=64), max_size=8))
+def test_groups_are_what_was_written_last(texts):
+    stats = MmapStats.in_memory(slots=1, rows=2, groups_bytes=64)
+    for text in [b"", *texts]:
+        stats.write_groups(text)
+        assert read_memory(view(stats)).groups == text
+
+
+def test_groups_whose_writer_stopped_halfway_are_left_out():
+    stats = MmapStats.in_memory(slots=1, rows=2, groups_bytes=64)
+    stats.write_groups(b"whole")
+    position = len(stats.memory) - 64 - GROUPS_TEXT_AT
+    COUNTER_64.pack_into(stats.memory, position, 3)
+    assert read_memory(view(stats)).groups == b""
+
+
+def test_groups_that_do_not_fit_are_a_bug():
+    stats = MmapStats.in_memory(slots=1, rows=0, groups_bytes=8)
+    with pytest.raises(InvariantViolated, match="too many"):
+        stats.write_groups(b"123456789")
+    assert MmapStats.in_memory(slots=1, rows=0).groups_capacity == 0
+
+
 def test_too_many_or_too_long_names_are_a_bug():
     stats = MmapStats.in_memory(slots=1, rows=0)
     with pytest.raises(InvariantViolated, match="longer than"):
@@ -150,4 +180,5 @@ def check(read):
         assert (row.muted_until_ms, row.active_ms, row.written_wall_ms) == (number,) * 3
         letter = "abcdefgh"[number % 8]
         assert (row.user, row.client_id) == (letter * 100, letter * 150)
+    assert len(set(read.groups)) <= 1
     assert all(name == "beat" or name.startswith("name-") for name in read.values)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from cluster.metrics.stats_layout import (
     CLIENT_ID_MAX_BYTES,
+    GROUPS_TEXT_AT,
     HEADER,
     HEADER_BYTES,
     MAGIC,
@@ -88,12 +89,14 @@ def test_a_header_that_promises_too_much_is_refused(data):
 
 
 def test_every_eight_bytes_are_aligned():
-    header = Header(MAGIC, 1, 0, 0, 0, 0, 7, 3, 0, b"x")
+    header = Header(MAGIC, 1, 0, 0, 0, 0, 7, 3, 0, b"x", 64)
     assert HEADER.size == HEADER_BYTES
     assert ROW_BYTES % 8 == 0
     assert header.values_at % 8 == 0
     assert header.rows_at % 8 == 0
-    assert header.size_bytes == header.rows_at + 3 * ROW_BYTES
+    assert header.groups_at == header.rows_at + 3 * ROW_BYTES
+    assert header.groups_at % 8 == GROUPS_TEXT_AT % 8 == 0
+    assert header.size_bytes == header.groups_at + GROUPS_TEXT_AT + 64
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,15 @@ def test_objects_are_frozen_once_per_so_many() -> None:
     assert len(calls) == 3
 
 
+def test_how_many_is_for_the_owner_to_say() -> None:
+    calls: list[int] = []
+    growth = Growth(lambda: calls.append(1), per_freeze=3)
+    growth.add(2)
+    assert calls == []
+    growth.add(1)
+    assert len(calls) == 1
+
+
 def test_many_at_once_are_left_out_at_once_and_nothing_is_not() -> None:
     calls: list[int] = []
     growth = Growth(lambda: calls.append(1))

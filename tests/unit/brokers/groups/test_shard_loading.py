@@ -1,18 +1,27 @@
 """Loading a partition into a shard: every kind of batch, damage, and the order of transactions."""
 
 import logging
+import shutil
 import struct
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from cluster.brokers.groups import shard_loading
 from cluster.brokers.groups.shard_loading import LoadCount, load_steps
-from cluster.records.batch import Compression
+from cluster.brokers.log.log_reads import LogSlice
+from cluster.brokers.log.partition_log import PartitionLog
+from cluster.model.ids import Offset, TopicPartition
+from cluster.records.batch import Compression, read_header
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_stage import BROKER, HandlerStage
+from tests.unit.brokers.log.log_builder import NOW_MS, SMALL, append, open_log
 
 Pair = tuple[bytes | None, bytes | None]
 
@@ -96,6 +105,17 @@ def test_a_large_batch_is_many_steps(stage: HandlerStage) -> None:
     assert steps >= 20
 
 
+def test_few_records_are_kept_back_at_a_time(
+    stage: HandlerStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shard_loading, "KEYS_MAX", 10)
+    write(stage, *((b"%d" % number, b"old") for number in range(60)))
+    write(stage, (b"7", b"new"))
+    given, count, _ = load(stage)
+    assert given == [*((b"%d" % number, b"old") for number in range(60)), (b"7", b"new")]
+    assert count.records == 61
+
+
 def test_transactions_come_in_the_order_of_the_log(stage: HandlerStage) -> None:
     producer = ProducerIdentity(7, 0, 0)
     write(stage, (b"a", b"1"))
@@ -146,3 +166,52 @@ def test_what_is_appended_meanwhile_is_not_loaded(stage: HandlerStage) -> None:
     for _ in steps:
         pass
     assert [key for key, _ in shard.given] == [b"%d" % number for number in range(10)]
+
+
+LAST_OFFSET_DELTA = range(23, 27)
+"""Where it is in a batch."""
+
+
+class StoredPartition:
+    """In place of a partition: a log that was opened again, of which nothing is checked yet."""
+
+    id = TopicPartition("t", 0)
+
+    def __init__(self, log: PartitionLog) -> None:
+        self.log = log
+
+    def read(self, offset: Offset, max_bytes: int, **limits: Any) -> LogSlice:
+        return self.log.read(offset, max_bytes, **limits)
+
+
+@given(data=st.data())
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+def test_a_flipped_bit_in_a_closed_file_costs_its_batch_at_most(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    home = tmp_path_factory.mktemp("flipped")
+    log = open_log(home, replace(SMALL, segment_bytes=600))
+    for number in range(30):
+        records = [NewRecord(b"value", b"%02d" % number, NOW_MS)]
+        append(log, memoryview(build_batch(records)))
+    log.close(flush=True)
+    path = data.draw(st.sampled_from([segment.file.path for segment in log.segments]))
+    content = bytearray(path.read_bytes())
+    position = data.draw(st.integers(0, len(content) - 1))
+    size_bytes = read_header(content).size_bytes  # of each of them
+    damaged = int(path.stem) + position // size_bytes
+    content[position] ^= 1 << data.draw(st.integers(0, 7))
+    path.write_bytes(content)
+
+    opened: Any = StoredPartition(open_log(home, replace(SMALL, segment_bytes=600)))
+    shard: Any = Loaded()
+    count = LoadCount()
+    for _ in load_steps(opened, shard, data.draw(st.sampled_from([1, 300, 1 << 20])), count):
+        pass
+    found = {int(key) for key, _ in shard.given}
+    assert found >= set(range(damaged))
+    # A false offset or length may cost what follows as well, up to the end of the file.
+    if position % size_bytes not in (*range(17), *LAST_OFFSET_DELTA):
+        assert found == set(range(30)) - {damaged}
+        assert count.damaged_batches == 1
+    shutil.rmtree(home)

@@ -1,15 +1,19 @@
 """Group requests through the whole broker: versions, errors, waiting, leadership, time."""
 
+import gc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster.model.errors import ErrorCode
+from cluster.brokers.groups.shard_loading import RECORDS_PER_FREEZE
+from cluster.coordinator.groups.records import offset_key
+from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import LeaderEpoch
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from cluster.protocol.peer.control import CreateTopics
+from cluster.records.builder import NewRecord, build_batch
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.group_requests import (
     SESSION_MS,
@@ -187,6 +191,53 @@ def test_some_requests_need_a_name(coordinator: HandlerStage, asked: Any) -> Non
 def test_a_group_may_have_a_long_name(coordinator: HandlerStage) -> None:
     member = one_member(coordinator, "g" * 300)
     assert member.beat() == 0
+
+
+TOO_LONG = "x" * 0x8000
+"""For a record; the flexible versions of requests have longer texts than the others."""
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        find_coordinator(TOO_LONG),
+        join_group(TOO_LONG),
+        sync_group(TOO_LONG, "m", 1),
+        heartbeat(TOO_LONG, "m", 1),
+        leave_group(TOO_LONG, "m"),
+        commit_offsets(TOO_LONG, {T0: 1}),
+        fetch_offsets(TOO_LONG, [T0]),
+        describe_groups(TOO_LONG),
+        delete_groups(TOO_LONG),
+        describe_groups("é" * 0x4000),
+    ],
+    ids=lambda each: type(each).__name__,
+)
+def test_a_group_whose_name_no_record_can_hold_is_refused(
+    coordinator: HandlerStage, asked: Any
+) -> None:
+    answer = coordinator.connect().call(asked)
+    found = getattr(answer, "coordinators", None)
+    code = found[0].error_code if found else code_in(answer)
+    assert code == ErrorCode.invalid_group_id
+    assert coordinator.connect().call(list_groups()).groups == ()
+
+
+def test_the_longest_name_of_a_group_is_stored(coordinator: HandlerStage) -> None:
+    name = TOO_LONG[1:]
+    member = one_member(coordinator, name)
+    assert committed_in(member.commit({T0: 5})) == [0]
+    coordinator.pass_time(SESSION_MS)  # the record of the empty group
+    answer = coordinator.connect().call(describe_groups(name))
+    assert answer.groups[0].group_state == "Empty"
+
+
+def test_the_longest_name_of_a_member_is_stored(coordinator: HandlerStage) -> None:
+    client, instance = coordinator.connect(), "i" * (0x7FFF - 37)
+    joined = client.call(join_group("g", instance=instance))
+    assert len(joined.member_id) == 0x7FFF
+    syncing = sync_group("g", joined.member_id, 1, {joined.member_id: b"mine"}, instance=instance)
+    assert client.call(syncing).assignment == b"mine"
 
 
 # -- members ---------------------------------------------------------------------------------------
@@ -487,6 +538,80 @@ def test_a_load_of_an_earlier_epoch_is_given_up(stage: HandlerStage) -> None:
     stage.turn()
     answer = stage.connect().call(fetch_offsets("g", [T0], version=9))
     assert fetched_in(answer)[0] == NOT_COORDINATOR
+
+
+def test_damage_in_the_topic_is_left_out_counted_and_named(
+    stage: HandlerStage, caplog: pytest.LogCaptureFixture
+) -> None:
+    lead_offsets_topic(stage)
+    client = stage.connect()
+    for number in range(3):
+        client.call(commit_offsets(f"g{number}", {T0: number}, version=9))
+    partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups
+    damaged = [NewRecord(b"v", offset_key("g9", "t", 0), 1), NewRecord(b"", b"\x00\x01\x00", 1)]
+    partition.log.append_as_leader(
+        memoryview(build_batch(damaged)), partition.leader_epoch, stage.clock.wall_ms()
+    )
+    path = partition.log.segments[0].file.path
+    content = path.read_bytes()
+    with path.open("r+b") as file:
+        file.seek(content.index(b"g1"))
+        file.write(b"G")
+    caplog.clear()
+    groups.on_resigned(partition.id)
+    groups.on_elected(partition, LeaderEpoch(1))
+    stage.turn()
+
+    found = [
+        fetched_in(client.call(fetch_offsets(f"g{number}", [T0], version=9)))[1][T0]
+        for number in range(3)
+    ]
+    assert found == [(0, 0), (-1, 0), (2, 0)]
+    name = f"{CONSUMER_OFFSETS_TOPIC}-0"
+    assert f"damaged parts of {name} that were left out: 1" in caplog.messages
+    of_damage = [each for each in caplog.messages if f"of {name} that are damaged:" in each]
+    assert sorted(of_damage) == [
+        f"left out 1 records of {name} that are damaged: key of form 1 and 3 bytes",
+        f"left out 1 records of {name} that are damaged: offset of 1 bytes",
+    ]
+
+
+def test_a_partition_that_cannot_be_read_is_not_coordinated_without_its_offsets(
+    stage: HandlerStage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    lead_offsets_topic(stage)
+    client = stage.connect()
+    client.call(commit_offsets("g", {T0: 1}, version=9))
+    partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups
+
+    def fail(*_: object, **__: object) -> None:
+        raise StorageFailed("cannot map the file")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(type(partition.log), "read", fail)
+        groups.on_resigned(partition.id)
+        groups.on_elected(partition, LeaderEpoch(1))
+        stage.turn()
+    assert "its groups wait until it can be read: cannot map the file" in caplog.text
+    assert codes_of_all(stage) == {LOADING}
+    groups.on_resigned(partition.id)
+    groups.on_elected(partition, LeaderEpoch(2))
+    stage.turn()
+    assert fetched_in(client.call(fetch_offsets("g", [T0], version=9)))[1] == {T0: (1, 0)}
+
+
+def test_what_is_committed_is_left_out_of_garbage_collections(coordinator: HandlerStage) -> None:
+    places = [("many", number) for number in range(100)]
+    coordinator.update(a_topic("many", *[a_partition([BROKER])] * len(places)))
+    client = coordinator.connect()
+    before = gc.get_freeze_count()
+    try:
+        for number in range(RECORDS_PER_FREEZE // len(places)):
+            answer = client.call(commit_offsets("g", dict.fromkeys(places, number)))
+            assert set(committed_in(answer)) == {0}
+        assert gc.get_freeze_count() > before
+    finally:
+        gc.unfreeze()
 
 
 # -- deletion --------------------------------------------------------------------------------------

@@ -200,6 +200,30 @@ def test_a_listener_that_a_leader_does_not_have(stage: HandlerStage, version: in
     assert answer.brokers == ()
 
 
+@pytest.mark.parametrize("names", [(), ("t",)])
+def test_nothing_is_told_of_a_cluster_that_is_not_known_yet(
+    stage: HandlerStage, names: tuple[str, ...]
+) -> None:
+    """An answer without brokers makes librdkafka forget all that it knew."""
+    client = stage.connect()
+    client.send(metadata_request(*names))
+    for _ in range(100):
+        stage.pass_time(1_000)
+    assert client.receive() is None
+
+    stage.update(a_topic("t", a_partition([BROKER])))
+    assert listed(client.receive()) == ALL
+
+
+def test_a_client_that_closes_before_the_cluster_is_known_is_forgotten(stage: HandlerStage) -> None:
+    client = stage.connect()
+    client.send(metadata_request("t"))
+    stage.pass_time(1_000)
+    client.close()
+    stage.update(a_topic("t", a_partition([BROKER])))
+    assert client.receive() is None
+
+
 def test_answers_follow_the_cluster(stage: HandlerStage) -> None:
     """They are remembered, until an update or the controller's end."""
     stage.update(a_topic("t", a_partition(ALL)))

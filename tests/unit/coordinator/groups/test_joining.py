@@ -3,7 +3,7 @@
 import pytest
 
 from cluster.coordinator.groups.options import GroupOptions
-from cluster.coordinator.groups.requests import JoinedMember, LeavingMember
+from cluster.coordinator.groups.requests import GroupProtocol, JoinedMember, LeavingMember
 from cluster.model.error_codes import ErrorCode
 from tests.support.group_stage import (
     DELAY_MS,
@@ -216,6 +216,21 @@ def test_a_request_that_is_repeated_while_it_waits_ends_the_earlier_one():
     assert stage.joined(first).error is ErrorCode.rebalance_in_progress
     stage.pass_time(2 * DELAY_MS)
     assert stage.joined(second).generation_id == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"instance": "i" * (0x8000 - 37)},
+        {"client": "c" * (0x8000 - 37)},
+        {"protocol_type": "t" * 0x8000},
+        {"offers": (*protocols(), GroupProtocol("é" * 0x4000, b""))},
+    ],
+)
+def test_a_member_that_no_record_can_hold_is_refused(change):
+    stage = GroupStage().loaded()
+    assert stage.joined(stage.join(**change)).error is ErrorCode.invalid_request
+    assert stage.state() == "Dead"
 
 
 # ---------------------------------------------------------------------- group.max.size

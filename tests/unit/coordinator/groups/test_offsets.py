@@ -109,6 +109,13 @@ def test_the_limit_of_metadata(metadata, expected):
     assert stage.state() == ("Empty" if expected is NONE else "Dead")
 
 
+def test_metadata_that_no_record_can_hold_is_too_large_whatever_the_setting_says():
+    stage = GroupStage(GroupOptions(metadata_max_bytes=1 << 20)).loaded()
+    for length, expected in ((0x7FFF, NONE), (0x8000, ErrorCode.offset_metadata_too_large)):
+        token = stage.commit({ORDERS: 5}, metadata="x" * length)
+        assert stage.commit_errors(token) == [expected]
+
+
 def test_a_group_that_nobody_knows_has_committed_nothing():
     stage = GroupStage().loaded()
     assert stage.committed("nobody") == {}

@@ -73,10 +73,16 @@ def test_offsets_outside_a_partition_are_moved_to_its_nearer_end():
 
 def test_what_is_exported_is_read_back():
     offsets = {Place("orders", 1): 5, Place('odd,"name"', 0): 7}
-    assert reset.from_csv(reset.as_csv(offsets), "file") == offsets
+    assert reset.from_csv(reset.as_csv(offsets, None), "file", ["g"]) == {"g": offsets}
+    of_two = reset.as_csv(offsets, "g") + reset.as_csv({A: 1}, "h")
+    assert "g,orders,1,5\n" in of_two
+    assert reset.from_csv(of_two, "file", ["g", "h"]) == {"g": offsets, "h": {A: 1}}
+    assert reset.from_csv(of_two, "file", []) == {"g": offsets, "h": {A: 1}}
 
 
 @pytest.mark.parametrize("text", ["orders,0", "orders,x,1", "orders,0,1,2"])
 def test_a_bad_line_is_named(text):
     with pytest.raises(UsageError, match=r"plan\.csv, line 2"):
-        reset.from_csv(f"orders,0,1\n{text}\n", "plan.csv")
+        reset.from_csv(f"orders,0,1\n{text}\n", "plan.csv", ["g"])
+    with pytest.raises(UsageError, match="it must be group,topic,partition,offset"):
+        reset.from_csv("orders,0,1\n", "plan.csv", [])

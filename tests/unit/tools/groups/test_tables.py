@@ -1,6 +1,11 @@
 """Tables as kafka-consumer-groups prints them."""
 
+import pytest
+
+from cluster.model.error_codes import ErrorCode
+from cluster.tools.arguments import UsageError
 from cluster.tools.groups import tables
+from cluster.tools.groups.delete_offsets import chosen
 from cluster.tools.groups.requests import Group, Member, Place
 
 ORDERS = [Place("orders", number) for number in range(3)]
@@ -50,13 +55,56 @@ def test_the_state_of_a_group():
     ]
 
 
-def test_names_alone_or_with_states():
-    states = {"b": "Stable", "a": "Empty"}
-    assert tables.listed(states, with_states=False) == "a\nb\n"
-    assert tables.listed(states, with_states=True).splitlines()[1:] == [
-        "a               Empty",
-        "b               Stable",
+def test_names_alone_or_with_types_and_states():
+    types, states = {"b": "Classic", "a": "Consumer"}, {"b": "Stable", "a": "Empty"}
+    assert tables.listed(states, None, None) == "a\nb\n"
+    assert tables.listed(["b"], None, states).splitlines() == [
+        "GROUP                     STATE",
+        "b                         Stable",
     ]
+    assert tables.listed(states, types, states).splitlines() == [
+        "GROUP                     TYPE                 STATE",
+        "a                         Consumer             Empty",
+        "b                         Classic              Stable",
+    ]
+    assert tables.listed([], None, states).split() == ["GROUP", "STATE"]
+
+
+def test_leader_epochs_of_offsets():
+    text = tables.offsets_table(a_group(), {ORDERS[0]: 5, ORDERS[1]: 7}, {}, {ORDERS[0]: 3})
+    assert [line.split()[2:5] for line in text.splitlines()] == [
+        ["PARTITION", "LEADER-EPOCH", "CURRENT-OFFSET"],
+        ["0", "3", "5"],
+        ["1", "-", "7"],
+    ]
+
+
+def test_what_became_of_offsets_that_were_to_be_deleted():
+    outcomes = {
+        ("orders", 1): ErrorCode.none,
+        ("orders", 0): ErrorCode.group_subscribed_to_topic,
+        ("gone", None): ErrorCode.unknown_topic_or_partition,
+    }
+    assert tables.deleted_offsets_table(outcomes).splitlines() == [
+        "TOPIC                          PARTITION       STATUS",
+        "gone                           Not Provided    Error: UNKNOWN_TOPIC_OR_PARTITION",
+        "orders                         0               Error: GROUP_SUBSCRIBED_TO_TOPIC",
+        "orders                         1               Successful",
+    ]
+
+
+def test_the_partitions_whose_offsets_are_to_be_deleted():
+    counts = {"orders": 3, "audit": 1}
+    assert chosen(["orders:0,7", "audit", "orders:0"], counts) == (
+        {"orders": [0, 7], "audit": [0]},
+        {},
+    )
+    assert chosen(["none", "none:1"], counts) == (
+        {"none": [1]},
+        {("none", None): ErrorCode.unknown_topic_or_partition},
+    )
+    with pytest.raises(UsageError, match="it must be TOPIC or TOPIC:0,1,2"):
+        chosen(["orders:x"], counts)
 
 
 def test_new_offsets():
@@ -68,6 +116,6 @@ def test_new_offsets():
 
 
 def test_foreign_names_do_not_reach_the_terminal_unescaped():
-    assert "\x1b" not in tables.listed({"a\x1b[31m\n": "Empty"}, with_states=False)
+    assert "\x1b" not in tables.listed(["a\x1b[31m\n"], None, None)
     member = Member("m\n", None, "\x1b]", "h", ())
     assert "\x1b" not in tables.members_table(a_group(member), is_verbose=True)

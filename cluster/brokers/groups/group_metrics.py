@@ -1,0 +1,169 @@
+"""How far groups are behind: metric records and the stats file's section of groups, at intervals.
+
+The coordinator knows what is committed, leaders know where logs end. Nothing is done per request;
+an interval's work goes in slices, some 10 us for each partition that a group has committed.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import Final, NamedTuple
+
+from cluster.brokers.groups.group_coordinator import GroupCoordinator
+from cluster.brokers.groups.group_lag import OFFSETS_PER_STEP, GroupLag, pieces_of
+from cluster.brokers.groups.lag_changes import LagChanges, StateTimes
+from cluster.brokers.groups.log_ends import Ends, LeaderLogEnds
+from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.brokers.metrics.records import group_record, lag_records
+from cluster.brokers.metrics.topic import MetricTopic
+from cluster.coordinator.groups.progress import CLASSIC, GroupProgress
+from cluster.coordinator.groups.states import GroupState
+from cluster.model.clocks import MonotonicMs, WallMs
+from cluster.model.ids import BrokerId
+from cluster.runtime.slices import Slices
+
+_RECORDS_PER_BATCH: Final = 200
+"""A batch is built in one step."""
+
+
+class _Moment(NamedTuple):
+    now_ms: MonotonicMs
+    wall_ms: WallMs
+    interval_ms: int
+
+
+class GroupMetrics:
+    """Owned by the broker's thread; `on_tick` is called once per interval.
+
+    Invariant: the work of one interval is over before that of the next begins.
+    """
+
+    def __init__(
+        self,
+        local_id: BrokerId,
+        coordinator: GroupCoordinator,
+        ends: LeaderLogEnds,
+        counters: BrokerCounters,
+        topic: MetricTopic | None,
+        slices: Slices,
+        now_ms: MonotonicMs,
+    ) -> None:
+        """`topic` None: no records are written, only the stats file."""
+        self._local_id = local_id
+        self._coordinator = coordinator
+        self._ends = ends
+        self._counters = counters
+        self._topic = topic
+        self._slices = slices
+        self._looked_ms = now_ms
+        self._is_busy = False
+        self._times = StateTimes()
+        self._changes = LagChanges()
+
+    def on_tick(self, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
+        """Look at all groups; an interval whose predecessor still runs is joined to the next."""
+        if self._is_busy:
+            return
+        self._is_busy = True
+        moment = _Moment(now_ms, wall_ms, now_ms - self._looked_ms)
+        self._looked_ms = now_ms
+        self._slices.start(self._look(moment))
+
+    # -- what is committed, and where logs end -----------------------------------------------------
+
+    def _look(self, moment: _Moment) -> Iterator[None]:
+        found: list[GroupProgress] = []
+        wanted: dict[str, set[int]] = {}
+        since_yield = 0
+        for led in self._coordinator.all_loaded():
+            for group_id in led.group_ids():
+                group = led.progress(group_id)
+                if group is None:
+                    continue
+                found.append(group)
+                for topic, partitions in group.committed.items():
+                    wanted.setdefault(topic, set()).update(partitions)
+                    since_yield += len(partitions)
+                since_yield += 10  # a group costs as much as ten offsets
+                if since_yield >= OFFSETS_PER_STEP:
+                    since_yield = 0
+                    yield
+        self._count(found)
+        yield from self._ends.gather(wanted, partial(self._on_ends, found, moment))
+
+    def _count(self, found: Iterable[GroupProgress]) -> None:
+        groups = offsets = 0
+        states: Counter[str] = Counter()
+        for each in found:
+            groups += 1
+            offsets += sum(map(len, each.committed.values()))
+            if each.group_type == CLASSIC:
+                states[each.state] += 1
+        counters = self._counters
+        counters.set("NumGroups", groups)
+        counters.set("NumOffsets", offsets)
+        for state in GroupState:
+            counters.set(f"NumGroups{state.value}", states[state.value])
+
+    def _on_ends(self, found: list[GroupProgress], moment: _Moment, ends: Ends) -> None:
+        self._slices.start(self._publish(found, moment, ends))
+
+    # -- what is said of it ------------------------------------------------------------------------
+
+    def _publish(
+        self, progresses: list[GroupProgress], moment: _Moment, ends: Ends
+    ) -> Iterator[None]:
+        self._times.begin()
+        self._changes.begin(moment.now_ms)
+        head = (self._local_id, moment.wall_ms, moment.interval_ms)
+        found: list[GroupLag] = []
+        batch: list[bytes] = []
+        for progress in progresses:
+            each = GroupLag(progress)
+            found.append(each)
+            for topic, some in pieces_of(progress, ends):
+                each.add(topic, some)
+                due = [lag for lag in some if self._changes.is_due(each.group, topic, lag)]
+                batch += lag_records(*head, each.group, topic, due)
+                yield
+            figures = each.figures(self._times.since_last(progress))
+            each.record = group_record(*head, figures)
+            batch.append(each.record)
+            while len(batch) >= _RECORDS_PER_BATCH:
+                self._send(batch[:_RECORDS_PER_BATCH], moment)
+                del batch[:_RECORDS_PER_BATCH]
+                yield
+        self._send(batch, moment)
+        yield
+        yield from self._write_file(found, moment)
+        self._is_busy = False
+
+    def _send(self, records: list[bytes], moment: _Moment) -> None:
+        if self._topic is not None and records:
+            self._topic.send(records, moment.wall_ms)
+
+    def _write_file(self, found: list[GroupLag], moment: _Moment) -> Iterator[None]:
+        """Groups first, those that are furthest behind before others, then their partitions. What
+        has no room is left out: the groups that are least behind."""
+        capacity = self._counters.stats.groups_capacity
+        if not capacity:
+            return
+        lines = bytearray()
+        found.sort(key=lambda each: (-each.lag, each.group))
+        for piece in _pieces_of_file(found, (self._local_id, moment.wall_ms, moment.interval_ms)):
+            some = b"\n".join([*piece, b""])
+            if len(lines) + len(some) > capacity:
+                break
+            lines += some
+            yield
+        self._counters.stats.write_groups(lines)
+
+
+def _pieces_of_file(
+    found: list[GroupLag], head: tuple[BrokerId, WallMs, int]
+) -> Iterator[list[bytes]]:
+    for start in range(0, len(found), OFFSETS_PER_STEP):
+        yield [each.record for each in found[start : start + OFFSETS_PER_STEP]]
+    for each in found:
+        for topic, some in each.pieces:
+            yield lag_records(*head, each.group, topic, some)

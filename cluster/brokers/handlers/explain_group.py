@@ -1,0 +1,74 @@
+"""Explain group (API key 31000 of our own, version 0): why a group rebalanced, for a person.
+
+Kafka has no such request: it is not in ApiVersions, and a broker of Kafka closes the connection.
+Request and answer have Kafka's frames and the older headers; their bodies are in
+`coordinator/groups/explanation.py`. Every broker answers it for any group: its coordinator with
+what it knows, former ones with what they have kept, each with an error code besides.
+"""
+
+import struct
+from typing import Final, Protocol
+
+from cluster.brokers.handlers.ports import CanWait, HasBrokerId, HasGroups
+from cluster.brokers.handlers.request import Handler, RequestContext
+from cluster.brokers.network.connection import Outgoing
+from cluster.coordinator.groups.explanation import (
+    ExplainAnswer,
+    FormerStint,
+    pack_answer,
+    read_question,
+)
+from cluster.model.errors import ErrorCode, Refused
+from cluster.protocol.api import Api, OwnApiKey
+
+API: Final = Api(OwnApiKey.EXPLAIN_GROUP, 0, 0)
+
+_PREFIX: Final = struct.Struct(">ii")
+"""The frame's size and the correlation id."""
+
+
+class Ports(HasGroups, HasBrokerId, CanWait, Protocol):
+    """What the handler needs."""
+
+
+def handle(group_id: str, _context: RequestContext, services: Ports) -> ExplainAnswer:
+    """What this broker knows of a group."""
+    groups = services.groups
+    code, since_ms, found = ErrorCode.none, None, None
+    try:
+        led = groups.find(group_id)
+    except Refused as refused:
+        is_unused = groups.partition_of(group_id) is None  # there is no __consumer_offsets yet
+        code = ErrorCode.group_id_not_found if is_unused else refused.code
+    else:
+        since_ms = led.since_wall_ms
+        found = led.explain(group_id)
+        if found is None:
+            code = ErrorCode.group_id_not_found
+    return ExplainAnswer(
+        code,
+        services.broker_id,
+        services.clock.monotonic_ms(),
+        services.clock.wall_ms(),
+        -1 if since_ms is None else since_ms,
+        found,
+        tuple(
+            FormerStint(services.broker_id, each.since_ms, each.until_ms, each.rebalances)
+            for each in groups.former.of(group_id)
+        ),
+    )
+
+
+def _decode(_version: int, frame: memoryview, position: int) -> str:
+    return read_question(bytes(frame[position:]))
+
+
+def _encode(
+    _version: int, correlation_id: int, answer: ExplainAnswer, _throttle_ms: int
+) -> list[Outgoing]:
+    """The tool that asks has nothing else to send: it need not know how long it is muted."""
+    body = pack_answer(answer)
+    return [_PREFIX.pack(len(body) + 4, correlation_id) + body]
+
+
+HANDLER: Final = Handler(API, handle, _decode, _encode)

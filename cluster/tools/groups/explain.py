@@ -1,0 +1,124 @@
+"""`groups explain`: the last rebalances of a group, their causes and costs, and what to do."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from cluster.client.cluster_requests import broker_addresses
+from cluster.client.group_requests import explain_group
+from cluster.client.socket_client import SocketClient
+from cluster.coordinator.groups.explanation import ExplainAnswer
+from cluster.model.errors import ErrorCode, UserError
+from cluster.model.printable import one_line
+from cluster.tools.arguments import add_parser_of, bootstrap_server
+from cluster.tools.groups.explanation_json import explanation_object
+from cluster.tools.groups.explanation_text import explanation_text
+from cluster.tools.groups.known_rebalances import merged
+from cluster.tools.groups.subcommands import GROUP_COMMANDS
+from cluster.tools.kafka_connection import POLL_S, addresses
+from cluster.tools.options import at_least_one
+
+if TYPE_CHECKING:
+    from cluster.tools.arguments import Subparsers
+
+_CLIENT_ID: Final = "milena-groups"
+_SHOWN: Final = 5
+_ANSWER_TIMEOUT_S: Final = 3.0
+_PATIENCE_S: Final = 10.0
+"""How long a group may have no coordinator, or one that is loading, before that is said."""
+_TRANSIENT: Final = (ErrorCode.not_coordinator, ErrorCode.coordinator_load_in_progress)
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Add the command `groups explain` and its options to `subparsers`."""
+    parser = add_parser_of(
+        subparsers,
+        GROUP_COMMANDS["explain"],
+        "groups explain --group billing",
+        "groups explain --group billing --last 20 --json",
+    )
+    parser.add_argument("--group", required=True, metavar="G", help="which")
+    parser.add_argument(
+        "--last",
+        type=at_least_one,
+        default=_SHOWN,
+        metavar="N",
+        help=f"how many rebalances to show (default: {_SHOWN}; brokers keep 20)",
+    )
+    parser.add_argument("--json", action="store_true", help="one object, for scripts")
+    parser.add_argument(
+        "--bootstrap-server",
+        default=argparse.SUPPRESS,  # it may stand before `explain`
+        metavar="HOST:PORT",
+        help="another cluster's brokers, separated by commas (default: the one of --data-dir)",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what the brokers know. Returns the exit status: 1 if there is no such group.
+
+    Raises UserError when nobody answers.
+    """
+    group_id: str = args.group
+    with SocketClient.connect(addresses(bootstrap_server(args)), _CLIENT_ID) as client:
+        brokers = broker_addresses(client)
+    answers, silent = _ask_until_coordinated(lambda: _ask_all(brokers, group_id))
+    codes = {answer.code for answer in answers.values()}
+    known = merged(
+        group_id,
+        answers,
+        {broker: f"{host}:{port}" for broker, (host, port) in brokers.items()},
+        silent,
+    )
+    if known is None:
+        sys.stderr.write(f"\nError: {_why_nothing(group_id, codes, silent)}\n")
+        return 1
+    if args.json:
+        print(json.dumps(explanation_object(known, args.last), indent=2))
+    else:
+        sys.stdout.write(explanation_text(known, args.last))
+    return 0
+
+
+_Answers = tuple[dict[int, ExplainAnswer], list[str]]
+
+
+def _ask_all(brokers: dict[int, tuple[str, int]], group_id: str) -> _Answers:
+    """Answers by broker, and lines about those that do not answer."""
+    answers: dict[int, ExplainAnswer] = {}
+    silent = []
+    for broker, address in sorted(brokers.items()):
+        try:
+            with SocketClient.connect([address], _CLIENT_ID, _ANSWER_TIMEOUT_S) as client:
+                answers[broker] = explain_group(client, group_id)
+        except UserError as problem:
+            silent.append(f"broker {broker}: {problem}")
+    return answers, silent
+
+
+def _ask_until_coordinated(ask: Callable[[], _Answers]) -> _Answers:
+    """A coordinator that moves or loads is waited for."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while True:
+        answers, silent = ask()
+        codes = {answer.code for answer in answers.values()}
+        is_settled = not codes or not codes.issubset(_TRANSIENT)
+        if is_settled or silent or time.monotonic() > deadline:
+            return answers, silent
+        time.sleep(POLL_S)
+
+
+def _why_nothing(group_id: str, codes: set[ErrorCode], silent: list[str]) -> str:
+    name = one_line(group_id)
+    if ErrorCode.group_id_not_found in codes:
+        return f"Consumer group '{name}' does not exist."
+    if ErrorCode.coordinator_load_in_progress in codes:
+        return f"The coordinator of group '{name}' is still loading it: try again."
+    reason = f" ({'; '.join(map(one_line, silent))})" if silent else ""
+    return (
+        f"No broker coordinates group '{name}' at present{reason}: no group has been used yet, or"
+        " its partition of __consumer_offsets has no leader."
+    )

@@ -1,0 +1,218 @@
+"""`metrics`: what every broker counts, and how far every group is behind, from the stats files.
+
+It sends no request, so it costs brokers nothing and works while one is saturated, or dead.
+"""
+
+import argparse
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster.metrics.kafka_names import BROKER_METRICS, Metric
+from cluster.model.errors import UserError
+from cluster.model.printable import one_line
+from cluster.runtime.text_table import table_text
+from cluster.tools.arguments import UsageError, add_command, data_dir
+from cluster.tools.group_lags import (
+    GroupLags,
+    group_lags,
+    groups_table,
+    lags_table,
+    states_line,
+)
+from cluster.tools.quotas.client_states import ALIVE, BrokerStats, read_brokers, read_running
+
+if TYPE_CHECKING:
+    from cluster.tools.arguments import Subparsers
+
+_GROUPS_SHOWN: Final = 20
+_PARTITIONS_SHOWN: Final = 20
+_INTERVAL_MIN_S: Final = 0.5
+"""Brokers store their counters four times a second."""
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Add the command `metrics` and its options to `subparsers`."""
+    parser = add_command(
+        subparsers,
+        "metrics",
+        "metrics",
+        "metrics --match Groups --totals",
+        "metrics --group billing",
+        "metrics --json",
+    )
+    parser.add_argument(
+        "--match", metavar="TEXT", help="only metrics whose name contains it, in any case"
+    )
+    parser.add_argument(
+        "--group", action="append", metavar="G", help="only how far this group is; may be repeated"
+    )
+    parser.add_argument(
+        "--totals",
+        action="store_true",
+        help="counters since their broker began, rather than per second",
+    )
+    parser.add_argument(
+        "--interval",
+        type=_seconds,
+        default=1.0,
+        metavar="S",
+        help="over how many seconds rates are measured (default: 1)",
+    )
+    parser.add_argument("--json", action="store_true", help="one object, for scripts")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the metrics and the groups. Returns the exit status; raises NotRunning."""
+    if args.group and (args.match or args.totals):
+        raise UsageError("--group shows no other metrics: it goes without --match and --totals")
+    files = data_dir(args)
+    before = brokers = read_running(files)
+    if not args.totals and not args.group:
+        time.sleep(args.interval)
+        brokers = read_brokers(files)
+    groups = group_lags(brokers, time.time_ns() // 1_000_000)
+    if args.group:
+        groups = _chosen(groups, args.group)
+        if not args.json:
+            _print_groups(groups)
+            return 0
+    metrics = [each for each in BROKER_METRICS if not args.match or _matches(each, args.match)]
+    values = {
+        broker.broker: _values(broker, None if args.totals else _former(before, broker), metrics)
+        for broker in brokers
+    }
+    if args.json:
+        print(json.dumps(_to_json(brokers, {} if args.group else values, groups)))
+        return 0
+    if not metrics:
+        raise UserError(f"no metric has {args.match} in its name")
+    _print_metrics(brokers, metrics, values, is_total=args.totals)
+    if groups and not args.match:
+        _print_overview(groups)
+    return 0
+
+
+def _matches(metric: Metric, text: str) -> bool:
+    return text.lower() in metric.name.lower() or text.lower() in metric.key.lower()
+
+
+def _chosen(groups: Sequence[GroupLags], names: Sequence[str]) -> list[GroupLags]:
+    by_name = {group.fields["group"]: group for group in groups}
+    missing = [name for name in names if name not in by_name]
+    if missing:
+        raise UserError(
+            f"no broker has told of group {one_line(missing[0])}: a new one is told of after"
+            " milena.metrics.group.interval.ms"
+        )
+    return [by_name[name] for name in dict.fromkeys(names)]
+
+
+def _former(before: Sequence[BrokerStats], broker: BrokerStats) -> BrokerStats | None:
+    """The same process, looked at earlier."""
+    for each in before:
+        if each.broker == broker.broker and each.stats.pid == broker.stats.pid:
+            return each
+    return None
+
+
+def _values(
+    broker: BrokerStats, former: BrokerStats | None, metrics: Sequence[Metric]
+) -> dict[str, float]:
+    """By key: gauges as they are; counters as they are, or per second since the former look."""
+    now = broker.stats.values
+    if former is None:
+        return {each.key: now.get(each.name, 0) for each in metrics}
+    elapsed_ms = broker.stats.written_ms - former.stats.written_ms
+    values: dict[str, float] = {}
+    for each in metrics:
+        value = now.get(each.name, 0)
+        if each.is_rate:
+            change = value - former.stats.values.get(each.name, 0)
+            value = round(change * 1_000 / elapsed_ms, 3) if elapsed_ms > 0 else 0.0
+        values[each.key] = value
+    return values
+
+
+def _to_json(
+    brokers: Sequence[BrokerStats],
+    values: Mapping[int, Mapping[str, float]],
+    groups: Sequence[GroupLags],
+) -> dict[str, Any]:
+    return {
+        "ts": time.time_ns() // 1_000_000,
+        "brokers": [
+            {
+                "broker": broker.broker,
+                "state": broker.state,
+                "age_ms": broker.age_ms,
+                "values": values.get(broker.broker, {}),
+            }
+            for broker in brokers
+        ],
+        "groups": [group.to_json() for group in groups],
+    }
+
+
+def _print_metrics(
+    brokers: Sequence[BrokerStats],
+    metrics: Sequence[Metric],
+    values: Mapping[int, Mapping[str, float]],
+    *,
+    is_total: bool,
+) -> None:
+    names = [
+        f"{broker.broker}" if broker.state == ALIVE else f"{broker.broker}({broker.state})"
+        for broker in brokers
+    ]
+    columns = [f"BROKER {name}" for name in names]
+    rows = [
+        (
+            metric.key,
+            "gauge" if not metric.is_rate else "total" if is_total else "per second",
+            *(_number(values[broker.broker][metric.key]) for broker in brokers),
+        )
+        for metric in metrics
+    ]
+    print(table_text(("METRIC", "", *columns), rows, right=columns))
+
+
+def _print_overview(groups: Sequence[GroupLags]) -> None:
+    print(f"\n{groups_table(groups[:_GROUPS_SHOWN])}")
+    _print_rest(len(groups) - _GROUPS_SHOWN, "groups")
+    count = sum(len(group.partitions) for group in groups)
+    if count:
+        print(f"\n{lags_table(groups, _PARTITIONS_SHOWN)}")
+        _print_rest(count - _PARTITIONS_SHOWN, "partitions")
+
+
+def _print_rest(count: int, what: str) -> None:
+    if count > 0:
+        print(f"... and {count:,} {what} more: --group, --json")
+
+
+def _print_groups(groups: Sequence[GroupLags]) -> None:
+    for number, group in enumerate(groups):
+        print(("\n" if number else "") + groups_table([group]))
+        seconds = group.fields["interval_ms"] / 1_000
+        print(f"In the last {seconds:.1f} s: {states_line(group) or '-'}")
+        if group.partitions:
+            print(f"\n{lags_table([group])}")
+
+
+def _number(value: float) -> str:
+    if isinstance(value, int) or value == int(value):
+        return f"{int(value):,}"
+    return f"{value:,.1f}"
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds, not {text}") from None
+    if not _INTERVAL_MIN_S <= seconds < math.inf:
+        raise argparse.ArgumentTypeError(f"must be {_INTERVAL_MIN_S:g} or more")
+    return seconds

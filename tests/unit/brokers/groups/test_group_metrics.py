@@ -1,0 +1,270 @@
+"""What brokers say of the groups that they coordinate: records, the stats file, gauges."""
+
+import json
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.brokers.groups.group_lag import GroupLag, pieces_of
+from cluster.brokers.groups.group_metrics import GroupMetrics
+from cluster.brokers.groups.lag_changes import UNCHANGED_MS, LagChanges, StateTimes
+from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.brokers.metrics.records import PartitionLag
+from cluster.coordinator.groups.progress import GroupProgress
+from cluster.metrics.kafka_names import BY_KEY
+from cluster.metrics.mmap_stats import MmapStats
+from cluster.metrics.stats_reader import read_memory
+from cluster.model.clocks import MonotonicMs, WallMs
+from cluster.model.ids import BrokerId
+
+WALL_MS = 1_700_000_000_000
+
+
+class World:
+    """The coordinator and the logs; slices are run by `tick`."""
+
+    def __init__(self, groups_bytes: int = 1 << 16) -> None:
+        self.stats = MmapStats.in_memory(rows=0, groups_bytes=groups_bytes)
+        self.groups: dict[str, GroupProgress] = {}
+        self.ends: dict[str, dict[int, int]] = {}
+        self.answers_late = False
+        self.waiting: list[Any] = []
+        self.sent: list[dict[str, Any]] = []
+        self.batches = 0
+        self.jobs: list[Any] = []
+        everything: Any = self
+        self.metrics = GroupMetrics(
+            BrokerId(3),
+            everything,
+            everything,
+            BrokerCounters(self.stats, []),
+            SimpleNamespace(send=self._send),  # type: ignore[arg-type]
+            SimpleNamespace(start=self.jobs.append),  # type: ignore[arg-type]
+            MonotonicMs(0),
+        )
+
+    def all_loaded(self):
+        return iter([self])
+
+    def group_ids(self):
+        return [*self.groups, "removed meanwhile"]
+
+    def progress(self, group):
+        return self.groups.get(group)
+
+    def gather(self, wanted, on_done):
+        self.wanted = wanted
+        yield
+        if self.answers_late:
+            self.waiting.append(on_done)
+        else:
+            on_done(self.ends)
+
+    def _send(self, records, wall_ms):
+        self.batches += 1
+        assert wall_ms == WALL_MS
+        self.sent += map(json.loads, records)
+
+    def tick(self, now_ms: int) -> list[dict[str, Any]]:
+        """The records of one interval."""
+        self.sent.clear()
+        self.metrics.on_tick(MonotonicMs(now_ms), WallMs(WALL_MS))
+        while self.jobs:
+            for _ in self.jobs.pop(0):
+                pass
+        return list(self.sent)
+
+    def in_file(self) -> list[dict[str, Any]]:
+        return [*map(json.loads, read_memory(memoryview(self.stats.memory)).groups.splitlines())]
+
+    def gauge(self, key: str) -> float:
+        return read_memory(memoryview(self.stats.memory)).values[BY_KEY[key].name]
+
+
+def a_group(name: str = "g", state: str = "Stable", **others: Any) -> GroupProgress:
+    fields: dict[str, Any] = {
+        "group_type": "classic",
+        "protocol_type": "consumer",
+        "generation": 4,
+        "members": 2,
+        "state_times_ms": {state: 1_000},
+        "committed": {"orders": {0: 10, 1: 20}},
+    }
+    return GroupProgress(group_id=name, state=state, **{**fields, **others})
+
+
+def test_a_group_and_its_partitions_have_records():
+    world = World()
+    world.groups["g"] = a_group(committed={"orders": {1: 20, 0: 10}, "audit": {0: 7}})
+    world.ends = {"orders": {0: 15, 1: 18}}
+    lags = world.tick(5_000)
+    assert world.wanted == {"orders": {0, 1}, "audit": {0}}
+    head = {"v": 1, "ts": WALL_MS, "interval_ms": 5_000, "broker": 3, "group": "g"}
+    group = {
+        **head,
+        "kind": "group",
+        "type": "classic",
+        "protocol_type": "consumer",
+        "state": "Stable",
+        "generation": 4,
+        "members": 2,
+        "partitions": 3,
+        "partitions_unknown": 1,
+        "lag": 5,
+        "lag_max": 5,
+        "state_ms": {"Stable": 1_000},
+    }
+    row = {**head, "kind": "lag", "topic": "orders"}
+    first = {**row, "partition": 0, "log_end": 15, "committed": 10, "lag": 5}
+    second = {**row, "partition": 1, "log_end": 18, "committed": 20, "lag": 0}
+    # Of a partition whose leader is not known, the topic says nothing and the file that.
+    assert lags == [first, second, group]
+    unknown = {**row, "topic": "audit", "partition": 0, "log_end": None, "committed": 7}
+    assert world.in_file() == [group, {**unknown, "lag": None}, first, second]
+
+
+def test_what_rests_is_written_once_a_minute_and_the_group_each_time():
+    world = World()
+    world.groups["g"] = a_group(committed={"orders": {0: 10, 1: 20}})
+    world.ends = {"orders": {0: 15, 1: 30}}
+    written = []
+    for now_ms in range(5_000, 130_000, 5_000):
+        if now_ms == 20_000:
+            world.ends["orders"][1] = 31
+        kinds = [(each["kind"], each.get("partition")) for each in world.tick(now_ms)]
+        assert kinds[-1] == ("group", None)
+        written += [(now_ms // 1_000, partition) for _, partition in kinds[:-1]]
+        assert len(world.in_file()) == 3
+    assert written == [(5, 0), (5, 1), (20, 1), (65, 0), (80, 1), (125, 0)]
+
+
+def test_the_interval_goes_on_while_a_leader_has_not_answered():
+    world = World()
+    world.groups["g"] = a_group()
+    world.answers_late = True
+    assert world.tick(5_000) == []
+    assert world.tick(10_000) == []
+    (on_done,) = world.waiting
+    world.answers_late = False
+    on_done({})
+    (late,) = world.tick(12_000)  # the first interval's
+    assert late["interval_ms"] == 5_000
+    (next_one,) = world.tick(15_000)
+    assert next_one["interval_ms"] == 10_000
+
+
+def test_many_records_go_in_several_batches():
+    world = World()
+    world.groups["g"] = a_group(committed={"t": dict.fromkeys(range(1_000), 0)})
+    world.ends = {"t": dict.fromkeys(range(1_000), 1)}
+    assert len(world.tick(5_000)) == 1_001
+    assert world.batches == 6
+
+
+def test_groups_are_counted_by_state():
+    world = World()
+    for number, state in enumerate(["Stable", "Empty", "Empty", "PreparingRebalance"]):
+        world.groups[str(number)] = a_group(str(number), state)
+    world.groups["new"] = a_group("new", "Stable", group_type="consumer")
+    world.tick(5_000)
+    assert world.gauge("NumGroups") == 5
+    assert world.gauge("NumOffsets") == 10
+    states = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Dead")
+    assert [world.gauge(f"NumGroups{state}") for state in states] == [1, 2, 1, 0, 0]
+
+
+@pytest.mark.parametrize("groups_bytes", [0, 100, 800, 2_000])
+def test_the_file_holds_what_fits_the_furthest_behind_first(groups_bytes):
+    world = World(groups_bytes=groups_bytes)
+    for number in range(6):
+        world.groups[f"g{number}"] = a_group(f"g{number}", committed={"t": {number: 0}})
+    world.ends = {"t": {number: 10 * number for number in range(6)}}
+    assert len(world.tick(5_000)) == 12
+    found = world.in_file()
+    lags = [each["group"] for each in found if each["kind"] == "group"]
+    assert lags == [f"g{number}" for number in reversed(range(6))][: len(lags)]
+    assert bool(found) == (groups_bytes == 2_000)
+
+
+def test_without_a_topic_only_the_file_is_written():
+    world = World()
+    everything: Any = world
+    jobs: list[Any] = []
+    counters = BrokerCounters(world.stats, [])
+    slices: Any = SimpleNamespace(start=jobs.append)
+    metrics = GroupMetrics(
+        BrokerId(0), everything, everything, counters, None, slices, MonotonicMs(0)
+    )
+    world.groups["g"] = a_group()
+    metrics.on_tick(MonotonicMs(5_000), WallMs(WALL_MS))
+    while jobs:
+        for _ in jobs.pop(0):
+            pass
+    assert world.sent == []
+    assert len(world.in_file()) == 3
+
+
+# -- pure parts ------------------------------------------------------------------------------------
+
+
+def test_times_in_states_are_those_since_the_last_look():
+    times = StateTimes()
+
+    def look(**spent: int) -> dict[str, int]:
+        times.begin()
+        return times.since_last(a_group(state_times_ms=spent))
+
+    assert look(Empty=10) == {"Empty": 10}
+    assert look(Empty=40, Stable=5) == {"Empty": 30, "Stable": 5}
+    assert look(Empty=40, Stable=65) == {"Stable": 60}
+    assert look(Empty=3) == {"Empty": 3}  # deleted, and made again
+    times.begin()
+    assert look(Empty=9) == {"Empty": 9}  # it was away for a while
+
+
+def test_a_group_that_is_gone_is_forgotten():
+    changes = LagChanges()
+    lag = PartitionLag(0, 5, 5)
+    for now_ms, is_there, expected in (
+        (0, True, True),
+        (5, True, False),
+        (10, False, None),
+        (15, True, True),
+        (15 + UNCHANGED_MS - 1, True, False),
+        (15 + UNCHANGED_MS, True, True),
+    ):
+        changes.begin(MonotonicMs(now_ms))
+        if is_there:
+            assert changes.is_due("g", "t", lag) is expected
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from("abc"), st.dictionaries(st.integers(0, 400), st.integers(0, 50))
+    ),
+    st.dictionaries(
+        st.sampled_from("abcd"), st.dictionaries(st.integers(0, 400), st.integers(0, 50))
+    ),
+)
+def test_a_group_is_the_sum_of_its_partitions(committed, ends):
+    progress = a_group(committed=committed)
+    group = GroupLag(progress)
+    rows = []
+    for topic, some in pieces_of(progress, ends):
+        assert 0 < len(some) <= 100
+        group.add(topic, some)
+        rows += [(topic, *each) for each in some]
+    assert {(topic, number): offset for topic, number, _, offset in rows} == {
+        (topic, number): offset
+        for topic, partitions in committed.items()
+        for number, offset in partitions.items()
+    }
+    figures = group.figures({})
+    known = [max(0, end - offset) for _, _, end, offset in rows if end is not None]
+    assert all(ends.get(topic, {}).get(number) == end for topic, number, end, _ in rows)
+    assert figures.partitions == len(rows)
+    assert figures.partitions_unknown == len(rows) - len(known)
+    assert (figures.lag, figures.lag_max) == (sum(known), max(known, default=0))

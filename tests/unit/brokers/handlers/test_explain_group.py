@@ -1,0 +1,149 @@
+"""Our own request about a group's rebalances, through the whole broker."""
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cluster.brokers.groups.former_histories import STINTS_MAX, FormerHistories
+from cluster.coordinator.groups.explanation import ExplainAnswer, pack_question, read_answer
+from cluster.coordinator.groups.history import Rebalance
+from cluster.model.clocks import MonotonicMs, WallMs
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import LeaderEpoch
+from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
+from cluster.protocol.api import OwnApiKey
+from tests.support.cluster_states import a_partition, a_topic
+from tests.support.group_requests import Member, lead_offsets_topic, leave_group
+from tests.support.handler_stage import BROKER, OTHER, HandlerStage
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[HandlerStage]:
+    settings = {"group.initial.rebalance.delay.ms": "0"}
+    with HandlerStage(tmp_path / "data", settings) as made:
+        yield made
+
+
+def frame(body: bytes, version: int = 0) -> bytes:
+    """A request with the header of older versions, client id `tool`."""
+    return struct.pack(">hhih", OwnApiKey.EXPLAIN_GROUP, version, 7, 4) + b"tool" + body
+
+
+def explain(stage: HandlerStage, group: str = "g") -> ExplainAnswer:
+    answer = stage.connect().exchange(frame(pack_question(group)))
+    assert answer is not None
+    assert struct.unpack_from(">ii", answer) == (len(answer) - 4, 7)
+    return read_answer(answer[8:])
+
+
+def one_member(stage: HandlerStage) -> Member:
+    member = Member(stage)
+    assert member.join().error_code == 0
+    assert member.sync().error_code == 0
+    return member
+
+
+def test_the_coordinator_tells_what_it_knows(stage: HandlerStage) -> None:
+    lead_offsets_topic(stage)
+    member = one_member(stage)
+    stage.pass_time(1_000)
+    told = explain(stage)
+    assert (told.code, told.broker, told.former) == (ErrorCode.none, BROKER, ())
+    assert told.since_wall_ms == stage.clock.wall_ms() - 1_000
+    assert told.group is not None
+    assert (told.group.state, told.group.in_state_ms) == ("Stable", 1_000)
+    assert [each.who.member_id for each in told.group.members] == [member.id]
+    (rebalance,) = told.group.rebalances
+    assert (rebalance.generation_id, rebalance.is_over) == (1, True)
+
+
+def test_a_former_coordinator_tells_what_it_kept(stage: HandlerStage) -> None:
+    lead_offsets_topic(stage)
+    first, second = one_member(stage), Member(stage)
+    stage.pass_time(500)
+    assert second.join() is None  # the first has to join again
+    stage.update(a_topic(CONSUMER_OFFSETS_TOPIC, a_partition([OTHER, BROKER], leader_epoch=1)))
+    stage.pass_time(500)
+    told = explain(stage)
+    assert (told.code, told.group) == (ErrorCode.not_coordinator, None)
+    (stint,) = told.former
+    assert (stint.broker, stint.until_wall_ms) == (BROKER, stage.clock.wall_ms() - 500)
+    assert [each.is_abandoned for each in stint.rebalances] == [False, True]
+    assert first.id in [each.member.member_id for each in stint.rebalances[1].slowest]
+
+    lead_offsets_topic(stage, leader_epoch=LeaderEpoch(2))  # and back
+    told = explain(stage)
+    assert told.code is ErrorCode.none
+    assert told.group is not None
+    assert told.group.rebalances == ()
+    assert len(told.former) == 1
+
+
+def test_groups_that_are_not_there(stage: HandlerStage) -> None:
+    assert explain(stage).code is ErrorCode.group_id_not_found  # there is no topic for offsets yet
+    lead_offsets_topic(stage, replicas=[OTHER])
+    assert explain(stage).code is ErrorCode.not_coordinator
+    lead_offsets_topic(stage, leader_epoch=LeaderEpoch(1))
+    assert explain(stage).code is ErrorCode.group_id_not_found
+    member = one_member(stage)
+    member.connection.call(leave_group("g", member.id))
+    assert explain(stage).code is ErrorCode.none
+
+
+def test_a_partition_that_is_being_loaded_says_so(stage: HandlerStage) -> None:
+    lead_offsets_topic(stage)
+    one_member(stage)
+    partition, groups = stage.partition(CONSUMER_OFFSETS_TOPIC), stage.core.groups
+    groups.on_resigned(partition.id)
+    groups.on_elected(partition, LeaderEpoch(1))
+    told = explain(stage)
+    assert (told.code, told.group) == (ErrorCode.coordinator_load_in_progress, None)
+    assert told.since_wall_ms == -1
+    assert len(told.former) == 1
+
+
+@pytest.mark.parametrize("request_frame", [frame(b""), frame(b"\xc1"), frame(b"\x93\x01\x02\x03")])
+def test_a_malformed_request_closes_its_connection(
+    stage: HandlerStage, request_frame: bytes
+) -> None:
+    connection = stage.connect()
+    assert connection.exchange(request_frame) is None
+    assert not connection.is_open
+
+
+def test_another_version_is_refused(stage: HandlerStage) -> None:
+    connection = stage.connect()
+    assert connection.exchange(frame(pack_question("g"), version=1)) is None
+    assert "EXPLAIN_GROUP version 1 is not supported" in str(connection.closed_because)
+
+
+# -- what former coordinators keep -----------------------------------------------------------------
+
+
+def some(count: int) -> tuple[Rebalance, ...]:
+    return tuple(Rebalance(MonotonicMs(n), WallMs(n), n, 0) for n in range(count))
+
+
+def test_what_is_kept_is_bounded_and_the_oldest_goes_first() -> None:
+    kept = FormerHistories(most=10)
+    kept.keep(WallMs(0), WallMs(1), {"a": some(4), "b": some(4)})
+    kept.keep(WallMs(2), WallMs(3), {"a": some(2)})
+    assert [len(each.rebalances) for each in kept.of("a")] == [4, 2]
+    kept.keep(WallMs(4), WallMs(5), {"c": some(3)})
+    assert kept.of("b") == ()
+    assert [len(each.rebalances) for each in kept.of("a")] == [4, 2]
+    kept.keep(WallMs(6), WallMs(7), {"d": some(11)})
+    assert [kept.of(each) for each in "abcd"] == [()] * 4
+    for number in range(STINTS_MAX + 1):
+        kept.keep(WallMs(number), WallMs(number), {"e": some(0) if number else some(9)})
+    assert len(kept.of("e")) == STINTS_MAX
+    kept.keep(WallMs(1), WallMs(1), {"f": some(10)})
+    assert len(kept.of("f")) == 1
+
+
+def test_no_client_is_told_of_it(stage: HandlerStage) -> None:
+    answer = stage.connect().exchange(struct.pack(">hhih", 18, 0, 7, -1))
+    assert answer is not None
+    assert struct.pack(">h", OwnApiKey.EXPLAIN_GROUP) not in answer

@@ -1,0 +1,92 @@
+"""What is over leaves memory at once, without a garbage collection: those leave long-lived objects
+out (`runtime/collector.py`), so that members and groups must not keep each other."""
+
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.support.group_stage import GROUP, REBALANCE_MS, SESSION_MS, GroupStage
+
+
+@contextmanager
+def nothing_is_left_to_collect() -> Iterator[None]:
+    """No object of the coordinator that nobody can reach is left by what is done meanwhile."""
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        yield
+        gc.collect()
+        left = {
+            type(each).__name__ for each in gc.garbage if "coordinator" in type(each).__module__
+        }
+        assert left == set()
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+
+
+def settled(stage: GroupStage, count: int = 3) -> list[str]:
+    """So many members, each with the assignment `x`; in generation 1."""
+    joining = [stage.join_new() for _ in range(count)]
+    stage.pass_time(REBALANCE_MS)
+    members = [member for member, _ in joining]
+    leader = stage.joined(joining[0][1]).leader
+    for member in members:
+        stage.sync(member, 1, dict.fromkeys(members, b"x") if member == leader else None)
+    return members
+
+
+def leave_one_by_one(stage: GroupStage) -> None:
+    for member in settled(stage):
+        stage.leave(member)
+    stage.delete_groups(GROUP)
+
+
+def time_out(stage: GroupStage) -> None:
+    settled(stage)
+    stage.pass_time(SESSION_MS + REBALANCE_MS)
+    stage.delete_groups(GROUP)
+
+
+def use_no_member_id(stage: GroupStage) -> None:
+    stage.join()
+    stage.pass_time(SESSION_MS + REBALANCE_MS)
+
+
+def commit_alone(stage: GroupStage) -> None:
+    stage.commit()
+    stage.delete_groups(GROUP)
+
+
+@pytest.mark.parametrize("live", [leave_one_by_one, time_out, use_no_member_id, commit_alone])
+def test_a_group_that_is_over_is_freed(live: Callable[[GroupStage], None]) -> None:
+    stage = GroupStage().loaded()
+    with nothing_is_left_to_collect():
+        live(stage)
+        stage.pass_time(REBALANCE_MS)  # alarms that nobody waits for
+        assert stage.state() == "Dead"
+
+
+def test_an_unloaded_shard_is_freed_in_steps() -> None:
+    with nothing_is_left_to_collect():
+        stage = GroupStage().loaded()
+        settled(stage)
+        stage.join()
+        stage.commit({(f"topic-{number}", 0): 1 for number in range(10)}, group="other")
+        stage.commit(group="third")
+        stage.unload()
+        assert sum(1 for _ in stage.shard.forgetting_steps()) >= 10 + 3
+        assert stage.committed("other") == {}
+        stage.answers.clear()
+
+
+def test_an_unloaded_shard_has_no_groups_before_they_are_freed() -> None:
+    stage = GroupStage().loaded()
+    settled(stage)
+    stage.unload()
+    assert stage.shard.list_groups() == []
+    assert stage.shard.describe(GROUP) is None

@@ -1,0 +1,367 @@
+"""`groups explain`: what is printed, costs, advice, the object for scripts; from whole stories."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from cluster.coordinator.groups.explanation import ExplainAnswer, FormerStint
+from cluster.coordinator.groups.history import Cause, CauseKind, Rebalance, SlowMember, WhoseMember
+from cluster.model.clocks import MonotonicMs, WallMs
+from cluster.model.errors import ErrorCode
+from cluster.tools.groups.advice import advice
+from cluster.tools.groups.explanation_json import explanation_object
+from cluster.tools.groups.explanation_text import WIDTH, explanation_text
+from cluster.tools.groups.known_rebalances import CostKind, KnownGroup, costs, merged
+from tests.support.group_stage import DELAY_MS, GROUP, WALL_MS, GroupStage
+
+Story = Callable[[GroupStage], Any]
+
+
+def answer(stage: GroupStage, *former: FormerStint) -> ExplainAnswer:
+    group = stage.shard.explain(GROUP, stage.now)
+    assert group is not None
+    now = stage.now
+    return ExplainAnswer(ErrorCode.none, 1, now.now_ms, now.wall_ms, WALL_MS + 1_000, group, former)
+
+
+def known(stage: GroupStage, *former: FormerStint) -> KnownGroup:
+    found = merged(GROUP, {1: answer(stage, *former)}, {1: "127.0.0.1:9093"})
+    assert found is not None
+    return found
+
+
+def two_of(stage: GroupStage, first: str = "billing", second: str = "audit") -> list[str]:
+    """A stable group of two clients."""
+    joins = [stage.join_new(client=first), stage.join_new(client=second)]
+    stage.pass_time(2 * DELAY_MS)
+    stage.assign(joins)
+    stage.pass_time(1_000)
+    return [member_id for member_id, _ in joins]
+
+
+def beats(stage: GroupStage, member_id: str, duration_ms: int, generation: int = 1) -> None:
+    """Time passes in which one member sends heartbeats."""
+    for _ in range(duration_ms // 1_000):
+        stage.heartbeat(member_id, generation)
+        stage.pass_time(1_000)
+
+
+def starts(stage: GroupStage) -> None:
+    two_of(stage)
+
+
+def misses_a_poll(stage: GroupStage) -> None:
+    """One member goes on sending heartbeats, but does not join again."""
+    first, second = two_of(stage)
+    joins = [stage.join_new(client="third", session_ms=6_000)]
+    joins.append((first, stage.join(first)))
+    beats(stage, second, 60_000)
+    stage.assign(joins)
+
+
+def waits_for_a_poll(stage: GroupStage) -> None:
+    first, second = two_of(stage)
+    stage.join_new(client="third")
+    stage.join(first)
+    beats(stage, second, 12_000)
+
+
+def waits_for_the_dead(stage: GroupStage) -> None:
+    first, _ = two_of(stage)
+    stage.join_new(client="third")
+    stage.join(first)
+    stage.pass_time(7_000)
+
+
+def waits_for_the_leader(stage: GroupStage) -> None:
+    first, second = two_of(stage)
+    stage.leave(second)
+    stage.join(first)
+    stage.pass_time(2_000)
+
+
+def dies(stage: GroupStage) -> None:
+    first, second = two_of(stage)
+    beats(stage, first, 10_000)
+    assert second not in [each.who.member_id for each in known(stage).group.members]
+    stage.assign([(first, stage.join(first))])
+
+
+def dies_in_a_rebalance(stage: GroupStage) -> None:
+    first, _ = two_of(stage)
+    joins = [stage.join_new(client="third")]
+    joins.append((first, stage.join(first)))
+    stage.pass_time(10_000)
+    stage.assign(joins)
+
+
+def is_late(stage: GroupStage) -> None:
+    first, second = two_of(stage)
+    joins = [stage.join_new(client="third")]
+    joins.append((first, stage.join(first)))
+    beats(stage, second, 20_000)
+    joins.append((second, stage.join(second)))
+    stage.assign(joins)
+
+
+def leaves_and_comes_back(stage: GroupStage) -> None:
+    first, second = two_of(stage)
+    stage.leave(second)
+    stage.assign([(first, stage.join(first))])
+    stage.pass_time(2_000)
+    joins = [stage.join_new(client="audit"), (first, stage.join(first))]
+    stage.assign(joins)
+
+
+def joins_one_by_one(stage: GroupStage) -> None:
+    joins = [stage.join_new(client="c0")]
+    stage.pass_time(3 * DELAY_MS)
+    stage.assign(joins)
+    members = [joins[0][0]]
+    for number in range(1, 6):
+        joins = [stage.join_new(client=f"c{number}")]
+        joins += [(each, stage.join(each)) for each in members]
+        stage.assign(joins)
+        members.append(joins[0][0])
+        stage.pass_time(1_000)
+
+
+def cannot_store(stage: GroupStage) -> None:
+    (member_id,) = stage.completing()
+    stage.holds_appends = True
+    stage.sync(member_id, 1, {})
+    stage.settle(ErrorCode.not_enough_replicas)
+
+
+def only_commits(stage: GroupStage) -> None:
+    stage.commit()
+
+
+STORIES: list[tuple[Story, list[str], list[str]]] = [
+    (
+        starts,
+        [
+            "Group 'orders-readers' (classic): Stable for 1.0 s, generation 1, 2 members, assignor",
+            "Coordinator: broker 1 (127.0.0.1:9093), since 2023-11-14 22:13:21",
+            "Time in each state there: PreparingRebalance 86 % (6.0 s), Stable 14 % (1.0 s)",
+            "CLIENT   MEMBER  HOST       NOW",
+            "1 rebalance; known since 2023-11-14 22:13:21 (times are UTC)",
+            "generation 0 -> 1 in 6.0 s, 0 -> 2 members",
+            "because    client billing at 127.0.0.1 (member id-1) joined",
+            "joining    6.0 s, of it 6.0 s for group.initial.rebalance.delay.ms",
+        ],
+        ["waited 6.0 s (once) for others because of the brokers' group.initial.rebalance.delay.ms"],
+    ),
+    (
+        misses_a_poll,
+        [
+            "generation 1 -> 2 in 1 min 00 s, 2 -> 2 members",
+            "+1 min 00 s client audit at 127.0.0.1 (member id-2) did not join again within the"
+            " rebalance timeout (max.poll.interval.ms=60000) and was removed",
+            "joining    1 min 00 s, of it 1 min 00 s for client audit at 127.0.0.1 (member id-2),"
+            " which did not join",
+        ],
+        [
+            "Client audit at 127.0.0.1 did not poll within max.poll.interval.ms=60000 (once), and"
+            " the group waited 1 min 00 s for it: raise max.poll.interval.ms"
+        ],
+    ),
+    (
+        waits_for_a_poll,
+        [
+            "PreparingRebalance for 12.0 s",
+            "after generation 1, running for 12.0 s",
+            "waiting    for 12.0 s for client audit at 127.0.0.1 (member id-2), for 48.0 s more at"
+            " most (rebalance timeout 1 min 00 s)",
+            "awaited, heard 1.0 s ago",
+            "has joined",
+        ],
+        [
+            "Client audit at 127.0.0.1 sends heartbeats, but has not polled",
+            "in 48.0 s at the latest",
+        ],
+    ),
+    (
+        waits_for_the_dead,
+        ["no heartbeat either, its session ends in 2.0 s"],
+        ["it was killed, paused or cut off. The group goes on without it in 2.0 s"],
+    ),
+    (
+        waits_for_the_leader,
+        ["waiting    for 2.0 s for the assignment by client billing at 127.0.0.1 (member"],
+        [],
+    ),
+    (
+        dies,
+        [
+            "because    client audit at 127.0.0.1 (member id-2) sent no heartbeat within"
+            " session.timeout.ms=10000"
+        ],
+        ["Client audit at 127.0.0.1 sent no heartbeat within session.timeout.ms=10000 (once)"],
+    ),
+    (
+        dies_in_a_rebalance,
+        ["for client audit at 127.0.0.1 (member id-2), which had not joined when it went"],
+        ["Client audit at 127.0.0.1 sent no heartbeat"],
+    ),
+    (
+        is_late,
+        [
+            "joining    20.0 s, of it 20.0 s for client audit at 127.0.0.1 (member id-2),"
+            " which joined"
+        ],
+        ["Client audit at 127.0.0.1 joined last (once) and made the others wait 20.0 s"],
+    ),
+    (
+        leaves_and_comes_back,
+        ["client audit at 127.0.0.1 (member id-2) left"],
+        ["Client audit at 127.0.0.1 left and came back (once)", "group.instance.id"],
+    ),
+    (
+        joins_one_by_one,
+        ["6 rebalances, the last 5;"],
+        [
+            "Members joined one after the other, each with a rebalance of its own (5 times)",
+            "The group rebalanced 6 times within 10 min 00 s, and by range every member stops",
+        ],
+    ),
+    (
+        cannot_store,
+        [
+            "client client at 127.0.0.1 (member id-1) assigned, and that could not be stored:"
+            ' "COORDINATOR_NOT_AVAILABLE"',
+            "ended      the next event began another rebalance",
+        ],
+        ["An assignment could not be stored: look at the in-sync replicas of __consumer_offsets"],
+    ),
+    (only_commits, ["It has no members.", "No rebalances, known since"], ["nothing to explain"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("story", "said", "advised"), STORIES, ids=lambda each: getattr(each, "__name__", "")
+)
+def test_a_story_is_told_with_its_advice(story: Story, said: list[str], advised: list[str]) -> None:
+    stage = GroupStage().loaded()
+    story(stage)
+    found = known(stage)
+    text = explanation_text(found, 5)
+    assert max(map(len, text.splitlines())) <= WIDTH
+    unwrapped = " ".join(text.split())
+    for each in said:
+        assert " ".join(each.split()) in unwrapped, text
+    sentences = "\n".join(advice(found))
+    for each in advised:
+        assert each in sentences, sentences
+    told = json.loads(json.dumps(explanation_object(found, 5)))
+    assert (told["group"], told["state"]) == (GROUP, found.group.state)
+    assert told["advice"] == advice(found)
+    assert [each["started"] for each in told["rebalances"]] == [
+        each.started_wall_ms for _, each in found.rebalances[-5:]
+    ]
+
+
+def test_clients_that_say_that_nobody_polled_are_believed() -> None:
+    stage = GroupStage().loaded()
+    first, _ = two_of(stage)
+    found = known(stage)
+    who = found.group.members[1].who
+    reason = "consumer poll timeout has expired."
+    left = Rebalance(MonotonicMs(20_000), WallMs(WALL_MS), 1, 2, rebalance_timeout_ms=300_000)
+    left.causes.append(Cause(CauseKind.MEMBER_LEFT, who, detail=reason))
+    left.is_over = True
+    with_it = known(stage, FormerStint(2, 0, 1, (left,)))
+    assert first
+    assert f'(member id-2) left: "{reason}"' in explanation_text(with_it, 5)
+    assert "did not poll within max.poll.interval.ms=300000 (once)" in advice(with_it)[0]
+
+
+def test_what_former_coordinators_know_comes_first() -> None:
+    stage = GroupStage().loaded()
+    two_of(stage)
+    before = Rebalance(MonotonicMs(1), WallMs(WALL_MS - 9_000), 0, 0)
+    before.causes.append(Cause(CauseKind.OVER_CAPACITY))
+    before.is_over = before.is_abandoned = True
+    other = ExplainAnswer(
+        ErrorCode.not_coordinator,
+        2,
+        1,
+        WALL_MS,
+        -1,
+        None,
+        (FormerStint(2, WALL_MS - 10_000, WALL_MS - 5_000, (before,)),),
+    )
+    found = merged(GROUP, {1: answer(stage), 2: other}, {}, ["broker 3: does not answer"])
+    assert found is not None
+    assert [broker for broker, _ in found.rebalances] == [2, 1]
+    text = explanation_text(found, 5)
+    assert "known since 2023-11-14 22:13:10" in text
+    assert "2023-11-14 22:13:11  after generation 0, not finished, on broker 2" in text
+    assert "another broker coordinates the group since then" in text
+    assert "broker 3: does not answer: what it knows is missing here." in text
+    assert merged(GROUP, {2: other}, {}) is None
+
+
+def test_an_id_that_nobody_came_back_with_is_named() -> None:
+    stage = GroupStage().loaded()
+    first, second = two_of(stage)
+    stage.join(client="third")  # is told a member id, and no more
+    stage.leave(second)
+    stage.join(first)
+    stage.pass_time(1_000)
+    text = " ".join(explanation_text(known(stage), 5).split())
+    assert "for a client that was told its member id third-id-3 and is not back" in text
+
+
+def test_foreign_text_is_escaped_and_cut() -> None:
+    stage = GroupStage().loaded()
+    joins = [stage.join_new(client="a\x1b[31m\n" + "x" * 200, reason='"\x07')]
+    stage.pass_time(3 * DELAY_MS)
+    stage.assign(joins)
+    text = explanation_text(known(stage), 5)
+    assert "\x1b" not in text
+    assert "\x07" not in text
+    assert "a\\x1b[31m\\nxxx" in text
+    assert "x" * 50 not in text
+
+
+WHO = [WhoseMember(f"m{number}", f"c{number}", "/h") for number in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("rebalance", "expected"),
+    [
+        ({"joining_ms": None, "is_over": True}, []),
+        ({"joining_ms": 3_000, "initial_delay_ms": 3_000}, [(CostKind.INITIAL_DELAY, 3_000)]),
+        (
+            {"joining_ms": 300, "slowest": [SlowMember(WHO[0], 300, has_joined=True)]},
+            [],
+        ),
+        (
+            {
+                "joining_ms": 9_000,
+                "slowest": [
+                    SlowMember(WHO[0], 9_000, has_joined=False),
+                    SlowMember(WHO[1], 9_000, has_joined=False),
+                    SlowMember(WHO[2], 1_000, has_joined=True),
+                ],
+            },
+            [(CostKind.MISSING, 8_000), (CostKind.MISSING, 8_000)],
+        ),
+        (
+            {
+                "joining_ms": 9_000,
+                "slowest": [
+                    SlowMember(WHO[0], 9_000, has_joined=True),
+                    SlowMember(WHO[1], 2_000, has_joined=True),
+                ],
+            },
+            [(CostKind.LATE, 7_000)],
+        ),
+    ],
+)
+def test_costs(rebalance: dict[str, Any], expected: list[tuple[CostKind, int]]) -> None:
+    made = Rebalance(MonotonicMs(0), WallMs(0), 1, 2, **rebalance)
+    assert [(cost.kind, cost.ms) for cost in costs(made, 20_000)] == expected
