@@ -25,7 +25,7 @@ from tests.compat.member_hosts import MemberHost
 from tests.support.running_cluster import Cluster
 from tests.support.running_members import Member
 
-pytestmark = [pytest.mark.compat, pytest.mark.slow, pytest.mark.xdist_group("jvm")]
+pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 STRATEGIES = [
     ("franz-go", "range"),
