@@ -7,9 +7,7 @@ comes with the system: Kafka's heap and garbage collector are those of its start
 import shutil
 import signal
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
@@ -30,6 +28,13 @@ _JAVA: Final = (  # what kafka-server-start.sh gives
     *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
+_START_BROKERS: Final = f"""
+for broker in {" ".join(map(str, range(BROKERS)))}; do
+    "$0" "$@" kafka-$broker.properties >>kafka-$broker.log 2>&1 &
+    echo $!
+done
+wait
+"""
 
 
 class System(Protocol):
@@ -116,7 +121,8 @@ class KafkaSystem:
             }
             text = "".join(f"{key}={value}\n" for key, value in properties.items())
             self._properties(broker).write_text(text)
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._shell: subprocess.Popen[bytes] | None = None
+        self._processes: list[psutil.Process] = []
 
     def start(self) -> None:
         formats = [
@@ -126,10 +132,20 @@ class KafkaSystem:
         for broker, formatted in enumerate(formats):
             if formatted.wait(START_S):
                 raise UserError(self._log(broker).read_text()[-2_000:])
-        self._processes = [self._java(broker, "kafka.Kafka") for broker in range(BROKERS)]
+        # One session, as our processes are: the kernel shares processors out among sessions.
+        self._shell = subprocess.Popen(
+            ["sh", "-c", _START_BROKERS, *(*_JAVA, "-cp", self._class_path, "kafka.Kafka")],
+            cwd=self._directory,
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+        )
+        assert self._shell.stdout is not None
+        for _ in range(BROKERS):
+            self._processes.append(psutil.Process(int(self._shell.stdout.readline())))
 
     def process(self, broker: int) -> psutil.Process:
-        return psutil.Process(self._processes[broker].pid)
+        return self._processes[broker]
 
     def log_dir(self, broker: int) -> Path:
         return self._directory / f"kafka-{broker}"
@@ -139,8 +155,10 @@ class KafkaSystem:
 
     def close(self) -> None:
         for process in self._processes:
-            process.kill()
-            process.wait()
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        if self._shell is not None:
+            self._shell.wait()
         for broker in range(BROKERS):
             shutil.rmtree(self.log_dir(broker), ignore_errors=True)
 
@@ -184,15 +202,3 @@ def resident_mb(system: System) -> float:
     """The resident memory of all brokers together; what processes share counts in each."""
     brokers = range(len(system.addresses))
     return sum(system.process(broker).memory_info().rss for broker in brokers) / 1e6
-
-
-def until(condition: Callable[[], bool], what: str, deadline_s: float = START_S) -> None:
-    """Wait for something that is not ours to tell. Exits when it does not come."""
-    deadline = time.monotonic() + deadline_s
-    while True:
-        with suppress(OSError):
-            if condition():
-                return
-        if time.monotonic() > deadline:
-            sys.exit(f"waited {deadline_s:g} s for {what}")
-        time.sleep(0.05)

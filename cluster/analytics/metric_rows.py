@@ -211,8 +211,10 @@ def _checked(parsed: pa.Table) -> tuple[pa.Table, int]:
             _between(parsed["ts"], 1, _TS_MAX_MS),
         ]
     )
-    kept = [_of_kind(parsed.filter(timed), kind) for kind in _NEEDED]
-    return pa.concat_tables(kept), others
+    whole = parsed.filter(timed)
+    there = pc.unique(whole["kind"]).to_pylist()
+    kept = [_of_kind(whole, kind) for kind in _NEEDED if kind in there]
+    return pa.concat_tables([ROW_SCHEMA.empty_table(), *kept]), others
 
 
 def _of_kind(parsed: pa.Table, kind: str) -> pa.Table:

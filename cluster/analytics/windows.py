@@ -166,7 +166,8 @@ def merge(stored: DataFrame, computed: DataFrame, kind: WindowKind = QUOTA_WINDO
 
 
 def _keys(kind: WindowKind) -> list[str]:
-    return kind.schema.names[: kind.keys]
+    names: list[str] = kind.schema.names
+    return names[: kind.keys]
 
 
 def _floor(time: Column, width_s: int) -> Column:

@@ -14,7 +14,7 @@ from cluster.model.cluster import OfflinePartitions, PartitionState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
 from cluster.model.plan import Outcome
-from cluster.model.topics import TopicAlteration
+from cluster.model.topics import INTERNAL_TOPICS, TopicAlteration
 from cluster.protocol.peer.control import (
     AlterPartition,
     AlterTopicConfigs,
@@ -120,9 +120,11 @@ class ControllerAsks:
         def on_reply(answer: TopicOutcomes | Refusal | None) -> None:
             self._being_created.difference_update(names)
             if isinstance(answer, TopicOutcomes):
-                for name, code, _ in answer.outcomes:
+                for name, code, reason in answer.outcomes:
                     if code not in (ErrorCode.none, ErrorCode.topic_already_exists):
-                        log.info("auto-creation of topic %s: %s", name, code.name)
+                        # Nobody else is told why: of an internal topic, clients wait for it.
+                        level = logging.WARNING if name in INTERNAL_TOPICS else logging.INFO
+                        log.log(level, "auto-creation of topic %s: %s: %s", name, code.name, reason)
 
         self._ask_controller(CreateTopics(names), on_reply, AUTO_CREATE_TIMEOUT_MS)
 

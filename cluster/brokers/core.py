@@ -17,8 +17,11 @@ from cluster.brokers.checkpoint_writer import CheckpointWriter
 from cluster.brokers.controller_asks import ControllerAsks
 from cluster.brokers.controller_updates import ControllerUpdates
 from cluster.brokers.directory_failures import DirectoryFailures
+from cluster.brokers.group_configs import GroupConfigs
+from cluster.brokers.groups.cluster_topics import ClusterTopics
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
 from cluster.brokers.groups.group_metrics import GroupMetrics
+from cluster.brokers.groups.history_handover import HistoryHandover
 from cluster.brokers.groups.log_ends import LeaderLogEnds
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.internal_topics import InternalTopics
@@ -75,6 +78,7 @@ from cluster.protocol.peer.control import (
     ClusterUpdate,
     ControlledShutdown,
     CreateTopics,
+    KeepHistories,
     Ping,
     ProduceMetrics,
     ReportOffline,
@@ -244,6 +248,8 @@ class BrokerCore:
             self.replication,
             ports.clock.wall_ms,
         )
+        self.group_configs = GroupConfigs(ports.store, loop, ports.clock, settings)
+        self.topics = ClusterTopics(self.metadata)
         self.groups = GroupCoordinator(
             options.coordinator_options(settings.now),
             self.internal_topics,
@@ -252,7 +258,13 @@ class BrokerCore:
             ports.clock,
             loop,
             lambda: str(UUID(int=ports.random.getrandbits(128), version=4)),
+            self.topics,
+            self.group_configs.timings,
         )
+        self.histories = HistoryHandover(
+            self.id, self.groups.former, self.metadata, ports.control_link, ports.clock
+        )
+        self.groups.on_unloaded = self.histories.on_unloaded
         self.directory_failures = DirectoryFailures(
             self.table, self.roles, loop.defer, ports.give_up
         )
@@ -277,6 +289,7 @@ class BrokerCore:
         )
         self.updates.before_update.append(self.pings.on_update)
         self.updates.on_topics_gone.append(self.groups.on_topics_gone)
+        self.updates.before_update.append(self._note_reshaped_topics)
         self.offline_report = OfflineReport(
             self.id, self.table.offline, self.asks, loop.defer, loop.call_after
         )
@@ -313,6 +326,7 @@ class BrokerCore:
         link.serve(AlterTopicConfigs, self.controller_requests.on_configs_altered)
         # Also where metrics are switched off: peers may have records for a partition that we lead.
         link.serve(ProduceMetrics, self.metric_topic.on_request)
+        link.serve(KeepHistories, self.histories.on_request)
 
     def _assemble_clients(self) -> None:
         settings, ports = self.live, self._ports
@@ -335,6 +349,7 @@ class BrokerCore:
             purgatory=self.purgatory,
             controller=self.controller_requests,
             groups=self.groups,
+            group_configs=self.group_configs,
             request_topic_creation=self.asks.request_topic_creation,
             alter_topic_configs=self.asks.alter_topic_configs,
             producer_ids=ProducerIds(
@@ -346,7 +361,9 @@ class BrokerCore:
             quota_changes=self.quota_changes,
             setting_changes=self.setting_changes,
             fetch_max_bytes=settings[keys.FETCH_MAX_BYTES],
-            api_versions=ApiVersionsAnswers(handler.api for handler in HANDLERS),
+            api_versions=ApiVersionsAnswers(
+                (handler.api for handler in HANDLERS), options.features(settings.now)
+            ),
             counters=ports.counters,
         )
         self.pipeline = Pipeline(
@@ -362,6 +379,12 @@ class BrokerCore:
     def _on_directory_work_failed(self, path: Path, failure: StorageFailed) -> None:
         """On any thread."""
         self._ports.loop.call_from_thread(lambda: self.table.note_path_failure(path, failure))
+
+    def _note_reshaped_topics(self, update: ClusterUpdate) -> None:
+        """Before the update is applied; the group coordinator is told at the end of the turn."""
+        names = self.topics.reshaped_by(update)
+        if names:
+            self._ports.loop.defer(lambda: self.groups.on_topics_changed(names))
 
     def _on_election_rules_changed(self, settings: Settings) -> None:
         if settings[keys.UNCLEAN_LEADER_ELECTION_ENABLE]:
@@ -381,6 +404,7 @@ class BrokerCore:
         """Register with these client endpoints and start the timers. Raises UserError."""
         settings, store = self.live, self._ports.store
         self.quota_changes.load_at_start()
+        self.group_configs.load_at_start()
         self.registration.begin(
             BrokerRegistration(
                 self.id,
@@ -479,6 +503,7 @@ class BrokerCore:
     def _on_registered_again(self) -> None:
         self.controller.campaign()
         self.quota_changes.reload()
+        self.group_configs.reload()
         self.setting_changes.reload()
 
     # -- stop --------------------------------------------------------------------------------------

@@ -75,11 +75,24 @@ def coordinator_options(settings: Settings) -> CoordinatorOptions:
             metadata_max_bytes=settings[broker.OFFSET_METADATA_MAX_BYTES],
             offsets_retention_ms=settings[broker.OFFSETS_RETENTION_MINUTES] * MINUTE_MS,
             retention_check_interval_ms=settings[broker.OFFSETS_RETENTION_CHECK_INTERVAL_MS],
+            consumer_max_size=settings[broker.GROUP_CONSUMER_MAX_SIZE],
+            consumer_assignors=settings[broker.GROUP_CONSUMER_ASSIGNORS],
+            consumer_migration_policy=settings[broker.GROUP_CONSUMER_MIGRATION_POLICY],
+            consumer_regex_refresh_interval_ms=settings[
+                broker.GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS
+            ],
         ),
         load_buffer_bytes=settings[broker.OFFSETS_LOAD_BUFFER_SIZE],
         commit_timeout_ms=settings[broker.OFFSETS_COMMIT_TIMEOUT_MS],
         codec=Compression(settings[broker.OFFSETS_TOPIC_COMPRESSION_CODEC]),
     )
+
+
+def features(settings: Settings) -> dict[str, int]:
+    """The features in force, each with its level, as ApiVersions tells them."""
+    if "consumer" in settings[broker.GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
+        return {"group.version": 1}
+    return {}
 
 
 def automatic_topic(settings: Settings, name: str) -> NewTopic:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from cluster.brokers.group_configs import GroupConfigs
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
 from cluster.brokers.handlers.ports import AlterTopicConfigs, ProducerIdPort
 from cluster.brokers.metadata_cache import MetadataCache
@@ -41,6 +42,7 @@ class Services:
     purgatory: Purgatory
     controller: ControllerRequests
     groups: GroupCoordinator
+    group_configs: GroupConfigs
     request_topic_creation: Callable[[list[str]], None]
     alter_topic_configs: AlterTopicConfigs
     producer_ids: ProducerIdPort

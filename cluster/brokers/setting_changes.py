@@ -6,14 +6,14 @@ within a round trip to the store, whoever has made it.
 """
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
+from cluster.brokers.stored_configs import DONE, Change, Texts, change_stored, failed
 from cluster.config.dynamic import CLUSTER_WIDE, OWN, applied, check_change, texts_at
 from cluster.config.live_settings import LiveSettings
 from cluster.config.snapshot import Settings, Source
-from cluster.coordinator.cluster_store import NO_VERSION, ClusterStore, StoredConfig, StoreSession
-from cluster.model.errors import ErrorCode, Refused
+from cluster.coordinator.cluster_store import ClusterStore, StoredConfig, StoreSession
 from cluster.model.ids import BrokerId
 from cluster.model.plan import Outcome
 from cluster.runtime.clock import Clock
@@ -22,11 +22,6 @@ from cluster.runtime.loop import EventLoop
 log = logging.getLogger(__name__)
 
 _RETRY_MS: Final = 500
-_NOTHING: Final = Outcome(ErrorCode.none)
-
-Texts = Mapping[str, str]
-Change = Callable[[Texts], dict[str, str]]
-"""From the values that stand at a level to those that are to stand there. Raises Refused."""
 
 
 class SettingChanges:
@@ -110,53 +105,27 @@ class SettingChanges:
         When the outcome is `none`, this broker applies them; others are being notified.
         """
 
-        def on_failed(error: Exception) -> None:
-            on_done(
-                Outcome(ErrorCode.unknown_server_error, f"the registry did not take it: {error!r}")
-            )
-
-        def on_loaded(stored: StoredConfig) -> None:
-            if stored.problem is not None and stored.version == NO_VERSION:
-                # It is there, but may not be read: writing it as new would fail again and again.
-                on_done(Outcome(ErrorCode.unknown_server_error, stored.problem))
-                return
-            try:
-                texts = self._changed(level, stored.texts, change)
-            except Refused as refused:
-                on_done(Outcome(refused.code, refused.detail))
-                return
-            if is_dry or texts == stored.texts:
-                on_done(_NOTHING)
-                return
-            wall_ms = self._clock.wall_ms()
+        def on_written() -> None:
             self._store.submit(
-                lambda store: store.write_broker_config(
-                    self._whose[level], texts, stored.version, wall_ms
-                ),
-                on_written,
-                on_failed,
+                lambda store: store.load_broker_config(self._whose[level]),
+                on_reloaded,
+                failed(on_done),
             )
-
-        def on_written(is_written: bool) -> None:
-            if not is_written:  # somebody was faster: begin with what is there now
-                self.alter(level, change, on_done, is_dry=is_dry)
-                return
-            self._load(level, on_reloaded, on_failed)
 
         def on_reloaded(stored: StoredConfig) -> None:
             self._take(level, stored)
-            on_done(_NOTHING)
+            on_done(DONE)
 
-        self._load(level, on_loaded, on_failed)
-
-    def _load(
-        self,
-        level: Source,
-        on_done: Callable[[StoredConfig], None],
-        on_failed: Callable[[Exception], None],
-    ) -> None:
-        self._store.submit(
-            lambda store: store.load_broker_config(self._whose[level]), on_done, on_failed
+        change_stored(
+            self._store,
+            lambda store: store.load_broker_config(self._whose[level]),
+            lambda store, texts, version: store.write_broker_config(
+                self._whose[level], texts, version, self._clock.wall_ms()
+            ),
+            lambda before: self._changed(level, before, change),
+            on_written,
+            on_done,
+            is_dry=is_dry,
         )
 
     def _changed(self, level: Source, before: Texts, change: Change) -> dict[str, str]:

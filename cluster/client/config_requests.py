@@ -1,4 +1,4 @@
-"""Changes settings of topics and brokers (KIP-339), and asks which have their full effect."""
+"""Changes settings of topics, brokers and groups (KIP-339), asks which have their full effect."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
@@ -15,9 +15,10 @@ from cluster.protocol.messages import (
     IncrementalAlterableConfig,
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResource,
+    ListConfigResourcesRequest,
 )
 
-RESOURCE_TYPES: Final = {"topics": 2, "brokers": 4, "broker-loggers": 8}
+RESOURCE_TYPES: Final = {"topics": 2, "brokers": 4, "broker-loggers": 8, "groups": 32}
 
 _SET: Final = 0
 _DELETE: Final = 1
@@ -30,7 +31,7 @@ def alter_configs(
     added: Mapping[str, str],
     deleted: Iterable[str],
 ) -> None:
-    """Set and remove values of one topic or broker, or of all brokers ("").
+    """Set and remove values of one topic, broker or group, or of all brokers ("").
 
     A broker's values must be changed by that broker. Raises Refused.
     """
@@ -52,6 +53,15 @@ def alter_configs(
     for response in client.call(ApiKey.INCREMENTAL_ALTER_CONFIGS, request).responses:
         if response.error_code is not ErrorCode.none:
             raise Refused(response.error_code, response.error_message or "")
+
+
+def groups_with_configs(client: Caller) -> list[str]:
+    """The groups that have configs of their own. Raises Refused and UserError."""
+    request = ListConfigResourcesRequest(resource_types=(RESOURCE_TYPES["groups"],))
+    told = client.call(ApiKey.LIST_CONFIG_RESOURCES, request)
+    if told.error_code is not ErrorCode.none:
+        raise Refused(told.error_code)
+    return [each.resource_name for each in told.config_resources]
 
 
 class Shortfall(NamedTuple):

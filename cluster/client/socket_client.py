@@ -23,7 +23,11 @@ SPOKEN: Final[Mapping[ApiKey, tuple[int, int]]] = {
     ApiKey.METADATA: (4, 12),
     ApiKey.LIST_OFFSETS: (1, 7),
     ApiKey.INIT_PRODUCER_ID: (0, 4),
+    ApiKey.FIND_COORDINATOR: (4, 6),
+    ApiKey.LIST_GROUPS: (4, 5),
     ApiKey.OFFSET_DELETE: (0, 0),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
+    ApiKey.LIST_CONFIG_RESOURCES: (1, 1),
 }
 """The versions that this client can use of each API that it uses."""
 
@@ -64,6 +68,10 @@ class SocketClient:
                 continue
             return client
         raise UserError(f"no broker answers ({'; '.join(reasons) or 'none is known'})")
+
+    def serves(self, api_key: ApiKey) -> bool:
+        """Whether the broker has a version of that API which this client can use."""
+        return api_key in self._versions
 
     def call(self, api_key: ApiKey, request: Any) -> Any:
         """Send a request and return the response.

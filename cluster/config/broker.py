@@ -14,6 +14,7 @@ from cluster.config.value_type import (
     ValueType,
     boolean,
     choice,
+    choice_in_any_case,
     double,
     integer,
     list_of,
@@ -682,6 +683,78 @@ GROUP_MAX_SIZE: Final = broker_setting(
     integer(at_least=1),
     default=INT_MAX,
     doc="Most members that one group may have.",
+)
+GROUP_COORDINATOR_REBALANCE_PROTOCOLS: Final = broker_setting(
+    "group.coordinator.rebalance.protocols",
+    list_of("classic", "consumer", "streams", "share"),
+    default=("classic", "consumer"),
+    doc="Protocols by which groups share their partitions; classic is always among them.",
+    effect=effective_in_part("there are no groups of types streams and share"),
+)
+GROUP_CONSUMER_SESSION_TIMEOUT_MS: Final = broker_setting(
+    "group.consumer.session.timeout.ms",
+    integer(at_least=1),
+    default=45 * SECOND_MS,
+    doc="Session timeout of members of the newer consumer protocol (KIP-848), where their group has"
+    " no consumer.session.timeout.ms.",
+)
+GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS: Final = broker_setting(
+    "group.consumer.min.session.timeout.ms",
+    integer(at_least=1),
+    default=45 * SECOND_MS,
+    doc="Shortest such session timeout.",
+)
+GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS: Final = broker_setting(
+    "group.consumer.max.session.timeout.ms",
+    integer(at_least=1),
+    default=60 * SECOND_MS,
+    doc="Longest such session timeout.",
+)
+GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS: Final = broker_setting(
+    "group.consumer.heartbeat.interval.ms",
+    integer(at_least=1),
+    default=5 * SECOND_MS,
+    doc="How often members of that protocol are told to send heartbeats, where their group has no"
+    " consumer.heartbeat.interval.ms.",
+)
+GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS: Final = broker_setting(
+    "group.consumer.min.heartbeat.interval.ms",
+    integer(at_least=1),
+    default=5 * SECOND_MS,
+    doc="Shortest such interval.",
+)
+GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS: Final = broker_setting(
+    "group.consumer.max.heartbeat.interval.ms",
+    integer(at_least=1),
+    default=15 * SECOND_MS,
+    doc="Longest such interval.",
+)
+GROUP_CONSUMER_MAX_SIZE: Final = broker_setting(
+    "group.consumer.max.size",
+    integer(at_least=1),
+    default=INT_MAX,
+    doc="Most members of one group of that protocol.",
+)
+GROUP_CONSUMER_ASSIGNORS: Final = broker_setting(
+    "group.consumer.assignors",
+    list_of("uniform", "range"),
+    default=("uniform", "range"),
+    doc="How partitions are shared among members of that protocol; the first for groups whose"
+    " members ask for none.",
+)
+GROUP_CONSUMER_MIGRATION_POLICY: Final = broker_setting(
+    "group.consumer.migration.policy",
+    choice_in_any_case("bidirectional", "upgrade", "downgrade", "disabled"),
+    default="bidirectional",
+    doc="Whether a group with members may change between the classic and the newer consumer"
+    " protocol: to the newer one (upgrade), back (downgrade), both, or neither.",
+)
+GROUP_CONSUMER_REGEX_REFRESH_INTERVAL_MS: Final = broker_setting(
+    "group.consumer.regex.refresh.interval.ms",
+    integer(at_least=10 * SECOND_MS),
+    default=10 * MINUTE_MS,
+    doc="How often the topics are looked for that match the expressions to which members"
+    " subscribe.",
 )
 OFFSET_METADATA_MAX_BYTES: Final = broker_setting(
     "offset.metadata.max.bytes",

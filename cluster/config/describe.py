@@ -1,4 +1,4 @@
-"""DescribeConfigs entries, derived from a broker's or a topic's snapshot (KIP-226, KIP-569)."""
+"""DescribeConfigs entries, derived from the snapshot of a broker, topic or group (KIP-226)."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
@@ -55,6 +55,32 @@ def describe_level(settings: Settings, level: Source) -> list[Entry]:
         for name, text in sorted(texts_at(settings, level).items())
         for setting in [settings.table.find(name)]
     ]
+
+
+def describe_group(settings: Settings) -> list[Entry]:
+    """Every setting of a group, sorted by name.
+
+    As Kafka does it: where the group has no value of its own, the broker's is the default.
+    """
+    entries = []
+    for setting in settings.table:
+        is_own = any(each.source is Source.DYNAMIC_GROUP for each in settings.given(setting))
+        source = Source.DYNAMIC_GROUP if is_own else Source.DEFAULT
+        value = setting.render(settings[setting])
+        entries.append(
+            Entry(
+                name=setting.name,
+                value=value,
+                source=source,
+                is_default=not is_own,
+                read_only=False,
+                sensitive=False,
+                type=setting.type.code,
+                documentation=setting.documentation,
+                synonyms=(Synonym(setting.name, value, source),),
+            )
+        )
+    return sorted(entries)
 
 
 def _entry(settings: Settings, setting: Setting[Any], name: str) -> Entry:

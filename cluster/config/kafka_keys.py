@@ -7,7 +7,7 @@ from typing import Final
 from cluster.config.broker import BROKER_SETTINGS
 
 QUORUM: Final = "the registry takes the place of KRaft's controller quorum"
-_CLASSIC_GROUPS: Final = "groups have the classic protocol only"
+_NO_SHARE_GROUPS: Final = "there are no share groups"
 _SESSION: Final = "zookeeper.session.timeout.ms decides when a broker is dead"
 _THREADS: Final = "one thread serves a broker, beside a few with fixed tasks"
 _TRANSACTIONS: Final = "there are no transactions yet"
@@ -18,13 +18,13 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "num.network.threads": _THREADS,
     "num.replica.fetchers": _THREADS,
     "queued.max.requests": "queued.max.request.bytes bounds what waits",
-    "group.consumer.*": _CLASSIC_GROUPS,
     "group.coordinator.new.enable": "there is one group coordinator",
-    "group.coordinator.rebalance.protocols": _CLASSIC_GROUPS,
-    "group.coordinator.*": _THREADS,
-    "group.share.*": _CLASSIC_GROUPS,
+    "group.coordinator.append.linger.ms": "what a turn of the loop brings is appended together",
+    "group.coordinator.threads": _THREADS,
+    "group.share.*": _NO_SHARE_GROUPS,
+    "group.streams.*": "there are no streams groups",
     "offsets.commit.required.acks": "a commit waits for every in-sync replica",
-    "share.coordinator.*": "there are no share groups",
+    "share.coordinator.*": _NO_SHARE_GROUPS,
     "transaction.*": _TRANSACTIONS,
     "transactional.*": _TRANSACTIONS,
     "inter.broker.listener.name": "brokers reach each other by links that are no listeners",

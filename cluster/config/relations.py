@@ -75,6 +75,7 @@ def _broker_problems(settings: Settings) -> Iterator[str]:
             f"group.min.session.timeout.ms={shortest} is above"
             f" group.max.session.timeout.ms={longest}: no member could join a group"
         )
+    yield from _consumer_group_problems(settings)
     yield from _compaction_lag_problem(
         "log.cleaner.min.compaction.lag.ms",
         settings[broker.LOG_CLEANER_MIN_COMPACTION_LAG_MS],
@@ -82,6 +83,39 @@ def _broker_problems(settings: Settings) -> Iterator[str]:
         settings[broker.LOG_CLEANER_MAX_COMPACTION_LAG_MS],
     )
     yield from _gzip_problem(settings[broker.COMPRESSION_GZIP_LEVEL])
+
+
+def _consumer_group_problems(settings: Settings) -> Iterator[str]:
+    """Kafka: `GroupCoordinatorConfig`."""
+    if "classic" not in settings[broker.GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
+        yield "group.coordinator.rebalance.protocols must have classic, which cannot be disabled"
+    for least, value, most in (
+        (
+            broker.GROUP_CONSUMER_MIN_HEARTBEAT_INTERVAL_MS,
+            broker.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS,
+            broker.GROUP_CONSUMER_MAX_HEARTBEAT_INTERVAL_MS,
+        ),
+        (
+            broker.GROUP_CONSUMER_MIN_SESSION_TIMEOUT_MS,
+            broker.GROUP_CONSUMER_SESSION_TIMEOUT_MS,
+            broker.GROUP_CONSUMER_MAX_SESSION_TIMEOUT_MS,
+        ),
+    ):
+        for lower, upper in ((least, most), (least, value), (value, most)):
+            if settings[lower] > settings[upper]:
+                yield (
+                    f"{lower.name}={settings[lower]} is above {upper.name}={settings[upper]}:"
+                    " it may not be"
+                )
+    interval, timeout = (
+        settings[broker.GROUP_CONSUMER_HEARTBEAT_INTERVAL_MS],
+        settings[broker.GROUP_CONSUMER_SESSION_TIMEOUT_MS],
+    )
+    if interval >= timeout:
+        yield (
+            f"group.consumer.heartbeat.interval.ms={interval} must be less than"
+            f" group.consumer.session.timeout.ms={timeout}"
+        )
 
 
 def _topic_problems(settings: Settings) -> Iterator[str]:

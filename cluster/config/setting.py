@@ -25,6 +25,8 @@ class Scope(enum.Enum):
     """Each broker may have its own value."""
     TOPIC = "topic"
     """Each topic may have its own value; else the corresponding broker setting applies."""
+    GROUP = "group"
+    """So may each group."""
 
 
 class Update(enum.Enum):
@@ -64,7 +66,7 @@ class Setting(Generic[T]):
     aliases: tuple[Alias, ...] = ()
     """Other names in order of precedence; the name itself precedes them."""
     broker_setting: "Setting[T] | None" = None
-    """For a topic setting: the broker setting whose value is its default."""
+    """For a setting of topics or groups: the broker setting whose value is its default."""
     effect: Effect = EFFECTIVE
     sample: T | None = None
     """For a default that depends on the machine: the value shown in generated files."""
@@ -122,11 +124,11 @@ class Setting(Generic[T]):
 
 
 class SettingTable:
-    """All settings of brokers, or all of topics, in the order of their definitions."""
+    """All settings of brokers, of topics or of groups, in the order of their definitions."""
 
     def __init__(self, entity: str) -> None:
         self.entity = entity
-        """`broker` or `topic`, as an error message names it."""
+        """`broker`, `topic` or `group`, as an error message names it."""
         self._by_any_name: dict[str, Setting[Any]] = {}
         self._settings: list[Setting[Any]] = []
 

@@ -1,4 +1,4 @@
-"""Makes checked snapshots of a broker's or a topic's settings from texts.
+"""Makes checked snapshots of the settings of a broker, a topic or a group from texts.
 
 A mistake in a file or on the command line raises UserError, one in a client's request Refused.
 """
@@ -9,6 +9,7 @@ from typing import Final
 
 from cluster.config import relations
 from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.group import GROUP_SETTINGS
 from cluster.config.setting import SettingError
 from cluster.config.snapshot import Layer, Settings, Source
 from cluster.config.topic import TOPIC_SETTINGS
@@ -17,6 +18,7 @@ from cluster.model.errors import ErrorCode, Refused, UserError
 __all__ = [
     "Settings",
     "broker_settings",
+    "group_settings",
     "parse_override",
     "placed",
     "topic_settings",
@@ -62,3 +64,11 @@ def topic_settings(broker: Settings, overrides: Mapping[str, str]) -> Settings:
     except SettingError as problem:
         raise Refused(ErrorCode.invalid_config, str(problem)) from None
     return settings
+
+
+def group_settings(broker: Settings, overrides: Mapping[str, str]) -> Settings:
+    """A group's settings over those of a broker. Raises Refused(invalid_config)."""
+    try:
+        return Settings(GROUP_SETTINGS, [Layer(Source.DYNAMIC_GROUP, overrides)], below=broker)
+    except SettingError as problem:
+        raise Refused(ErrorCode.invalid_config, str(problem)) from None

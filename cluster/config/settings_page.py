@@ -1,4 +1,4 @@
-"""Makes docs/settings.md: every setting of brokers and topics with its default and effect."""
+"""Makes docs/settings.md: every setting of brokers, topics and groups, its default and effect."""
 
 import sys
 from collections.abc import Iterator
@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from cluster.config.broker import BROKER_SETTINGS
 from cluster.config.dynamic import is_changeable
+from cluster.config.group import GROUP_SETTINGS
 from cluster.config.kafka_keys import WITHOUT_EFFECT
 from cluster.config.setting import Setting, SettingTable
 from cluster.config.topic import TOPIC_SETTINGS
@@ -38,11 +39,11 @@ _IN_USE: Final = """\
 
 ## What changes in use
 
-All settings of topics, and these of brokers, for one (`configs --alter --broker N`) or for all
-(`--broker-defaults`). A value for one broker stands over one for all, and both over the file; all
-are kept in the registry, under `/config/brokers`. Only these names count, not their other names
-such as `log.retention.hours`. The others are read when a broker starts. Kafka also lets `listeners`
-and `advertised.listeners` of one broker change.
+All settings of topics and groups, and these of brokers, for one (`configs --alter --broker N`) or
+for all (`--broker-defaults`). A value for one broker stands over one for all, and both over the
+file; all are kept in the registry, under `/config/brokers`. Only these names count, not their other
+names such as `log.retention.hours`. The others are read when a broker starts. Kafka also lets
+`listeners` and `advertised.listeners` of one broker change.
 
 """
 
@@ -66,6 +67,7 @@ def settings_page() -> str:
             _HEAD,
             *_table("Of brokers", BROKER_SETTINGS),
             *_table("Of topics", TOPIC_SETTINGS),
+            *_table("Of groups", GROUP_SETTINGS),
             _IN_USE,
             *(f"- `{each.name}`\n" for each in BROKER_SETTINGS if is_changeable(each.name)),
             "\n",

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 class Source(enum.IntEnum):
-    """The source codes of DescribeConfigs responses (KIP-226, KIP-412)."""
+    """The source codes of DescribeConfigs responses (KIP-226, KIP-412, KIP-1043)."""
 
     DYNAMIC_TOPIC = 1
     DYNAMIC_BROKER = 2
@@ -19,6 +19,7 @@ class Source(enum.IntEnum):
     STATIC_BROKER = 4
     DEFAULT = 5
     DYNAMIC_BROKER_LOGGER = 6
+    DYNAMIC_GROUP = 8
 
 
 class Layer(NamedTuple):
@@ -38,7 +39,7 @@ class Given(NamedTuple):
 
 
 class Settings:
-    """Values of one broker or one topic; `settings[setting]` has the setting's type.
+    """Values of one broker, topic or group; `settings[setting]` has the setting's type.
 
     Invariant: all given texts were parsed, so overridden values are valid too.
     """
@@ -48,7 +49,10 @@ class Settings:
     def __init__(
         self, table: SettingTable, layers: Iterable[Layer], below: "Settings | None" = None
     ) -> None:
-        """`layers`: strongest first, all over `below`, a topic's broker. Raises SettingError."""
+        """`layers`: strongest first, all over `below`, the broker's for those of topics and groups.
+
+        Raises SettingError.
+        """
         self.table: Final = table
         self.layers: Final = tuple(layers)
         for layer in self.layers:

@@ -147,6 +147,17 @@ def choice(*choices: str) -> ValueType[str]:
     return ValueType(TypeCode.STRING, _either(choices), parse, str)
 
 
+def choice_in_any_case(*choices: str) -> ValueType[str]:
+    """One of `choices`, which are in lower case, written in any case."""
+
+    def parse(text: str) -> str:
+        if text.lower() not in choices:
+            raise ValueError(text)
+        return text.lower()
+
+    return ValueType(TypeCode.STRING, _either(choices), parse, str)
+
+
 def list_of(*choices: str) -> ValueType[tuple[str, ...]]:
     """A comma-separated list without duplicates, not empty, each item one of `choices`."""
 

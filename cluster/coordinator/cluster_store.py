@@ -46,7 +46,7 @@ class LoadedCluster(NamedTuple):
 
 
 class StoredConfig(NamedTuple):
-    """What is stored for one broker, or for all brokers, to be changed in use (KIP-226)."""
+    """What is stored for one broker, for all brokers (KIP-226) or for one group."""
 
     texts: dict[str, str]
     version: StoreVersion
@@ -133,6 +133,23 @@ class ClusterStore(Protocol):
         self, broker: BrokerId | None, texts: dict[str, str], version: StoreVersion, wall_ms: WallMs
     ) -> bool:
         """Replace what was read as `version` for a broker, or for all (None), and notify others.
+
+        False where it has changed since; then nothing is written.
+        """
+        ...
+
+    def load_group_configs(self, on_change: OnChange | None = None) -> dict[str, dict[str, str]]:
+        """Configs of groups by group id; `on_change` is called when a config changes after this."""
+        ...
+
+    def load_group_config(self, group: str) -> StoredConfig:
+        """What is stored for a group."""
+        ...
+
+    def write_group_config(
+        self, group: str, texts: dict[str, str], version: StoreVersion, wall_ms: WallMs
+    ) -> bool:
+        """Replace what was read as `version` for a group, and notify others.
 
         False where it has changed since; then nothing is written.
         """

@@ -7,6 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from cluster.loadtest.group_account import (
+    GroupResult,
+    checks_of,
+    group_result,
+    is_all_read,
+)
 from cluster.loadtest.sequence_check import (
     Place,
     Promised,
@@ -15,15 +21,20 @@ from cluster.loadtest.sequence_check import (
     by_partition,
     verify,
 )
-from cluster.loadtest.spawned_process import Worker, WorkerGroup
+from cluster.loadtest.spawned_process import Worker, WorkerGroup, now_us
 from cluster.loadtest.worker_orders import ConsumerOrder, ProducerOrder
 
 Ends = Callable[[], Mapping[int, int]]
 """The end offset of each partition now."""
+Lag = Callable[[], int | None]
+"""What the group has not committed now; None if that cannot be known."""
 Progress = Callable[[Sequence[Worker]], None]
 """Called several times a second with all workers."""
 
 _LISTEN_S: Final = 0.2
+_GROUP_PATIENCE_US: Final = 75_000_000
+"""After so long without progress the group's members end, and missing records count as lost. A
+member that died costs a session timeout and a rebalance."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +44,10 @@ class LoadPlan:
     topic: str
     producers: Sequence[ProducerOrder]
     consumers: Sequence[ConsumerOrder]
+    kill_after_us: int | None = None
+    """When to kill the first consumer, a member of a group."""
+    lag: Lag | None = None
+    """Of the consumers' group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +61,8 @@ class LoadResult:
     is_interrupted: bool
     verified: Verified | None = None
     verified_by_partition: Mapping[int, Verified] = field(default_factory=dict)
+    group: GroupResult | None = None
+    """Of consumers in a group."""
 
     @property
     def failed(self) -> int:
@@ -54,11 +71,20 @@ class LoadResult:
 
     @property
     def exit_status(self) -> int:
-        """130 after Ctrl-C; 1 if any record failed, or was lost, doubled or out of order."""
+        """130 after Ctrl-C; 1 if any record failed, or was lost, doubled or out of order.
+
+        A record that comes again is no fault of a group: it is what at-least-once means.
+        """
         if self.is_interrupted:
             return 130
-        is_wrong = self.verified is not None and not self.verified.is_perfect
-        return 1 if self.failed or is_wrong else 0
+        return 1 if self.failed or not self.is_as_promised else 0
+
+    @property
+    def is_as_promised(self) -> bool:
+        """Whether what arrived is what such consumers promise. True where that was not checked."""
+        if self.verified is None:
+            return True
+        return self.verified.is_perfect if self.group is None else self.verified.is_at_least_once
 
 
 def run_load(plan: LoadPlan, ends: Ends, progress: Progress) -> LoadResult:
@@ -72,9 +98,12 @@ def run_load(plan: LoadPlan, ends: Ends, progress: Progress) -> LoadResult:
         try:
             workers = group.start([*plan.consumers, *plan.producers])
             start_us = group.go(workers)
+            progress = _with_kill(plan, workers, start_us, progress)
             _until_done(group, [worker for worker in workers if worker.is_producer], progress)
             consumers = [worker for worker in workers if not worker.is_producer]
-            if consumers:
+            if plan.lag is not None:
+                _until_read(group, consumers, ends, progress)
+            elif consumers:
                 until = dict(ends())
                 for worker in consumers:
                     worker.command("finish", until=until)
@@ -82,7 +111,40 @@ def run_load(plan: LoadPlan, ends: Ends, progress: Progress) -> LoadResult:
         except KeyboardInterrupt:
             is_interrupted = True
             group.stop(group.workers)
-        return _result(plan.topic, group.workers, start_us, is_interrupted=is_interrupted)
+        return _result(plan, group.workers, start_us, is_interrupted=is_interrupted)
+
+
+def _with_kill(
+    plan: LoadPlan, workers: Sequence[Worker], start_us: int, progress: Progress
+) -> Progress:
+    """The same, and when it is time for it the first consumer is killed."""
+    if plan.kill_after_us is None:
+        return progress
+    kill_us = start_us + plan.kill_after_us
+    victim = next(worker for worker in workers if not worker.is_producer)
+
+    def with_kill(all_workers: Sequence[Worker]) -> None:
+        if now_us() >= kill_us and not victim.account.is_killed:
+            victim.kill()
+        progress(all_workers)
+
+    return with_kill
+
+
+def _until_read(
+    group: WorkerGroup, members: Sequence[Worker], ends: Ends, progress: Progress
+) -> None:
+    """Until the members have read everything between them, or get no further; then they leave."""
+    until = dict(ends())
+    accounts = [worker.account for worker in members]
+    told, progress_us = 0, now_us()
+    while not is_all_read(accounts, until) and now_us() - progress_us < _GROUP_PATIENCE_US:
+        group.listen(_LISTEN_S)
+        progress(group.workers)
+        now_told = sum(len(account.received) for account in accounts)
+        if now_told > told:
+            told, progress_us = now_told, now_us()
+    group.stop(members)
 
 
 def _until_done(group: WorkerGroup, awaited: Sequence[Worker], progress: Progress) -> None:
@@ -92,7 +154,7 @@ def _until_done(group: WorkerGroup, awaited: Sequence[Worker], progress: Progres
 
 
 def _result(
-    topic: str, workers: Sequence[Worker], start_us: int, *, is_interrupted: bool
+    plan: LoadPlan, workers: Sequence[Worker], start_us: int, *, is_interrupted: bool
 ) -> LoadResult:
     producers = [worker for worker in workers if worker.is_producer]
     consumers = [worker for worker in workers if not worker.is_producer]
@@ -104,7 +166,15 @@ def _result(
         for worker in workers:  # each (producer, partition) has one producer and one consumer
             promised.update(worker.promised)
             checks.update(worker.checks)
+        if plan.lag is not None:
+            checks = checks_of(worker.account for worker in consumers)
         outcome["verified"] = verify(promised, checks)
         outcome["verified_by_partition"] = by_partition(promised, checks)
+    if plan.lag is not None:
+        order = plan.consumers[0]
+        accounts = {worker.name: worker.account for worker in consumers}
+        outcome["group"] = group_result(
+            order.group or "", order.group_protocol, accounts, plan.lag()
+        )
     seconds = (max(ends_us) - start_us) / 1e6 if ends_us and start_us else 0.0
-    return LoadResult(topic, producers, consumers, seconds, is_interrupted, **outcome)
+    return LoadResult(plan.topic, producers, consumers, seconds, is_interrupted, **outcome)

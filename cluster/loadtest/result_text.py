@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from cluster.loadtest.client_interval import ClientInterval
+from cluster.loadtest.group_account import GroupResult
 from cluster.loadtest.latency_histogram import LatencyHistogram
 from cluster.loadtest.load_run import LoadResult
 from cluster.loadtest.sequence_check import Verified
@@ -83,18 +84,37 @@ def result_text(result: LoadResult) -> str:
         for worker in result.producers
         if worker.unsent
     ]
+    if result.group is not None:
+        parts.append(group_text(result.group))
     if result.verified is not None:
-        parts.append(verified_line(result.verified))
+        parts.append(verified_line(result.verified, is_good=result.is_as_promised))
     return "\n".join(parts)
 
 
-def verified_line(verified: Verified) -> str:
+def group_text(group: GroupResult) -> str:
+    """Lines on how the consumers' group got on."""
+    commits = f"{group.commits} commits" + (
+        f", {group.failed_commits} failed" if group.failed_commits else ""
+    )
+    lag = "unknown" if group.lag is None else f"{group.lag}"
+    text = (
+        f"Group {one_line(group.group)} ({group.protocol}): {group.members} members,"
+        f" {group.rebalances} rebalances after the first, {commits}, lag at the end {lag}"
+    )
+    if group.killed:
+        text += f"\nKilled in the middle: {', '.join(map(one_line, group.killed))}"
+    if group.lost_partitions:
+        text += f"\n{group.lost_partitions} times a member lost its partitions to others"
+    return text
+
+
+def verified_line(verified: Verified, *, is_good: bool) -> str:
     """The line that says whether every record arrived once and in order."""
     counts = (
         f"{verified.received} of {verified.sent} records arrived, {verified.lost} lost,"
         f" {verified.duplicates} duplicates, {verified.out_of_order} out of order"
     )
-    return f"{'✓' if verified.is_perfect else '✗'} {counts}"
+    return f"{'✓' if is_good else '✗'} {counts}"
 
 
 def result_json(result: LoadResult) -> dict[str, Any]:
@@ -108,6 +128,7 @@ def result_json(result: LoadResult) -> dict[str, Any]:
             {**client_json(one.name, one.total), "unsent": one.unsent} for one in result.producers
         ],
         "consumers": [client_json(one.name, one.total) for one in result.consumers],
+        "group": None if result.group is None else asdict(result.group),
         "verified": None
         if verified is None
         else {

@@ -43,6 +43,15 @@ class SequenceCheck:
         else:
             self.duplicates += 1
 
+    def on_run(self, first: int, last: int) -> None:
+        """The next records carry these numbers and all between them, in order."""
+        if first == self.next_sequence:
+            self.next_sequence = last + 1
+            self.received += last + 1 - first
+        else:
+            for sequence in range(first, last + 1):
+                self.on_sequence(sequence)
+
     def lost(self, sent: int, unsure: Iterable[int]) -> int:
         """How many of the `sent` records did not arrive, except for the unacknowledged `unsure`."""
         not_promised = set(unsure)
@@ -81,6 +90,12 @@ class Verified:
     def is_perfect(self) -> bool:
         """Whether every acknowledged record arrived once and in order."""
         return not (self.lost or self.duplicates or self.out_of_order)
+
+    @property
+    def is_at_least_once(self) -> bool:
+        """Whether every acknowledged record arrived, in order the first time: what a group of
+        consumers promises that commit what they have read."""
+        return not (self.lost or self.out_of_order)
 
 
 @dataclass(frozen=True, slots=True)

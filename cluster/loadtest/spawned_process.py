@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Self
 
 from cluster.loadtest.client_interval import ClientInterval, total
+from cluster.loadtest.group_account import MemberAccount
 from cluster.loadtest.sequence_check import Place, Promised, SequenceCheck
 from cluster.loadtest.worker_orders import Order, ProducerOrder, order_line
 from cluster.model.errors import UserError
@@ -45,6 +46,8 @@ class Worker:
         self.unsent = 0
         """Records that were due and never sent: the producer could not keep up."""
         self.checks: dict[Place, SequenceCheck] = {}
+        self.account = MemberAccount()
+        """Of a member of a group."""
         self._lines = LineBuffer()
         self._complaint = ""
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  # closed by `close`
@@ -91,8 +94,15 @@ class Worker:
             return
         for message in self._lines.feed(received):
             self._take(message)
+        if not received and self.account.is_killed:
+            self.is_done = True
         if not received and not self.is_done:
             raise WorkerFailed(f"{self.order.role} {self.name}: {self._last_words()}")
+
+    def kill(self) -> None:
+        """Kill the process, as a machine that fails would; what it has told counts."""
+        self.account.is_killed = True
+        self._process.kill()
 
     def close(self) -> None:
         """End the process at once if it still runs, and reap it."""
@@ -115,6 +125,8 @@ class Worker:
             case "done":
                 self._take_outcome(message)
                 self.is_done = True
+            case "received" | "rebalance":
+                self.account.take(message)
             case "failed":
                 self._complaint = message["error"]
 
@@ -124,6 +136,8 @@ class Worker:
             for partition, sent, unsure in message["sent"]:
                 self.promised[self.order.index, partition] = Promised(sent, tuple(unsure))
         else:
+            self.account.commits = message.get("commits", 0)
+            self.account.failed_commits = message.get("failed_commits", 0)
             for producer, partition, check in message["checks"]:
                 self.checks[producer, partition] = SequenceCheck.from_json(check)
 

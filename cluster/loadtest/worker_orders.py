@@ -1,7 +1,8 @@
 """The messages between the load test and its workers, one JSON line each. Pure.
 
 To a worker: its order, then `go`, `finish` (consumers: read up to these offsets) and `stop`. From a
-worker: `ready`, `interval` once a second, then `done` with data for the verification, or `failed`.
+worker: `ready`, `interval` once a second, then `done` with data for the verification, or `failed`;
+from a member of a group also `rebalance`, and `received` before it commits anything.
 """
 
 import json
@@ -46,7 +47,9 @@ class ConsumerOrder:
     topic: str
     run: int
     start_offsets: Mapping[int, int]
-    """Its partitions."""
+    """Its partitions; none if a group assigns them."""
+    group: str | None = None
+    group_protocol: str = "classic"
     properties: Mapping[str, Any] = field(default_factory=dict)
     role: str = "consumer"
 

@@ -21,11 +21,14 @@ def main() -> int:
         from confluent_kafka import KafkaException
 
         from cluster.loadtest.consumer_process import consume
+        from cluster.loadtest.group_consumer_process import consume_in_group
         from cluster.loadtest.producer_process import produce
 
         try:
             if isinstance(order, ProducerOrder):
                 produce(order, pipe)
+            elif order.group is not None:
+                consume_in_group(order, pipe)
             else:
                 consume(order, pipe)
         except KafkaException as problem:

@@ -5,7 +5,7 @@ never has tags, and a version above ours is answered in the layout of version 0 
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from cluster.model.errors import ErrorCode
@@ -17,14 +17,18 @@ MAX_VERSION: Final = 4
 _PREFIX: Final = struct.Struct(">ii")
 _CORRELATION: Final = struct.Struct(">i")
 _ENTRY: Final = struct.Struct(">hhh")
-_FIRST_TAGGED: Final = 3
+_FIRST_WITH_LEVEL_0: Final = 4
 _TAGGED_ENTRY: Final = struct.Struct(">hhhx")
+_LEVELS: Final = struct.Struct(">hhx")
+_FEATURES_EPOCH: Final = 0
+"""Features stay what they are while a broker runs."""
 
 
 class ApiVersionsAnswers:
     """Every answer that a listener can give, ready to send; another set is another object."""
 
-    def __init__(self, apis: Iterable[Api]) -> None:
+    def __init__(self, apis: Iterable[Api], features: Mapping[str, int] | None = None) -> None:
+        """`features` are in force with their level (KIP-584, KIP-1022): version 3 and later."""
         entries = sorted(
             (
                 api.key,
@@ -41,9 +45,10 @@ class ApiVersionsAnswers:
         compact = struct.pack(">h", ErrorCode.none) + varint(len(entries) + 1)
         compact += b"".join(tagged(*entry) for entry in entries)
         no_throttle = bytes(4)
-        # Since version 3 tags may list features: we have none, so the tag section is empty.
-        bodies = (listed, *[listed + no_throttle] * 2, *[compact + no_throttle + b"\0"] * 2)
+        tags = [_feature_tags(features or {}, version) for version in (3, 4)]
+        bodies = (listed, *[listed + no_throttle] * 2, *[compact + no_throttle + t for t in tags])
         self._frames = [_frame(body) for body in bodies]
+        self._tag_sizes = (0, 0, 0, *map(len, tags))
         own = [entry for entry in entries if entry[0] == ApiKey.API_VERSIONS]
         self._refusal = _frame(
             struct.pack(">hi", ErrorCode.unsupported_version, len(own))
@@ -56,13 +61,37 @@ class ApiVersionsAnswers:
         frame = self._frames[version] if known else self._refusal
         return frame[:4] + _CORRELATION.pack(correlation_id) + frame[8:]
 
+    def throttle_position(self, version: int) -> int | None:
+        """Where an answer of this version has its throttle time; None if it has none."""
+        if not 1 <= version <= MAX_VERSION:
+            return None
+        return len(self._frames[version]) - self._tag_sizes[version] - _CORRELATION.size
 
-def with_throttle_time(version: int, frame: bytes, throttle_ms: int) -> bytes:
-    """The frame of an answer with that throttle time; versions without one stay as they are."""
-    if not 1 <= version <= MAX_VERSION:
-        return frame
-    end = len(frame) - (1 if version >= _FIRST_TAGGED else 0)
-    return frame[: end - 4] + _CORRELATION.pack(throttle_ms) + frame[end:]
+
+def with_throttle_time(frame: bytes, position: int, throttle_ms: int) -> bytes:
+    """An answer with another throttle time."""
+    end = position + _CORRELATION.size
+    return frame[:position] + _CORRELATION.pack(throttle_ms) + frame[end:]
+
+
+def _feature_tags(features: Mapping[str, int], version: int) -> bytes:
+    """The tags at the end of an answer: what levels are supported, and which are in force.
+
+    Every level from 0 is. Before version 4 clients fail on a lowest level of 0 (KAFKA-17492), so
+    that the supported ones are left out, as Kafka does.
+    """
+    if not features:
+        return b"\0"
+    names = [(varint(len(name.encode()) + 1) + name.encode(), features[name]) for name in features]
+    supported = b"".join(name + _LEVELS.pack(0, level) for name, level in names)
+    in_force = b"".join(name + _LEVELS.pack(level, level) for name, level in names)
+    count = varint(len(names) + 1)
+    fields = {1: struct.pack(">q", _FEATURES_EPOCH), 2: count + in_force}
+    if version >= _FIRST_WITH_LEVEL_0:
+        fields = {0: count + supported, **fields}
+    return varint(len(fields)) + b"".join(
+        varint(tag) + varint(len(value)) + value for tag, value in fields.items()
+    )
 
 
 def _frame(body: bytes) -> bytes:

@@ -15,16 +15,20 @@ def write_varint(out: bytearray, value: int) -> None:
 
 def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
     """(number, position after it). Raises Refused(corrupt_message) beyond the end or ten bytes."""
-    encoded = shift = 0
-    while True:
-        try:
-            byte = buffer[position]
-        except IndexError:
-            raise Refused(ErrorCode.corrupt_message, "record ends inside a number") from None
+    try:
+        byte = buffer[position]
         position += 1
-        encoded |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return (encoded >> 1) ^ -(encoded & 1), position
-        shift += 7
-        if shift > 63:
-            raise Refused(ErrorCode.corrupt_message, "number of more than ten bytes")
+        if byte < 0x80:  # most are: a million records are loaded
+            return (byte >> 1) ^ -(byte & 1), position
+        encoded, shift = byte & 0x7F, 7
+        while True:
+            byte = buffer[position]
+            position += 1
+            encoded |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return (encoded >> 1) ^ -(encoded & 1), position
+            shift += 7
+            if shift > 63:
+                raise Refused(ErrorCode.corrupt_message, "number of more than ten bytes")
+    except IndexError:
+        raise Refused(ErrorCode.corrupt_message, "record ends inside a number") from None

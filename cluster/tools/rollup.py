@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 EXTRA: Final = "rollup"
 JAVA_EXTRA: Final = "rollup-java"
+_REPORTS: Final = {"quota": "quotas report", "group": "groups report"}
+"""What shows the windows of a kind."""
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -80,7 +82,10 @@ def run(args: argparse.Namespace) -> int:
         print(json.dumps(_as_json(summary, options, seconds), indent=2))
     else:
         print(_as_text(summary, options, seconds))
-        print(f"\nLook at it: {launcher(files.path)} quotas report")
+        reports = [_REPORTS[kind] for kind in summary.windows if kind in _REPORTS]
+        if reports:
+            looks = ", ".join(f"{launcher(files.path)} {report}" for report in reports)
+            print(f"\nLook at it: {looks}")
     return 0
 
 

@@ -13,7 +13,7 @@ from typing import Final, Self
 
 import pytest
 
-from tests.compat.kafka_jvm import class_path, fetch
+from tests.compat.kafka_jvm import VERSION, class_path, fetch
 from tests.compat.zookeeper_server import may_install
 from tests.support.running_cluster import Address
 from tests.support.topics import describe
@@ -31,21 +31,22 @@ class ToolFailed(AssertionError):
     """A tool ended with another exit status than 0; says what it wrote."""
 
 
-def require_kafka() -> str:
+def require_kafka(version: str = VERSION) -> str:
     """The class path; skips the running test where Kafka is not and must not be fetched."""
-    jars, problem = _class_path()
+    jars, problem = _class_path(version)
     if jars is None:
         pytest.skip(problem)
     return jars
 
 
 @functools.cache
-def _class_path() -> tuple[str | None, str]:
-    """Kafka's class path, fetched at most once; or None and the reason."""
-    jars, problem = class_path(), "no Apache Kafka; `python -m tests.compat.kafka_jvm` fetches it"
+def _class_path(version: str) -> tuple[str | None, str]:
+    """The class path of a version of Kafka, fetched at most once; or None and the reason."""
+    jars = class_path(version)
+    problem = f"no Apache Kafka; `python -m tests.compat.kafka_jvm {version}` fetches it"
     if jars is None and may_install():
-        problem = fetch()
-        jars = class_path()
+        problem = fetch(version=version)
+        jars = class_path(version)
     return jars, problem
 
 
@@ -80,26 +81,32 @@ def dump_by_kafka(*arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def run_program(name: str, *arguments: str) -> None:
-    """Run one of `java_programs/`, compiled on the way. Skips the test where there is no JDK."""
+def run_program(name: str, *arguments: str, stdin: str = "") -> str:
+    """Run one of `java_programs/`, compiled on the way. Returns its stdout.
+
+    Skips the test where there is no JDK.
+    """
     if shutil.which("javac") is None:
         pytest.skip("no Java compiler")
     source = str(_PROGRAMS / f"{name}.java")
-    subprocess.run(
+    done = subprocess.run(
         [*_JAVA, "-cp", require_kafka(), source, *arguments],
         check=True,
         timeout=_TOOL_DEADLINE_S,
-        stdin=subprocess.DEVNULL,
+        input=stdin,
+        stdout=subprocess.PIPE,
+        text=True,
     )
+    return done.stdout
 
 
-def compiled(name: str, directory: Path) -> Path:
+def compiled(name: str, directory: Path, version: str = VERSION) -> Path:
     """Compile one of `java_programs/` into a directory, and return that. Skips as `run_program`."""
     if shutil.which("javac") is None:
         pytest.skip("no Java compiler")
     source = _PROGRAMS / f"{name}.java"
     subprocess.run(
-        ["javac", "-cp", require_kafka(), "-d", directory, source],
+        ["javac", "-cp", require_kafka(version), "-d", directory, source],
         check=True,
         timeout=_TOOL_DEADLINE_S,
         stdin=subprocess.DEVNULL,
@@ -107,9 +114,9 @@ def compiled(name: str, directory: Path) -> Path:
     return directory
 
 
-def java_command(classes: Path) -> list[str]:
+def java_command(classes: Path, version: str = VERSION) -> list[str]:
     """How to run a class that is compiled there: its name is the next argument."""
-    return [*_JAVA, "-Xmx256m", _QUIET, "-cp", f"{classes}:{require_kafka()}"]
+    return [*_JAVA, "-Xmx256m", _QUIET, "-cp", f"{classes}:{require_kafka(version)}"]
 
 
 class ToolShell:

@@ -64,8 +64,9 @@ class MemberHost:
         self._reader.start()
 
     def start(self, bootstrap: str, group: str, topics: Sequence[str], **options: Any) -> Member:
-        """A new member; `client`, `strategy`, `session_ms`, `instance` as of RunningMember."""
-        options = {"strategy": "range", "session_ms": 6_000} | options
+        """A new member; `client`, `strategy`, `session_ms`, `instance`, `protocol` as of
+        RunningMember, and of Kafka's own client `expression`, in place of topics."""
+        options = {"strategy": "range", "session_ms": 6_000, **options}
         name = str(next(self._numbers))
         member = self._members[name] = HostedMember(self, name, options["client"])
         self.order(
@@ -77,6 +78,15 @@ class MemberHost:
             **options,
         )
         return member
+
+    def tool(self, main_class: str, *words: str) -> str:
+        """What one of Kafka's tools prints on stdout, run by `GroupMembers.java`."""
+        name = str(next(self._numbers))
+        printed = self._members[name] = HostedMember(self, name, main_class)
+        self.order(do="tool", member=name, **{"class": main_class}, words=words)
+        wait_until(lambda: printed.events, f"{main_class} {words}\n{self.complaint()}")
+        text: str = printed.events[0]["text"]
+        return text
 
     def order(self, **order: object) -> None:
         """Write one line; nothing if the process has ended."""

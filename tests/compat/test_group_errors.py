@@ -1,5 +1,6 @@
 """Kafka's broker and our group coordinator answer the same requests with the same errors."""
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -13,7 +14,24 @@ from cluster.model.error_codes import ErrorCode
 from tests.compat.kafka_process import KafkaProcess, require_kafka
 from tests.compat.zookeeper_server import HOST, free_port
 from tests.integration.registry_process import RegistryProcess
+from tests.support.cluster_states import a_partition, a_topic
+from tests.support.group_requests import (
+    commit_offsets,
+    committed_in,
+    delete_groups,
+    delete_offsets,
+    describe_groups,
+    fetch_offsets,
+    find_coordinator,
+    heartbeat,
+    join_group,
+    lead_offsets_topic,
+    leave_group,
+    list_groups,
+    sync_group,
+)
 from tests.support.group_stage import GroupStage, subscription
+from tests.support.handler_stage import BROKER, HandlerStage
 from tests.support.kafka_wire import WireClient, metadata_request, request
 from tests.support.running_cluster import Address
 from tests.support.waiting import wait_until
@@ -375,3 +393,81 @@ def test_the_same_course_of_a_member(
     with ExitStack() as stack:
         theirs = dict(story(KafkaSide(kafka, story.__name__, stack)))
     assert dict(story(OurSide())) == theirs
+
+
+# ---------------------------------------------------------------------- requests of nobody
+
+T0 = ("t", 0)
+
+
+def requests_of_nobody() -> Iterator[tuple[str, Any]]:
+    """Of administrators and consumers without membership; names that are odd, and bad values."""
+    odd = {"empty": "", "long": "g" * 300, "unknown": "nobody knows"}
+    for name, group in {"known": "g", **odd}.items():
+        yield f"commit {name}", commit_offsets(group, {T0: 5}, version=9)
+        yield f"fetch {name}", fetch_offsets(group, [T0, ("t", 9), ("nowhere", 0)], version=9)
+        yield f"join {name}", join_group(group, "nobody", version=9)
+        yield f"sync {name}", sync_group(group, "nobody", 1)
+        yield f"heartbeat {name}", heartbeat(group, "nobody", 1)
+        yield f"leave {name}", leave_group(group, "nobody")
+    places = {
+        "topic": ("nowhere", 0),
+        "partition": ("t", 77),
+        "negative": ("t", -1),
+        "name": ("", 0),
+    }
+    for name, place in places.items():
+        yield f"commit {name}", commit_offsets("g", {place: 5, T0: 6}, version=9)
+    for offset in (-1, -5, 2**63 - 1, -(2**63)):
+        yield f"commit {offset}", commit_offsets("g", {T0: offset}, version=9)
+        yield f"fetch {offset}", fetch_offsets("g", None, version=9)
+    for metadata in (None, "x" * 4_096, "x" * 4_097):
+        yield f"metadata {metadata}", commit_offsets("g", {T0: 5}, metadata=metadata, version=9)
+    for member, number in (("m", -1), ("m", 3), ("", 3), ("", -7)):
+        claims: dict[str, Any] = {"member": member, "generation": number}
+        for group in ("g", "new"):
+            about = f"commit {group} {member} {number}"
+            yield about, commit_offsets(group, {T0: 5}, version=9, **claims)
+    for version in range(2, 9):
+        yield f"commit {version}", commit_offsets("g", {T0: 5, ("nowhere", 0): 5}, version=version)
+        yield f"fetch all {version}", fetch_offsets("g", None, version=version)
+    for version in range(6):
+        names = ["g", *odd.values()]
+        yield f"describe {version}", describe_groups(*names, version=version)
+    yield "operations", describe_groups("g", "nobody knows", operations=True, version=5)
+    for states in ((), ("empty",), ("Foo",), ("Empty", "Stable")):
+        for types in ((), ("classic",), ("Consumer",), ("foo",)):
+            yield f"list {states} {types}", list_groups(states, types)
+    yield "delete offsets", delete_offsets("g", T0, ("t", 9), ("nowhere", 0))
+    yield "delete unknown offsets", delete_offsets("nobody knows", T0, ("nowhere", 0))
+    yield "delete offsets of nobody", delete_offsets("", T0)
+    for version in range(3):
+        yield f"delete {version}", delete_groups("nobody knows", "", version=version)
+    for version in range(7):
+        yield f"find {version}", find_coordinator("g", "", version=version)
+    yield "short session", join_group("g", session_ms=5_999)
+    yield "no protocol type", join_group("g", protocol_type="")
+    yield "sync without protocol", sync_group("g", "m", 1, protocol=None)
+
+
+def facts_of(answer: Any) -> list[str]:
+    """Codes, offsets, states and operations, wherever they stand, in no order."""
+    names = "error_code|committed_offset|group_state|group_id|authorized_operations"
+    return sorted(re.findall(rf"(?:{names})=[^,)]*", repr(answer)))
+
+
+def test_the_same_answers_to_requests_of_nobody(kafka: Address, tmp_path: Path) -> None:
+    with WireClient(kafka) as client:
+        client.call(metadata_request("t", auto_create=True))
+        client.call(find_coordinator("g", version=3))
+        first = commit_offsets("g", {T0: 1}, version=9)
+        wait_until(lambda: committed_in(client.call(first)) == [0], "the coordinator", 60)
+        theirs = {name: facts_of(client.call(asked)) for name, asked in requests_of_nobody()}
+    with HandlerStage(tmp_path / "data") as stage:
+        stage.update(a_topic("t", a_partition([BROKER])))
+        lead_offsets_topic(stage)
+        connection = stage.connect()
+        connection.call(first)
+        ours = {name: facts_of(connection.call(asked)) for name, asked in requests_of_nobody()}
+    differing = {what: (ours[what], theirs[what]) for what in theirs if ours[what] != theirs[what]}
+    assert differing == {}

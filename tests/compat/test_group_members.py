@@ -4,6 +4,7 @@ Those of Python's clients alone are in `test_consumer_groups.py`.
 """
 
 import functools
+import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,6 +25,7 @@ from tests.compat.kafka_process import compiled, java_command
 from tests.compat.member_hosts import MemberHost
 from tests.support.running_cluster import Cluster
 from tests.support.running_members import Member
+from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
@@ -53,7 +55,7 @@ class Hosts:
 
     def __init__(self, java_classes: Path, stack: ExitStack) -> None:
         go = stack.enter_context(MemberHost([go_programs() / "go_clients", "members"]))
-        javascript = ["node", javascript_programs() / "kafkajs_members.mjs"]
+        javascript: list[str | Path] = ["node", javascript_programs() / "kafkajs_members.mjs"]
         java = [*java_command(java_classes), "GroupMembers"]
         self._by_client = {
             "franz-go": go,
@@ -125,6 +127,21 @@ def test_a_paused_or_killed_member_loses_its_partitions_unless_it_is_static(
             for scene in static_scenes.values()
         ]
         pause_and_kill(elsewhere.processes, dynamic, static)
+
+
+def test_a_second_member_of_the_same_instance_fences_the_first(
+    one_broker: Cluster, hosts: Hosts
+) -> None:
+    scenes = [GroupScene(one_broker, client=client) for client in HAVE_STATIC_MEMBERS]
+    with ended(scenes):
+        first = [hosts.start(scene, instance="a") for scene in scenes]
+        for scene, one in zip(scenes, first, strict=True):
+            scene.wait_until_shared([one])
+        second = [hosts.start(scene, instance="a") for scene in scenes]
+        for scene, one, other in zip(scenes, first, second, strict=True):
+            scene.wait_until_shared([other])
+            wait_until(lambda one=one: one.of_kind("failed"), f"{scene.client} to be fenced")
+            assert re.search("(?i)fenced|same group.instance.id", one.of_kind("failed")[0]["text"])
 
 
 def test_seven_clients_are_one_group_and_each_leads_it(one_broker: Cluster, hosts: Hosts) -> None:

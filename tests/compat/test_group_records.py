@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from cluster.coordinator.groups.effects import GroupRecord
+from cluster.model.ids import encode_uuid
 from cluster.records.builder import NewRecord, build_batch
 from tests.compat.kafka_process import require_kafka, run_tool
+from tests.support.consumer_stage import ConsumerStage, id_of
 from tests.support.group_stage import DELAY_MS, GROUP, REBALANCE_MS, SESSION_MS, GroupStage
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
@@ -35,14 +37,17 @@ def test_the_dump_tool_reads_our_groups_and_offsets(tmp_path: Path) -> None:
     stage.commit({("orders", 4): 43}, group="群组", retention_ms=60_000)
     stage.leave(member_id)
     stage.delete_groups(GROUP)
+    newer = newer_group()
     segment = tmp_path / "00000000000000000000.log"
-    write_segment(stage.log, segment)
+    write_segment([*stage.log, *newer.log], segment)
 
     text = run_tool("kafka.tools.DumpLogSegments", "--offsets-decoder", "--files", str(segment))
     key = {"type": "2", "data": {"group": GROUP}}
     orders = {"type": "1", "data": {"group": GROUP, "topic": "orders", "partition": 3}}
     simple = {"type": "1", "data": {"group": "群组", "topic": "orders", "partition": 4}}
-    assert dumped(text) == [
+    shown = dumped(text)
+    assert in_order(shown[6:]) == in_order(newer_records())
+    assert shown[:6] == [
         (
             key,
             {
@@ -86,6 +91,85 @@ def test_the_dump_tool_reads_our_groups_and_offsets(tmp_path: Path) -> None:
         ),
         (orders, None),
         (key, None),
+    ]
+
+
+def newer_group() -> ConsumerStage:
+    """A group of the newer protocol: two members share a topic, one leaves."""
+    stage = ConsumerStage().loaded()
+    a = stage.consumer("a", instance="s-1", assignor="range")
+    b = stage.consumer("b", "orders", "bills")
+    a.beat()
+    b.leave()
+    return stage
+
+
+def in_order(records: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]:
+    """Topics of an assignment by their ids: their order means nothing."""
+    for _, value in records:
+        for listed in ({} if value is None else value["data"]).values():
+            if isinstance(listed, list) and listed and isinstance(listed[0], dict):
+                listed.sort(key=lambda each: str(each["topicId"]))
+    return records
+
+
+def newer_records() -> list[tuple[Any, Any]]:
+    """As the tool shows them; it is of a version that does not know the hash of the topics yet."""
+
+    def key(form: str, member: str | None = None) -> dict[str, Any]:
+        names = {"groupId": GROUP} | ({} if member is None else {"memberId": member})
+        return {"type": form, "data": names}
+
+    def value(**fields: Any) -> dict[str, Any]:
+        return {"version": "0", "data": fields}
+
+    def partitions(**numbers: list[int]) -> list[dict[str, Any]]:
+        return [
+            {"topicId": encode_uuid(id_of(name)), "partitions": each}
+            for name, each in numbers.items()
+        ]
+
+    def member(instance: str | None, assignor: str | None, *topics: str) -> dict[str, Any]:
+        return value(
+            instanceId=instance,
+            rackId=None,
+            clientId="client",
+            clientHost="/127.0.0.1",
+            subscribedTopicNames=sorted(topics),
+            subscribedTopicRegex=None,
+            rebalanceTimeoutMs=REBALANCE_MS,
+            serverAssignor=assignor,
+            classicMemberMetadata=None,
+        )
+
+    def current(epoch: int, before: int, state: int, has: Any, revoking: Any) -> dict[str, Any]:
+        return value(
+            memberEpoch=epoch,
+            previousMemberEpoch=before,
+            state=state,
+            assignedPartitions=has,
+            partitionsPendingRevocation=revoking,
+        )
+
+    everything = partitions(orders=[0, 1, 2, 3])
+    bills = partitions(bills=[0, 1])
+    return [
+        (key("5", "a"), member("s-1", "range", "orders")),
+        (key("3"), value(epoch=1)),
+        (key("7", "a"), value(topicPartitions=everything)),
+        (key("6"), value(assignmentEpoch=1)),
+        (key("8", "a"), current(1, 0, 0, everything, [])),
+        (key("5", "b"), member(None, None, "orders", "bills")),
+        (key("3"), value(epoch=2)),
+        (key("7", "a"), value(topicPartitions=partitions(orders=[0, 1]))),
+        (key("7", "b"), value(topicPartitions=[*bills, *partitions(orders=[2, 3])])),
+        (key("6"), value(assignmentEpoch=2)),
+        (key("8", "b"), current(2, 0, 2, bills, [])),
+        (key("8", "a"), current(1, 1, 1, partitions(orders=[0, 1]), partitions(orders=[2, 3]))),
+        (key("8", "b"), None),
+        (key("7", "b"), None),
+        (key("5", "b"), None),
+        (key("3"), value(epoch=3)),
     ]
 
 

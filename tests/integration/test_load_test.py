@@ -105,9 +105,32 @@ def test_records_that_cannot_be_delivered_are_exit_status_1(cluster):
     assert len(producer["errors"]) == 1
 
 
+def test_a_group_loses_nothing_when_a_member_is_killed_and_repeats_are_counted(cluster):
+    options = "--group survivors --consumers 3 --partitions 6 --duration 3 --throughput 1000"
+    limits = "--consumer-props session.timeout.ms=6000 heartbeat.interval.ms=500"
+    result = run_json(cluster, f"{options} {limits} --kill-consumer 1.5 --record-size 100")
+    verified, group = result["verified"], result["group"]
+    assert (verified["received"], verified["lost"], verified["out_of_order"]) == (3_000, 0, 0)
+    # It had committed a second before at most.
+    assert verified["duplicates"] <= 1_000
+    assert group["killed"] == ["load-consumer-1"]
+    assert (group["group"], group["protocol"], group["members"]) == ("survivors", "classic", 3)
+    assert group["rebalances"] >= 1
+    assert group["lag"] == 0
+    assert group["commits"] >= 4
+    # What the dead one had read and told is not in its table, what others read again is in theirs.
+    by_members = sum(one["records"] for one in result["consumers"])
+    assert by_members <= 3_000 + verified["duplicates"]
+
+
 @pytest.mark.parametrize(
     ("words", "status", "reason"),
     [
+        (["--kill-consumer", "1"], 2, "--kill-consumer goes with --group"),
+        (["--group-protocol", "classic"], 2, "--group-protocol goes with --group"),
+        (["--group", "g", "--consumers", "0"], 2, "--group needs --consumers"),
+        (["--group", "g", "--kill-consumer", "1"], 2, "--consumers of 2 or more"),
+        (["--group", "g", "--scenario", "noisy-neighbour"], 2, "does not go with --scenario"),
         (["--producer-props", "no.such.setting=1"], 1, "no.such.setting"),
         (["--consumers", "50"], 1, "--partitions 50"),
         (["--record-size", "10"], 2, "24 or more"),

@@ -8,6 +8,7 @@ from cluster.model.ids import TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS
 from tests.simulation.cluster import SimulatedCluster
 from tests.simulation.committer import PARTITIONS, OffsetCommitter
+from tests.simulation.consumers import Consumers
 from tests.simulation.producer import IdempotentProducer
 
 STEPS = 250
@@ -164,6 +165,30 @@ class GroupCommits(RandomHistory):
         super()._produce()
         for committer in self._committers:
             committer.step()
+
+
+class NewerGroups(RandomHistory):
+    """Members of the newer consumer protocol come and go while everything else happens."""
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        super().__init__(cluster)
+        self._consumers = Consumers(cluster, "newer")
+        self._actions += [
+            (8, lambda: self._consumers.any().crash()),
+            (5, lambda: self._consumers.any().leave()),
+            (12, lambda: self._consumers.any().restart()),
+        ]
+
+    def run(self, steps: int = STEPS) -> None:
+        """As above; no partition has two members, and no acknowledged offset is forgotten."""
+        replicas = min(3, len(self._cluster.brokers))
+        assert self._cluster.create_topic(CONSUMER_OFFSETS_TOPIC, PARTITIONS, replicas)
+        super().run(steps)
+        self._consumers.at_the_end()
+
+    def _produce(self) -> None:
+        super()._produce()
+        self._consumers.step()
 
 
 class FailingDirectories(RandomHistory):

@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.cluster import SimulatedCluster
+from tests.simulation.consumers import NEWER_GROUPS
 from tests.simulation.faults import (
     RETENTION,
     DeletedRecords,
     FailingDirectories,
     GroupCommits,
+    NewerGroups,
     PowerLosses,
     RandomHistory,
 )
@@ -76,6 +78,12 @@ def test_nothing_promised_is_lost_when_log_directories_fail(seed: int, tmp_path:
 @pytest.mark.parametrize("seed", seeds(12))
 def test_no_acknowledged_offset_is_forgotten_whatever_fails(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, GroupCommits, minimum=2)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", seeds(12))
+def test_no_partition_has_two_members_whatever_fails(seed: int, tmp_path: Path) -> None:
+    run(seed, tmp_path, NewerGroups, minimum=2, overrides=NEWER_GROUPS)
 
 
 @pytest.mark.simulation

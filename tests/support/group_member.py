@@ -52,6 +52,12 @@ def tell_record(topic: str, partition: int, offset: int, value: bytes | None) ->
 def run_confluent(options: dict[str, Any], ended: threading.Event) -> None:
     from confluent_kafka import Consumer, KafkaException
 
+    classic = {
+        "partition.assignment.strategy": options["strategy"],
+        "session.timeout.ms": options["session_ms"],
+        "heartbeat.interval.ms": HEARTBEAT_MS,
+    }
+    newer = {"group.protocol": "consumer", "group.remote.assignor": options["strategy"]}
     consumer = Consumer(
         {
             "bootstrap.servers": options["bootstrap"],
@@ -59,11 +65,9 @@ def run_confluent(options: dict[str, Any], ended: threading.Event) -> None:
             "client.id": "confluent",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
-            "partition.assignment.strategy": options["strategy"],
-            "session.timeout.ms": options["session_ms"],
-            "heartbeat.interval.ms": HEARTBEAT_MS,
             "max.poll.interval.ms": max(options["session_ms"], 60_000),
             "topic.metadata.refresh.interval.ms": 1_000,
+            **(newer if options["protocol"] == "consumer" else classic),
             **({"group.instance.id": options["instance"]} if options["instance"] else {}),
         }
     )

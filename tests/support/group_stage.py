@@ -27,6 +27,7 @@ from cluster.coordinator.groups.requests import (
     TopicPartitions,
 )
 from cluster.coordinator.groups.shard import GroupShard
+from cluster.coordinator.groups.topics import Topics
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.error_codes import ErrorCode
 
@@ -53,18 +54,20 @@ class GroupStage:
     Answers are by token; a request's token is a number. A token that is answered twice fails.
     """
 
-    def __init__(self, options: GroupOptions | None = None) -> None:
+    def __init__(self, options: GroupOptions | None = None, topics: Topics | None = None) -> None:
         self.options = options or GroupOptions()
-        self._numbers = count(1)
+        self.uuids = count(1)
         self.counts = GroupCounts()
-        self.shard = GroupShard(self.options, lambda: f"id-{next(self._numbers)}", self.counts)
+        self.shard = GroupShard(
+            self.options, lambda: f"id-{next(self.uuids)}", topics, counts=self.counts
+        )
         self.now_ms = 1_000
         self.holds_appends = False
         self.in_flight: list[Append] = []
         self.log: list[GroupRecord] = []
         self.answers: dict[int, Any] = {}
         self.asked: set[int] = set()
-        self._tokens = count(1)
+        self.tokens = count(1)
 
     @property
     def now(self) -> Moment:
@@ -85,6 +88,10 @@ class GroupStage:
         successor = GroupStage(self.options)
         successor.now_ms = self.now_ms
         return successor.loaded(self.log)
+
+    def continue_tokens(self, other: "GroupStage") -> None:
+        """Give tokens and uuids that the other has not given."""
+        self.tokens, self.uuids = other.tokens, other.uuids
 
     def perform(self, effects: Effects) -> None:
         for token, reply in effects.answers:
@@ -129,7 +136,7 @@ class GroupStage:
     # ------------------------------------------------------------------ requests
 
     def token(self) -> int:
-        token = next(self._tokens)
+        token = next(self.tokens)
         self.asked.add(token)
         return token
 

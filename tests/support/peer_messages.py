@@ -32,6 +32,7 @@ from cluster.protocol.peer.control import (
     ClusterUpdate,
     ControlledShutdown,
     CreateTopics,
+    KeepHistories,
     LogEnds,
     NumberedPartitions,
     PartitionAltered,
@@ -98,6 +99,7 @@ REQUESTS: Final[tuple[Any, ...]] = (
     ReportOffline(STRANGER, _NO_LIFE, (OfflinePartitions(STRANGER, uuid.UUID(int=8), (1,)),)),
     Ping(7),
     ProduceMetrics(1_000, b"no batch"),
+    KeepHistories((b"no history",)),
     AskLogEnds((NumberedPartitions("no-such-topic", (0, 3)),)),
 )
 """Requests from an unknown broker: in a cluster without broker 77 none of them changes anything."""

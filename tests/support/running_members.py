@@ -85,7 +85,10 @@ class RunningMember(Member):
         strategy: str = "range",
         session_ms: int = 6_000,
         instance: str | None = None,
+        protocol: str = "classic",
     ) -> None:
+        """`protocol` is `consumer` for the newer one, which confluent alone has here; then the
+        strategy is the server's assignor, and the session timeout is the group's."""
         super().__init__(client)
         options = {
             "bootstrap": bootstrap,
@@ -95,6 +98,7 @@ class RunningMember(Member):
             "strategy": strategy,
             "session_ms": session_ms,
             "instance": instance,
+            "protocol": protocol,
         }
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - closed by end()
         self._process = subprocess.Popen(

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 CONFIG: Final = "cluster.config"
-TABLES: Final = frozenset({f"{CONFIG}.broker", f"{CONFIG}.topic"})
+TABLES: Final = frozenset({f"{CONFIG}.broker", f"{CONFIG}.topic", f"{CONFIG}.group"})
 
 
 class Handle(NamedTuple):

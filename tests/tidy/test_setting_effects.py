@@ -5,8 +5,9 @@ from typing import Any
 
 import pytest
 
-from cluster.config import broker, topic
+from cluster.config import broker, group, topic
 from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.group import GROUP_SETTINGS
 from cluster.config.setting import Setting
 from cluster.config.topic import TOPIC_SETTINGS
 from tests.tidy.setting_reads import Handle, handles_read
@@ -14,17 +15,17 @@ from tests.tidy.setting_reads import Handle, handles_read
 PACKAGE = Path(__file__).parents[2] / "cluster"
 HANDLES: dict[Handle, Setting[Any]] = {
     Handle(name, handle): setting
-    for name, table in (("broker", broker), ("topic", topic))
+    for name, table in (("broker", broker), ("topic", topic), ("group", group))
     for handle, setting in vars(table).items()
     if isinstance(setting, Setting)
 }
-BOTH = [*BROKER_SETTINGS, *TOPIC_SETTINGS]
+ALL = [*BROKER_SETTINGS, *TOPIC_SETTINGS, *GROUP_SETTINGS]
 
 
 def settings_read() -> frozenset[str]:
     """The names of the settings that the product reads.
 
-    A broker setting is also read where a topic setting is that follows it.
+    A broker setting is also read where a setting of topics or groups is that follows it.
     """
     read = handles_read(
         path.read_text() for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE / "config"
@@ -38,18 +39,18 @@ def settings_read() -> frozenset[str]:
 
 
 def test_every_setting_of_the_tables_has_a_handle():
-    assert {setting.name for setting in HANDLES.values()} == {setting.name for setting in BOTH}
+    assert {setting.name for setting in HANDLES.values()} == {setting.name for setting in ALL}
 
 
 def test_the_settings_that_are_said_to_have_an_effect_are_those_that_are_read():
     read = settings_read()
-    promised = {setting.name for setting in BOTH if setting.effect.is_read}
-    denied = {setting.name for setting in BOTH} - promised
+    promised = {setting.name for setting in ALL if setting.effect.is_read}
+    denied = {setting.name for setting in ALL} - promised
     assert sorted(promised - read) == [], "read them, or state effect=without_effect(why)"
     assert sorted(denied & read) == [], "they are read: take effect=without_effect away"
 
 
-@pytest.mark.parametrize("setting", BOTH, ids=lambda setting: setting.name)
+@pytest.mark.parametrize("setting", ALL, ids=lambda setting: setting.name)
 def test_a_remark_is_one_clause(setting):
     lacking = setting.effect.lacking
     assert lacking is None or (lacking and "\n" not in lacking and lacking[-1] not in ".)")

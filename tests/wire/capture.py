@@ -14,10 +14,11 @@ from cluster.protocol.framing import parse_request_header
 from tests.wire.recording_broker import APIS, RecordingBroker
 
 VECTORS = Path(__file__).parent / "vectors"
+_NEWEST_NOT_FLEXIBLE: dict[int, int] = {ApiKey.PRODUCE: 8, ApiKey.FETCH: 11, ApiKey.METADATA: 8}
 OLD_APIS = [
     Api(each.key, each.min_version, min(each.max_version, newest), each.advertised_min)
     for each in APIS
-    for newest in [{ApiKey.PRODUCE: 8, ApiKey.FETCH: 11, ApiKey.METADATA: 8}.get(each.key, 3)]
+    for newest in [_NEWEST_NOT_FLEXIBLE.get(each.key, 3)]
 ]
 """What a broker without flexible versions would advertise."""
 

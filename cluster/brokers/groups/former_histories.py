@@ -1,15 +1,14 @@
-"""What this broker knows of rebalances of groups that another one coordinates now. Pure.
+"""What this broker knows of rebalances of groups that another one coordinated. Pure.
 
-A new coordinator begins with an empty history: `groups explain` asks every broker, and so learns
-what the former ones have kept.
+Its own when it stops coordinating a group, and what other brokers hand on to it.
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
 
-from cluster.coordinator.groups.history import Rebalance
-from cluster.model.clocks import WallMs
+from cluster.coordinator.groups.explanation import FormerStint, KeptHistory
 
 REBALANCES_MAX: Final = 5_000
 """Of all groups, some kilobytes each at the most."""
@@ -17,38 +16,45 @@ STINTS_MAX: Final = 10
 """Of one group."""
 
 
-class Stint(NamedTuple):
-    """A time in which this broker coordinated a group, and the group's rebalances in it."""
-
-    since_ms: WallMs
-    until_ms: WallMs
-    rebalances: tuple[Rebalance, ...]
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    partition: int
+    stints: tuple[FormerStint, ...]
+    count: int
 
 
 class FormerHistories:
-    """Owned by the broker's thread. Groups whose coordinator moved longest ago go first."""
+    """Owned by the broker's thread. Groups that were not added to for longest go first."""
 
     def __init__(self, most: int = REBALANCES_MAX) -> None:
         """`most`: how many rebalances are kept."""
         self._most = most
-        self._stints: OrderedDict[str, list[Stint]] = OrderedDict()
+        self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._count = 0
 
-    def keep(
-        self, since_ms: WallMs, until_ms: WallMs, histories: Mapping[str, tuple[Rebalance, ...]]
-    ) -> None:
-        """These groups have another coordinator from now on."""
-        for group_id, rebalances in histories.items():
-            stints = self._stints.setdefault(group_id, [])
-            self._stints.move_to_end(group_id)
-            stints.append(Stint(since_ms, until_ms, rebalances))
-            self._count += len(rebalances)
-            if len(stints) > STINTS_MAX:
-                self._count -= len(stints.pop(0).rebalances)
+    def keep(self, partition: int, group_id: str, stints: Iterable[FormerStint]) -> None:
+        """Add to what is known of a group of a partition; what is known already counts once."""
+        before = self._kept.pop(group_id, None)
+        known = () if before is None else before.stints
+        self._count -= 0 if before is None else before.count
+        by_time = {(each.since_wall_ms, each.broker): each for each in (*known, *stints)}
+        newest = tuple(by_time[key] for key in sorted(by_time))[-STINTS_MAX:]
+        count = sum(len(each.rebalances) for each in newest)
+        self._kept[group_id] = _Kept(partition, newest, count)
+        self._count += count
         while self._count > self._most:
-            _, stints = self._stints.popitem(last=False)
-            self._count -= sum(len(stint.rebalances) for stint in stints)
+            _, oldest = self._kept.popitem(last=False)
+            self._count -= oldest.count
 
-    def of(self, group_id: str) -> tuple[Stint, ...]:
+    def of(self, group_id: str) -> tuple[FormerStint, ...]:
         """Oldest first."""
-        return tuple(self._stints.get(group_id, ()))
+        kept = self._kept.get(group_id)
+        return () if kept is None else kept.stints
+
+    def of_partition(self, partition: int) -> list[KeptHistory]:
+        """All groups of one partition, those that were added to last come first."""
+        return [
+            KeptHistory(group_id, kept.stints)
+            for group_id, kept in reversed(self._kept.items())
+            if kept.partition == partition
+        ]

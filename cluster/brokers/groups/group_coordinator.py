@@ -3,7 +3,7 @@
 Kafka: `GroupCoordinatorService`; the codes are those of `GroupCoordinator.validateGroupStatus`.
 """
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -14,11 +14,15 @@ from cluster.brokers.groups.shard_loading import RECORDS_PER_FREEZE
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.replication.partition import Partition
+from cluster.coordinator.groups.consumer_requests import ConsumerTimings
 from cluster.coordinator.groups.counts import GroupCounts
+from cluster.coordinator.groups.history import Rebalance
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.partitioner import partition_of
 from cluster.coordinator.groups.records import TEXT_MAX_BYTES, is_storable
 from cluster.coordinator.groups.shard import GroupShard
+from cluster.coordinator.groups.topics import Topics
+from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch, TopicPartition
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
@@ -30,6 +34,9 @@ from cluster.runtime.slices import Slices
 
 _partition_of: Final = lru_cache(maxsize=4096)(partition_of)
 """Heartbeats ask for the same groups again and again; a group id has at most 32 KiB."""
+
+
+OnUnloaded = Callable[[TopicPartition, WallMs, Mapping[str, tuple[Rebalance, ...]]], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +64,10 @@ class GroupCoordinator:
         clock: Clock,
         loop: EventLoop,
         new_uuid: Callable[[], str],
+        topics: Topics,
+        timings: Callable[[str], ConsumerTimings],
     ) -> None:
+        """`topics` and `timings`: see `GroupShard`."""
         self._options = options
         self._internal_topics = internal_topics
         self._metadata = metadata
@@ -65,8 +75,13 @@ class GroupCoordinator:
         self._clock = clock
         self._loop = loop
         self._new_uuid = new_uuid
+        self._topics = topics
+        self._timings = timings
         self._led: dict[int, GroupPartition] = {}
         self.former = FormerHistories()
+        self.on_unloaded: OnUnloaded = lambda _partition, _since_ms, _histories: None
+        """Told of a partition that is led by another from now on, since when it was loaded here,
+        and the last rebalances of its groups."""
         self.counts = GroupCounts()
         """Of all partitions since the broker began."""
         self._growth = Growth(per_freeze=RECORDS_PER_FREEZE)
@@ -78,7 +93,9 @@ class GroupCoordinator:
         """Begin to load the partition. A load of an earlier epoch was ended by `on_resigned`."""
         led = GroupPartition(
             partition,
-            GroupShard(self._options.groups, self._new_uuid, self.counts),
+            GroupShard(
+                self._options.groups, self._new_uuid, self._topics, self._timings, self.counts
+            ),
             self._internal_topics,
             self._options.codec,
             self._options.commit_timeout_ms,
@@ -97,13 +114,18 @@ class GroupCoordinator:
         histories, since_ms = led.histories(), led.since_wall_ms
         led.close()  # which ends the rebalances that run
         if since_ms is not None:
-            self.former.keep(since_ms, self._clock.wall_ms(), histories)
+            self.on_unloaded(partition, since_ms, histories)
         self._slices.start(led.forgetting_steps())
 
     def on_topics_gone(self, topics: Collection[str]) -> None:
         """Topics were deleted: what groups have committed for them is removed."""
         for led in list(self._led.values()):
             led.on_topics_deleted(topics)
+
+    def on_topics_changed(self, topics: Collection[str]) -> None:
+        """Topics were made, deleted or enlarged: groups of the newer protocol are assigned anew."""
+        for led in list(self._led.values()):
+            led.on_topics_changed(topics)
 
     # -- finding -----------------------------------------------------------------------------------
 

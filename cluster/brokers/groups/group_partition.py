@@ -8,6 +8,11 @@ from cluster.brokers.groups.shard_appends import ShardAppends
 from cluster.brokers.groups.shard_loading import LoadCount, load_steps
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.replication.partition import Partition
+from cluster.coordinator.groups.consumer_requests import (
+    ConsumerGroupDescription,
+    ConsumerHeartbeat,
+    ConsumerHeartbeatReply,
+)
 from cluster.coordinator.groups.effects import Effects
 from cluster.coordinator.groups.explanation import GroupExplanation
 from cluster.coordinator.groups.history import Rebalance
@@ -78,6 +83,8 @@ class GroupPartition:
         self._is_closed = False
         self._gone_topics: set[str] = set()
         """Deleted while the partition was being loaded."""
+        self._changed_topics: set[str] = set()
+        """Made, deleted or enlarged meanwhile."""
         self.is_loading = True
         self.since_wall_ms: WallMs | None = None
         """When it was loaded; None while it is being loaded."""
@@ -115,6 +122,8 @@ class GroupPartition:
         self._carry_out(self._shard.on_loaded(self._now()))
         if self._gone_topics:
             self.on_topics_deleted(self._gone_topics)
+        if self._changed_topics:
+            self.on_topics_changed(self._changed_topics)
 
     def _report(self, count: LoadCount, took_ms: int) -> None:
         report, name = self._shard.load_report, self._partition.id
@@ -169,6 +178,12 @@ class GroupPartition:
         """See `GroupShard.leave`."""
         self._carry_out(self._shard.leave(request, on_reply, self._now()))
 
+    def consumer_heartbeat(
+        self, request: ConsumerHeartbeat, on_reply: Callable[[ConsumerHeartbeatReply], None]
+    ) -> None:
+        """See `GroupShard.consumer_heartbeat`."""
+        self._carry_out(self._shard.consumer_heartbeat(request, on_reply, self._now()))
+
     # -- offsets and groups ------------------------------------------------------------------------
 
     def commit_offsets(
@@ -197,6 +212,10 @@ class GroupPartition:
         """See `GroupShard.describe`."""
         return self._shard.describe(group_id)
 
+    def describe_consumer_group(self, group_id: str) -> ConsumerGroupDescription | None:
+        """See `GroupShard.describe_consumer_group`."""
+        return self._shard.describe_consumer_group(group_id)
+
     def list_groups(self, states: Collection[str], types: Collection[str]) -> list[ListedGroup]:
         """See `GroupShard.list_groups`."""
         return self._shard.list_groups(states, types)
@@ -223,6 +242,13 @@ class GroupPartition:
             self._gone_topics.update(topics)
             return
         self._carry_out(self._shard.on_topics_deleted(topics, self._now()))
+
+    def on_topics_changed(self, topics: Collection[str]) -> None:
+        """See `GroupShard.on_topics_changed`; also while loading."""
+        if self.is_loading:
+            self._changed_topics.update(topics)
+            return
+        self._carry_out(self._shard.on_topics_changed(topics, self._now()))
 
     # -- what the shard orders ---------------------------------------------------------------------
 

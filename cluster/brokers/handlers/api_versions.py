@@ -2,10 +2,11 @@
 
 Answers at once from prepared bytes; a version that is unknown here gets error 35 in the layout of
 version 0 with our range (KIP-511), which no other API does.
-v3 flexible, client software name and version (accepted as they are).
+v3 flexible, client software name and version (accepted as they are), features in force (KIP-584);
+v4 the levels of features that are supported.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from cluster.brokers.handlers.ports import HasApiVersions
 from cluster.brokers.handlers.request import Handler, RequestContext
@@ -16,9 +17,19 @@ from cluster.protocol.api_versions import MAX_VERSION, with_throttle_time
 API: Final = Api(ApiKey.API_VERSIONS, 0, MAX_VERSION)
 
 
-def handle(_request: None, context: RequestContext, services: HasApiVersions) -> bytes:
-    """The APIs of this broker, as a frame."""
-    return services.api_versions.answer(context.version, context.correlation_id)
+class Answer(NamedTuple):
+    """A frame, and where its throttle time is, if its version has one."""
+
+    frame: bytes
+    throttle_position: int | None
+
+
+def handle(_request: None, context: RequestContext, services: HasApiVersions) -> Answer:
+    """The APIs of this broker, and its features."""
+    answers, version = services.api_versions, context.version
+    return Answer(
+        answers.answer(version, context.correlation_id), answers.throttle_position(version)
+    )
 
 
 def _decode(_version: int, _frame: memoryview, _position: int) -> None:
@@ -26,8 +37,12 @@ def _decode(_version: int, _frame: memoryview, _position: int) -> None:
     return
 
 
-def _encode(version: int, _correlation_id: int, frame: bytes, throttle_ms: int) -> list[Outgoing]:
-    return [with_throttle_time(version, frame, throttle_ms) if throttle_ms else frame]
+def _encode(
+    _version: int, _correlation_id: int, answer: Answer, throttle_ms: int
+) -> list[Outgoing]:
+    if not throttle_ms or answer.throttle_position is None:
+        return [answer.frame]
+    return [with_throttle_time(answer.frame, answer.throttle_position, throttle_ms)]
 
 
 HANDLER: Final = Handler(

@@ -1,7 +1,7 @@
 """What AlterConfigs and IncrementalAlterConfigs share: checks, and who carries a change out.
 
 Configs of topics go to the controller; those of brokers to the store, by the broker itself, or for
-all brokers by the one that is asked.
+all brokers by the one that is asked; those of groups to the store by whichever broker is asked.
 """
 
 from collections import Counter
@@ -10,10 +10,17 @@ from functools import partial
 from typing import Final, Protocol
 
 from cluster.brokers.handlers.broker_loggers import BROKER_LOGGER, check_levels, take_levels
-from cluster.brokers.handlers.describe_configs import BROKER, TOPIC, is_number
+from cluster.brokers.handlers.describe_configs import (
+    BROKER,
+    GROUP,
+    TOPIC,
+    check_group_name,
+    is_number,
+)
 from cluster.brokers.handlers.ports import (
     AsksController,
     HasBrokerId,
+    HasGroupConfigs,
     HasMetadata,
     HasSettingChanges,
     HasSettings,
@@ -21,6 +28,7 @@ from cluster.brokers.handlers.ports import (
 )
 from cluster.config.broker import BROKER_SETTINGS
 from cluster.config.dynamic import CLUSTER_WIDE, OWN
+from cluster.config.group import GROUP_SETTINGS
 from cluster.config.setting import SettingError, SettingTable
 from cluster.config.snapshot import Settings, Source
 from cluster.config.topic import TOPIC_SETTINGS
@@ -46,6 +54,7 @@ class AltersConfigs(
     HasBrokerId,
     HasSettings,
     HasSettingChanges,
+    HasGroupConfigs,
     Protocol,
 ):
     """What altering configs needs of the broker."""
@@ -66,6 +75,7 @@ def alter(
     outcomes: dict[Resource, Outcome] = {}
     topics: list[TopicAlteration] = []
     levels: list[tuple[Resource, Source, Sequence[Operation]]] = []
+    groups: list[tuple[Resource, Sequence[Operation]]] = []
     times = Counter(resource for resource, _ in asked)
     for resource, operations in asked:
         try:
@@ -77,6 +87,9 @@ def alter(
                 outcomes[resource] = Outcome(ErrorCode.none)
             elif resource[0] == BROKER:
                 levels.append((resource, _level_of(resource[1], services), operations))
+            elif resource[0] == GROUP:
+                check_group_name(resource[1])
+                groups.append((resource, operations))
             else:
                 topic = _topic_of(resource)
                 values = _values(operations, TOPIC_SETTINGS, partial(_of_topic, topic, services))
@@ -98,7 +111,7 @@ def alter(
             found = no_answer if by_topic is None else by_topic.get(alteration.topic, no_answer)
             end((TOPIC, alteration.topic), found)
 
-    if not topics and not levels:
+    if not topics and not levels and not groups:
         on_done({each: outcomes[each] for each in times})
     if topics:
         services.alter_topic_configs(topics, validate_only=validate_only, on_done=on_altered)
@@ -106,6 +119,13 @@ def alter(
         services.setting_changes.alter(
             level,
             partial(_after, level, services, operations, is_whole),
+            partial(end, resource),
+            is_dry=validate_only,
+        )
+    for resource, operations in groups:
+        services.group_configs.alter(
+            resource[1],
+            partial(_after_in_group, resource[1], services, operations, is_whole),
             partial(end, resource),
             is_dry=validate_only,
         )
@@ -173,13 +193,24 @@ def _after(
     def present(key: str) -> str:
         return before[key] if key in before else _rendered(below, key)
 
-    after = {} if is_whole else dict(before)
-    for key, value in _values(operations, BROKER_SETTINGS, present).items():
-        if value is None:
-            after.pop(key, None)
-        else:
-            after[key] = value
-    return after
+    return _changed({} if is_whole else before, _values(operations, BROKER_SETTINGS, present))
+
+
+def _after_in_group(
+    group_id: str,
+    services: AltersConfigs,
+    operations: Sequence[Operation],
+    is_whole: bool,
+    before: Mapping[str, str],
+) -> dict[str, str]:
+    """The values of a group after the operations. Raises Refused."""
+    present = partial(_rendered, services.group_configs.settings_of(group_id))
+    return _changed({} if is_whole else before, _values(operations, GROUP_SETTINGS, present))
+
+
+def _changed(before: Mapping[str, str], values: Mapping[str, str | None]) -> dict[str, str]:
+    after = {**before, **values}
+    return {key: value for key, value in after.items() if value is not None}
 
 
 def _of_topic(topic: str, services: AltersConfigs, key: str) -> str:

@@ -1,7 +1,8 @@
 """DescribeConfigs (API key 32), versions 1-4.
 
-Answers at once, for topics, for this broker and its loggers (KIP-412); "" names the values that
-were set for all brokers in use (KIP-226). Other resource types are INVALID_REQUEST.
+Answers at once, for topics, for this broker and its loggers (KIP-412), and for groups, whether they
+exist or not (KIP-848); "" names the values that were set for all brokers in use (KIP-226). Other
+resource types are INVALID_REQUEST.
 v1 synonyms; v3 documentation and types; v4 flexible.
 """
 
@@ -11,9 +12,15 @@ from datetime import timedelta
 from typing import Final, Protocol
 
 from cluster.brokers.handlers.broker_loggers import BROKER_LOGGER, describe_loggers
-from cluster.brokers.handlers.ports import HasBrokerId, HasMetadata, HasSettings, HasTopicSettings
+from cluster.brokers.handlers.ports import (
+    HasBrokerId,
+    HasGroupConfigs,
+    HasMetadata,
+    HasSettings,
+    HasTopicSettings,
+)
 from cluster.brokers.handlers.request import RequestContext, adapted
-from cluster.config.describe import Entry, describe, describe_level
+from cluster.config.describe import Entry, describe, describe_group, describe_level
 from cluster.config.dynamic import CLUSTER_WIDE
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.topics import check_topic_name
@@ -31,9 +38,10 @@ API: Final = Api(ApiKey.DESCRIBE_CONFIGS, 1, 4)
 
 TOPIC: Final = 2
 BROKER: Final = 4
+GROUP: Final = 32
 
 
-class Ports(HasMetadata, HasSettings, HasTopicSettings, HasBrokerId, Protocol):
+class Ports(HasMetadata, HasSettings, HasTopicSettings, HasBrokerId, HasGroupConfigs, Protocol):
     """What DescribeConfigs needs of its broker."""
 
 
@@ -88,6 +96,9 @@ def _entries(resource: DescribeConfigsResource, services: Ports) -> list[Entry]:
             raise Refused(ErrorCode.invalid_request, "Broker id must not be empty")
         _check_broker(name, services, "")
         return describe_loggers()
+    if resource.resource_type == GROUP:
+        check_group_name(name)
+        return describe_group(services.group_configs.settings_of(name))
     raise Refused(ErrorCode.invalid_request, f"Unsupported resource type: {resource.resource_type}")
 
 
@@ -99,6 +110,12 @@ def _check_broker(name: str, services: Ports, or_what: str) -> None:
             ErrorCode.invalid_request,
             f"Unexpected broker id, expected {services.broker_id}{or_what} but received {name}",
         )
+
+
+def check_group_name(name: str) -> None:
+    """Raise Refused for a group that cannot have configs."""
+    if name == "":
+        raise Refused(ErrorCode.invalid_request, "Group name must not be empty")
 
 
 def is_number(broker_id: str) -> bool:

@@ -1,6 +1,7 @@
 """DescribeGroups (API key 15), versions 0-6.
 
-Only the coordinator of a group can say anything of it (NOT_COORDINATOR for the others).
+Only the coordinator of a group can say anything of it (NOT_COORDINATOR for the others). Groups of
+the newer consumer protocol are unknown here: ConsumerGroupDescribe describes them.
 v3 authorized operations (KIP-430); v4 instance ids (KIP-345); v5 flexible; v6 GROUP_ID_NOT_FOUND,
 before it an unknown group is one in state Dead (KIP-1043).
 """
@@ -49,18 +50,27 @@ def _describe(
     group_id: str, version: int, services: HasGroups, *, with_operations: bool
 ) -> DescribedGroup:
     try:
-        found = services.groups.find(group_id).describe(group_id)
+        partition = services.groups.find(group_id)
     except Refused as refused:
         return _nothing(group_id, refused.code, "", None)
+    found = partition.describe(group_id)
     if found is not None:
         return _described(found, with_operations=with_operations)
     if version >= _FIRST_WITH_NOT_FOUND:
-        message = f"Group {group_id} not found."
+        is_newer = partition.describe_consumer_group(group_id) is not None
+        message = f"Group {group_id} {'is not a classic group' if is_newer else 'not found'}."
         return _nothing(group_id, ErrorCode.group_id_not_found, _DEAD, message)
-    return _nothing(group_id, ErrorCode.none, _DEAD, None)
+    return _nothing(group_id, ErrorCode.none, _DEAD, None, with_operations=with_operations)
 
 
-def _nothing(group_id: str, code: ErrorCode, state: str, message: str | None) -> DescribedGroup:
+def _nothing(
+    group_id: str,
+    code: ErrorCode,
+    state: str,
+    message: str | None,
+    *,
+    with_operations: bool = False,
+) -> DescribedGroup:
     return DescribedGroup(
         error_code=code,
         error_message=message,
@@ -69,6 +79,7 @@ def _nothing(group_id: str, code: ErrorCode, state: str, message: str | None) ->
         protocol_type="",
         protocol_data="",
         members=(),
+        authorized_operations=GROUP_OPERATIONS if with_operations else NOT_REQUESTED,
     )
 
 

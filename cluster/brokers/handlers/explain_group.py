@@ -14,7 +14,6 @@ from cluster.brokers.handlers.request import Handler, RequestContext
 from cluster.brokers.network.connection import Outgoing
 from cluster.coordinator.groups.explanation import (
     ExplainAnswer,
-    FormerStint,
     pack_answer,
     read_question,
 )
@@ -52,10 +51,7 @@ def handle(group_id: str, _context: RequestContext, services: Ports) -> ExplainA
         services.clock.wall_ms(),
         -1 if since_ms is None else since_ms,
         found,
-        tuple(
-            FormerStint(services.broker_id, each.since_ms, each.until_ms, each.rebalances)
-            for each in groups.former.of(group_id)
-        ),
+        groups.former.of(group_id),
     )
 
 

@@ -5,8 +5,9 @@ from datetime import timedelta
 from typing import Final, TypeVar
 
 from cluster.brokers.groups.group_partition import GroupPartition
-from cluster.brokers.handlers.ports import HasGroups
+from cluster.brokers.handlers.ports import HasGroups, HasSettings
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext
+from cluster.config.broker import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
 from cluster.model.errors import ErrorCode, Refused
 
 MILLISECOND: Final = timedelta(milliseconds=1)
@@ -24,6 +25,12 @@ def find_group(services: HasGroups, group_id: str) -> GroupPartition:
     if not group_id:
         raise Refused(ErrorCode.invalid_group_id)
     return services.groups.find(group_id)
+
+
+def check_consumer_protocol(services: HasSettings) -> None:
+    """Raise Refused(UNSUPPORTED_VERSION) where the newer consumer protocol is switched off."""
+    if "consumer" not in services.settings[GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
+        raise Refused(ErrorCode.unsupported_version)
 
 
 def answered(

@@ -246,7 +246,7 @@ def _asked_topics(request: MetadataRequest, services: Ports) -> list[TopicState]
     if request.topics is None:
         return list(metadata.topics.values())
     names = {
-        metadata.topic_name(asked.topic_id) if asked.name is None else asked.name
+        metadata.topic_name(asked.topic_id) if _is_asked_by_id(asked) else asked.name
         for asked in request.topics
     }
     return [metadata.topics[name] for name in names if name in metadata.topics]
@@ -333,7 +333,7 @@ def _asked_topic(
     prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponseTopic:
     name = asked.name
-    if name is None:
+    if name is None or _is_asked_by_id(asked):
         name = services.metadata.topic_name(asked.topic_id)
         if name is None:
             return _missing(None, asked, ErrorCode.unknown_topic_id)
@@ -350,6 +350,12 @@ def _asked_topic(
         asked,
         ErrorCode.leader_not_available if may_create else ErrorCode.unknown_topic_or_partition,
     )
+
+
+def _is_asked_by_id(asked: MetadataRequestTopic) -> bool:
+    """Version 12 and later: an id counts more than a name, which Kafka's Java client leaves empty
+    rather than null where it asks by id."""
+    return asked.topic_id is not None or asked.name is None
 
 
 def _create_missing(

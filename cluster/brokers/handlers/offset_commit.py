@@ -25,6 +25,7 @@ from cluster.protocol.messages import (
 
 API: Final = Api(ApiKey.OFFSET_COMMIT, 2, 10)
 
+_FIRST_WITH_MEMBER_EPOCHS: Final = 9
 _FIRST_WITH_TOPIC_IDS: Final = 10
 
 _Codes = Mapping[tuple[int, int], ErrorCode]
@@ -73,6 +74,7 @@ def handle(
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
         retention_ms=request.retention_time // MILLISECOND,
+        knows_member_epochs=context.version >= _FIRST_WITH_MEMBER_EPOCHS,
     )
 
     def response_of(reply: CommitReply) -> OffsetCommitResponse:

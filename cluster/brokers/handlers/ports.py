@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
+from cluster.brokers.group_configs import GroupConfigs
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.counters import BrokerCounters
@@ -102,6 +103,12 @@ class HasGroups(Protocol):
     """The groups that this broker coordinates."""
 
     groups: GroupCoordinator
+
+
+class HasGroupConfigs(Protocol):
+    """The configs of groups as the store has them, and changing them there."""
+
+    group_configs: GroupConfigs
 
 
 class AlterTopicConfigs(Protocol):

@@ -6,10 +6,9 @@ Kafka: `OffsetMetadataManager.onPartitionsDeleted`, which goes through all group
 from collections.abc import Collection, Iterator
 from typing import Final
 
-from cluster.coordinator.groups.classic_group import ClassicGroup
 from cluster.coordinator.groups.group_offsets import Partition
 from cluster.coordinator.groups.moment import Moment
-from cluster.coordinator.groups.parts import ShardParts
+from cluster.coordinator.groups.parts import AnyGroup, ShardParts
 from cluster.coordinator.groups.removals import Removals
 from cluster.model.clocks import MonotonicMs, WallMs
 
@@ -47,10 +46,10 @@ class DeletedTopics:
             return
         if not self._topics:
             self._topics, self._waiting = self._waiting, {}
-            self._left = iter(list(self._parts.groups))
+            self._left = iter(self._parts.group_ids())
         done = 0
         for group_id in self._left:
-            group = self._parts.groups.get(group_id)
+            group = self._parts.find(group_id)
             if group is not None:
                 done += 1 + len(group.offsets.topics)
                 self._look_at(group, now)
@@ -59,7 +58,7 @@ class DeletedTopics:
         self._topics = {}
         self._next_ms = now.now_ms if self._waiting else None
 
-    def _look_at(self, group: ClassicGroup, now: Moment) -> None:
+    def _look_at(self, group: AnyGroup, now: Moment) -> None:
         keys: list[Partition] = []
         for topic in self._topics.keys() & group.offsets.topics.keys():
             deleted_ms = self._topics[topic]

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from cluster.coordinator.groups.classic_group import ClassicGroup
+from cluster.coordinator.groups.consumer_group import ConsumerGroup
 from cluster.coordinator.groups.group_offsets import Partition
 from cluster.coordinator.groups.moment import Moment
-from cluster.coordinator.groups.parts import ShardParts
+from cluster.coordinator.groups.parts import AnyGroup, ShardParts
 from cluster.coordinator.groups.records import CommittedOffset
 from cluster.coordinator.groups.removals import Removals
 from cluster.coordinator.groups.requests import NO_TIMESTAMP
@@ -21,17 +22,18 @@ WORK_PER_TICK: Final = 2_000
 """Offsets and groups looked at in one turn: about a millisecond."""
 
 
-def expired(group: ClassicGroup, retention_ms: int, wall_ms: WallMs) -> list[Partition]:
+def expired(group: AnyGroup, retention_ms: int, wall_ms: WallMs) -> list[Partition]:
     """The partitions whose offsets the group keeps no longer.
 
     A group without members: so long after it lost the last one. A consumer group with members:
     topics that none of them subscribes to, so long after the last commit. A group that never had
     members (it only commits): so long after the last commit. Never while it rebalances, and never
-    while a commit is on its way.
+    while a commit is on its way. A group of the newer consumer protocol, with members or without:
+    topics that none of them subscribes to, so long after the last commit.
     """
     since_empty = NO_TIMESTAMP
-    is_subscribing = False
-    if group.protocol_type is not None:
+    is_subscribing = isinstance(group, ConsumerGroup)
+    if isinstance(group, ClassicGroup) and group.protocol_type is not None:
         if group.state is GroupState.EMPTY:
             since_empty = group.state_timestamp_ms
         elif (
@@ -81,10 +83,10 @@ class ExpiryCheck:
         if self._next_ms is None or now.now_ms < self._next_ms:
             return
         if self._left is None:
-            self._left = iter(list(self._parts.groups))
+            self._left = iter(self._parts.group_ids())
         done = 0
         for group_id in self._left:
-            group = self._parts.groups.get(group_id)
+            group = self._parts.find(group_id)
             if group is not None:
                 done += 1 + len(group.offsets)
                 self._look_at(group, now)
@@ -94,11 +96,15 @@ class ExpiryCheck:
         self._left = None
         self.start(now)
 
-    def _look_at(self, group: ClassicGroup, now: Moment) -> None:
+    def _look_at(self, group: AnyGroup, now: Moment) -> None:
         keys = expired(group, self._parts.options.offsets_retention_ms, now.wall_ms)
-        is_left_over = (
-            group.state is GroupState.EMPTY and not group.pending_join and group.offsets.is_unused
-        )
+        is_left_over = _is_without_members(group) and group.offsets.is_unused
         self._parts.counts.offset_expirations += len(keys)
         if keys or is_left_over:
             self._removals.remove_offsets(group, keys, now)
+
+
+def _is_without_members(group: AnyGroup) -> bool:
+    if isinstance(group, ConsumerGroup):
+        return not group.members
+    return group.state is GroupState.EMPTY and not group.pending_join

@@ -96,6 +96,14 @@ class FormerStint:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptHistory:
+    """What a broker hands on to who coordinates a group after it."""
+
+    group_id: str
+    stints: tuple[FormerStint, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class ExplainAnswer:
     """What one broker says of one group."""
 
@@ -153,6 +161,7 @@ _REBALANCE: Final = record(
     causes_left_off=NUMBER,
     joining_ms=optional(LONG),
     assigning_ms=optional(LONG),
+    reconciling_ms=optional(LONG),
     generation_id=_NUMBER_OR_NOT,
     members_after=_NUMBER_OR_NOT,
     leader=optional(_WHO),
@@ -195,6 +204,7 @@ _FORMER: Final = record(
     until_wall_ms=_MILLISECONDS,
     rebalances=listed(_REBALANCE, _MANY),
 )
+_KEPT: Final = record(KeptHistory, group_id=_TEXT, stints=listed(_FORMER, _MANY))
 _ANSWER: Final = record(
     ExplainAnswer,
     code=ERROR_CODE,
@@ -208,6 +218,8 @@ _ANSWER: Final = record(
 _read_question: Final = _TEXT.reader()
 _read_answer: Final = _ANSWER.reader()
 _pack_answer: Final = _ANSWER.packer()
+_read_kept: Final = _KEPT.reader()
+_pack_kept: Final = _KEPT.packer()
 
 
 def pack_question(group_id: str) -> bytes:
@@ -230,6 +242,17 @@ def read_answer(body: bytes) -> ExplainAnswer:
     """The answer. Raises PeerError, which names the field that is wrong."""
     answer: ExplainAnswer = _checked(body, _read_answer)
     return answer
+
+
+def pack_kept(history: KeptHistory) -> bytes:
+    """One group's history, for another broker."""
+    return bytes(msgpack.packb(_pack_kept(history)))
+
+
+def read_kept(content: bytes) -> KeptHistory:
+    """One group's history. Raises PeerError, which names the field that is wrong."""
+    history: KeptHistory = _checked(content, _read_kept)
+    return history
 
 
 def _checked(body: bytes, read: Callable[[Any], Any]) -> Any:

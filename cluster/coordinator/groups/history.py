@@ -1,7 +1,9 @@
 """Why a group rebalanced: its last rebalances with their causes and phases. Pure.
 
 A rebalance has three phases: members join (PreparingRebalance, with the initial delay of a group
-that was empty), the leader assigns (CompletingRebalance), the members work again (Stable).
+that was empty), the leader assigns (CompletingRebalance), the members work again (Stable). In the
+newer consumer protocol it lasts from the first change of the group's epoch until every member has
+what it is to have: the coordinator assigns (Assigning), members give up and take (Reconciling).
 """
 
 import heapq
@@ -39,6 +41,9 @@ class CauseKind(Enum):
     STATIC_MEMBER_REPLACED = "static member came back with a new member id"
     ASSIGNMENT_NOT_STORED = "assignment could not be stored"
     OVER_CAPACITY = "more members than group.max.size"
+    REVOCATION_TIMEOUT = "did not give up its partitions within the rebalance timeout"
+    TOPICS_CHANGED = "topics that the group subscribes to changed"
+    EXPRESSION_CHANGED = "an expression that the group subscribes to stands for other topics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +78,14 @@ class SlowMember:
     waited_ms: int
     """From the rebalance's begin until it joined, or until now or the end if it did not."""
     has_joined: bool
+    """In the newer consumer protocol: whether it has what it is to have."""
     is_expected: bool = False
     """It has been given a member id (KIP-394) and has not come back with it; of such a member
     nothing but the id is known."""
 
 
 class Waited(NamedTuple):
-    """When a member joined; None if it has not."""
+    """When a member joined, or came to its target assignment; None if it has not."""
 
     member: WhoseMember
     joined_ms: int | None
@@ -103,7 +109,10 @@ class Rebalance:
     joining_ms: int | None = None
     """Until every member had joined again or the rebalance timeout was over."""
     assigning_ms: int | None = None
-    """From then until the leader's assignment was stored."""
+    """From then until the leader's assignment was stored; in the newer consumer protocol, while
+    the target assignment was older than the group's epoch."""
+    reconciling_ms: int | None = None
+    """Of the newer consumer protocol: while members gave up and took partitions."""
     generation_id: int | None = None
     """That it led to; None while it runs, or if another rebalance followed before."""
     members_after: int | None = None
@@ -201,6 +210,41 @@ class History:
         rebalance.leader = leader
         rebalance.protocol_name = protocol_name
         rebalance.is_over = True
+
+    # ------------------------------------------------------------------ the newer protocol
+
+    def begin_or_note(
+        self, cause: Cause, now: Moment, epoch: int, members_before: int
+    ) -> Rebalance | None:
+        """The group's epoch changes: a rebalance begins, or the one that runs has a cause more."""
+        if self.current is not None:
+            self.note(cause, now)
+            return self.current
+        return self.begin(cause, now, epoch, members_before)
+
+    def add_phases(self, *, assigning_ms: int, reconciling_ms: int) -> None:
+        """So much more time went into these."""
+        rebalance = self.current
+        if rebalance is not None:
+            rebalance.assigning_ms = (rebalance.assigning_ms or 0) + assigning_ms
+            rebalance.reconciling_ms = (rebalance.reconciling_ms or 0) + reconciling_ms
+
+    def reconciled(
+        self,
+        members: Iterable[Waited],
+        now: Moment,
+        epoch: int,
+        assignor: str,
+        rebalance_timeout_ms: int,
+    ) -> None:
+        """Every member has what it is to have, or there are none."""
+        rebalance = self.current
+        if rebalance is None:
+            return
+        everybody = list(members)
+        rebalance.slowest = slowest(rebalance, everybody, now)
+        rebalance.rebalance_timeout_ms = rebalance_timeout_ms
+        self.over(now, epoch, len(everybody), None, assignor if everybody else None)
 
 
 def slowest(rebalance: Rebalance, members: Iterable[Waited], now: Moment) -> list[SlowMember]:

@@ -14,6 +14,7 @@ from cluster.coordinator.groups.effects import GroupRecord
 from cluster.coordinator.groups.history import Cause, CauseKind
 from cluster.coordinator.groups.member import Member
 from cluster.coordinator.groups.moment import Moment
+from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.parts import ShardParts
 from cluster.coordinator.groups.rebalancing import Rebalancing
 from cluster.coordinator.groups.records import group_key, group_value, is_storable
@@ -43,12 +44,9 @@ class Joining:
     def join(self, request: JoinGroup, token: object, now: Moment) -> None:
         """Answer or park one request."""
         options = self._parts.options
-        timeout_ms = request.session_timeout_ms
-        if not options.min_session_timeout_ms <= timeout_ms <= options.max_session_timeout_ms:
-            self._refuse(token, ErrorCode.invalid_session_timeout, request.member_id)
-            return
-        if not _is_storable(request):
-            self._refuse(token, ErrorCode.invalid_request, request.member_id)
+        error = check_join(request, options)
+        if error is not ErrorCode.none:
+            self._refuse(token, error, request.member_id)
             return
         group = self._parts.groups.get(request.group_id)
         if group is None:
@@ -236,6 +234,14 @@ class Joining:
             new_id=member.member_id,
         )
         self._parts.outbox.append([GroupRecord(group_key(group.group_id), value)], after)
+
+
+def check_join(request: JoinGroup, options: GroupOptions) -> ErrorCode:
+    """What can be said without looking at the group."""
+    timeout_ms = request.session_timeout_ms
+    if not options.min_session_timeout_ms <= timeout_ms <= options.max_session_timeout_ms:
+        return ErrorCode.invalid_session_timeout
+    return ErrorCode.none if _is_storable(request) else ErrorCode.invalid_request
 
 
 def _kind_of_change(

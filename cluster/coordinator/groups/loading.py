@@ -9,6 +9,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from cluster.coordinator.groups.classic_group import ClassicGroup
+from cluster.coordinator.groups.consumer_loading import ConsumerLoading
+from cluster.coordinator.groups.consumer_records import CONSUMER_KEYS, read_consumer_key
 from cluster.coordinator.groups.history import Cause, CauseKind
 from cluster.coordinator.groups.member import Member
 from cluster.coordinator.groups.moment import Moment
@@ -36,6 +38,7 @@ class LoadReport:
 
     offsets: int = 0
     groups: int = 0
+    """Of the newer consumer protocol, where a group has many records, each counts."""
     tombstones: int = 0
     unknown: Counter[str] = field(default_factory=Counter)
     """Kinds and forms of records that newer brokers write, and how many; they are left alone."""
@@ -53,7 +56,14 @@ class LoadReport:
 class Loading:
     """Lifecycle: `load` for every record, oldest first; then the groups are as they were stored."""
 
-    def __init__(self, parts: ShardParts, rebalancing: Rebalancing, commits: OffsetCommits) -> None:
+    def __init__(
+        self,
+        parts: ShardParts,
+        rebalancing: Rebalancing,
+        commits: OffsetCommits,
+        consumers: ConsumerLoading,
+    ) -> None:
+        self._consumers = consumers
         self._groups = parts.groups
         self._max_size = parts.options.max_size
         self._rebalancing = rebalancing
@@ -64,8 +74,11 @@ class Loading:
 
     def finish(self, now: Moment) -> None:
         """All records are in: members have to show that they are alive, empty groups go."""
+        self._consumers.finish(now)
         for group_id in sorted(self._of_interest):
-            group = self._groups[group_id]
+            group = self._groups.get(group_id)
+            if group is None:  # its offsets are those of a group of the newer consumer protocol
+                continue
             if group.is_disposable:
                 del self._groups[group_id]
                 continue
@@ -83,6 +96,9 @@ class Loading:
         try:
             if key is None:
                 raise CorruptRecord("no key")
+            if key[:2] in CONSUMER_KEYS:
+                self._load_consumer(key, value)
+                return
             named = read_key(key)
             if isinstance(named, str):
                 self._load_group(named, value)
@@ -94,6 +110,13 @@ class Loading:
             _note(self.report.unknown, str(unknown))
         except CorruptRecord as corrupt:
             _note(self.report.corrupt, str(corrupt))
+
+    def _load_consumer(self, key: bytes, value: bytes | None) -> None:
+        self._consumers.load(read_consumer_key(key), value)
+        if value is None:
+            self.report.tombstones += 1
+        else:
+            self.report.groups += 1
 
     def _load_offset(
         self, group_id: str, topic: str, partition: int, value: bytes, producer_id: int

@@ -8,10 +8,16 @@ from dataclasses import dataclass
 
 from cluster.coordinator.groups.append_errors import offset_error
 from cluster.coordinator.groups.classic_group import ClassicGroup
+from cluster.coordinator.groups.consumer_commits import (
+    check_commit,
+    check_fetch,
+    check_transactional_commit,
+)
+from cluster.coordinator.groups.consumer_group import ConsumerGroup
 from cluster.coordinator.groups.effects import GroupRecord
 from cluster.coordinator.groups.java_text import java_length
 from cluster.coordinator.groups.moment import Moment
-from cluster.coordinator.groups.parts import ShardParts
+from cluster.coordinator.groups.parts import AnyGroup, ShardParts
 from cluster.coordinator.groups.rebalancing import Rebalancing
 from cluster.coordinator.groups.records import (
     CommittedOffset,
@@ -50,37 +56,48 @@ class OffsetCommits:
 
     def commit(self, request: CommitOffsets, token: object, now: Moment) -> None:
         """Store offsets, if whoever asks may do so; answered when they are stored."""
-        group = self._parts.groups.get(request.group_id)
+        group = self._parts.find(request.group_id)
         if group is None:
             if request.generation_id >= 0:
                 self._refuse(request.offsets, token, ErrorCode.illegal_generation)
                 return
             # it does not rely on us for its members, only for its offsets
             group = self._parts.group_or_new(request.group_id, now)
-        error = _check(group, request, is_transactional=False)
-        if error is ErrorCode.none and group.state is not GroupState.EMPTY:
-            error = group.rules.commit
+        error = self._check(group, request, now)
         if error is not ErrorCode.none:
             self._refuse(request.offsets, token, error)
             return
-        member = group.members.get(request.member_id)
-        if member is not None:
-            self._rebalancing.restart_session(member, now)
         expire_ms = (
             NO_TIMESTAMP if request.retention_ms == -1 else now.wall_ms + request.retention_ms
         )
         self._store(group, request.offsets, token, now, expire_ms)
 
+    def _check(self, group: AnyGroup, request: CommitOffsets, now: Moment) -> ErrorCode:
+        """Whether the request may commit; it shows that its member is alive."""
+        if isinstance(group, ConsumerGroup):
+            return check_commit(group, request)
+        error = _check(group, request, is_transactional=False)
+        if error is ErrorCode.none and group.state is not GroupState.EMPTY:
+            error = group.rules.commit
+        member = group.members.get(request.member_id)
+        if error is ErrorCode.none and member is not None:
+            self._rebalancing.restart_session(member, now)
+        return error
+
     def commit_transactional(
         self, request: TransactionalCommit, token: object, now: Moment
     ) -> None:
         """Store offsets as part of a transaction; answered when they are stored."""
-        group = self._parts.group_or_new(request.group_id, now)
-        error = _check(group, request, is_transactional=True)
+        group = self._parts.find(request.group_id)
+        if group is None:
+            group = self._parts.group_or_new(request.group_id, now)
+        if isinstance(group, ConsumerGroup):
+            error = check_transactional_commit(group, request)
+        else:
+            error = _check(group, request, is_transactional=True)
         if error is not ErrorCode.none:
             self._refuse(request.offsets, token, error)
-            if group.is_disposable:
-                self._parts.remove(group, now)
+            self._parts.remove_if_disposable(group, now)
             return
         self._store(group, request.offsets, token, now, NO_TIMESTAMP, request)
 
@@ -90,7 +107,7 @@ class OffsetCommits:
 
     def _store(
         self,
-        group: ClassicGroup,
+        group: AnyGroup,
         offsets: tuple[OffsetToCommit, ...],
         token: object,
         now: Moment,
@@ -111,8 +128,7 @@ class OffsetCommits:
                 entries.append((each.topic, each.partition, committed))
         if not entries:
             self._parts.outbox.answer(token, CommitReply(tuple(results)))
-            if group.is_disposable:
-                self._parts.remove(group, now)
+            self._parts.remove_if_disposable(group, now)
             return
         records = [
             GroupRecord(offset_key(group.group_id, topic, partition), offset_value(committed))
@@ -133,7 +149,7 @@ class OffsetCommits:
 
     # ------------------------------------------------------------------ transactions
 
-    def note_transactional(self, producer_id: int, group: ClassicGroup, entry: Entry) -> None:
+    def note_transactional(self, producer_id: int, group: AnyGroup, entry: Entry) -> None:
         """A commit is in the log as part of a transaction."""
         group.offsets.set_transactional(producer_id, *entry)
         self._in_transaction.setdefault(producer_id, set()).add(group.group_id)
@@ -141,7 +157,7 @@ class OffsetCommits:
     def end_transaction(self, producer_id: int, *, is_commit: bool) -> None:
         """The transaction's marker is in the log."""
         for group_id in self._in_transaction.pop(producer_id, ()):
-            group = self._parts.groups.get(group_id)
+            group = self._parts.find(group_id)
             if group is not None:
                 group.offsets.end_transaction(producer_id, is_commit=is_commit)
 
@@ -149,7 +165,11 @@ class OffsetCommits:
 
     def fetch(self, request: FetchOffsets) -> FetchedOffsets:
         """What is committed. Groups that nobody knows have nothing."""
-        group = self._parts.groups.get(request.group_id)
+        group = self._parts.find(request.group_id)
+        if isinstance(group, ConsumerGroup):
+            error = check_fetch(group, request)
+            if error is not ErrorCode.none:
+                return FetchedOffsets(error)
         if request.topics is not None:
             keys = [(each.topic, number) for each in request.topics for number in each.partitions]
         elif group is None:
@@ -163,7 +183,7 @@ class OffsetCommits:
 
 
 def _fetched(
-    group: ClassicGroup | None, key: tuple[str, int], *, require_stable: bool
+    group: AnyGroup | None, key: tuple[str, int], *, require_stable: bool
 ) -> FetchedOffset:
     topic, partition = key
     if group is None:
@@ -202,7 +222,7 @@ class _CommitStored:
     """A commit: when it is stored it is what is fetched, else the offsets are as they were."""
 
     parts: ShardParts
-    group: ClassicGroup
+    group: AnyGroup
     entries: list[Entry]
     results: list[PartitionError]
     token: object
@@ -213,8 +233,8 @@ class _CommitStored:
             self.parts.counts.offset_commits += len(self.entries)
             for entry in self.entries:
                 self.group.offsets.set(*entry)
-        elif self.group.is_disposable:
-            self.parts.remove(self.group, now)
+        else:
+            self.parts.remove_if_disposable(self.group, now)
 
     def end(self) -> None:
         """The outcome is known."""
@@ -247,8 +267,8 @@ class _TransactionalStored:
             stored.parts.counts.offset_commits += len(stored.entries)
             for entry in stored.entries:
                 self.commits.note_transactional(self.producer_id, stored.group, entry)
-        elif stored.group.is_disposable:
-            stored.parts.remove(stored.group, now)
+        else:
+            stored.parts.remove_if_disposable(stored.group, now)
 
     def answer(self, error: ErrorCode, now: Moment) -> None:
         self.stored.answer(error, now)

@@ -23,3 +23,11 @@ class GroupOptions:
     """offsets.retention.minutes"""
     retention_check_interval_ms: int = 10 * MINUTE_MS
     """offsets.retention.check.interval.ms"""
+    consumer_max_size: int = 2**31 - 1
+    """group.consumer.max.size"""
+    consumer_assignors: tuple[str, ...] = ("uniform", "range")
+    """group.consumer.assignors; of names in `assignors.ASSIGNORS`, the first is the default"""
+    consumer_regex_refresh_interval_ms: int = 10 * MINUTE_MS
+    """group.consumer.regex.refresh.interval.ms"""
+    consumer_migration_policy: str = "bidirectional"
+    """group.consumer.migration.policy: one of `migration_policy.POLICIES`"""

@@ -1,11 +1,14 @@
 """How far a group has come, for metrics: its state, its members, what it has committed. Pure."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cluster.coordinator.groups.classic_group import ClassicGroup
+from cluster.coordinator.groups.consumer_group import ConsumerGroup
 from cluster.coordinator.groups.moment import Moment
+from cluster.coordinator.groups.subscription import CONSUMER
 
-CLASSIC = "classic"
+CLASSIC: Final = "classic"
+"""A type of groups, for ListGroups; the other is `consumer`, as its protocol type."""
 
 
 class GroupProgress(NamedTuple):
@@ -17,6 +20,7 @@ class GroupProgress(NamedTuple):
     """`consumer`, `connect`, ...; empty for a group that only commits."""
     state: str
     generation: int
+    """Of a group of the newer consumer protocol its epoch."""
     members: int
     state_times_ms: dict[str, int]
     """How long it has been in each state since it was loaded or made."""
@@ -24,14 +28,15 @@ class GroupProgress(NamedTuple):
     """Offsets by topic and partition."""
 
 
-def progress_of(group: ClassicGroup, now: Moment) -> GroupProgress:
+def progress_of(group: ClassicGroup | ConsumerGroup, now: Moment) -> GroupProgress:
     """Some 0.1 us for each offset, and 2 us for the group."""
+    if isinstance(group, ConsumerGroup):
+        what = (CONSUMER, CONSUMER, group.state().value, group.epoch.epoch)
+    else:
+        what = (CLASSIC, group.protocol_type or "", group.state.value, group.generation_id)
     return GroupProgress(
         group.group_id,
-        CLASSIC,
-        group.protocol_type or "",
-        group.state.value,
-        group.generation_id,
+        *what,
         len(group.members),
         group.state_times_ms(now),
         {

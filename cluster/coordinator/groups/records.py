@@ -16,6 +16,7 @@ bytes and bytes with one of four (-1: null), from form 4 of a value on in the co
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from cluster.coordinator.groups.requests import NO_TIMESTAMP
@@ -34,6 +35,7 @@ TEXT_MAX_BYTES: Final = 0x7FFF
 _TWO: Final = struct.Struct(">h")
 _FOUR: Final = struct.Struct(">i")
 _EIGHT: Final = struct.Struct(">q")
+_START_3: Final = struct.Struct(">hqih")
 _OFFSET_3: Final = struct.Struct(">qih")
 _STATE: Final = struct.Struct(">hqi")
 
@@ -104,7 +106,12 @@ def is_storable(text: str, added_bytes: int = 0) -> bool:
 
 def offset_key(group_id: str, topic: str, partition: int) -> bytes:
     """The key of a committed offset."""
-    return b"".join((_TWO.pack(OFFSET_KEY), _text(group_id), _text(topic), _FOUR.pack(partition)))
+    return _start_of_keys(group_id, topic) + _FOUR.pack(partition)
+
+
+@lru_cache(maxsize=64)  # a commit has many partitions of few topics; names may be of 32 KiB
+def _start_of_keys(group_id: str, topic: str) -> bytes:
+    return _TWO.pack(OFFSET_KEY) + _text(group_id) + _text(topic)
 
 
 def group_key(group_id: str) -> bytes:
@@ -143,26 +150,19 @@ def read_key(key: bytes) -> OffsetKey | str:
 
 def offset_value(committed: CommittedOffset) -> bytes:
     """Form 3; form 1, which loses the leader epoch, for one with an expiry of its own."""
-    metadata = _text(committed.metadata)
     if committed.expire_timestamp_ms != NO_TIMESTAMP:
         return b"".join(
             (
                 _TWO.pack(OFFSET_VALUE_WITH_EXPIRY),
                 _EIGHT.pack(committed.offset),
-                metadata,
+                _text(committed.metadata),
                 _EIGHT.pack(committed.commit_timestamp_ms),
                 _EIGHT.pack(committed.expire_timestamp_ms),
             )
         )
-    return b"".join(
-        (
-            _TWO.pack(OFFSET_VALUE),
-            _EIGHT.pack(committed.offset),
-            _FOUR.pack(committed.leader_epoch),
-            metadata,
-            _EIGHT.pack(committed.commit_timestamp_ms),
-        )
-    )
+    metadata = committed.metadata.encode()
+    start = _START_3.pack(OFFSET_VALUE, committed.offset, committed.leader_epoch, len(metadata))
+    return start + metadata + _EIGHT.pack(committed.commit_timestamp_ms)
 
 
 def read_offset_value(value: bytes) -> CommittedOffset:

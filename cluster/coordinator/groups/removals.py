@@ -10,10 +10,14 @@ from typing import Final
 
 from cluster.coordinator.groups.append_errors import group_error
 from cluster.coordinator.groups.classic_group import ClassicGroup
+from cluster.coordinator.groups.consumer_group import ConsumerGroup
+from cluster.coordinator.groups.consumer_groups import ConsumerGroups
+from cluster.coordinator.groups.consumer_journal import Journal
+from cluster.coordinator.groups.consumer_turns import Action
 from cluster.coordinator.groups.effects import GroupRecord
 from cluster.coordinator.groups.group_offsets import Partition
 from cluster.coordinator.groups.moment import Moment
-from cluster.coordinator.groups.parts import ShardParts
+from cluster.coordinator.groups.parts import AnyGroup, ShardParts
 from cluster.coordinator.groups.records import group_key, offset_key
 from cluster.coordinator.groups.requests import (
     DeletedGroup,
@@ -36,26 +40,25 @@ TOMBSTONES_PER_APPEND: Final = 500
 class Removals:
     """Removes what is asked for; tombstones first, memory when they are stored."""
 
-    def __init__(self, parts: ShardParts) -> None:
+    def __init__(self, parts: ShardParts, consumers: ConsumerGroups) -> None:
         self._parts = parts
+        self._consumers = consumers
 
     # ------------------------------------------------------------------ requests
 
     def delete_offsets(self, request: DeleteOffsets, token: object, now: Moment) -> None:
         """OffsetDelete: offsets of topics that no member of a consumer group reads."""
-        group = self._parts.groups.get(request.group_id)
+        group = self._parts.find(request.group_id)
         error = ErrorCode.group_id_not_found
         if group is not None:
-            is_empty = group.state is GroupState.EMPTY
-            may_delete = is_empty or group.protocol_type == CONSUMER
-            error = ErrorCode.none if may_delete else ErrorCode.non_empty_group
+            error = ErrorCode.none if _may_delete_offsets(group) else ErrorCode.non_empty_group
         if group is None or error is not ErrorCode.none:
             self._parts.outbox.answer(token, DeleteOffsetsReply(error))
             return
         subscribed = frozenset(
             each.topic
             for each in request.topics
-            if group.state is not GroupState.EMPTY and group.subscribes_to(each.topic)
+            if not _is_empty(group) and group.subscribes_to(each.topic)
         )
         keys = [(each.topic, number) for each in request.topics for number in each.partitions]
         present = set(group.offsets.partitions())
@@ -77,6 +80,10 @@ class Removals:
         waiting = _GroupsDeleted(self._parts, token, group_ids=request.group_ids)
         waiting.expect()
         for group_id in dict.fromkeys(request.group_ids):
+            if group_id in self._parts.consumer_groups:
+                waiting.expect()
+                self._delete_consumer_group(group_id, now, waiting)
+                continue
             group = self._parts.groups.get(group_id)
             error = ErrorCode.group_id_not_found if group is None else group.rules.delete_group
             if group is None or error is not ErrorCode.none:
@@ -90,15 +97,37 @@ class Removals:
 
     def remove_offsets(
         self,
-        group: ClassicGroup,
+        group: AnyGroup,
         keys: Collection[Partition],
         now: Moment,
         waiting: "_Waiting | None" = None,
     ) -> None:
         """Remove these, and a group without members that has no others."""
         others = set(group.offsets.partitions()).difference(keys)
-        is_last = group.state is GroupState.EMPTY and not others and not group.pending_join
-        self._remove(group, keys, now, waiting, with_group=is_last)
+        is_last = _is_empty(group) and not others
+        if isinstance(group, ClassicGroup):
+            with_group = is_last and not group.pending_join
+            self._remove(group, keys, now, waiting, with_group=with_group)
+            return
+        self._remove_some(group, keys, waiting)
+        if is_last:
+            self._delete_consumer_group(group.group_id, now, None)
+
+    def _remove_some(
+        self, group: AnyGroup, keys: Collection[Partition], waiting: "_Waiting | None"
+    ) -> None:
+        for piece in _pieces(keys):
+            self._begin(group, piece, waiting)
+            removal = _OffsetsGone(group, piece, waiting)
+            self._parts.outbox.append(_tombstones(group, piece), removal)
+
+    def _begin(
+        self, group: AnyGroup, keys: Iterable[Partition], waiting: "_Waiting | None"
+    ) -> None:
+        for key in keys:
+            group.offsets.begin(key)
+        if waiting is not None:
+            waiting.expect()
 
     def _remove(
         self,
@@ -109,30 +138,81 @@ class Removals:
         *,
         with_group: bool,
     ) -> None:
-        pieces = _pieces(keys)
-        if with_group and not pieces:
-            pieces.append([])
-        for number, piece in enumerate(pieces, 1):
-            takes_group = with_group and number == len(pieces)
-            removal = _Removed(
-                self._parts, group, group.generation_id, piece, waiting, takes_group=takes_group
-            )
-            records = [
-                GroupRecord(offset_key(group.group_id, topic, partition), None)
-                for topic, partition in piece
-            ]
-            if takes_group and group.generation_id > 0:
-                # a group that only ever committed offsets has no record of its own
-                records.append(GroupRecord(group_key(group.group_id), None))
-            for key in piece:
-                group.offsets.begin(key)
+        if not with_group:
+            self._remove_some(group, keys, waiting)
+            return
+        pieces = _pieces(keys) or [[]]
+        for piece in pieces[:-1]:
+            self._remove_some(group, piece, waiting)
+        last = pieces[-1]
+        self._begin(group, last, waiting)
+        records = _tombstones(group, last)
+        if group.generation_id > 0:  # else it only ever committed: it has no record of its own
+            records.append(GroupRecord(group_key(group.group_id), None))
+        removal = _GroupGone(group, last, waiting, self._parts, group.generation_id)
+        if records:
+            self._parts.outbox.append(records, removal)
+        else:
+            removal.settle(now, is_stored=True)
+            removal.answer(ErrorCode.none, now)
+
+    # ------------------------------------------------------------------ the newer protocol
+
+    def _delete_consumer_group(
+        self, group_id: str, now: Moment, waiting: "_Waiting | None"
+    ) -> None:
+        """Remove it, if it has no members then, as soon as no change of it is on its way."""
+
+        def answer(error: ErrorCode) -> None:
             if waiting is not None:
-                waiting.expect()
-            if records:
-                self._parts.outbox.append(records, removal)
+                waiting.answer(group_id, error)
+
+        def run(now: Moment) -> None:
+            group = self._parts.consumer_groups.get(group_id)
+            if group is None:
+                answer(ErrorCode.group_id_not_found)
+            elif group.members:
+                answer(ErrorCode.non_empty_group)
             else:
-                removal.settle(now, is_stored=True)
-                removal.answer(ErrorCode.none, now)
+                self._remove_consumer_group(group, now, waiting)
+                answer(ErrorCode.none)
+
+        def refuse(error: ErrorCode, now: Moment) -> None:
+            del now
+            answer(error)
+
+        self._consumers.offer(group_id, Action(run, refuse), now)
+
+    def _remove_consumer_group(
+        self, group: ConsumerGroup, now: Moment, waiting: "_Waiting | None"
+    ) -> None:
+        self._remove_some(group, group.offsets.partitions(), waiting)
+        journal = Journal(group)
+        journal.remove_group()
+        if waiting is not None:
+            waiting.expect()
+        del now
+        self._consumers.turns.take(group.group_id)
+        removal = _ConsumerGroupGone(self._parts, self._consumers, journal, waiting)
+        self._parts.outbox.append(journal.records, removal)
+
+
+def _is_empty(group: AnyGroup) -> bool:
+    if isinstance(group, ConsumerGroup):
+        return not group.members
+    return group.state is GroupState.EMPTY
+
+
+def _may_delete_offsets(group: AnyGroup) -> bool:
+    if isinstance(group, ConsumerGroup):
+        return True
+    return group.state is GroupState.EMPTY or group.protocol_type == CONSUMER
+
+
+def _tombstones(group: AnyGroup, keys: Iterable[Partition]) -> list[GroupRecord]:
+    return [
+        GroupRecord(offset_key(group.group_id, topic, partition), None) for topic, partition in keys
+    ]
 
 
 def _pieces(keys: Iterable[Partition]) -> list[list[Partition]]:
@@ -144,27 +224,43 @@ def _pieces(keys: Iterable[Partition]) -> list[list[Partition]]:
 
 
 @dataclass(slots=True)
-class _Removed:
+class _OffsetsGone:
     """Tombstones: when they are stored, memory follows."""
 
-    parts: ShardParts
-    group: ClassicGroup
-    generation_id: int
-    """Of the group when it was decided."""
+    group: AnyGroup
     keys: list[Partition]
     waiting: "_Waiting | None"
-    takes_group: bool
 
     def settle(self, now: Moment, *, is_stored: bool) -> None:
-        group = self.group
+        del now
         for key in self.keys:
-            group.offsets.end(key)
+            self.group.offsets.end(key)
             if is_stored:
-                group.offsets.remove(*key)
-        has_gone_on = (
-            group.state is not GroupState.EMPTY or group.generation_id != self.generation_id
-        )
-        if not self.takes_group or not is_stored or has_gone_on:
+                self.group.offsets.remove(*key)
+
+    def answer(self, error: ErrorCode, now: Moment) -> None:
+        del now
+        if self.waiting is not None:
+            self.waiting.answer(self.group.group_id, group_error(error))
+
+
+@dataclass(slots=True)
+class _GroupGone(_OffsetsGone):
+    """The last of them, with that of a group of the classic protocol."""
+
+    parts: ShardParts
+    generation_id: int
+    """Of the group when it was decided."""
+
+    def settle(self, now: Moment, *, is_stored: bool) -> None:
+        _OffsetsGone.settle(self, now, is_stored=is_stored)
+        group = self.group
+        if (
+            not is_stored
+            or not isinstance(group, ClassicGroup)
+            or group.state is not GroupState.EMPTY
+            or group.generation_id != self.generation_id
+        ):
             return
         if group.offsets.is_unused:
             self.parts.remove(group, now)
@@ -172,10 +268,31 @@ class _Removed:
         else:
             group.clear()  # a commit came in between; of its generations, nothing is stored
 
+
+@dataclass(slots=True)
+class _ConsumerGroupGone:
+    """The tombstones of a group of the newer consumer protocol. It has the group's turn."""
+
+    parts: ShardParts
+    consumers: ConsumerGroups
+    journal: Journal
+    waiting: "_Waiting | None"
+    is_settled: bool = False
+
+    def settle(self, now: Moment, *, is_stored: bool) -> None:
+        self.is_settled = True
+        group = self.journal.group
+        if is_stored:
+            self.parts.forget_consumer_group(group, now)
+            log.info("Group %s has been removed.", group.group_id)
+        self.consumers.on_settled(self.journal, now, is_stored=is_stored)
+
     def answer(self, error: ErrorCode, now: Moment) -> None:
-        del now
+        group_id = self.journal.group.group_id
         if self.waiting is not None:
-            self.waiting.answer(self.group.group_id, group_error(error))
+            self.waiting.answer(group_id, group_error(error))
+        if not self.is_settled:
+            self.consumers.on_late(group_id, group_error(error), now)
 
 
 @dataclass(slots=True)

@@ -165,6 +165,9 @@ class CommitOffsets:
     group_instance_id: str | None = None
     retention_ms: int = -1
     """Versions 2 to 4; -1: as `offsets.retention.minutes` has it."""
+    knows_member_epochs: bool = True
+    """Version 9 and later, whose generation may be a member epoch of the newer consumer
+    protocol; members of that protocol get UNSUPPORTED_VERSION for earlier ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,4 +308,4 @@ class ListedGroup(NamedTuple):
     """Empty for a group that only has committed offsets."""
     state: str
     group_type: str
-    """`classic`"""
+    """`classic` or `consumer`"""

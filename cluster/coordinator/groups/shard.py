@@ -7,7 +7,14 @@ when they are committed) is that of `CoordinatorRuntime`.
 from collections.abc import Callable, Collection, Iterator
 from typing import Final
 
-from cluster.coordinator.groups.classic_group import ClassicGroup
+from cluster.coordinator.groups.consumer_groups import ConsumerGroups
+from cluster.coordinator.groups.consumer_loading import ConsumerLoading
+from cluster.coordinator.groups.consumer_requests import (
+    ConsumerGroupDescription,
+    ConsumerHeartbeat,
+    ConsumerTimings,
+)
+from cluster.coordinator.groups.consumer_views import described
 from cluster.coordinator.groups.counts import GroupCounts
 from cluster.coordinator.groups.deleted_topics import DeletedTopics
 from cluster.coordinator.groups.effects import Effects
@@ -18,10 +25,12 @@ from cluster.coordinator.groups.history import Rebalance
 from cluster.coordinator.groups.joining import Joining
 from cluster.coordinator.groups.loading import Loading, LoadReport
 from cluster.coordinator.groups.membership import Membership
+from cluster.coordinator.groups.migration import ClassicRequests
+from cluster.coordinator.groups.migration_conversions import Conversions
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.offset_commits import OffsetCommits
 from cluster.coordinator.groups.options import GroupOptions
-from cluster.coordinator.groups.parts import ShardParts
+from cluster.coordinator.groups.parts import AnyGroup, ShardParts
 from cluster.coordinator.groups.progress import CLASSIC, GroupProgress, progress_of
 from cluster.coordinator.groups.rebalancing import Rebalancing
 from cluster.coordinator.groups.removals import Removals
@@ -39,7 +48,9 @@ from cluster.coordinator.groups.requests import (
     SyncGroup,
     TransactionalCommit,
 )
+from cluster.coordinator.groups.subscription import CONSUMER
 from cluster.coordinator.groups.syncing import Syncing
+from cluster.coordinator.groups.topics import NoTopics, Topics
 from cluster.model.clocks import MonotonicMs
 from cluster.model.error_codes import ErrorCode
 
@@ -67,21 +78,38 @@ class GroupShard:
         self,
         options: GroupOptions,
         new_uuid: Callable[[], str],
+        topics: Topics | None = None,
+        timings: Callable[[str], ConsumerTimings] = lambda _: ConsumerTimings(),
         counts: GroupCounts | None = None,
     ) -> None:
-        """`new_uuid` gives the random part of a member id: the text of a UUID. `counts` is added
-        to, and may be shared with other shards."""
+        """`new_uuid` gives the random part of a member id: the text of a UUID; `topics` are those
+        that members of the newer consumer protocol are assigned; `timings` are those of a group of
+        that protocol, by its id, as of now. `counts` is added to, and may be shared with other
+        shards."""
         self._parts = ShardParts(options, new_uuid, counts or GroupCounts())
         self._rebalancing = Rebalancing(self._parts)
-        self._joining = Joining(self._parts, self._rebalancing)
-        self._syncing = Syncing(self._parts, self._rebalancing)
-        self._membership = Membership(self._parts, self._rebalancing)
+        self._topics = topics or NoTopics()
+        conversions = Conversions(self._parts, self._rebalancing, self._topics)
+        self._consumers = ConsumerGroups(self._parts, self._topics, timings, conversions)
+        self._classic = ClassicRequests(
+            self._parts,
+            self._consumers,
+            self._topics,
+            Joining(self._parts, self._rebalancing),
+            Syncing(self._parts, self._rebalancing),
+            Membership(self._parts, self._rebalancing),
+        )
         self._commits = OffsetCommits(self._parts, self._rebalancing)
-        self._removals = Removals(self._parts)
+        self._removals = Removals(self._parts, self._consumers)
         self._expiry = ExpiryCheck(self._parts, self._removals)
         self._deleted_topics = DeletedTopics(self._parts, self._removals)
-        self._loading = Loading(self._parts, self._rebalancing, self._commits)
-        self._left_over: list[ClassicGroup] = []
+        self._loading = Loading(
+            self._parts,
+            self._rebalancing,
+            self._commits,
+            ConsumerLoading(self._parts, self._consumers),
+        )
+        self._left_over: list[AnyGroup] = []
         """Groups that were unloaded, and are still in memory."""
 
     # ------------------------------------------------------------------ loading and unloading
@@ -118,7 +146,9 @@ class GroupShard:
         with NOT_COORDINATOR. Nothing may be called after it but `on_appended`, which does nothing,
         and `forgetting_steps`.
         """
+        self._left_over += self._parts.consumer_groups.values()
         self._rebalancing.abandon_all(now)
+        self._consumers.abandon_all(now)
         self._parts.outbox.abandon(now)
         self._left_over += self._parts.groups.values()
         self._parts.groups.clear()
@@ -194,21 +224,48 @@ class GroupShard:
 
     def join(self, request: JoinGroup, token: object, now: Moment) -> Effects:
         """JoinGroup; answered with a JoinGroupReply, often only when the others have joined."""
-        self._joining.join(request, token, now)
+        self._classic.join(request, token, now)
         return self._parts.outbox.take()
 
     def sync(self, request: SyncGroup, token: object, now: Moment) -> Effects:
         """SyncGroup; answered with a SyncGroupReply, when the leader's assignment is stored."""
-        self._syncing.sync(request, token, now)
+        self._classic.sync(request, token, now)
         return self._parts.outbox.take()
 
     def heartbeat(self, request: Heartbeat, now: Moment) -> ErrorCode:
         """Heartbeat, answered at once."""
-        return self._membership.heartbeat(request, now)
+        return self._classic.heartbeat(request, now)
 
     def leave(self, request: LeaveGroup, token: object, now: Moment) -> Effects:
         """LeaveGroup; answered with a LeaveGroupReply."""
-        self._membership.leave(request, token, now)
+        self._classic.leave(request, token, now)
+        return self._parts.outbox.take()
+
+    # ------------------------------------------------------------------ the newer consumer protocol
+
+    def consumer_heartbeat(self, request: ConsumerHeartbeat, token: object, now: Moment) -> Effects:
+        """ConsumerGroupHeartbeat (KIP-848); answered with a ConsumerHeartbeatReply, when what it
+        changes is stored."""
+        self._consumers.heartbeat(request, token, now)
+        return self._parts.outbox.take()
+
+    def describe_consumer_group(self, group_id: str) -> ConsumerGroupDescription | None:
+        """ConsumerGroupDescribe; None (GROUP_ID_NOT_FOUND) if there is no group of this protocol
+        and name. Kafka's message: `Group G not found.`, or of a classic group `Group G is not a
+        consumer group.`
+        """
+        group = self._parts.consumer_groups.get(group_id)
+        if group is None:
+            return None
+        return described(group, self._parts.options.consumer_assignors[0], self._topics)
+
+    def on_topics_changed(self, topics: Collection[str], now: Moment) -> Effects:
+        """Topics were made, deleted or enlarged: groups of the newer consumer protocol which
+        subscribe to them, by name or by expression, compute a new assignment at their next
+        heartbeat. Deleted ones are told by `on_topics_deleted` too.
+        """
+        del now
+        self._consumers.on_topics_changed(topics)
         return self._parts.outbox.take()
 
     # ------------------------------------------------------------------ offsets
@@ -250,8 +307,8 @@ class GroupShard:
         return self._parts.outbox.take()
 
     def describe(self, group_id: str) -> GroupDescription | None:
-        """DescribeGroups; None if there is no such group: the state `Dead` and no error up to
-        version 5, GROUP_ID_NOT_FOUND from version 6 on.
+        """DescribeGroups; None if there is no such group of the classic protocol: the state `Dead`
+        and no error up to version 5, GROUP_ID_NOT_FOUND from version 6 on.
         """
         group = self._parts.groups.get(group_id)
         return None if group is None else group.description()
@@ -264,26 +321,33 @@ class GroupShard:
         """
         wanted_states = {each.lower() for each in states}
         wanted_types = {each.lower() for each in types}
-        if wanted_types and CLASSIC not in wanted_types:
-            return []
-        return [
+        listed = [
             ListedGroup(group.group_id, group.protocol_type or "", group.state.value, CLASSIC)
             for group in self._parts.groups.values()
-            if not wanted_states or group.state.value.lower() in wanted_states
+        ]
+        listed += [
+            ListedGroup(group.group_id, CONSUMER, group.state().value, CONSUMER)
+            for group in self._parts.consumer_groups.values()
+        ]
+        return [
+            each
+            for each in listed
+            if (not wanted_types or each.group_type in wanted_types)
+            and (not wanted_states or each.state.lower() in wanted_states)
         ]
 
     def group_ids(self) -> list[str]:
         """The groups that there are now."""
-        return list(self._parts.groups)
+        return self._parts.group_ids()
 
     def progress(self, group_id: str, now: Moment) -> GroupProgress | None:
         """How far a group has come; None if there is no such group."""
-        group = self._parts.groups.get(group_id)
+        group = self._parts.find(group_id)
         return None if group is None else progress_of(group, now)
 
     def rebalances(self, group_id: str, now: Moment) -> tuple[Rebalance, ...]:
         """The group's last rebalances, oldest first, the running one last; empty if unknown."""
-        group = self._parts.groups.get(group_id)
+        group = self._parts.find(group_id)
         return () if group is None else group.rebalances(now)
 
     def explain(self, group_id: str, now: Moment) -> GroupExplanation | None:
@@ -301,5 +365,5 @@ class GroupShard:
 
     def state_times_ms(self, group_id: str, now: Moment) -> dict[str, int]:
         """How long the group has been in each state since it was loaded or made, by the state."""
-        group = self._parts.groups.get(group_id)
+        group = self._parts.find(group_id)
         return {} if group is None else group.state_times_ms(now)

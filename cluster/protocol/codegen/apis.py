@@ -34,6 +34,9 @@ APIS: Final[dict[ApiKey, tuple[int, int]]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
     ApiKey.CREATE_PARTITIONS: (0, 3),
     ApiKey.DESCRIBE_CLUSTER: (0, 2),
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: (0, 1),
+    ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
+    ApiKey.LIST_CONFIG_RESOURCES: (0, 1),
 }
 """First and last version that the classes describe. Produce and Fetch have codecs of their own."""
 
@@ -50,6 +53,10 @@ CALLED: Final = frozenset(
         ApiKey.DESCRIBE_CLIENT_QUOTAS,
         ApiKey.ALTER_CLIENT_QUOTAS,
         ApiKey.OFFSET_DELETE,
+        ApiKey.FIND_COORDINATOR,
+        ApiKey.LIST_GROUPS,
+        ApiKey.CONSUMER_GROUP_DESCRIBE,
+        ApiKey.LIST_CONFIG_RESOURCES,
     }
 )
 """What `cluster/client/` asks for: these can also write requests and read responses."""
@@ -70,6 +77,19 @@ RENAMED: Final[dict[tuple[ApiKey, str], str]] = {
     (ApiKey.DESCRIBE_CLIENT_QUOTAS, "ValueData"): "DescribedQuota",
     (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "CredentialInfo"): "ScramCredential",
     (ApiKey.DESCRIBE_CLIENT_QUOTAS, "ComponentData"): "QuotaFilterComponent",
+    (
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        "request TopicPartitions",
+    ): "ConsumerGroupHeartbeatOwnedTopic",
+    (
+        ApiKey.CONSUMER_GROUP_HEARTBEAT,
+        "response TopicPartitions",
+    ): "ConsumerGroupHeartbeatTopic",
+    (ApiKey.CONSUMER_GROUP_HEARTBEAT, "Assignment"): "ConsumerGroupHeartbeatAssignment",
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, "TopicPartitions"): "ConsumerGroupDescribeTopic",
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, "Assignment"): "ConsumerGroupDescribeAssignment",
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, "Member"): "ConsumerGroupDescribeMember",
+    (ApiKey.CONSUMER_GROUP_DESCRIBE, "DescribedGroup"): "DescribedConsumerGroup",
 }
 """Kafka's names of nested messages, where two APIs, or the request and the response of one (then
 the name says of which), use the same one for different things."""

@@ -13,6 +13,8 @@ from cluster.protocol.messages import (
     alter_configs,
     alter_replica_log_dirs,
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
     delete_groups,
@@ -30,6 +32,7 @@ from cluster.protocol.messages import (
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
     metadata,
@@ -68,6 +71,21 @@ from cluster.protocol.messages.api_versions import (
     ApiVersionsResponse,
     FinalizedFeatureKey,
     SupportedFeatureKey,
+)
+from cluster.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeAssignment,
+    ConsumerGroupDescribeMember,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeTopic,
+    DescribedConsumerGroup,
+)
+from cluster.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatAssignment,
+    ConsumerGroupHeartbeatOwnedTopic,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatTopic,
 )
 from cluster.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
@@ -172,6 +190,11 @@ from cluster.protocol.messages.leave_group import (
     MemberIdentity,
     MemberResponse,
 )
+from cluster.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
 from cluster.protocol.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from cluster.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -255,6 +278,17 @@ __all__ = [
     "ApiVersion",
     "ApiVersionsRequest",
     "ApiVersionsResponse",
+    "ConfigResource",
+    "ConsumerGroupDescribeAssignment",
+    "ConsumerGroupDescribeMember",
+    "ConsumerGroupDescribeRequest",
+    "ConsumerGroupDescribeResponse",
+    "ConsumerGroupDescribeTopic",
+    "ConsumerGroupHeartbeatAssignment",
+    "ConsumerGroupHeartbeatOwnedTopic",
+    "ConsumerGroupHeartbeatRequest",
+    "ConsumerGroupHeartbeatResponse",
+    "ConsumerGroupHeartbeatTopic",
     "Coordinator",
     "CreatableReplicaAssignment",
     "CreatableTopic",
@@ -303,6 +337,7 @@ __all__ = [
     "DescribeUserScramCredentialsRequest",
     "DescribeUserScramCredentialsResponse",
     "DescribeUserScramCredentialsResult",
+    "DescribedConsumerGroup",
     "DescribedEntity",
     "DescribedEntry",
     "DescribedGroup",
@@ -327,6 +362,8 @@ __all__ = [
     "JoinGroupResponseMember",
     "LeaveGroupRequest",
     "LeaveGroupResponse",
+    "ListConfigResourcesRequest",
+    "ListConfigResourcesResponse",
     "ListGroupsRequest",
     "ListGroupsResponse",
     "ListOffsetsPartition",
@@ -418,6 +455,9 @@ REQUESTS: Final[Mapping[int, type[Any]]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DescribeUserScramCredentialsRequest,
     ApiKey.CREATE_PARTITIONS: CreatePartitionsRequest,
     ApiKey.DESCRIBE_CLUSTER: DescribeClusterRequest,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatRequest,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeRequest,
+    ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesRequest,
 }
 RESPONSES: Final[Mapping[int, type[Any]]] = {
     ApiKey.LIST_OFFSETS: ListOffsetsResponse,
@@ -449,6 +489,9 @@ RESPONSES: Final[Mapping[int, type[Any]]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: DescribeUserScramCredentialsResponse,
     ApiKey.CREATE_PARTITIONS: CreatePartitionsResponse,
     ApiKey.DESCRIBE_CLUSTER: DescribeClusterResponse,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: ConsumerGroupHeartbeatResponse,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: ConsumerGroupDescribeResponse,
+    ApiKey.LIST_CONFIG_RESOURCES: ListConfigResourcesResponse,
 }
 READ_REQUEST: Final[Mapping[int, Read]] = {
     ApiKey.LIST_OFFSETS: list_offsets.read_request,
@@ -480,6 +523,9 @@ READ_REQUEST: Final[Mapping[int, Read]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_user_scram_credentials.read_request,
     ApiKey.CREATE_PARTITIONS: create_partitions.read_request,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.read_request,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.read_request,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe.read_request,
+    ApiKey.LIST_CONFIG_RESOURCES: list_config_resources.read_request,
 }
 WRITE_RESPONSE: Final[Mapping[int, Write]] = {
     ApiKey.LIST_OFFSETS: list_offsets.write_response,
@@ -511,10 +557,15 @@ WRITE_RESPONSE: Final[Mapping[int, Write]] = {
     ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: describe_user_scram_credentials.write_response,
     ApiKey.CREATE_PARTITIONS: create_partitions.write_response,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.write_response,
+    ApiKey.CONSUMER_GROUP_HEARTBEAT: consumer_group_heartbeat.write_response,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe.write_response,
+    ApiKey.LIST_CONFIG_RESOURCES: list_config_resources.write_response,
 }
 WRITE_REQUEST: Final[Mapping[int, Write]] = {
     ApiKey.LIST_OFFSETS: list_offsets.write_request,
     ApiKey.METADATA: metadata.write_request,
+    ApiKey.FIND_COORDINATOR: find_coordinator.write_request,
+    ApiKey.LIST_GROUPS: list_groups.write_request,
     ApiKey.API_VERSIONS: api_versions.write_request,
     ApiKey.INIT_PRODUCER_ID: init_producer_id.write_request,
     ApiKey.DESCRIBE_CONFIGS: describe_configs.write_request,
@@ -524,10 +575,14 @@ WRITE_REQUEST: Final[Mapping[int, Write]] = {
     ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas.write_request,
     ApiKey.ALTER_CLIENT_QUOTAS: alter_client_quotas.write_request,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.write_request,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe.write_request,
+    ApiKey.LIST_CONFIG_RESOURCES: list_config_resources.write_request,
 }
 READ_RESPONSE: Final[Mapping[int, Read]] = {
     ApiKey.LIST_OFFSETS: list_offsets.read_response,
     ApiKey.METADATA: metadata.read_response,
+    ApiKey.FIND_COORDINATOR: find_coordinator.read_response,
+    ApiKey.LIST_GROUPS: list_groups.read_response,
     ApiKey.API_VERSIONS: api_versions.read_response,
     ApiKey.INIT_PRODUCER_ID: init_producer_id.read_response,
     ApiKey.DESCRIBE_CONFIGS: describe_configs.read_response,
@@ -537,4 +592,6 @@ READ_RESPONSE: Final[Mapping[int, Read]] = {
     ApiKey.DESCRIBE_CLIENT_QUOTAS: describe_client_quotas.read_response,
     ApiKey.ALTER_CLIENT_QUOTAS: alter_client_quotas.read_response,
     ApiKey.DESCRIBE_CLUSTER: describe_cluster.read_response,
+    ApiKey.CONSUMER_GROUP_DESCRIBE: consumer_group_describe.read_response,
+    ApiKey.LIST_CONFIG_RESOURCES: list_config_resources.read_response,
 }

@@ -9,12 +9,22 @@ from struct import Struct
 
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import PeerError
-from cluster.protocol.reader import ELEMENTS_MAX, read_length, skip_tags, too_many, truncated
+from cluster.protocol.reader import (
+    ELEMENTS_MAX,
+    NO_TIME,
+    read_length,
+    skip_tags,
+    too_many,
+    truncated,
+)
 from cluster.protocol.writer import MILLISECOND, NO_TAGS, varint
 
 _pack_h = Struct(">h").pack
 _pack_i = Struct(">i").pack
 _pack_ih = Struct(">ih").pack
+_unpack_h = Struct(">h").unpack_from
+_unpack_i = Struct(">i").unpack_from
+_unpack_ih = Struct(">ih").unpack_from
 
 
 @dataclass(slots=True, kw_only=True)
@@ -174,3 +184,187 @@ def write_response(out: bytearray, message: ListGroupsResponse, version: int) ->
         _write_response_flexible(out, message, version)
     else:
         _write_response_legacy(out, message, version)
+
+
+def _write_request_legacy(out: bytearray, message: ListGroupsRequest, version: int) -> None:
+    """Nothing is in it."""
+
+
+def _write_request_flexible(out: bytearray, message: ListGroupsRequest, version: int) -> None:
+    if version >= 4:
+        out += varint(len(message.states_filter) + 1)
+        for states_filter_item in message.states_filter:
+            encoded = states_filter_item.encode()
+            out += varint(len(encoded) + 1)
+            out += encoded
+    if version >= 5:
+        out += varint(len(message.types_filter) + 1)
+        for types_filter_item in message.types_filter:
+            encoded = types_filter_item.encode()
+            out += varint(len(encoded) + 1)
+            out += encoded
+    out += NO_TAGS
+
+
+def write_request(out: bytearray, message: ListGroupsRequest, version: int) -> None:
+    """Append the message as this version has it."""
+    if version >= 3:
+        _write_request_flexible(out, message, version)
+    else:
+        _write_request_legacy(out, message, version)
+
+
+def _read_listed_group(buffer: bytes, position: int, end: int) -> tuple[ListedGroup, int]:
+    (size,) = _unpack_h(buffer, position)
+    position += 2
+    if size < 0:
+        raise PeerError("group_id is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    group_id = buffer[start:position].decode()
+    (size,) = _unpack_h(buffer, position)
+    position += 2
+    if size < 0:
+        raise PeerError("protocol_type is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    protocol_type = buffer[start:position].decode()
+    return ListedGroup(
+        group_id=group_id, protocol_type=protocol_type, group_state="", group_type=""
+    ), position
+
+
+def _read_response_legacy(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[ListGroupsResponse, int]:
+    throttle_time: timedelta = NO_TIME
+    if version >= 1:
+        throttle_time_raw, error_code = _unpack_ih(buffer, position)
+        position += 6
+        throttle_time = timedelta(0, 0, 0, throttle_time_raw)
+    else:
+        (error_code,) = _unpack_h(buffer, position)
+        position += 2
+    (size,) = _unpack_i(buffer, position)
+    position += 4
+    if size < 0:
+        raise PeerError("groups is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    groups_list: list[ListedGroup] = []
+    for _ in range(size):
+        groups_item, position = _read_listed_group(buffer, position, end)
+        groups_list.append(groups_item)
+    groups = tuple(groups_list)
+    return ListGroupsResponse(
+        throttle_time=throttle_time, error_code=ErrorCode(error_code), groups=groups
+    ), position
+
+
+def _read_listed_group_flexible(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[ListedGroup, int]:
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("group_id is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    group_id = buffer[start:position].decode()
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("protocol_type is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    protocol_type = buffer[start:position].decode()
+    group_state: str = ""
+    if version >= 4:
+        size = buffer[position] - 1
+        position += 1
+        if size > 126:
+            size, position = read_length(buffer, position - 1)
+        if size < 0:
+            raise PeerError("group_state is null or has a negative length")
+        start = position
+        position += size
+        if position > end:
+            raise truncated()
+        group_state = buffer[start:position].decode()
+    group_type: str = ""
+    if version >= 5:
+        size = buffer[position] - 1
+        position += 1
+        if size > 126:
+            size, position = read_length(buffer, position - 1)
+        if size < 0:
+            raise PeerError("group_type is null or has a negative length")
+        start = position
+        position += size
+        if position > end:
+            raise truncated()
+        group_type = buffer[start:position].decode()
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return ListedGroup(
+        group_id=group_id,
+        protocol_type=protocol_type,
+        group_state=group_state,
+        group_type=group_type,
+    ), position
+
+
+def _read_response_flexible(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[ListGroupsResponse, int]:
+    throttle_time, error_code = _unpack_ih(buffer, position)
+    position += 6
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("groups is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    groups_list: list[ListedGroup] = []
+    for _ in range(size):
+        groups_item, position = _read_listed_group_flexible(buffer, position, end, version)
+        groups_list.append(groups_item)
+    groups = tuple(groups_list)
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return ListGroupsResponse(
+        throttle_time=timedelta(0, 0, 0, throttle_time),
+        error_code=ErrorCode(error_code),
+        groups=groups,
+    ), position
+
+
+def read_response(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[ListGroupsResponse, int]:
+    """The message at `position`, and where it ends. Raises PeerError and `MALFORMED`."""
+    if version >= 3:
+        return _read_response_flexible(buffer, position, end, version)
+    return _read_response_legacy(buffer, position, end, version)

@@ -191,6 +191,16 @@ class ProduceMetrics(Request[Acknowledged]):
     batch: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class KeepHistories(Request[Acknowledged]):
+    """What a broker knows of groups' rebalances, for who coordinates these groups from now on.
+
+    Each is one group, as `coordinator/groups/explanation.py` packs it.
+    """
+
+    histories: tuple[bytes, ...]
+
+
 class NumberedPartitions(NamedTuple):
     """Some partitions of a topic."""
 
@@ -342,6 +352,7 @@ REPORT_OFFLINE: Final = record(
 SHUTDOWN_PREPARED: Final = record(ShutdownPrepared, is_done=BOOLEAN)
 PING: Final = record(Ping, number=NUMBER)
 PRODUCE_METRICS: Final = record(ProduceMetrics, partition=NUMBER, batch=octets(_BATCH_BYTES_MAX))
+KEEP_HISTORIES: Final = record(KeepHistories, histories=listed(octets(_BATCH_BYTES_MAX), _LIST_MAX))
 ASK_LOG_ENDS: Final = record(
     AskLogEnds,
     topics=listed(

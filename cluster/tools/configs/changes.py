@@ -80,8 +80,11 @@ def alter(
         raise UsageError(f"--alter needs --entity-name{or_default} for {head.type}")
     elif head.type == "topics":
         _alter_settings(client, head.type, str(head.name), added, deleted)
+    elif head.type == "groups":
+        _check_set(client, head.type, str(head.name), Source.DYNAMIC_GROUP, deleted)
+        _alter_settings(client, head.type, str(head.name), added, deleted)
     elif head.name is DEFAULT:
-        _check_set(client, DEFAULT_NAME, Source.DYNAMIC_DEFAULT_BROKER, deleted)
+        _check_set(client, "brokers", DEFAULT_NAME, Source.DYNAMIC_DEFAULT_BROKER, deleted)
         _alter_settings(client, head.type, DEFAULT_NAME, added, deleted)
     else:
         _alter_broker(client, head.type, str(head.name), added, deleted)
@@ -100,15 +103,17 @@ def _alter_broker(
     """Over a connection to that broker: each changes its own settings and loggers."""
     with connected_to(client, name, _CLIENT_ID) as own_client:
         if entity_type == "brokers":
-            _check_set(own_client, name, Source.DYNAMIC_BROKER, deleted)
+            _check_set(own_client, entity_type, name, Source.DYNAMIC_BROKER, deleted)
         _alter_settings(own_client, entity_type, name, added, deleted)
 
 
-def _check_set(client: SocketClient, name: str, source: Source, deleted: list[str]) -> None:
+def _check_set(
+    client: SocketClient, entity_type: str, name: str, source: Source, deleted: list[str]
+) -> None:
     """Raise Refused for a key to delete that is not set there, as Kafka's tool does."""
     if not deleted:
         return
-    present = {e.name for e in described(client, "brokers", name) if e.config_source == source}
+    present = {e.name for e in described(client, entity_type, name) if e.config_source == source}
     missing = [key for key in deleted if key not in present]
     if missing:
         raise Refused(ErrorCode.invalid_config, f"Invalid config(s): {', '.join(missing)}")

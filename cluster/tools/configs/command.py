@@ -1,13 +1,16 @@
-"""`configs`: settings of topics and brokers, levels of loggers, quotas, as in Kafka's tool."""
+"""`configs`: settings of topics, brokers, groups, levels of loggers, quotas, as Kafka's tool."""
 
 import json
 import sys
 from typing import TYPE_CHECKING
 
 from cluster.brokers.quotas.alteration import parts_of
+from cluster.client.config_requests import groups_with_configs
+from cluster.client.consumer_group_requests import list_groups
 from cluster.client.quota_requests import describe_quotas
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import Refused, UserError
+from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT, RULES
 from cluster.tools.arguments import UsageError, add_command, bootstrap_server
 from cluster.tools.configs.changes import add_changes, alter, changes
@@ -109,6 +112,8 @@ def _describe(args: "argparse.Namespace", entity: Entity) -> int:
     try:
         if entity.type == "broker-loggers":
             found[str(entity.name)] = _loggers(args, str(entity.name))
+        elif entity.type == "groups":
+            found |= _of_groups(args, entity.name and str(entity.name))
         elif entity.name is not DEFAULT:
             client = connect(AdminClient, args, _CLIENT_ID)
             found |= _found(client, entity.type, entity.name and str(entity.name))
@@ -147,6 +152,21 @@ def _loggers(args: "argparse.Namespace", broker: str) -> list[ConfigEntry]:
 def _failed(message: str) -> int:
     print(f"Error while executing config command : {message}", file=sys.stderr)
     return 1
+
+
+def _of_groups(args: "argparse.Namespace", name: str | None) -> dict[str, list[ConfigEntry]]:
+    """The settings of a group, or of each, by group id. Raises Refused and UserError."""
+    servers = addresses(bootstrap_server(args))
+    with SocketClient.connect(servers, _CLIENT_ID) as client:
+        known = {*groups_with_configs(client)}
+        if name is None or (name not in known and not args.all):
+            known |= {each.group_id for each in list_groups(servers, _CLIENT_ID)}
+        if name is not None and name not in known and not args.all:
+            raise UserError(
+                f"The group '{one_line(name)}' doesn't exist and doesn't have dynamic config."
+            )
+        names = sorted(known) if name is None else [name]
+        return {each: entries_of(client, "groups", each) for each in names}
 
 
 def _found(

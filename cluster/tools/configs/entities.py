@@ -15,7 +15,7 @@ from cluster.brokers.quotas.alteration import (
 from cluster.model.quotas import DEFAULT, Name, QuotaEntity
 from cluster.tools.arguments import UsageError
 
-TYPES: Final = ("topics", "brokers", "broker-loggers", "users", "clients")
+TYPES: Final = ("topics", "brokers", "broker-loggers", "users", "clients", "groups")
 QUOTA_TYPES: Final = {"users": USER, "clients": CLIENT_ID}
 
 
@@ -43,7 +43,7 @@ def add_entities(parser: argparse.ArgumentParser) -> None:
         dest="entity_names",
         metavar="X",
         default=[],
-        help="a topic, a broker's number, a user or a client id (default: each of them)",
+        help="a topic, a broker's number, a user, a client id or a group (default: each of them)",
     )
     group.add_argument(
         "--entity-default",
@@ -57,6 +57,7 @@ def add_entities(parser: argparse.ArgumentParser) -> None:
         ("broker", "brokers"),
         ("user", "users"),
         ("client", "clients"),
+        ("group", "groups"),
     ):
         group.add_argument(
             f"--{option}",
@@ -87,7 +88,9 @@ def entities(args: argparse.Namespace) -> list[Entity]:
     found = [Entity(*pair) for pair in zip(types, padded, strict=True)]
     found += args.short_entities
     if not found:
-        raise UsageError("say whose: --entity-type, or --topic, --broker, --user, --client")
+        raise UsageError(
+            "say whose: --entity-type, or --topic, --broker, --user, --client, --group"
+        )
     if len({entity.type for entity in found}) < len(found):
         raise UsageError("an entity type can be given once")
     if len(found) > 1 and not all(entity.is_of_quotas for entity in found):
@@ -97,7 +100,7 @@ def entities(args: argparse.Namespace) -> list[Entity]:
             raise UsageError("a name cannot be empty")
         if entity.type == "broker-loggers" and entity.name is None:
             raise UsageError("broker-loggers needs --entity-name, a broker's number")
-        if entity.name is DEFAULT and entity.type in ("topics", "broker-loggers"):
+        if entity.name is DEFAULT and entity.type in ("topics", "broker-loggers", "groups"):
             raise UsageError("--entity-default goes with brokers, users and clients")
     return found
 

@@ -66,7 +66,7 @@ def selected(
 
     Loggers are always all shown, as in Kafka's tool.
     """
-    source = "DYNAMIC_TOPIC_CONFIG"
+    source = "DYNAMIC_GROUP_CONFIG" if entity_type == "groups" else "DYNAMIC_TOPIC_CONFIG"
     if entity_type == "brokers":
         is_default = name == DEFAULT_NAME
         source = "DYNAMIC_DEFAULT_BROKER_CONFIG" if is_default else "DYNAMIC_BROKER_CONFIG"
@@ -78,7 +78,7 @@ def selected(
 def lines(
     entity_type: str, name: str, entries: Iterable[ConfigEntry], *, every: bool
 ) -> Iterator[str]:
-    """The lines to print for one topic or broker: a header, then its settings."""
+    """The lines to print for one topic, broker or group: a header, then its settings."""
     if name == DEFAULT_NAME:
         yield f"Default configs for {entity_type} in the cluster are:"
     else:

@@ -57,7 +57,7 @@ def connected_to(client: Caller, broker: str, client_id: str) -> SocketClient:
 
 
 def entries_of(client: Caller, entity_type: str, name: str) -> list[ConfigEntry]:
-    """What confluent-kafka cannot ask for: the values for all brokers, the levels of loggers.
+    """What confluent-kafka cannot ask for: values for all brokers, levels of loggers, groups.
 
     Raises Refused and UserError.
     """

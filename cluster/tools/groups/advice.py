@@ -55,7 +55,9 @@ def advice(known: KnownGroup) -> list[str]:
     """Sentences, the most telling first; never none."""
     rebalances = [each for _, each in known.rebalances]
     if not rebalances:
-        return ["The group has not rebalanced since then: there is nothing to explain."]
+        if known.forgotten_generation:
+            return ["Nothing yet: a coordinator that is killed forgets what it knew."]
+        return ["The group has never rebalanced: there is nothing to explain."]
     said = [sentence for rule in _RULES for sentence in rule(known, rebalances)]
     return said or ["Nothing to mend: members came or went, and nobody had to wait for long."]
 

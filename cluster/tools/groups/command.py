@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
-from cluster.tools.arguments import UsageError, add_command
+from cluster.tools.arguments import UsageError, add_command, bootstrap_server
 from cluster.tools.groups import requests as group_requests
 from cluster.tools.groups import reset, tables
 from cluster.tools.groups.delete_offsets import run_delete_offsets
 from cluster.tools.groups.requests import DEAD, EMPTY, REBALANCING, Group, Place
 from cluster.tools.groups.subcommands import GROUP_COMMANDS
-from cluster.tools.kafka_connection import add_connection, connect, explained
+from cluster.tools.kafka_connection import add_connection, addresses, connect, explained
 from cluster.tools.options import integer, not_negative
 from cluster.tools.topics.requests import partition_counts
 
@@ -102,7 +102,10 @@ def add_parser(subparsers: "Subparsers") -> None:
     for option, what in (
         ("--offsets", "describe offsets and lag of each partition (the default)"),
         ("--members", "describe the members"),
-        ("--verbose", "also what each member has; with --offsets: also leader epochs"),
+        (
+            "--verbose",
+            "also what each member has; with --offsets: leader epochs; with --state: the epochs",
+        ),
     ):
         parser.add_argument(option, action="store_true", help=what)
     parser.add_argument(
@@ -179,7 +182,7 @@ def run(args: argparse.Namespace) -> int:
     from confluent_kafka import KafkaException
     from confluent_kafka.admin import AdminClient
 
-    client = connect(AdminClient, args, "milena-groups")
+    client = connect(AdminClient, args, group_requests.CLIENT_ID)
     try:
         return _ACTIONS[args.action](client, args)
     except KafkaException as refusal:
@@ -189,8 +192,8 @@ def run(args: argparse.Namespace) -> int:
 def _check(args: argparse.Namespace) -> None:
     """Raises UsageError for options that do not go together."""
     if args.action is None:
-        actions = ", ".join(f"--{action}" for action in _ACTIONS)
-        raise UsageError(f"say what to do: {actions}, or {' or '.join(GROUP_COMMANDS)}")
+        every = ", ".join(f"--{action}" for action in _ACTIONS)
+        raise UsageError(f"say what to do: {every}, or {' or '.join(GROUP_COMMANDS)}")
     for option, actions in _ACTIONS_OF.items():
         given = getattr(args, option)
         if given not in (None, False) and args.action not in actions:
@@ -221,13 +224,15 @@ def _check_description(args: argparse.Namespace) -> None:
         raise UsageError("--describe takes one of --offsets, --members and --state")
     if args.state:
         raise UsageError("--describe takes --state without a value")
-    if args.verbose and args.state is not None:
-        raise UsageError("--verbose goes with --members and --offsets")
+
+
+def _servers(args: argparse.Namespace) -> list[tuple[str, int]]:
+    return addresses(bootstrap_server(args))
 
 
 def _chosen_groups(client: "AdminClient", args: argparse.Namespace) -> list[str]:
     if args.all_groups:
-        return sorted(group_requests.states_of_groups(client))
+        return sorted(group_requests.states_of_groups(client, _servers(args)))
     return list(dict.fromkeys(args.group))
 
 
@@ -235,7 +240,7 @@ def _chosen_groups(client: "AdminClient", args: argparse.Namespace) -> list[str]
 
 
 def _list(client: "AdminClient", args: argparse.Namespace) -> int:
-    states = group_requests.states_of_groups(client)
+    states = group_requests.states_of_groups(client, _servers(args))
     names = set(states)
     if args.state:
         wanted_states = _chosen_of("states", args.state, _STATES)
@@ -261,12 +266,12 @@ def _chosen_of(what: str, text: str, valid: Sequence[str]) -> set[str]:
 def _describe(client: "AdminClient", args: argparse.Namespace) -> int:
     status = 0
     for name in _chosen_groups(client, args):
-        group = group_requests.describe_group(client, name)
+        group = group_requests.describe_group(client, _servers(args), name)
         if group.state == DEAD:
             status = _complain(f"Consumer group '{one_line(name)}' does not exist.")
             continue
         if args.state is not None:
-            text = tables.state_table(group)
+            text = tables.state_table(group, is_verbose=args.verbose)
         elif args.members:
             _note_state(group)
             text = tables.members_table(group, is_verbose=args.verbose) if group.members else ""
@@ -332,7 +337,7 @@ def _reset(client: "AdminClient", args: argparse.Namespace) -> int:
     chosen = _chosen_groups(client, args)
     is_one = len(args.group or ()) == 1  # Kafka's tool goes by what was asked for
     for name in chosen:
-        state = group_requests.describe_group(client, name).state
+        state = group_requests.describe_group(client, _servers(args), name).state
         if state not in (EMPTY, DEAD):
             status = _complain(
                 f"Assignments can only be reset if the group '{one_line(name)}' is inactive,"

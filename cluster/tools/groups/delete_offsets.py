@@ -91,7 +91,7 @@ def chosen(
 
 def _deleted(
     servers: Sequence[tuple[str, int]], group_id: str, wanted: Mapping[str, list[int]]
-) -> Mapping[tuple[str, int], ErrorCode]:
+) -> Outcomes:
     """Ask the brokers in turn: all but the group's coordinator say that they are not it."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
@@ -101,7 +101,8 @@ def _deleted(
         for address in brokers.values():
             try:
                 with SocketClient.connect([address], _CLIENT_ID) as client:
-                    return delete_offsets(client, group_id, wanted)
+                    found = delete_offsets(client, group_id, wanted)
+                    return {(topic, number): code for (topic, number), code in found.items()}
             except UserError as problem:
                 reason = str(problem)
             except Refused as refused:

@@ -63,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
     Raises UserError when nobody answers.
     """
     group_id: str = args.group
-    with SocketClient.connect(addresses(bootstrap_server(args)), _CLIENT_ID) as client:
+    servers = addresses(bootstrap_server(args))
+    with SocketClient.connect(servers, _CLIENT_ID, _ANSWER_TIMEOUT_S) as client:
         brokers = broker_addresses(client)
     answers, silent = _ask_until_coordinated(lambda: _ask_all(brokers, group_id))
     codes = {answer.code for answer in answers.values()}

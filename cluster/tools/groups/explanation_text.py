@@ -94,7 +94,7 @@ def _head(known: KnownGroup) -> Iterator[str]:
     )
     broker = f"broker {known.coordinator}"
     place = f"{broker} ({known.address})" if known.address else broker
-    yield f"Coordinator: {place}, since {_time(known.stints[-1].since_wall_ms)}"
+    yield f"Coordinator: {place}, since {_time(known.stints[-1].since_wall_ms)} UTC"
     total_ms = sum(group.state_times_ms.values())
     if total_ms:
         times = ", ".join(
@@ -166,12 +166,15 @@ def _holds(member: ExplainedMember) -> str:
 
 def _rebalances(known: KnownGroup, last: int) -> Iterator[str]:
     rebalances = known.rebalances
-    since = f"known since {_time(known.since_wall_ms)}"
+    since = f"since {_time(known.since_wall_ms)}"
+    lost = known.forgotten_generation
     if not rebalances:
-        yield from _wrapped("", f"No rebalances, {since}.")
+        earlier = f"; those up to generation {lost} are forgotten" if lost else ""
+        yield from _wrapped("", f"No rebalances {since}{earlier}.")
         return
-    which = "" if len(rebalances) <= last else f", the last {last}"
-    yield f"{_count(len(rebalances), 'rebalance')}{which}; {since} (times are UTC)"
+    which = "" if len(rebalances) <= last else f", the last {last} shown"
+    earlier = f", those up to generation {lost} are forgotten" if lost else ""
+    yield f"{_count(len(rebalances), 'rebalance')} {since}{which}{earlier}"
     brokers = {stint.broker for stint in known.stints if stint.rebalances}
     for broker, rebalance in rebalances[-last:]:
         yield ""

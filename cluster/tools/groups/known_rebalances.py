@@ -57,6 +57,12 @@ class KnownGroup:
         last = self.stints[-1].rebalances[-1:]
         return last[0] if last and not last[0].is_over else None
 
+    @property
+    def forgotten_generation(self) -> int:
+        """Up to which generation rebalances are not known any more; 0 where all are known."""
+        rebalances = self.rebalances
+        return rebalances[0][1].from_generation if rebalances else self.group.generation_id
+
     def member(self, who: WhoseMember) -> ExplainedMember | None:
         """The member as it is now; None if it is gone."""
         return next((each for each in self.group.members if each.who == who), None)
@@ -79,11 +85,13 @@ def merged(
     )
     if answer is None or answer.group is None:
         return None
-    former = [
-        Stint(each.broker, each.since_wall_ms, each.until_wall_ms, each.rebalances)
+    former = {  # a stint that was handed on is known to several
+        (each.since_wall_ms, each.broker): Stint(
+            each.broker, each.since_wall_ms, each.until_wall_ms, each.rebalances
+        )
         for one in answers.values()
         for each in one.former
-    ]
+    }
     present = Stint(coordinator, answer.since_wall_ms, None, answer.group.rebalances)
     return KnownGroup(
         name,
@@ -92,7 +100,7 @@ def merged(
         answer.now_ms,
         answer.now_wall_ms,
         answer.group,
-        (*sorted(former, key=lambda stint: stint.since_wall_ms), present),
+        (*(former[key] for key in sorted(former)), present),
         tuple(silent),
     )
 

@@ -1,12 +1,22 @@
 """The requests of `groups`, through confluent-kafka's admin client.
 
-Prints nothing. Every request raises KafkaException with the cluster's refusal.
+Prints nothing. Every request raises KafkaException with the cluster's refusal. Groups of the newer
+consumer protocol (KIP-848) are asked for over connections of our own: confluent-kafka knows neither
+their states nor their epochs.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from cluster.client.consumer_group_requests import (
+    FoundGroup,
+    describe_consumer_group,
+    list_groups,
+)
+from cluster.model.errors import Refused, UserError
+from cluster.protocol.messages import ConsumerGroupDescribeAssignment
 from cluster.tools.kafka_connection import REQUEST_TIMEOUT_S
 
 if TYPE_CHECKING:
@@ -14,12 +24,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+CLIENT_ID: Final = "milena-groups"
+Servers = Sequence[tuple[str, int]]
+
 DEAD: Final = "Dead"
 EMPTY: Final = "Empty"
 STABLE: Final = "Stable"
-REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance")
+REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance", "Assigning", "Reconciling")
+_UNKNOWN: Final = "Unknown"
 _STATES: Final = {
-    "UNKNOWN": "Unknown",
+    "UNKNOWN": _UNKNOWN,
     "PREPARING_REBALANCING": "PreparingRebalance",
     "COMPLETING_REBALANCING": "CompletingRebalance",
     "STABLE": STABLE,
@@ -30,6 +44,7 @@ _STATES: Final = {
 _NO_OFFSET: Final = -1001
 """What the client has in place of an offset that is not there."""
 _ABSENT: Final = -1
+_CLASSIC_MEMBER: Final = 0
 
 
 class Place(NamedTuple):
@@ -47,6 +62,12 @@ class Member(NamedTuple):
     client_id: str
     host: str
     assignment: tuple[Place, ...]
+    epoch: int | None = None
+    """Of the newer consumer protocol, as the following."""
+    target: tuple[Place, ...] = ()
+    """What it is to have, once others have given it up."""
+    is_classic: bool = True
+    """It uses the classic protocol."""
 
 
 class Group(NamedTuple):
@@ -58,26 +79,90 @@ class Group(NamedTuple):
     coordinator: str
     """`host:port  (id)`, as Kafka's tool shows it."""
     members: tuple[Member, ...]
+    epoch: int | None = None
+    """Of the newer consumer protocol, as the following."""
+    target_epoch: int | None = None
+    """Of the assignment that the members are on the way to."""
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether it is of the newer consumer protocol."""
+        return self.epoch is not None
 
 
-def states_of_groups(client: "admin.AdminClient") -> dict[str, str]:
+def states_of_groups(client: "admin.AdminClient", servers: Servers) -> dict[str, str]:
     """State by group, of all groups of the cluster."""
     from confluent_kafka import KafkaException
 
     listed = client.list_consumer_groups(request_timeout=REQUEST_TIMEOUT_S).result()
     if listed.errors:
         raise KafkaException(listed.errors[0])
-    return {each.group_id: _STATES.get(each.state.name, "Unknown") for each in listed.valid}
+    states = {each.group_id: _STATES.get(each.state.name, _UNKNOWN) for each in listed.valid}
+    if _UNKNOWN in states.values():
+        states |= newer_states(servers, states)
+    return states
 
 
-def describe_group(client: "admin.AdminClient", name: str) -> Group:
+def newer_states(servers: Servers, names: Container[str]) -> dict[str, str]:
+    """The states of some groups also where confluent-kafka knows no name for them."""
+    with suppress(UserError, Refused):
+        listed = list_groups(servers, CLIENT_ID)
+        return {each.group_id: each.group_state for each in listed if each.group_id in names}
+    return {}
+
+
+def describe_group(client: "admin.AdminClient", servers: Servers, name: str) -> Group:
     """One group; of state Dead if there is no such group."""
+    with suppress(UserError):
+        try:
+            found = describe_consumer_group(servers, CLIENT_ID, name)
+        except Refused:  # confluent-kafka asks again until there is an answer
+            found = None
+        if found is not None:
+            return _newer_group(found)
+    return _classic_group(client, name)
+
+
+def _newer_group(found: FoundGroup) -> Group:
+    group = found.group
+    return Group(
+        group.group_id,
+        group.group_state,
+        group.assignor_name,
+        f"{found.host}:{found.port}  ({found.coordinator})",
+        tuple(
+            Member(
+                each.member_id,
+                each.instance_id,
+                each.client_id,
+                each.client_host,
+                _places(each.assignment),
+                each.member_epoch,
+                _places(each.target_assignment),
+                is_classic=each.member_type == _CLASSIC_MEMBER,
+            )
+            for each in group.members
+        ),
+        group.group_epoch,
+        group.assignment_epoch,
+    )
+
+
+def _places(assignment: ConsumerGroupDescribeAssignment) -> tuple[Place, ...]:
+    return tuple(
+        Place(topic.topic_name, number)
+        for topic in assignment.topic_partitions
+        for number in topic.partitions
+    )
+
+
+def _classic_group(client: "admin.AdminClient", name: str) -> Group:
     (future,) = client.describe_consumer_groups([name], request_timeout=REQUEST_TIMEOUT_S).values()
     found = future.result()
     node = found.coordinator
     return Group(
         name,
-        _STATES.get(found.state.name, "Unknown"),
+        _STATES.get(found.state.name, _UNKNOWN),
         found.partition_assignor,
         f"{node.host}:{node.port}  ({node.id})" if node is not None else "-",
         tuple(

@@ -9,6 +9,8 @@ from cluster.tools.groups.requests import Group, Member, Place
 
 _NOTHING: Final = "-"
 _TEXT_MIN: Final = 15
+_ASSIGNMENT_MIN: Final = -20
+"""Of assignments at least 20: a negative width."""
 """Columns of names are as wide as their longest cell, and at least this."""
 
 
@@ -91,37 +93,52 @@ def offsets_table(
 
 
 def members_table(group: Group, *, is_verbose: bool) -> str:
-    """A row for each member; instance ids where a member has one, assignments when verbose."""
+    """A row for each member; instance ids where a member has one, assignments when verbose.
+
+    Of a group of the newer consumer protocol also epochs, and what each member is to have: columns
+    of Kafka 4.1.
+    """
     has_instances = any(member.instance_id for member in group.members)
     columns: list[tuple[str, int | None]] = [("GROUP", None), ("CONSUMER-ID", None)]
     if has_instances:
         columns.append(("GROUP-INSTANCE-ID", None))
     columns += [("HOST", None), ("CLIENT-ID", None), ("#PARTITIONS", 15)]
-    if is_verbose:
+    is_mixed = len({member.is_classic for member in group.members}) > 1
+    if is_verbose and not group.is_newer:
         columns.append(("ASSIGNMENT", 0))
+    elif is_verbose:
+        columns += [("CURRENT-EPOCH", 15), ("CURRENT-ASSIGNMENT", _ASSIGNMENT_MIN)]
+        columns += [("TARGET-EPOCH", 15), ("TARGET-ASSIGNMENT", _ASSIGNMENT_MIN)]
+        columns += [("UPGRADED", 0)] if is_mixed else []
     rows = []
     for member in sorted(group.members, key=lambda each: -len(each.assignment)):
         row = [group.name, member.member_id]
         if has_instances:
             row.append(member.instance_id or "")
         row += [member.host, member.client_id, str(len(member.assignment))]
-        if is_verbose:
+        if is_verbose and not group.is_newer:
             row.append(_assignment(member))
+        elif is_verbose:
+            row += [_shown(member.epoch), _listed_places(member.assignment)]
+            row += [_shown(group.target_epoch), _listed_places(member.target)]
+            row += ["false" if member.is_classic else "true"] if is_mixed else []
         rows.append(row)
     return _table(columns, rows)
 
 
-def state_table(group: Group) -> str:
-    """One row: coordinator, assignor, state and the number of members."""
-    columns = (
+def state_table(group: Group, *, is_verbose: bool) -> str:
+    """One row: coordinator, assignor, state and the number of members; epochs when verbose."""
+    columns: list[tuple[str, int | None]] = [
         ("GROUP", None),
         ("COORDINATOR (ID)", 25),
         ("ASSIGNMENT-STRATEGY", 20),
-        ("STATE", 15),
-        ("#MEMBERS", 0),
-    )
-    row = (group.name, group.coordinator, group.assignor, group.state, str(len(group.members)))
-    return _table(columns, [row])
+        ("STATE", 20 if group.is_newer else 15),
+    ]
+    row = [group.name, group.coordinator, group.assignor, group.state]
+    if is_verbose:
+        columns += [("GROUP-EPOCH", 15), ("TARGET-ASSIGNMENT-EPOCH", 25)]
+        row += [_shown(group.epoch), _shown(group.target_epoch)]
+    return _table([*columns, ("#MEMBERS", 0)], [[*row, str(len(group.members))]])
 
 
 def reset_table(group: str, offsets: Mapping[Place, int]) -> str:
@@ -145,16 +162,28 @@ def _assignment(member: Member) -> str:
     return ", ".join(parts) or _NOTHING
 
 
+def _listed_places(places: Iterable[Place]) -> str:
+    """`audit:2;orders:0,1`."""
+    by_topic: dict[str, list[str]] = {}
+    for place in sorted(places):
+        by_topic.setdefault(place.topic, []).append(str(place.partition))
+    parts = [f"{topic}:{','.join(by_topic[topic])}" for topic in sorted(by_topic)]
+    return ";".join(parts) or _NOTHING
+
+
 def _shown(number: int | None) -> str:
     return _NOTHING if number is None else str(number)
 
 
 def _table(columns: Sequence[tuple[str, int | None]], rows: Iterable[Sequence[str]]) -> str:
-    """Cells aligned to the left; a width of None follows the cells, 0 is that of a last column."""
+    """Cells aligned to the left. A width of None follows the cells, so does a negative one, which
+    says how wide they are at least; 0 is that of a last column."""
     lines = [tuple(name for name, _ in columns)]
     lines += [tuple(one_line(cell) for cell in row) for row in rows]
     widths = [
-        max(_TEXT_MIN, *(len(line[number]) for line in lines)) if width is None else width
+        max(_TEXT_MIN if width is None else -width, *(len(line[number]) for line in lines))
+        if width is None or width < 0
+        else width
         for number, (_, width) in enumerate(columns)
     ]
     return "".join(

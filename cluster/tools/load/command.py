@@ -33,6 +33,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "load-test",
         "load-test --topic orders --num-records 500000 --record-size 100 --throughput -1",
         "load-test --producers 2 --client-id loader-1 --client-id loader-2 --consumers 3",
+        "load-test --group billing --consumers 3 --kill-consumer 5",
         "load-test --scenario noisy-neighbour --quota 2MiB",
     )
     _add_load(parser)
@@ -98,6 +99,20 @@ def _add_clients(parser: argparse.ArgumentParser) -> None:
     )
     clients.add_argument(
         "--consumer-client-id", action="append", metavar="ID", help="the same for consumers"
+    )
+    clients.add_argument(
+        "--group",
+        metavar="G",
+        help="consumers join this group, commit every second, and share partitions as it assigns",
+    )
+    clients.add_argument(
+        "--group-protocol", choices=("classic", "consumer"), help="of --group (default: classic)"
+    )
+    clients.add_argument(
+        "--kill-consumer",
+        type=_seconds,
+        metavar="SECONDS",
+        help="kill -9 the first consumer of --group after so long: what is lost, what comes again?",
     )
     clients.add_argument(
         "--acks", default="all", choices=("0", "1", "-1", "all"), help="(default: all)"
@@ -173,13 +188,23 @@ def _check(args: argparse.Namespace) -> None:
     ):
         if names and len(names) not in (1, count):
             raise UsageError(f"--{kind} is given {len(names)} times for {count} clients")
+    if args.group is None:
+        for option in ("group_protocol", "kill_consumer"):
+            if getattr(args, option) is not None:
+                raise UsageError(f"--{option.replace('_', '-')} goes with --group")
+    elif not args.consumers:
+        raise UsageError("--group needs --consumers")
+    if args.kill_consumer is not None and args.consumers < 2:
+        raise UsageError("--kill-consumer needs --consumers of 2 or more: who is left reads on")
+    if args.scenario is not None and args.group is not None:
+        raise UsageError("--group does not go with --scenario, which has no consumers")
 
 
 def _plan(args: argparse.Namespace, topic: "LoadTopic") -> "LoadPlan":
     from cluster.loadtest.load_run import LoadPlan
     from cluster.loadtest.worker_orders import ConsumerOrder, ProducerOrder
 
-    if args.consumers > topic.partition_count:
+    if args.group is None and args.consumers > topic.partition_count:
         raise UserError(
             f"{args.consumers} consumers share the {topic.partition_count} partitions of"
             f" {topic.name}, and some would have none: use fewer, or --partitions {args.consumers}"
@@ -209,20 +234,32 @@ def _plan(args: argparse.Namespace, topic: "LoadTopic") -> "LoadPlan":
         for index, name in enumerate(producer_names)
     ]
     starts = sorted(topic.end_offsets().items()) if args.consumers else []
+    if args.group is not None:
+        topic.begin_group(args.group, dict(args.command_properties))
     consumers = [
         ConsumerOrder(
             client_id=name,
             bootstrap=topic.bootstrap,
             topic=topic.name,
             run=run,
-            start_offsets=dict(starts[index :: args.consumers]),
+            start_offsets={} if args.group else dict(starts[index :: args.consumers]),
+            group=args.group,
+            group_protocol=args.group_protocol or "classic",
             properties={**dict(args.command_properties), **dict(args.consumer_props)},
         )
         for index, name in enumerate(
             _names(args.consumer_client_id, "load-consumer", args.consumers)
         )
     ]
-    return LoadPlan(topic.name, producers, consumers)
+    if args.group is None:
+        return LoadPlan(topic.name, producers, consumers)
+    return LoadPlan(
+        topic.name,
+        producers,
+        consumers,
+        None if args.kill_consumer is None else int(args.kill_consumer * 1e6),
+        lambda: topic.group_lag(args.group),
+    )
 
 
 def producer_properties(args: argparse.Namespace) -> dict[str, Any]:

@@ -1,15 +1,17 @@
 """The topic of a load test: made if it is missing, and then deleted at the end."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from cluster.model.errors import UserError
+from cluster.runtime.interrupts import deferred_interrupt
 from cluster.tools.kafka_connection import REQUEST_TIMEOUT_S, connect, explained
 from cluster.tools.topics.requests import create_topic, delete_topic
 
 if TYPE_CHECKING:
+    from confluent_kafka import Consumer, TopicPartition
     from confluent_kafka.admin import AdminClient, TopicMetadata
 
 DEFAULT_NAME: Final = "load-test"
@@ -47,6 +49,65 @@ class LoadTopic:
             raise UserError(
                 f"cannot see where {self.name} ends: {explained(refusal.args[0])}"
             ) from None
+
+    def begin_group(self, group: str, properties: Mapping[str, Any]) -> None:
+        """Have a group begin where the topic ends now, in partitions of which it has committed
+        nothing. Raises UserError, also if the group has members.
+        """
+        from confluent_kafka import KafkaException
+
+        try:
+            with deferred_interrupt():
+                client = self._group_client(group, properties)
+            try:
+                ends = self.end_offsets()
+                missing = ends.keys() - self._committed(client).keys()
+                if missing:
+                    places = [self._place(number, ends[number]) for number in sorted(missing)]
+                    client.commit(offsets=places, asynchronous=False)
+            finally:
+                client.close()
+        except KafkaException as refusal:
+            raise UserError(f"group {group}: {explained(refusal.args[0])}") from None
+
+    def group_lag(self, group: str) -> int | None:
+        """How many records of the topic the group has not committed; None if nobody tells."""
+        from confluent_kafka import KafkaException
+
+        try:
+            client = self._group_client(group, {})
+            try:
+                committed = self._committed(client)
+            finally:
+                client.close()
+            ends = self.end_offsets()
+        except (KafkaException, UserError):
+            return None
+        return sum(max(0, end - committed.get(number, 0)) for number, end in ends.items())
+
+    def _committed(self, client: "Consumer") -> dict[int, int]:
+        asked = [self._place(number) for number in self.leaders()]
+        found = client.committed(asked, timeout=REQUEST_TIMEOUT_S)
+        return {each.partition: each.offset for each in found if each.offset >= 0}
+
+    def _place(self, number: int, offset: int = -1001) -> "TopicPartition":
+        from confluent_kafka import TopicPartition
+
+        return TopicPartition(self.name, number, offset)
+
+    def _group_client(self, group: str, properties: Mapping[str, Any]) -> "Consumer":
+        from confluent_kafka import Consumer
+
+        return Consumer(
+            {
+                **properties,
+                "bootstrap.servers": self.bootstrap,
+                "client.id": CLIENT_ID,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "log_level": 0,
+            }
+        )
 
     def _described(self) -> "TopicMetadata":
         return self.client.list_topics(self.name, timeout=REQUEST_TIMEOUT_S).topics[self.name]

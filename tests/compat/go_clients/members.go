@@ -4,12 +4,14 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"sort"
 	"sync"
 	"time"
 
 	"github.com/IBM/sarama"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
@@ -198,6 +200,11 @@ func runFranz(ctx context.Context, order Order, told *teller) error {
 		fetches.EachRecord(func(one *kgo.Record) {
 			told.record(one.Topic, one.Partition, one.Offset, one.Value)
 		})
+		for _, failure := range fetches.Errors() {
+			if errors.Is(failure.Err, kerr.FencedInstanceID) {
+				return failure.Err
+			}
+		}
 		if !fetches.Empty() {
 			// Also when it is to leave: what it has told is committed.
 			if err := client.CommitUncommittedOffsets(context.Background()); err != nil {

@@ -1,12 +1,15 @@
 // Members of consumer groups by Kafka's own client, for tests/compat/member_hosts.py.
 //
-// Orders come as JSON, a line each, on stdin: to start a member, or to have it leave. What happens to
-// a member is written as JSON, a line each. When stdin ends, all leave.
+// Orders come as JSON, a line each, on stdin: to start a member, to have it leave, or to run one of
+// Kafka's tools. What happens to a member, and what a tool prints, is written as JSON, a line each.
+// When stdin ends, all leave.
 
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.io.BufferedReader;
+import java.io.ByteArrayOutputStream;
 import java.io.InputStreamReader;
+import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.ArrayList;
@@ -25,6 +28,7 @@ import org.apache.kafka.common.serialization.StringDeserializer;
 
 public class GroupMembers {
     private static final ObjectMapper JSON = new ObjectMapper();
+    private static final PrintStream EVENTS = System.out; // tools are given another one
     private static final Map<String, String> ASSIGNORS = Map.of(
         "range", "org.apache.kafka.clients.consumer.RangeAssignor",
         "roundrobin", "org.apache.kafka.clients.consumer.RoundRobinAssignor",
@@ -42,11 +46,37 @@ public class GroupMembers {
                 Member member = new Member(name, order);
                 members.put(name, member);
                 new Thread(member, name).start();
+            } else if (order.get("do").asText().equals("tool")) {
+                runTool(name, order);
             } else {
                 members.remove(name).leaves.set(true);
             }
         }
         members.values().forEach(member -> member.leaves.set(true));
+    }
+
+    private static void runTool(String name, JsonNode order) throws Exception {
+        List<String> words = new ArrayList<>();
+        order.get("words").forEach(word -> words.add(word.asText()));
+        ByteArrayOutputStream printed = new ByteArrayOutputStream();
+        System.setOut(new PrintStream(printed, true, StandardCharsets.UTF_8));
+        Class.forName(order.get("class").asText())
+            .getMethod("main", String[].class)
+            .invoke(null, (Object) words.toArray(new String[0]));
+        tell("printed", name, Map.of("text", printed.toString(StandardCharsets.UTF_8)));
+    }
+
+    private static void tell(String event, String member, Map<String, Object> facts) {
+        Map<String, Object> told = new TreeMap<>(facts);
+        told.put("event", event);
+        told.put("member", member);
+        synchronized (JSON) {
+            try {
+                EVENTS.println(JSON.writeValueAsString(told));
+            } catch (com.fasterxml.jackson.core.JsonProcessingException problem) {
+                throw new IllegalStateException(problem);
+            }
+        }
     }
 
     private static class Member implements Runnable {
@@ -63,15 +93,26 @@ public class GroupMembers {
         @Override
         public void run() {
             try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(settings())) {
-                List<String> topics = new ArrayList<>();
-                order.get("topics").forEach(topic -> topics.add(topic.asText()));
-                consumer.subscribe(topics);
+                subscribe(consumer);
                 while (!leaves.get()) read(consumer);
-            } catch (KafkaException problem) {
+            } catch (KafkaException | ReflectiveOperationException problem) {
                 tell("failed", Map.of("text", problem.toString()));
                 return;
             }
             tell("closed", Map.of());
+        }
+
+        private void subscribe(KafkaConsumer<String, String> consumer) throws ReflectiveOperationException {
+            if (order.hasNonNull("expression")) {
+                // Kafka 3.9 has no such class.
+                Class<?> pattern = Class.forName("org.apache.kafka.clients.consumer.SubscriptionPattern");
+                Object expression = pattern.getConstructor(String.class).newInstance(order.get("expression").asText());
+                KafkaConsumer.class.getMethod("subscribe", pattern).invoke(consumer, expression);
+                return;
+            }
+            List<String> topics = new ArrayList<>();
+            order.get("topics").forEach(topic -> topics.add(topic.asText()));
+            consumer.subscribe(topics);
         }
 
         private Map<String, Object> settings() {
@@ -83,9 +124,14 @@ public class GroupMembers {
             settings.put("client.id", order.get("client").asText());
             settings.put("auto.offset.reset", "earliest");
             settings.put("enable.auto.commit", false);
-            settings.put("partition.assignment.strategy", ASSIGNORS.get(order.get("strategy").asText()));
-            settings.put("session.timeout.ms", order.get("session_ms").asInt());
-            settings.put("heartbeat.interval.ms", 500);
+            if (order.hasNonNull("protocol") && order.get("protocol").asText().equals("consumer")) {
+                settings.put("group.protocol", "consumer");
+                settings.put("group.remote.assignor", order.get("strategy").asText());
+            } else {
+                settings.put("partition.assignment.strategy", ASSIGNORS.get(order.get("strategy").asText()));
+                settings.put("session.timeout.ms", order.get("session_ms").asInt());
+                settings.put("heartbeat.interval.ms", 500);
+            }
             settings.put("metadata.max.age.ms", 1_000);
             settings.put("retry.backoff.ms", 50);
             settings.put("reconnect.backoff.max.ms", 200);
@@ -126,16 +172,7 @@ public class GroupMembers {
         }
 
         private void tell(String event, Map<String, Object> facts) {
-            Map<String, Object> told = new TreeMap<>(facts);
-            told.put("event", event);
-            told.put("member", name);
-            synchronized (JSON) {
-                try {
-                    System.out.println(JSON.writeValueAsString(told));
-                } catch (com.fasterxml.jackson.core.JsonProcessingException problem) {
-                    throw new IllegalStateException(problem);
-                }
-            }
+            GroupMembers.tell(event, name, facts);
         }
     }
 }

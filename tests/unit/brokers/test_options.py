@@ -1,11 +1,20 @@
-"""Settings that choose how the quota core measures, and what is made of a topic's configs."""
+"""Settings that choose how quotas are measured and groups coordinated; configs of topics."""
 
 import pytest
 
-from cluster.brokers.options import log_options, quota_windows
+from cluster.brokers.groups.group_coordinator import CoordinatorOptions
+from cluster.brokers.options import (
+    automatic_topic,
+    coordinator_options,
+    log_options,
+    quota_windows,
+)
 from cluster.brokers.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.config.settings import broker_settings
+from cluster.coordinator.groups.options import GroupOptions
 from cluster.model.errors import UserError
+from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, NewTopic
+from cluster.records.batch import Compression
 
 
 def test_windows_are_eleven_seconds_without_credit_unless_set():
@@ -26,6 +35,48 @@ def test_kafkas_credit_and_other_windows():
 def test_another_credit_is_refused():
     with pytest.raises(UserError, match="elapsed or kafka"):
         broker_settings({"milena.quota.window.credit": "much"})
+
+
+def test_the_topic_of_offsets_is_made_as_its_settings_say():
+    compact = {"cleanup.policy": "compact", "compression.type": "producer"}
+    by_default = {**compact, "segment.bytes": "104857600"}
+    assert automatic_topic(broker_settings({}), CONSUMER_OFFSETS_TOPIC) == NewTopic(
+        CONSUMER_OFFSETS_TOPIC, 50, 3, configs=by_default
+    )
+    settings = broker_settings(
+        {
+            "offsets.topic.num.partitions": "7",
+            "offsets.topic.replication.factor": "2",
+            "offsets.topic.segment.bytes": "1048576",
+        }
+    )
+    assert automatic_topic(settings, CONSUMER_OFFSETS_TOPIC) == NewTopic(
+        CONSUMER_OFFSETS_TOPIC, 7, 2, configs={**compact, "segment.bytes": "1048576"}
+    )
+    assert automatic_topic(settings, "orders") == NewTopic("orders")
+
+
+def test_the_group_coordinator_works_by_its_settings():
+    # The defaults of the options are Kafka's, and so are those of the settings.
+    found = coordinator_options(broker_settings({}))
+    assert found == CoordinatorOptions(GroupOptions(), 5 << 20, 5_000, Compression.NONE)
+    settings = broker_settings(
+        {
+            "group.min.session.timeout.ms": "1",
+            "group.max.session.timeout.ms": "2",
+            "group.initial.rebalance.delay.ms": "3",
+            "group.max.size": "4",
+            "offset.metadata.max.bytes": "5",
+            "offsets.retention.minutes": "6",
+            "offsets.retention.check.interval.ms": "7",
+            "offsets.load.buffer.size": "8",
+            "offsets.commit.timeout.ms": "9",
+            "offsets.topic.compression.codec": "2",
+        }
+    )
+    groups = GroupOptions(1, 2, 3, 4, 5, 6 * 60_000, 7)
+    expected = CoordinatorOptions(groups, 8, 9, Compression.SNAPPY)
+    assert coordinator_options(settings) == expected
 
 
 def test_a_topic_has_the_configs_that_are_understood(caplog):

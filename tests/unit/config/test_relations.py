@@ -22,6 +22,18 @@ from cluster.model.errors import Refused, UserError
             },
             "is above",
         ),
+        ({"group.coordinator.rebalance.protocols": "consumer"}, "must have classic"),
+        ({"group.consumer.session.timeout.ms": "44999"}, "group.consumer.min.session.timeout.ms"),
+        ({"group.consumer.session.timeout.ms": "60001"}, "group.consumer.max.session.timeout.ms"),
+        ({"group.consumer.heartbeat.interval.ms": "20000"}, "group.consumer.max.heartbeat"),
+        ({"group.consumer.min.heartbeat.interval.ms": "6000"}, "group.consumer.heartbeat"),
+        (
+            {
+                "group.consumer.heartbeat.interval.ms": "45000",
+                "group.consumer.max.heartbeat.interval.ms": "45000",
+            },
+            "must be less than",
+        ),
     ],
 )
 def test_broker_settings_that_contradict_each_other(texts, message):

@@ -50,6 +50,23 @@ def test_one_that_arrives_again_is_a_duplicate():
     assert (verified.received, verified.duplicates, verified.is_perfect) == (2, 2, False)
 
 
+def test_what_comes_again_is_no_fault_of_a_group():
+    again = verify({(0, 0): Promised(2)}, {(0, 0): checked(0, 0, 1)})
+    assert (again.is_perfect, again.is_at_least_once) == (False, True)
+    for wrong in (checked(1), checked(1, 0)):
+        assert not verify({(0, 0): Promised(2)}, {(0, 0): wrong}).is_at_least_once
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 6)), max_size=20))
+def test_a_run_is_all_of_its_records(runs):
+    at_once, one_by_one = SequenceCheck(), SequenceCheck()
+    for first, more in runs:
+        at_once.on_run(first, first + more)
+        for sequence in range(first, first + more + 1):
+            one_by_one.on_sequence(sequence)
+    assert at_once == one_by_one
+
+
 def test_producers_and_partitions_are_counted_apart():
     promised = {(0, 0): Promised(1), (1, 0): Promised(1), (0, 1): Promised(2)}
     checks = {(0, 0): checked(0), (1, 0): checked(0), (0, 1): checked(0)}

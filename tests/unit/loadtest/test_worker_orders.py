@@ -21,8 +21,9 @@ CONSUMER = ConsumerOrder(
     run=1,
     start_offsets={0: 17, 2: 0},
 )
+MEMBER = ConsumerOrder("m", "127.0.0.1:9092", "orders", 1, {}, group="g", group_protocol="consumer")
 
 
 def test_a_worker_reads_the_order_that_was_written():
-    for order in (PRODUCER, CONSUMER):
+    for order in (PRODUCER, CONSUMER, MEMBER):
         assert read_order(order_line(order)) == order

@@ -45,6 +45,9 @@ SERVED: dict[int, tuple[int, int]] = {
     49: (0, 1),
     50: (0, 0),
     60: (0, 2),
+    68: (0, 1),
+    69: (0, 1),
+    74: (0, 1),
 }
 """Versions of each API that has version-free messages."""
 

@@ -1,7 +1,8 @@
-"""Configs of brokers in the registry, and changes of configs, as Kafka keeps them: blocking calls.
+"""Configs of brokers and groups in the registry, as Kafka keeps them: blocking calls.
 
     /config/brokers/2                        {"version":1,"config":{"log.segment.bytes":"1048576"}}
     /config/brokers/<default>                what holds for brokers without a value of their own
+    /config/groups/billing                   {"version":1,"config":{...}}
     /config/changes/config_change_0000000007 {"version":2,"entity_path":"brokers/2"}
 
 Whoever changes a config announces it by a change node, after the config is written.
@@ -42,20 +43,7 @@ def load_broker_config(
 
     `watch` fires once when that changes after this has read it, announced by a change node or not.
     """
-    path = _broker_path(broker)
-    if client.exists(path, watch=watch) is None:
-        return StoredConfig({}, NO_VERSION)
-    try:
-        document, stat = client.get(path)
-    except NoNodeError:  # deleted in between; the watch has fired
-        return StoredConfig({}, NO_VERSION)
-    except NoAuthError:
-        return StoredConfig({}, NO_VERSION, f"{path} may not be read")
-    version = StoreVersion(stat.version)
-    try:
-        return StoredConfig(znodes.decode_entity_config(document), version)
-    except ValueError as error:
-        return StoredConfig({}, version, f"{path}: {error}")
+    return _load(client, _broker_path(broker), watch)
 
 
 def write_broker_config(
@@ -69,17 +57,49 @@ def write_broker_config(
 
     False where somebody has changed it since it was read as `version`; then nothing is written.
     """
-    path = _broker_path(broker)
-    document = znodes.encode_entity_config(texts)
-    try:
-        if version == NO_VERSION:
-            client.create(path, document, makepath=True)
-        else:
-            client.set(path, document, version=version)
-    except (BadVersionError, NodeExistsError, NoNodeError):
-        return False
-    announce(client, path.removeprefix(f"{paths.CONFIG}/"), wall_ms)
-    return True
+    return _write(client, _broker_path(broker), texts, version, wall_ms)
+
+
+def load_group_configs(
+    client: KazooClient, watch: Watch | None = None
+) -> dict[str, dict[str, str]]:
+    """What is stored for each group that has configs of its own, by group id.
+
+    `watch` fires once when a config of anything is changed after this has read them.
+    """
+    client.get_children(paths.CONFIG_CHANGES, watch=watch)
+    parent = f"{paths.CONFIG}/{paths.GROUP_CONFIGS}"
+    answers = [
+        (paths.desanitized(name), client.get_async(f"{parent}/{name}"))
+        for name in client.get_children(parent)
+    ]
+    found = {}
+    for group, answer in answers:
+        try:
+            texts = znodes.decode_entity_config(answer.get()[0])
+        except NoNodeError:
+            continue
+        except (NoAuthError, ValueError) as error:
+            log.warning("no configs of group %s: %r", group, error)
+            continue
+        if texts:
+            found[group] = texts
+    return found
+
+
+def load_group_config(client: KazooClient, group: str) -> StoredConfig:
+    """What is stored for one group."""
+    return _load(client, _group_path(group), None)
+
+
+def write_group_config(
+    client: KazooClient, group: str, texts: dict[str, str], version: StoreVersion, wall_ms: WallMs
+) -> bool:
+    """Replace what is stored for one group, and announce it.
+
+    False where somebody has changed it since it was read as `version`; then nothing is written.
+    """
+    return _write(client, _group_path(group), texts, version, wall_ms)
 
 
 def changed_topics(
@@ -121,6 +141,37 @@ def announce(client: KazooClient, entity_path: str, wall_ms: WallMs) -> None:
             client.delete(path)
 
 
+def _load(client: KazooClient, path: str, watch: Watch | None) -> StoredConfig:
+    if client.exists(path, watch=watch) is None:
+        return StoredConfig({}, NO_VERSION)
+    try:
+        document, stat = client.get(path)
+    except NoNodeError:  # deleted in between; the watch has fired
+        return StoredConfig({}, NO_VERSION)
+    except NoAuthError:
+        return StoredConfig({}, NO_VERSION, f"{path} may not be read")
+    version = StoreVersion(stat.version)
+    try:
+        return StoredConfig(znodes.decode_entity_config(document), version)
+    except ValueError as error:
+        return StoredConfig({}, version, f"{path}: {error}")
+
+
+def _write(
+    client: KazooClient, path: str, texts: dict[str, str], version: StoreVersion, wall_ms: WallMs
+) -> bool:
+    document = znodes.encode_entity_config(texts)
+    try:
+        if version == NO_VERSION:
+            client.create(path, document, makepath=True)
+        else:
+            client.set(path, document, version=version)
+    except (BadVersionError, NodeExistsError, NoNodeError):
+        return False
+    announce(client, path.removeprefix(f"{paths.CONFIG}/"), wall_ms)
+    return True
+
+
 def _numbered(names: list[str]) -> Iterator[tuple[int, str]]:
     """Change nodes with their numbers; whatever else somebody has put there is left out."""
     prefix = paths.CONFIG_CHANGE_PREFIX.rpartition("/")[2]
@@ -133,3 +184,7 @@ def _numbered(names: list[str]) -> Iterator[tuple[int, str]]:
 def _broker_path(broker: BrokerId | None) -> str:
     name = paths.DEFAULT_ENTITY if broker is None else str(broker)
     return paths.entity_config(paths.BROKER_CONFIGS, name)
+
+
+def _group_path(group: str) -> str:
+    return paths.entity_config(paths.GROUP_CONFIGS, group)

@@ -96,6 +96,21 @@ class KazooStore:
         """See `config_records.write_broker_config`."""
         return config_records.write_broker_config(self.client, broker, texts, version, wall_ms)
 
+    def load_group_configs(self, on_change: OnChange | None = None) -> dict[str, dict[str, str]]:
+        """See `config_records.load_group_configs`."""
+        watch = None if on_change is None else self.make_watch(on_change)
+        return config_records.load_group_configs(self.client, watch)
+
+    def load_group_config(self, group: str) -> StoredConfig:
+        """See `config_records.load_group_config`."""
+        return config_records.load_group_config(self.client, group)
+
+    def write_group_config(
+        self, group: str, texts: dict[str, str], version: StoreVersion, wall_ms: WallMs
+    ) -> bool:
+        """See `config_records.write_group_config`."""
+        return config_records.write_group_config(self.client, group, texts, version, wall_ms)
+
     def changed_topics(self, after: int | None, on_change: OnChange | None = None) -> ChangedTopics:
         """See `config_records.changed_topics`."""
         watch = None if on_change is None else self.make_watch(on_change)

@@ -28,6 +28,7 @@ CLIENT_CONFIGS: Final = "clients"
 USER_CONFIGS: Final = "users"
 BROKER_CONFIGS: Final = "brokers"
 IP_CONFIGS: Final = "ips"
+GROUP_CONFIGS: Final = "groups"
 DEFAULT_ENTITY: Final = "<default>"
 """Stands for every user, client, broker or address that has no node of its own."""
 
@@ -38,7 +39,14 @@ PERSISTENT_PATHS: Final = (
     CONFIG_CHANGES,
     *(
         f"{CONFIG}/{kind}"
-        for kind in (TOPIC_CONFIGS, CLIENT_CONFIGS, USER_CONFIGS, BROKER_CONFIGS, IP_CONFIGS)
+        for kind in (
+            TOPIC_CONFIGS,
+            CLIENT_CONFIGS,
+            USER_CONFIGS,
+            BROKER_CONFIGS,
+            IP_CONFIGS,
+            GROUP_CONFIGS,
+        )
     ),
     DELETE_TOPICS,
     ISR_CHANGE_NOTIFICATION,
@@ -76,7 +84,9 @@ def partition_state(partition_name: TopicPartition) -> str:
 
 
 def entity_config(kind: str, name: str) -> str:
-    """Overrides of one topic, client, user, broker or address; kind is one of the `_CONFIGS`."""
+    """Overrides of one topic, client, user, broker, address or group; kind is one of the
+    `_CONFIGS`.
+    """
     return f"{CONFIG}/{entity_path(kind, name)}"
 
 
@@ -101,9 +111,11 @@ def delete_topic(name: str) -> str:
 
 
 def sanitized(name: str) -> str:
-    """A user, client or broker name that may stand in a path (`Sanitizer`): percent-encoded UTF-8,
-    except letters, digits, `.`, `_` and `-`; the default entity stays as it is.
+    """A user, client, broker or group name that may stand in a path (`Sanitizer`): percent-encoded
+    UTF-8, except letters, digits, `.`, `_` and `-`; the default entity stays as it is.
     """
+    if name in (".", ".."):  # which mean something in a path
+        return name.replace(".", "%2E")
     return name if name == DEFAULT_ENTITY else quote(name, safe="").replace("~", "%7E")
 
 

@@ -32,7 +32,9 @@ def gathered(stage: HandlerStage, wanted: dict[str, set[int]]) -> list[Ends]:
 
 def append(stage: HandlerStage, topic: str, number: int, count: int) -> None:
     for _ in range(count):
-        stage.partition(topic, number).append(memoryview(a_batch()), 1, stage.clock.wall_ms(), 0)
+        stage.partition(topic, number).append(
+            memoryview(a_batch()), 1, stage.clock.wall_ms(), stage.loop.now_ms
+        )
 
 
 def test_own_partitions_are_looked_up_and_others_asked_of_their_leaders(stage):

@@ -7,16 +7,24 @@ from pathlib import Path
 import pytest
 
 from cluster.brokers.groups.former_histories import STINTS_MAX, FormerHistories
-from cluster.coordinator.groups.explanation import ExplainAnswer, pack_question, read_answer
+from cluster.brokers.groups.history_handover import BYTES_MAX
+from cluster.coordinator.groups.explanation import (
+    ExplainAnswer,
+    FormerStint,
+    pack_question,
+    read_answer,
+    read_kept,
+)
 from cluster.coordinator.groups.history import Rebalance
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import LeaderEpoch
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from cluster.protocol.api import OwnApiKey
-from tests.support.cluster_states import a_partition, a_topic
+from cluster.protocol.peer.control import Acknowledged, KeepHistories, Refusal
+from tests.support.cluster_states import a_broker, a_partition, a_topic
 from tests.support.group_requests import Member, lead_offsets_topic, leave_group
-from tests.support.handler_stage import BROKER, OTHER, HandlerStage
+from tests.support.handler_stage import BROKER, OTHER, THIRD, HandlerStage
 
 
 @pytest.fixture
@@ -119,28 +127,82 @@ def test_another_version_is_refused(stage: HandlerStage) -> None:
     assert "EXPLAIN_GROUP version 1 is not supported" in str(connection.closed_because)
 
 
-# -- what former coordinators keep -----------------------------------------------------------------
+# -- what former coordinators keep, and hand on ----------------------------------------------------
 
 
-def some(count: int) -> tuple[Rebalance, ...]:
-    return tuple(Rebalance(MonotonicMs(n), WallMs(n), n, 0) for n in range(count))
+def stint(count: int, since_ms: int = 0, broker: int = OTHER) -> FormerStint:
+    rebalances = tuple(
+        Rebalance(MonotonicMs(n), WallMs(n), n, 0, protocol_name="range" * 10) for n in range(count)
+    )
+    return FormerStint(broker, since_ms, since_ms + 1, rebalances)
 
 
 def test_what_is_kept_is_bounded_and_the_oldest_goes_first() -> None:
     kept = FormerHistories(most=10)
-    kept.keep(WallMs(0), WallMs(1), {"a": some(4), "b": some(4)})
-    kept.keep(WallMs(2), WallMs(3), {"a": some(2)})
+    kept.keep(0, "a", [stint(4)])
+    kept.keep(1, "b", [stint(4)])
+    kept.keep(0, "a", [stint(2, 5), stint(4)])  # one of them is known already
     assert [len(each.rebalances) for each in kept.of("a")] == [4, 2]
-    kept.keep(WallMs(4), WallMs(5), {"c": some(3)})
+    kept.keep(0, "c", [stint(3)])
     assert kept.of("b") == ()
-    assert [len(each.rebalances) for each in kept.of("a")] == [4, 2]
-    kept.keep(WallMs(6), WallMs(7), {"d": some(11)})
+    assert [each.group_id for each in kept.of_partition(0)] == ["c", "a"]
+    assert kept.of_partition(1) == []
+    kept.keep(0, "d", [stint(11)])
     assert [kept.of(each) for each in "abcd"] == [()] * 4
-    for number in range(STINTS_MAX + 1):
-        kept.keep(WallMs(number), WallMs(number), {"e": some(0) if number else some(9)})
+    kept.keep(0, "e", [stint(1, number) for number in range(STINTS_MAX + 3)])
+    assert kept.of("e")[0].since_wall_ms == 3
     assert len(kept.of("e")) == STINTS_MAX
-    kept.keep(WallMs(1), WallMs(1), {"f": some(10)})
-    assert len(kept.of("f")) == 1
+
+
+def asked_to_keep(stage: HandlerStage) -> list[tuple[str, KeepHistories]]:
+    return [
+        (each.endpoint, each.request)
+        for each in stage.link.asked
+        if isinstance(each.request, KeepHistories)
+    ]
+
+
+def test_the_next_coordinator_is_told(stage: HandlerStage, tmp_path: Path) -> None:
+    lead_offsets_topic(stage)
+    one_member(stage)
+    moved = a_topic(CONSUMER_OFFSETS_TOPIC, a_partition([OTHER, BROKER], leader_epoch=1))
+    stage.update(moved)
+    ((endpoint, message),) = asked_to_keep(stage)
+    assert endpoint == a_broker(OTHER).control_endpoint
+    with HandlerStage(tmp_path / "other", number=OTHER) as other:
+        replies: list[object] = []
+        other.link.receive(message, replies.append)
+        assert isinstance(replies[0], Refusal)  # it has not heard of any groups yet
+        other.update(moved)
+        other.link.receive(message, replies.append)
+        other.link.receive(message, replies.append)
+        assert replies[1:] == [Acknowledged(ErrorCode.none)] * 2
+        (known,) = explain(other).former
+        assert (known.broker, len(known.rebalances)) == (BROKER, 1)
+        # and that one hands it on in its turn
+        other.update(a_topic(CONSUMER_OFFSETS_TOPIC, a_partition([THIRD, OTHER], leader_epoch=2)))
+        ((_, again),) = asked_to_keep(other)
+        assert again == message
+        other.link.receive(KeepHistories((b"no history",)), replies.append)
+        assert isinstance(replies[-1], Refusal)
+
+
+def test_nothing_is_handed_on_where_nothing_is_known(stage: HandlerStage) -> None:
+    lead_offsets_topic(stage)
+    stage.update(a_topic(CONSUMER_OFFSETS_TOPIC, a_partition([OTHER, BROKER], leader_epoch=1)))
+    assert asked_to_keep(stage) == []
+
+
+def test_a_message_of_histories_is_bounded(stage: HandlerStage) -> None:
+    lead_offsets_topic(stage)
+    for number in range(249):
+        stage.core.groups.former.keep(0, f"g{number}", [stint(20, 1 << 40, broker=BROKER)])
+    stage.core.groups.former.keep(0, "last", [stint(20)])
+    stage.update(a_topic(CONSUMER_OFFSETS_TOPIC, a_partition([OTHER, BROKER], leader_epoch=1)))
+    ((_, message),) = asked_to_keep(stage)
+    size = sum(map(len, message.histories))
+    assert BYTES_MAX * 0.9 < size <= BYTES_MAX
+    assert read_kept(message.histories[0]).group_id == "last"
 
 
 def test_no_client_is_told_of_it(stage: HandlerStage) -> None:

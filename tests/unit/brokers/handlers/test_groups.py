@@ -1,6 +1,7 @@
 """Group requests through the whole broker: versions, errors, waiting, leadership, time."""
 
 import gc
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from cluster.coordinator.groups.records import offset_key
 from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import LeaderEpoch
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
-from cluster.protocol.peer.control import CreateTopics
+from cluster.protocol.peer.control import CreateTopics, TopicOutcome, TopicOutcomes
 from cluster.records.builder import NewRecord, build_batch
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.group_requests import (
@@ -91,6 +92,18 @@ def test_a_missing_topic_is_created_and_nobody_coordinates_meanwhile(
     assert (found.error_code, found.node_id, found.port) == (code, -1, -1)
     wanted = [each.request for each in stage.link.asked if isinstance(each.request, CreateTopics)]
     assert wanted == [CreateTopics((CONSUMER_OFFSETS_TOPIC,))]
+
+
+def test_why_the_topic_is_not_created_is_said(
+    stage: HandlerStage, caplog: pytest.LogCaptureFixture
+) -> None:
+    stage.connect().call(find_coordinator("g"))
+    reason = "Replication factor: 3 larger than available brokers: 2."
+    refused = TopicOutcome(CONSUMER_OFFSETS_TOPIC, ErrorCode.invalid_replication_factor, reason)
+    stage.link.answer_all(TopicOutcomes([refused]))
+    (line,) = [each for each in caplog.records if "auto-creation" in each.getMessage()]
+    assert line.levelno == logging.WARNING
+    assert reason in line.getMessage()
 
 
 def test_several_groups_are_found_at_once(stage: HandlerStage) -> None:

@@ -37,11 +37,11 @@ def every_topic(version: int) -> Any:
     )
 
 
-def by_id(*ids: uuid.UUID, version: int = 12) -> Any:
+def by_id(*ids: uuid.UUID, version: int = 12, name: str | None = None) -> Any:
     return request(
         ApiKey.METADATA,
         version,
-        topics=[{"topic_id": topic_id, "name": None} for topic_id in ids],
+        topics=[{"topic_id": topic_id, "name": name} for topic_id in ids],
         allow_auto_topic_creation=True,
         include_cluster_authorized_operations=False,
         include_topic_authorized_operations=False,
@@ -91,11 +91,12 @@ def test_a_topic_twice_in_a_request_is_told_once(stage: HandlerStage) -> None:
     assert [asked.request.names for asked in stage.link.asked] == [("missing",)]
 
 
-def test_topics_by_id(stage: HandlerStage) -> None:
+@pytest.mark.parametrize("name", [None, "", "other"])  # Kafka's Java client sends an empty one
+def test_topics_by_id(stage: HandlerStage, name: str | None) -> None:
     known, unknown = a_topic("t", a_partition(ALL)), uuid.uuid4()
     stage.update(known)
 
-    answer = stage.connect().call(by_id(known.topic_id, unknown))
+    answer = stage.connect().call(by_id(known.topic_id, unknown, name=name))
 
     found, missing = answer.topics
     assert (found.error_code, found.name) == (0, "t")

@@ -84,14 +84,14 @@ def test_what_cannot_be_read_is_counted_and_named_and_stops_nothing():
             (offset.key, offset.value[:-1]),
             (group.key, group.value[:-1]),
             (group.key, b"\0\x09"),
-            (b"\0\x03\0\1g", b"\0\0"),
-            (b"\0\x03\0\1h", None),
+            (b"\0\x0b\0\1g", b"\0\0"),
+            (b"\0\x0b\0\1h", None),
             offset,
         ]
     )
     assert stage.committed() == {ORDERS: 5}
     report = stage.shard.load_report
-    assert report.unknown == {"group of form 9": 1, "key of form 3": 2}
+    assert report.unknown == {"group of form 9": 1, "key of form 11": 2}
     assert report.corrupt == {
         "no key": 1,
         "key of 0 bytes": 1,

@@ -22,6 +22,7 @@ def test_an_entity_may_be_named_the_short_way():
     assert named("--entity-type", "brokers") == [Entity("brokers", None)]
     assert named("--topic", "orders") == [Entity("topics", "orders")]
     assert named("--broker", "0") == [Entity("brokers", "0")]
+    assert named("--group", "g") == [Entity("groups", "g")]
     assert named("--client-defaults") == [Entity("clients", DEFAULT)]
     assert named("--broker-defaults") == [Entity("brokers", DEFAULT)]
     assert named("--entity-type", "brokers", "--entity-default") == [Entity("brokers", DEFAULT)]
@@ -43,6 +44,7 @@ def test_types_and_names_are_matched_in_order():
         ["--topic", "t", "--topic", "u"],
         ["--user", "u", "--topic", "t"],
         ["--entity-type", "topics", "--entity-default"],
+        ["--entity-type", "groups", "--entity-default"],
         ["--entity-type", "broker-loggers"],
         ["--entity-type", "broker-loggers", "--entity-default"],
         ["--user", ""],

@@ -49,10 +49,43 @@ def test_members_with_what_they_have():
 
 
 def test_the_state_of_a_group():
-    assert tables.state_table(a_group(HOLDER)).splitlines() == [
+    assert tables.state_table(a_group(HOLDER), is_verbose=False).splitlines() == [
         "GROUP           COORDINATOR (ID)          ASSIGNMENT-STRATEGY  STATE           #MEMBERS",
         "billing         127.0.0.1:9092  (0)       range                Stable          1",
     ]
+
+
+NEWER_HOLDER = HOLDER._replace(epoch=7, target=(ORDERS[0],), is_classic=False)
+NEWER_IDLE = IDLE._replace(epoch=6, target=(ORDERS[1], ORDERS[2]))
+
+
+def a_newer_group(*members: Member) -> Group:
+    return Group("billing", "Reconciling", "uniform", "localhost:9092  (0)", members, 8, 7)
+
+
+def test_a_group_of_the_newer_protocol_has_epochs_and_a_target():
+    text = tables.members_table(a_newer_group(NEWER_HOLDER), is_verbose=True)
+    assert text.splitlines() == [
+        "GROUP           CONSUMER-ID     HOST            CLIENT-ID       #PARTITIONS     "
+        "CURRENT-EPOCH   CURRENT-ASSIGNMENT   TARGET-EPOCH    TARGET-ASSIGNMENT",
+        "billing         m-1             /127.0.0.1      app             2               "
+        "7               orders:0,2           7               orders:0",
+    ]
+    state = tables.state_table(a_newer_group(NEWER_HOLDER), is_verbose=True)
+    assert [line.split()[-4:] for line in state.splitlines()] == [
+        ["STATE", "GROUP-EPOCH", "TARGET-ASSIGNMENT-EPOCH", "#MEMBERS"],
+        ["Reconciling", "8", "7", "1"],
+    ]
+
+
+def test_members_of_both_protocols_are_told_apart():
+    text = tables.members_table(a_newer_group(NEWER_HOLDER, NEWER_IDLE), is_verbose=True)
+    heading, first, second = (line.split() for line in text.splitlines())
+    assert heading[-5:] == [
+        *("CURRENT-EPOCH", "CURRENT-ASSIGNMENT", "TARGET-EPOCH", "TARGET-ASSIGNMENT", "UPGRADED")
+    ]
+    assert first[-5:] == ["7", "orders:0,2", "7", "orders:0", "true"]
+    assert second[-5:] == ["6", "-", "7", "orders:1,2", "false"]
 
 
 def test_names_alone_or_with_types_and_states():

@@ -1,0 +1,47 @@
+"""The topics of the cluster as the group coordinator asks for them."""
+
+from collections.abc import Iterable, Set
+from typing import Final
+
+from cluster.brokers.metadata_cache import MetadataCache
+from cluster.coordinator.groups.topics import TopicId, TopicShape
+from cluster.protocol.peer.control import ClusterUpdate
+
+
+class ClusterTopics:
+    """Implements `Topics` on what this broker knows of the cluster; one step behind it at most."""
+
+    def __init__(self, metadata: MetadataCache) -> None:
+        self._metadata: Final = metadata
+
+    def shape(self, name: str) -> TopicShape | None:
+        """See `Topics`."""
+        topic = self._metadata.topics.get(name)
+        return None if topic is None else TopicShape(topic.topic_id, len(topic.partitions))
+
+    def name(self, topic_id: TopicId) -> str | None:
+        """See `Topics`."""
+        return self._metadata.topic_name(topic_id)
+
+    def names(self) -> Iterable[str]:
+        """See `Topics`."""
+        return self._metadata.topics
+
+    def reshaped_by(self, update: ClusterUpdate) -> Set[str]:
+        """The topics that an update makes, makes anew, enlarges or deletes.
+
+        To be asked before it is applied. Constant work for each partition of the update.
+        """
+        known = self._metadata.topics
+        changed = set(update.deleted)
+        for topic in update.topics:
+            before = known.get(topic.name)
+            if (
+                before is None
+                or before.topic_id != topic.topic_id
+                or not topic.partitions.keys() <= before.partitions.keys()
+            ):
+                changed.add(topic.name)
+        if update.is_full:
+            changed |= known.keys() - {topic.name for topic in update.topics}
+        return changed

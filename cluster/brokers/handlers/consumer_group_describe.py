@@ -1,0 +1,119 @@
+"""ConsumerGroupDescribe (API key 69), versions 0-1.
+
+Groups of the newer consumer protocol (KIP-848); a classic one is GROUP_ID_NOT_FOUND here, and is
+described by DescribeGroups. UNSUPPORTED_VERSION where group.coordinator.rebalance.protocols lacks
+consumer.
+v1 by which protocol each member takes part (KIP-1099).
+"""
+
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+from cluster.brokers.handlers.authorized_operations import GROUP_OPERATIONS, NOT_REQUESTED
+from cluster.brokers.handlers.group_requests import NO_TIME, check_consumer_protocol, find_group
+from cluster.brokers.handlers.ports import HasGroups, HasSettings
+from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.coordinator.groups.consumer_requests import (
+    AssignedTopic,
+    ConsumerGroupDescription,
+    DescribedConsumer,
+)
+from cluster.model.errors import ErrorCode, Refused
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    ConsumerGroupDescribeAssignment,
+    ConsumerGroupDescribeMember,
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    ConsumerGroupDescribeTopic,
+    DescribedConsumerGroup,
+)
+
+API: Final = Api(ApiKey.CONSUMER_GROUP_DESCRIBE, 0, 1)
+
+_CLASSIC_MEMBER: Final = 0
+_CONSUMER_MEMBER: Final = 1
+
+
+class Ports(HasGroups, HasSettings, Protocol):
+    """What ConsumerGroupDescribe needs of its broker."""
+
+
+def handle(
+    request: ConsumerGroupDescribeRequest, _context: RequestContext, services: Ports
+) -> ConsumerGroupDescribeResponse:
+    """State, epochs and members of each group."""
+    with_operations = request.include_authorized_operations
+    return ConsumerGroupDescribeResponse(
+        throttle_time=NO_TIME,
+        groups=tuple(
+            _describe(group_id, services, with_operations=with_operations)
+            for group_id in dict.fromkeys(request.group_ids)
+        ),
+    )
+
+
+def _describe(group_id: str, services: Ports, *, with_operations: bool) -> DescribedConsumerGroup:
+    try:
+        check_consumer_protocol(services)
+        partition = find_group(services, group_id)
+        found = partition.describe_consumer_group(group_id)
+        if found is None:
+            is_classic = partition.describe(group_id) is not None
+            why = "is not a consumer group" if is_classic else "not found"
+            raise Refused(ErrorCode.group_id_not_found, f"Group {group_id} {why}.")
+    except Refused as refused:
+        return DescribedConsumerGroup(
+            error_code=refused.code,
+            error_message=refused.detail or None,
+            group_id=group_id,
+            group_state="",
+            group_epoch=0,
+            assignment_epoch=0,
+            assignor_name="",
+            members=(),
+        )
+    return _described(found, with_operations=with_operations)
+
+
+def _described(found: ConsumerGroupDescription, *, with_operations: bool) -> DescribedConsumerGroup:
+    return DescribedConsumerGroup(
+        error_code=ErrorCode.none,
+        group_id=found.group_id,
+        group_state=found.state,
+        group_epoch=found.group_epoch,
+        assignment_epoch=found.assignment_epoch,
+        assignor_name=found.assignor,
+        members=tuple(map(_member, found.members)),
+        authorized_operations=GROUP_OPERATIONS if with_operations else NOT_REQUESTED,
+    )
+
+
+def _member(member: DescribedConsumer) -> ConsumerGroupDescribeMember:
+    return ConsumerGroupDescribeMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        rack_id=member.rack_id,
+        member_epoch=member.member_epoch,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        subscribed_topic_names=member.subscribed_topic_names,
+        subscribed_topic_regex=member.subscribed_topic_regex,
+        assignment=_assignment(member.assignment),
+        target_assignment=_assignment(member.target_assignment),
+        member_type=_CLASSIC_MEMBER if member.is_classic else _CONSUMER_MEMBER,
+    )
+
+
+def _assignment(topics: Iterable[AssignedTopic]) -> ConsumerGroupDescribeAssignment:
+    return ConsumerGroupDescribeAssignment(
+        topic_partitions=tuple(
+            ConsumerGroupDescribeTopic(
+                topic_id=each.topic_id, topic_name=each.topic, partitions=each.partitions
+            )
+            for each in topics
+        )
+    )
+
+
+HANDLER: Final = adapted(API, handle, authorizes="DESCRIBE on the group")

@@ -1,0 +1,109 @@
+"""ConsumerGroupHeartbeat (API key 68), versions 0-1.
+
+The one request of a member of the newer consumer protocol (KIP-848): it joins, says what it has,
+learns what it is to have, and leaves. Answers at once, or when every in-sync replica has what the
+heartbeat changes. UNSUPPORTED_VERSION where group.coordinator.rebalance.protocols lacks consumer.
+v1 expressions, and member ids that the members choose (KIP-1082).
+"""
+
+from datetime import timedelta
+from typing import Final, Protocol
+
+from cluster.brokers.handlers.group_requests import (
+    MILLISECOND,
+    NO_TIME,
+    answered,
+    check_consumer_protocol,
+    client_host,
+)
+from cluster.brokers.handlers.ports import HasGroups, HasSettings
+from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
+from cluster.coordinator.groups.consumer_requests import (
+    ConsumerHeartbeat,
+    ConsumerHeartbeatReply,
+    Partitions,
+)
+from cluster.coordinator.groups.topics import TopicId
+from cluster.model.errors import Refused
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    ConsumerGroupHeartbeatAssignment,
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatTopic,
+)
+
+API: Final = Api(ApiKey.CONSUMER_GROUP_HEARTBEAT, 0, 1)
+
+_FIRST_WITH_OWN_MEMBER_IDS: Final = 1
+_NO_TOPIC: Final = TopicId(int=0)
+"""Has no topic: 16 zero bytes on the wire."""
+
+
+class Ports(HasGroups, HasSettings, Protocol):
+    """What ConsumerGroupHeartbeat needs of its broker."""
+
+
+def handle(
+    request: ConsumerGroupHeartbeatRequest, context: RequestContext, services: Ports
+) -> ConsumerGroupHeartbeatResponse | NotYet:
+    """Take in a member's news, and tell it its partitions."""
+    try:
+        check_consumer_protocol(services)
+        group = services.groups.find(request.group_id)
+    except Refused as refused:
+        return _response(ConsumerHeartbeatReply(refused.code, refused.detail or None))
+    beat = _heartbeat(request, context)
+    return answered(context, lambda on_reply: group.consumer_heartbeat(beat, on_reply), _response)
+
+
+def _heartbeat(
+    request: ConsumerGroupHeartbeatRequest, context: RequestContext
+) -> ConsumerHeartbeat:
+    return ConsumerHeartbeat(
+        group_id=request.group_id,
+        member_id=request.member_id,
+        member_epoch=request.member_epoch,
+        client_id=context.client_id or "",
+        client_host=client_host(context),
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout // MILLISECOND,
+        subscribed_topic_names=request.subscribed_topic_names,
+        subscribed_topic_regex=request.subscribed_topic_regex,
+        server_assignor=request.server_assignor,
+        owned_partitions=_owned(request),
+        requires_member_id=context.version >= _FIRST_WITH_OWN_MEMBER_IDS,
+    )
+
+
+def _owned(request: ConsumerGroupHeartbeatRequest) -> Partitions | None:
+    if request.topic_partitions is None:
+        return None
+    owned: dict[TopicId, frozenset[int]] = {}
+    for topic in request.topic_partitions:
+        topic_id = topic.topic_id or _NO_TOPIC
+        owned[topic_id] = owned.get(topic_id, frozenset()) | frozenset(topic.partitions)
+    return owned
+
+
+def _response(reply: ConsumerHeartbeatReply) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(
+        throttle_time=NO_TIME,
+        error_code=reply.error,
+        error_message=reply.error_message,
+        member_id=reply.member_id,
+        member_epoch=reply.member_epoch,
+        heartbeat_interval=timedelta(milliseconds=reply.heartbeat_interval_ms),
+        assignment=None
+        if reply.assignment is None
+        else ConsumerGroupHeartbeatAssignment(
+            topic_partitions=tuple(
+                ConsumerGroupHeartbeatTopic(topic_id=topic_id, partitions=tuple(sorted(numbers)))
+                for topic_id, numbers in reply.assignment.items()
+            )
+        ),
+    )
+
+
+HANDLER: Final = adapted(API, handle, authorizes="READ on the group")

@@ -1,0 +1,63 @@
+"""ListConfigResources (API key 74), versions 0-1.
+
+Answers at once with the names of what configs can be for: topics, brokers, their loggers, and those
+groups that have configs. UNSUPPORTED_VERSION for other types of resources. There are no
+subscriptions to clients' metrics, which are all that version 0 lists.
+v1 types of resources (KIP-1142).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, Protocol
+
+from cluster.brokers.handlers.broker_loggers import BROKER_LOGGER
+from cluster.brokers.handlers.describe_configs import BROKER, GROUP, TOPIC
+from cluster.brokers.handlers.group_requests import NO_TIME
+from cluster.brokers.handlers.ports import HasGroupConfigs, HasMetadata
+from cluster.brokers.handlers.request import RequestContext, adapted
+from cluster.model.errors import ErrorCode
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+API: Final = Api(ApiKey.LIST_CONFIG_RESOURCES, 0, 1)
+
+CLIENT_METRICS: Final = 16
+_FIRST_WITH_TYPES: Final = 1
+
+
+class Ports(HasMetadata, HasGroupConfigs, Protocol):
+    """What ListConfigResources needs of its broker."""
+
+
+def handle(
+    request: ListConfigResourcesRequest, context: RequestContext, services: Ports
+) -> ListConfigResourcesResponse:
+    """The resources of the asked types, of all types if none is named."""
+    brokers = list(map(str, services.metadata.brokers))
+    names: Mapping[int, Iterable[str]] = {
+        GROUP: services.group_configs.group_ids(),
+        CLIENT_METRICS: (),
+        BROKER_LOGGER: brokers,
+        BROKER: brokers,
+        TOPIC: services.metadata.topics,
+    }
+    if context.version < _FIRST_WITH_TYPES:
+        names = {CLIENT_METRICS: ()}
+    is_known = set(request.resource_types) <= names.keys()
+    wanted = set(request.resource_types) or names.keys()
+    return ListConfigResourcesResponse(
+        throttle_time=NO_TIME,
+        error_code=ErrorCode.none if is_known else ErrorCode.unsupported_version,
+        config_resources=tuple(
+            ConfigResource(resource_type=kind, resource_name=name)
+            for kind, listed in names.items()
+            if is_known and kind in wanted
+            for name in listed
+        ),
+    )
+
+
+HANDLER: Final = adapted(API, handle, authorizes="DESCRIBE_CONFIGS on the cluster")

@@ -1,0 +1,10 @@
+"""Assignors that the group coordinator has for the newer consumer protocol (KIP-848). Pure."""
+
+from typing import Final
+
+from cluster.coordinator.groups.assignors.range import assign_range
+from cluster.coordinator.groups.assignors.subscription import Assign
+from cluster.coordinator.groups.assignors.uniform import assign_uniform
+
+ASSIGNORS: Final[dict[str, Assign]] = {"uniform": assign_uniform, "range": assign_range}
+"""By Kafka's names."""

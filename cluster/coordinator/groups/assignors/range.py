@@ -1,0 +1,36 @@
+"""The assignor `range`: of each topic a run of neighbouring partitions for each subscriber. Pure.
+
+Kafka: `RangeAssignor`. Topics with the same subscribers and equally many partitions are divided in
+the same way (co-partitioned): whoever has partition 3 of one has that of the others too.
+"""
+
+from collections.abc import Mapping
+
+from cluster.coordinator.groups.assignors.subscribers import subscribers
+from cluster.coordinator.groups.assignors.subscription import MemberSubscription, TopicId
+
+
+def assign_range(
+    members: Mapping[str, MemberSubscription], topics: Mapping[TopicId, int]
+) -> dict[str, dict[TopicId, frozenset[int]]]:
+    """See `Assign`. Static members come first, by their instance ids, and so keep their ranges when
+    they come back with other member ids; then the others by member id. The first ones get the
+    partitions that are left over."""
+    member_ids = sorted(members, key=lambda each: _place(each, members[each]))
+    assigned: dict[str, dict[TopicId, frozenset[int]]] = {member_id: {} for member_id in member_ids}
+    for topic, indexes in subscribers(members[each] for each in member_ids).items():
+        size, left_over = divmod(topics.get(topic, 0), len(indexes))
+        start = 0
+        for place, index in enumerate(indexes):
+            end = start + size + (place < left_over)
+            if start == end:
+                break
+            assigned[member_ids[index]][topic] = frozenset(range(start, end))
+            start = end
+    return assigned
+
+
+def _place(member_id: str, member: MemberSubscription) -> tuple[bool, str]:
+    if member.instance_id is None:
+        return True, member_id
+    return False, member.instance_id

@@ -1,0 +1,48 @@
+"""What the group coordinator asks about topics: a port. Pure."""
+
+import uuid
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+TopicId = uuid.UUID
+
+
+class TopicShape(NamedTuple):
+    """What of a topic decides how it is assigned."""
+
+    topic_id: TopicId
+    partition_count: int
+
+
+class Topics(Protocol):
+    """The topics that there are now. The thread that drives the shard may ask at any time."""
+
+    def shape(self, name: str) -> TopicShape | None:
+        """Id and number of partitions of a topic; None if there is none of this name."""
+        ...
+
+    def name(self, topic_id: TopicId) -> str | None:
+        """The name of the topic with this id; None if there is none."""
+        ...
+
+    def names(self) -> Iterable[str]:
+        """All names, for expressions; internal topics as well, as in Kafka."""
+        ...
+
+
+class NoTopics:
+    """A cluster without topics."""
+
+    def shape(self, name: str) -> TopicShape | None:
+        """None."""
+        del name
+        return None
+
+    def name(self, topic_id: TopicId) -> str | None:
+        """None."""
+        del topic_id
+        return None
+
+    def names(self) -> Iterable[str]:
+        """Nothing."""
+        return ()

@@ -1,0 +1,196 @@
+"""What a report says of groups: lag over time, also where a partition had nothing to say."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.tools.main import main
+from tests.support.metric_records import (
+    START_MS,
+    Record,
+    generated_group_records,
+    group_record,
+    lag_record,
+    lag_windows_of,
+    quota_record,
+    windows_of,
+)
+
+pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
+
+import pyarrow as pa
+
+from cluster.analytics.lag_history import GroupTimes, LagSeries, group_times, lag_series
+from cluster.analytics.terminal_plot import sparkline
+from cluster.analytics.usage_history import Span
+from cluster.analytics.window_files import (
+    GROUP_WINDOWS,
+    LAG_WINDOWS,
+    QUOTA_WINDOWS,
+    WindowKind,
+    replace_windows,
+)
+
+START_S = START_MS // 1000
+
+
+def at(seconds: int) -> dict[str, int]:
+    """The time of a record whose interval begins so long after the start."""
+    return {"ts": START_MS + 1000 * seconds + 5_000}
+
+
+def table(records: list[Record], kind: WindowKind, width_s: int = 10) -> pa.Table:
+    if kind is QUOTA_WINDOWS:
+        rows = windows_of(records, width_s)
+    else:
+        rows = lag_windows_of(records, width_s, kind.name)
+    return pa.Table.from_pylist(rows, schema=kind.schema)
+
+
+def series(records: list[Record], seconds: int, **how: Any) -> list[LagSeries]:
+    span = Span(START_S, START_S + seconds, 10)
+    return lag_series(table(records, LAG_WINDOWS), span, **how)
+
+
+def test_a_partition_that_is_silent_is_as_it_was():
+    records = [
+        lag_record(**at(0), lag=5, log_end=105),
+        lag_record(**at(0), partition=1, lag=100, log_end=200),
+        lag_record(**at(30), lag=2, log_end=110, committed=108),
+        lag_record(**at(60), partition=1, lag=0, log_end=200, committed=200),
+    ]
+    (both,) = series(records, 150)
+    # Partition 0 is silent after 30 s: after a minute more it is gone, not at rest.
+    assert both.lags[:10] == [105, 105, 105, 102, 102, 102, 2, 2, 2, 2]
+    assert both.lags[10:] == [0, 0, 0, None, None]
+    assert (both.last, both.most) == (0, 105)
+    assert both.partitions == {0, 1}
+    assert (both.produced, both.consumed, both.seconds) == (5, 108, 60)
+    assert both.consumed_per_s == pytest.approx(1.8)
+
+
+def test_the_furthest_behind_come_first_and_partitions_one_by_one():
+    records = [
+        lag_record(topic="a", lag=1),
+        lag_record(topic="b", lag=9),
+        lag_record(topic="b", partition=1, lag=4),
+    ]
+    assert [(one.topic, one.last) for one in series(records, 10)] == [("b", 13), ("a", 1)]
+    apart = [(one.topic, *one.partitions, one.last) for one in series(records, 10, by_partition=1)]
+    assert apart == [("b", 0, 9), ("b", 1, 4), ("a", 0, 1)]
+    assert {one.produced_per_s for one in series(records, 10)} == {None}, "of one window, no rate"
+
+
+def test_a_log_that_was_cut_has_not_produced_less_than_nothing():
+    records = [
+        lag_record(**at(0), lag=10, log_end=500, committed=490),
+        lag_record(**at(20), lag=0, log_end=40, committed=90),
+    ]
+    (one,) = series(records, 30)
+    assert (one.produced, one.consumed) == (0, 0)
+
+
+def test_time_in_states_adds_up():
+    records = [
+        group_record(**at(0), lag=50, members=3),
+        group_record(**at(5), lag=90, state_ms={"Stable": 1_000, "CompletingRebalance": 4_000}),
+        group_record(**at(20), lag=20, state_ms={"Empty": 10_000}),
+        group_record(**at(20), group="other", lag=30, state_ms={"Reconciling": 5_000}),
+    ]
+    other, billing = group_times(table(records, GROUP_WINDOWS))
+    assert (billing.lag_max, billing.lag_last, billing.members_max) == (90, 20, 3)
+    assert (billing.rebalancing_ms, billing.known_ms) == (4_200, 20_000)
+    assert billing.share(billing.rebalancing_ms) == 21.0
+    assert other.share(other.rebalancing_ms) == 100.0
+    assert GroupTimes("new").share(0) == 0.0
+
+
+def test_a_line_of_heights():
+    assert sparkline([0, 1, 4, 8]) == " ▁▄█"
+    assert sparkline([0, 0]) == "  "
+    assert sparkline([]) == ""
+
+
+# -- the command -----------------------------------------------------------------------------------
+
+
+def write(output: Path, records: list[Record]) -> Path:
+    for kind in (QUOTA_WINDOWS, GROUP_WINDOWS, LAG_WINDOWS):
+        tables = {name: table(records, kind, s) for name, s in (("10s", 10), ("1m", 60))}
+        replace_windows(output, tables, kind)
+    return output
+
+
+@pytest.fixture
+def output(tmp_path: Path) -> Path:
+    return write(tmp_path / "rollup", list(generated_group_records(2, seconds=90)))
+
+
+def report(output: Path, *words: str) -> int:
+    return main(["groups", "report", "--data-dir", str(output.parent), *words])
+
+
+def test_tables_of_groups_and_of_topics(output, capsys):
+    assert report(output) == 0
+    head, groups, lags = capsys.readouterr().out.rstrip("\n").split("\n\n")
+    assert head == "2026-09-21 14:13:20 to 2026-09-21 14:14:50 UTC, windows of 10 s"
+    assert len(groups.splitlines()) == len(lags.splitlines()) == 4
+    assert "REBALANCING FOR" in groups
+    assert "4 of them" in lags
+
+
+def test_one_group_partition_by_partition_in_either_width(output, capsys):
+    for width in ("10s", "1m"):
+        assert report(output, "--group", "group-1", "--width", width) == 0
+        _, groups, lags = capsys.readouterr().out.rstrip("\n").split("\n\n")
+        assert len(groups.splitlines()) == 2
+        assert len(lags.splitlines()) == 5
+        assert "group-2" not in lags
+
+
+def test_json_has_everything(output, capsys):
+    assert report(output, "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["end_s"] - found["first_s"] == 90
+    assert {each["group"] for each in found["groups"]} == {"group-0", "group-1", "group-2"}
+    (lags,) = found["groups"][0]["lags"]
+    assert len(lags["lags"]) == 9
+    assert lags["partitions"] == [0, 1, 2, 3]
+    assert found["groups"][0]["state_ms"]["Stable"] > 0
+
+
+def test_names_stay_on_their_line(tmp_path, capsys):
+    name = "a\nb\x1b[2J"
+    assert (
+        report(write(tmp_path / "rollup", [group_record(group=name), lag_record(group=name)])) == 0
+    )
+    text = capsys.readouterr().out
+    assert "\x1b" not in text
+    assert len(text.splitlines()) == 2 + 2 + 1 + 2
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--output", "/nowhere"], "there are no windows in /nowhere: run `"),
+        (["--group", "nobody"], "no windows of group nobody; there are group-0, group-1"),
+    ],
+)
+def test_mistakes_are_one_line(output, capsys, words, reason):
+    assert report(output, *words) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith(f"error: {reason}")
+    assert err.count("\n") == 1
+
+
+def test_windows_of_quotas_alone_are_none_of_groups(tmp_path, capsys):
+    assert report(write(tmp_path / "rollup", [quota_record()])) == 1
+    assert "error: there are no windows in" in capsys.readouterr().err
+
+
+def test_without_an_action_it_says_what_there_is(tmp_path, capsys):
+    assert main(["groups", "--data-dir", str(tmp_path)]) == 2
+    assert "say what to do: --list, --describe, " in capsys.readouterr().err
