@@ -15,9 +15,3 @@ def test_the_longest_pieces_are_pieces():
         module, _, test = piece.partition("::")
         assert piece_of(piece) == piece
         assert f"def {test}" in (ROOT / module).read_text()
-
-
-def test_no_mark_of_another_way_is_left():
-    """pytest-xdist's own groups have no effect with this way, nor with pytest 9.2."""
-    mark = "mark.xdist" + "_group"
-    assert [path for path in (ROOT / "tests").rglob("*.py") if mark in path.read_text()] == []
