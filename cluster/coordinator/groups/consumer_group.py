@@ -208,8 +208,7 @@ class ConsumerGroup:
 
     def _drop_if_nothing_is_stored(self, member: ConsumerMember) -> None:
         if member.metadata is NO_METADATA and member.current is NEW_MEMBER:
-            member.session.drop()
-            member.rebalance.drop()
+            member.let_go()
             del self.members[member.member_id]
 
     def note_owners(self) -> None:
@@ -376,8 +375,7 @@ class ConsumerGroup:
         """It is no more: none of its deadlines comes, and it is kept in memory by nothing but those
         who know it."""
         for member in self.members.values():
-            member.session.drop()
-            member.rebalance.drop()
+            member.let_go()
 
 
 def _keys(current: CurrentAssignment) -> Iterator[tuple[TopicId, int]]:
