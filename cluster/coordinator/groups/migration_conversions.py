@@ -177,7 +177,7 @@ class Conversions:
     def _take_back_upgrade(
         self, group: ConsumerGroup, classic: ClassicGroup, stored: StoredGroup, now: Moment
     ) -> None:
-        group.close()
+        group.let_go()
         del self._parts.consumer_groups[group.group_id]
         if classic.state is not GroupState.DEAD:
             self._parts.groups[group.group_id] = classic
@@ -237,7 +237,7 @@ class Conversions:
         cause: Cause | None,
         now: Moment,
     ) -> None:
-        group.close()
+        group.let_go()
         del self._parts.consumer_groups[group.group_id]
         classic = ClassicGroup(group.group_id)
         classic.restore(stored, iter(members))
