@@ -82,6 +82,11 @@ class ConsumerMember:
         classic = self.metadata.classic
         return usual_ms if classic is None else classic.session_timeout_ms
 
+    def let_go(self) -> None:
+        """It is gone."""
+        self.session.drop()
+        self.rebalance.drop()
+
     @property
     def who(self) -> WhoseMember:
         """For a person; what is longer than anybody reads is cut."""
