@@ -11,8 +11,9 @@ from tests.support.running_cluster import Cluster
 
 _running: list[Cluster] = []
 
-# No test depends on how fast the machine is. `fast` is for `bin/test --fast`.
+# No test depends on how fast the machine is. `fast` is for `bin/test --fast` (support/examples.py).
 settings.register_profile("whole", deadline=None)
+settings.register_profile("few", deadline=None, max_examples=15)
 settings.register_profile("fast", deadline=None, max_examples=15)
 settings.load_profile("whole")
 

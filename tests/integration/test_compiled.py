@@ -77,6 +77,6 @@ def test_a_traceback_through_compiled_modules_names_their_lines(compiled: Path) 
 
 
 def test_the_unit_tests_of_the_compiled_modules_pass_with_them(compiled: Path) -> None:
-    options = ("-q", "-p", "no:cacheprovider", "--hypothesis-profile", "fast", "-m", "not slow")
+    options = ("-q", "-p", "no:cacheprovider", "--hypothesis-profile", "few", "-m", "not slow")
     done = run(compiled, "-m", "pytest", *options, *TESTS_OF_COMPILED_MODULES)
     assert done.returncode == 0, done.stdout + done.stderr

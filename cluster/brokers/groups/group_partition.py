@@ -233,7 +233,9 @@ class GroupPartition:
         return self._shard.group_ids()
 
     def progress(self, group_id: str) -> GroupProgress | None:
-        """See `GroupShard.progress`."""
+        """See `GroupShard.progress`; None also once it is closed: another broker tells."""
+        if self._is_closed:
+            return None
         return self._shard.progress(group_id, self._now())
 
     def on_topics_deleted(self, topics: Collection[str]) -> None:

@@ -6,8 +6,9 @@ from cluster.brokers.metrics.records import PartitionLag
 from cluster.coordinator.groups.progress import GroupProgress
 from cluster.model.clocks import MonotonicMs
 
-UNCHANGED_MS: Final = 60_000
-"""A partition of which nothing changes gets a record so often."""
+UNCHANGED_MS: Final = 50_000
+"""A partition of which nothing changes gets a record at the first look after so long: so every
+minute has one, and with it every window of a minute."""
 
 
 class StateTimes:

@@ -36,8 +36,9 @@ _SETTLED_AFTER_MS: Final = 1_500
 _CREATE_TIMEOUT_MS: Final = 10_000
 _SEND_TIMEOUT_MS: Final = 30_000
 """Above replica.lag.time.max.ms: a batch may wait that long for a replica that has stopped."""
-_BATCHES_MAX: Final = 64
-"""What waits for a leader is bounded: the oldest batch is dropped first."""
+_BATCHES_MAX: Final = 128
+"""What waits for a leader is bounded: the oldest batch is dropped first. Enough for a minute of
+one batch a second, and for 10,000 records of lag, which come in 50."""
 _RECORDS_PER_BATCH: Final = 500
 """About 200 KB, below every sensible max.message.bytes."""
 

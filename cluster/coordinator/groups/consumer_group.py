@@ -370,12 +370,6 @@ class ConsumerGroup:
             times[name] = times.get(name, 0) + now.now_ms - self.state_since_ms
         return times
 
-    def close(self) -> None:
-        """None of its deadlines comes, until they are set again."""
-        for member in self.members.values():
-            member.session.cancel()
-            member.rebalance.cancel()
-
     def let_go(self) -> None:
         """It is no more: none of its deadlines comes, and it is kept in memory by nothing but those
         who know it."""

@@ -166,13 +166,7 @@ class Conversions:
             reply = JoinGroupReply(error, member_id=member.member_id)
             self._rebalancing.answer_join(classic, member, reply)
             self._rebalancing.answer_sync(member, SyncGroupReply(error))
-            member.session.cancel()
-        for alarm in classic.pending_join.values():
-            alarm.cancel()
-        classic.pending_join.clear()
-        for timeout in (classic.join_alarm, classic.sync_alarm):
-            if timeout is not None:
-                timeout.cancel()
+        classic.let_go()
         classic.transition(GroupState.DEAD, now)
         group.history.go_on_from(classic.history)
         for each in group.members.values():
@@ -183,7 +177,7 @@ class Conversions:
     def _take_back_upgrade(
         self, group: ConsumerGroup, classic: ClassicGroup, stored: StoredGroup, now: Moment
     ) -> None:
-        group.close()
+        group.let_go()
         del self._parts.consumer_groups[group.group_id]
         if classic.state is not GroupState.DEAD:
             self._parts.groups[group.group_id] = classic
@@ -243,7 +237,7 @@ class Conversions:
         cause: Cause | None,
         now: Moment,
     ) -> None:
-        group.close()
+        group.let_go()
         del self._parts.consumer_groups[group.group_id]
         classic = ClassicGroup(group.group_id)
         classic.restore(stored, iter(members))

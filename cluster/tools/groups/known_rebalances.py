@@ -59,6 +59,12 @@ class KnownGroup:
         return last[0] if last and not last[0].is_over else None
 
     @property
+    def forgotten_generation(self) -> int:
+        """Up to which generation rebalances are not known any more; 0 where all are known."""
+        rebalances = self.rebalances
+        return rebalances[0][1].from_generation if rebalances else self.group.generation_id
+
+    @property
     def is_newer(self) -> bool:
         """Whether its members use the newer consumer protocol (KIP-848)."""
         return self.group.group_type == CONSUMER
@@ -67,12 +73,6 @@ class KnownGroup:
     def session_setting(self) -> str:
         """What says how long a member may be silent."""
         return "group.consumer.session.timeout.ms" if self.is_newer else "session.timeout.ms"
-
-    @property
-    def forgotten_generation(self) -> int:
-        """Up to which generation rebalances are not known any more; 0 where all are known."""
-        rebalances = self.rebalances
-        return rebalances[0][1].from_generation if rebalances else self.group.generation_id
 
     def member(self, who: WhoseMember) -> ExplainedMember | None:
         """The member as it is now; None if it is gone."""

@@ -2,7 +2,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.metadata.v10.request import MetadataRequest as MetadataRequestV10
 from kio.schema.metadata.v11.request import MetadataRequest as MetadataRequestV11
@@ -12,6 +12,7 @@ from cluster.model.errors import ErrorCode, PeerError
 from cluster.protocol import messages
 from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import ApiKey
+from tests.support.examples import examples
 from tests.unit.protocol.kio_oracle import (
     EVERY_VERSION,
     SERVED,
@@ -34,7 +35,7 @@ def is_answerable(theirs: Any) -> bool:
 
 
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(data=st.data())
 def test_responses_are_the_bytes_that_kio_writes(key: int, version: int, data: Any) -> None:
     theirs = data.draw(responses(key, version))
@@ -48,7 +49,7 @@ def test_responses_are_the_bytes_that_kio_writes(key: int, version: int, data: A
 
 
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(data=st.data())
 def test_requests_are_read_wherever_they_begin_and_leftovers_are_ignored(
     key: int, version: int, data: Any
@@ -69,7 +70,7 @@ def test_requests_are_read_wherever_they_begin_and_leftovers_are_ignored(
 
 
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
-@settings(max_examples=12, deadline=None)
+@examples(12)
 @given(data=st.data())
 def test_garbage_is_a_message_or_the_peers_mistake(key: int, version: int, data: Any) -> None:
     frame = data.draw(st.binary(max_size=80))
@@ -82,7 +83,7 @@ def test_garbage_is_a_message_or_the_peers_mistake(key: int, version: int, data:
 
 
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(data=st.data())
 def test_a_request_cut_short_is_the_peers_mistake(key: int, version: int, data: Any) -> None:
     body = kio_bytes(data.draw(requests(key, version)))

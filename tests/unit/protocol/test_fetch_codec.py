@@ -2,7 +2,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_response_schema
 
@@ -13,6 +13,7 @@ from cluster.protocol.fetch_codec import (
     fetch_response_size,
     pack_fetch_response,
 )
+from tests.support.examples import examples
 from tests.unit.protocol.kio_oracle import kio_frame
 from tests.unit.protocol.test_produce_codec import ENDPOINTS, I32, I64
 
@@ -117,7 +118,7 @@ def kio_response(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     topics=TOPICS,
     throttle_time_ms=st.integers(0, 2**31 - 1),

@@ -3,12 +3,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.model.errors import PeerError
 from cluster.protocol.fetch_request import FetchPartition, scan_fetch_request
 from cluster.protocol.writer import varint
+from tests.support.examples import examples
 from tests.unit.protocol.kio_oracle import kio_bytes, requests
 
 VERSIONS = range(4, 19)
@@ -21,7 +22,7 @@ def topic_of(version: int, theirs: Any) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_requests_are_scanned_as_kio_writes_them(version: int, data: Any) -> None:
     theirs = data.draw(requests(1, version))
@@ -61,7 +62,7 @@ def test_requests_are_scanned_as_kio_writes_them(version: int, data: Any) -> Non
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(data=st.data())
 def test_a_request_cut_short_is_the_peers_mistake(version: int, data: Any) -> None:
     frame = memoryview(kio_bytes(data.draw(requests(1, version))))
@@ -71,7 +72,7 @@ def test_a_request_cut_short_is_the_peers_mistake(version: int, data: Any) -> No
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(frame=st.binary(max_size=80))
 def test_garbage_is_a_request_or_the_peers_mistake(version: int, frame: bytes) -> None:
     reason = ""

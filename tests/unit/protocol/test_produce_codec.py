@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.index import load_response_schema
 
@@ -16,6 +16,7 @@ from cluster.protocol.produce_codec import (
     scan_produce_request,
 )
 from cluster.protocol.writer import varint
+from tests.support.examples import examples
 from tests.unit.protocol.kio_oracle import kio_bytes, kio_frame, requests
 
 VERSIONS = range(3, 14)
@@ -71,7 +72,7 @@ def as_scanned(version: int, theirs: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(data=st.data())
 def test_requests_are_scanned_as_kio_writes_them(version: int, data: Any) -> None:
     theirs = data.draw(requests(0, version))
@@ -85,7 +86,7 @@ def test_requests_are_scanned_as_kio_writes_them(version: int, data: Any) -> Non
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(data=st.data())
 def test_a_request_cut_short_is_the_peers_mistake(version: int, data: Any) -> None:
     frame = memoryview(kio_bytes(data.draw(requests(0, version))))
@@ -95,7 +96,7 @@ def test_a_request_cut_short_is_the_peers_mistake(version: int, data: Any) -> No
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(frame=st.binary(max_size=80))
 def test_garbage_is_a_request_or_the_peers_mistake(version: int, frame: bytes) -> None:
     reason = ""
@@ -190,7 +191,7 @@ def kio_response(
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(
     topics=TOPICS | ONE_PLAIN_PARTITION,
     throttle_time_ms=st.integers(0, 2**31 - 1),

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.model.errors import PeerError
@@ -15,6 +15,7 @@ from cluster.protocol.api import FIRST_FLEXIBLE, ApiKey, is_flexible
 from cluster.protocol.codegen.definitions import wire_struct
 from cluster.protocol.reader import ELEMENTS_MAX, read_varint, skip_tags, tag_spans, uuid_of
 from cluster.protocol.writer import varint
+from tests.support.examples import examples
 from tests.unit.protocol.generated_functions import generated
 from tests.unit.protocol.kio_oracle import EVERY_VERSION, SERVED, request_of, requests
 
@@ -31,7 +32,7 @@ def tagging_writer(key: int) -> Any:
 
 
 @pytest.mark.parametrize(("key", "version"), [each for each in EVERY_VERSION if is_flexible(*each)])
-@settings(max_examples=15, deadline=None)
+@examples(15)
 @given(data=st.data())
 def test_unknown_tagged_fields_are_skipped(key: int, version: int, data: Any) -> None:
     request = request_of(key, data.draw(requests(key, version)))

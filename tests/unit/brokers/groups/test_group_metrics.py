@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.brokers.groups.group_lag import GroupLag, pieces_of
-from cluster.brokers.groups.group_metrics import GroupMetrics
+from cluster.brokers.groups.group_metrics import REST_US_PER_OFFSET, GroupMetrics
 from cluster.brokers.groups.lag_changes import UNCHANGED_MS, LagChanges, StateTimes
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.records import PartitionLag
@@ -96,6 +96,16 @@ def a_group(name: str = "g", state: str = "Stable", **others: Any) -> GroupProgr
     return GroupProgress(group_id=name, state=state, **{**fields, **others})
 
 
+def test_many_offsets_are_looked_at_less_often():
+    world = World()
+    world.groups["g"] = a_group(committed={"orders": dict.fromkeys(range(40_000), 5)})
+    due_ms = 5_000 + 40_000 * REST_US_PER_OFFSET // 1_000
+    assert world.tick(5_000)
+    assert world.tick(due_ms - 1) == []
+    [group] = [each for each in world.tick(due_ms) if each["kind"] == "group"]
+    assert (group["partitions"], group["interval_ms"]) == (40_000, due_ms - 5_000)
+
+
 def test_a_group_and_its_partitions_have_records():
     world = World()
     world.groups["g"] = a_group(committed={"orders": {1: 20, 0: 10}, "audit": {0: 7}})
@@ -138,7 +148,7 @@ def test_what_rests_is_written_once_a_minute_and_the_group_each_time():
         assert kinds[-1] == ("group", None)
         written += [(now_ms // 1_000, partition) for _, partition in kinds[:-1]]
         assert len(world.in_file()) == 3
-    assert written == [(5, 0), (5, 1), (20, 1), (65, 0), (80, 1), (125, 0)]
+    assert written == [(5, 0), (5, 1), (20, 1), (55, 0), (70, 1), (105, 0), (120, 1)]
 
 
 def test_the_interval_goes_on_while_a_leader_has_not_answered():
@@ -154,6 +164,24 @@ def test_the_interval_goes_on_while_a_leader_has_not_answered():
     assert late["interval_ms"] == 5_000
     (next_one,) = world.tick(15_000)
     assert next_one["interval_ms"] == 10_000
+
+
+def test_leaderships_may_change_between_two_steps():
+    world = World()
+    world.groups |= {str(number): a_group(str(number)) for number in range(30)}
+    led: dict[int, World] = {0: world, 1: World()}
+    world.all_loaded = lambda: iter(led.values())  # type: ignore[method-assign]
+    world.metrics.on_tick(MonotonicMs(5_000), WallMs(WALL_MS))
+    job = world.jobs.pop()
+    next(job)
+    led[2] = World()
+    for _ in job:
+        del led[min(led)]
+        led[max(led, default=2) + 1] = World()
+    while world.jobs:
+        for _ in world.jobs.pop(0):
+            pass
+    assert len([each for each in world.in_file() if each["kind"] == "group"]) == 30
 
 
 def test_many_records_go_in_several_batches():

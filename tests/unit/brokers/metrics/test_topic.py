@@ -110,7 +110,7 @@ def test_a_batch_that_may_be_there_or_is_refused_as_a_message_is_dropped(world, 
 
 
 def test_without_a_leader_records_wait_and_the_oldest_are_dropped(world):
-    for number in range(70):
+    for number in range(134):
         world.topic.send([b"%d" % number], number)
     world.has_leaders(9)  # known, but away
     world.topic.flush()
@@ -118,7 +118,7 @@ def test_without_a_leader_records_wait_and_the_oldest_are_dropped(world):
     assert world.topic.dropped_count == 6
     world.has_leaders(4)
     world.topic.flush()
-    assert world.written() == [[b"%d" % number] for number in range(6, 70)]
+    assert world.written() == [[b"%d" % number] for number in range(6, 134)]
 
 
 def test_a_peer_hands_over_a_batch(world):

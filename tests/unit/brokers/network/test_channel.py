@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.brokers.network.channel import BUFFERS_AHEAD_MAX, Channel
@@ -15,6 +15,7 @@ from cluster.brokers.network.connection import FileRegion, MuteReason, Outgoing
 from cluster.model.errors import PeerError, StorageFailed
 from cluster.runtime.loop import EventLoop, HasFileno
 from cluster.runtime.transport import Buffer, PlainTransport
+from tests.support.examples import examples
 from tests.support.fake_clock import FakeClock
 
 SCRATCH_BYTES = 32 * 1024
@@ -175,7 +176,7 @@ def fill(server: Server, payload: bytes) -> None:
 # Receiving
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(
     payloads=st.lists(st.binary(max_size=4_000).map(lambda each: each * 20), max_size=8),
     cuts=st.lists(st.integers(1, 2 * SCRATCH_BYTES), min_size=1, max_size=30),

@@ -5,11 +5,12 @@ import itertools
 import math
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.brokers.quotas.sampled_rate import SampledRate, WindowCredit, WindowOptions
 from cluster.model.clocks import MonotonicMs
+from tests.support.examples import examples
 
 KAFKA = WindowOptions(11, 1_000, WindowCredit.KAFKA)
 ELAPSED = WindowOptions(11, 1_000, WindowCredit.ELAPSED)
@@ -167,7 +168,7 @@ def ten_second_shares(sent: list[tuple[int, float]], limit: float, from_ms: int)
     ]
 
 
-@settings(max_examples=40, deadline=None)
+@examples(40)
 @given(
     st.integers(0, 3_600_000),
     st.lists(st.integers(0, 10), min_size=1, max_size=20),
@@ -294,7 +295,7 @@ def test_who_waits_as_told_gets_the_limit_in_the_long_run(options, limit, reques
     assert sent / now_ms * 1_000 == pytest.approx(limit, rel=0.04)
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(
     st.sampled_from([KAFKA, ELAPSED]),
     st.lists(st.floats(0.001, 1.0), min_size=5, max_size=50),

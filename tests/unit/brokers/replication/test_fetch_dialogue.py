@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from cluster.brokers.log.options import LogOptions
@@ -30,6 +30,7 @@ from cluster.model.ids import (
 )
 from cluster.protocol.peer.replication import FetchAnswer, FollowerFetch
 from cluster.records.builder import NewRecord, build_batch
+from tests.support.examples import examples
 
 LEADER, FOLLOWER = BrokerId(1), BrokerId(2)
 MAX_WAIT_MS = 500
@@ -260,7 +261,7 @@ ANSWER_CROSSES_REQUEST = [
 ]
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @example(steps=ANSWER_CROSSES_REQUEST, by_file=False)
 @given(steps=STEPS, by_file=st.booleans())
 def test_replicas_are_equal_at_the_end_whatever_the_order(

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.brokers.log.partition_log import PartitionLog
@@ -28,6 +28,7 @@ from cluster.protocol.peer.replication import (
 )
 from cluster.records.builder import NewRecord, build_batch
 from tests.support.cluster_states import a_partition, a_topic
+from tests.support.examples import examples
 from tests.support.handler_requests import a_batch
 from tests.support.handler_stage import BROKER, OTHER, THIRD, HandlerStage
 from tests.support.kafka_wire import produce_to
@@ -169,7 +170,7 @@ FETCHES = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=100)
+@examples(100)
 @given(st.lists(FETCHES, max_size=10))
 def test_any_fetches_leave_the_leader_as_it_was(fetches: list[FollowerFetch]) -> None:
     with TemporaryDirectory() as directory, Leader(Path(directory)) as leader:
@@ -334,7 +335,7 @@ ANSWERS = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=150)
+@examples(150)
 @given(st.lists(st.lists(ANSWERS, max_size=3), max_size=8))
 def test_any_answers_leave_a_log_that_can_be_read(
     answers: list[list[FetchedPartition]],

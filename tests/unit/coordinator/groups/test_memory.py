@@ -7,7 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.support.group_stage import GROUP, REBALANCE_MS, SESSION_MS, GroupStage
+from cluster.model.error_codes import ErrorCode
+from tests.support.classic_client import ClassicClient
+from tests.support.consumer_stage import ConsumerStage
+from tests.support.group_stage import DELAY_MS, GROUP, REBALANCE_MS, SESSION_MS, GroupStage
 
 
 @contextmanager
@@ -68,6 +71,35 @@ def test_a_group_that_is_over_is_freed(live: Callable[[GroupStage], None]) -> No
     with nothing_is_left_to_collect():
         live(stage)
         stage.pass_time(REBALANCE_MS)  # alarms that nobody waits for
+        assert stage.state() == "Dead"
+
+
+@pytest.mark.parametrize("error", [ErrorCode.none, ErrorCode.not_enough_replicas])
+def test_a_group_that_changes_its_protocol_is_freed(error: ErrorCode) -> None:
+    stage = ConsumerStage().loaded()
+    with nothing_is_left_to_collect():
+        old = [ClassicClient(stage) for _ in range(2)]
+        for _ in range(4):
+            for each in old:
+                each.step()
+            stage.pass_time(DELAY_MS)
+        assert stage.state() == "Stable"
+        stage.holds_appends = True
+        new = stage.stranger("new")
+        new.ask()
+        stage.settle(error)
+        stage.holds_appends = False
+        new.beat()
+        for _ in range(4):
+            new.beat()
+            for each in old:
+                each.step()
+        new.leave()
+        assert [each.group_type for each in stage.shard.list_groups()] == ["classic"]
+        for each in old:
+            each.leave()
+        stage.pass_time(SESSION_MS + REBALANCE_MS)
+        stage.delete_groups(GROUP)
         assert stage.state() == "Dead"
 
 
