@@ -15,6 +15,7 @@ from cluster.model.ids import LeaderEpoch
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from cluster.protocol.peer.control import CreateTopics, TopicOutcome, TopicOutcomes
 from cluster.records.builder import NewRecord, build_batch
+from cluster.runtime.compiled import is_compiled
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.group_requests import (
     SESSION_MS,
@@ -589,6 +590,7 @@ def test_damage_in_the_topic_is_left_out_counted_and_named(
     ]
 
 
+@pytest.mark.skipif(is_compiled(), reason="compiled code does not call what replaces a method")
 def test_a_partition_that_cannot_be_read_is_not_coordinated_without_its_offsets(
     stage: HandlerStage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
