@@ -87,6 +87,8 @@ class Connection(asyncio.Protocol):
     def send(self, frame: bytes) -> "asyncio.Future[bytes]":
         """Send a request that is a whole frame already."""
         assert self._transport is not None
+        if self._transport.is_closing():
+            raise ConnectionResetError("closed by the broker")
         self._transport.write(frame)
         future: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._waiting.append(future)

@@ -526,7 +526,7 @@ async def measure(
                 began = time.monotonic()
                 try:
                     found[name].append(await getattr(bench, kind)())
-                except (Problem, TimeoutError) as problem:
+                except (Problem, OSError) as problem:
                     print(f"{name}: {kind} is left out: {problem!r}", file=sys.stderr)
                     continue
                 print(f"{name}: {kind}, {time.monotonic() - began:.0f} s", file=sys.stderr)

@@ -39,6 +39,10 @@ def _groups(key: str, doc: str) -> Metric:
     return Metric(key, name, _GAUGE, doc)
 
 
+def _by_kind(key: str, name: str, doc: str) -> Metric:
+    return Metric(key, f"kafka.server:type=group-coordinator-metrics,name={name}", _GAUGE, doc)
+
+
 def _coordinator(key: str, name: str, doc: str) -> Metric:
     return Metric(key, f"kafka.server:type=group-coordinator-metrics,name={name}", _COUNTER, doc)
 
@@ -133,6 +137,26 @@ BROKER_METRICS: Final = (
     _groups("NumGroupsStable", "classic groups whose members have their assignments"),
     _groups("NumGroupsDead", "classic groups that are being removed"),
     _groups("NumGroupsEmpty", "classic groups without members"),
+    _by_kind("GroupCountClassic", "group-count,protocol=classic", "groups of the classic protocol"),
+    _by_kind("GroupCountConsumer", "group-count,protocol=consumer", "groups of the newer protocol"),
+    _by_kind(
+        "ConsumerGroupCountEmpty", "consumer-group-count,state=empty", "of those: without members"
+    ),
+    _by_kind(
+        "ConsumerGroupCountAssigning",
+        "consumer-group-count,state=assigning",
+        "of those: with a target assignment to be computed",
+    ),
+    _by_kind(
+        "ConsumerGroupCountReconciling",
+        "consumer-group-count,state=reconciling",
+        "of those: with members that do not have their target yet",
+    ),
+    _by_kind(
+        "ConsumerGroupCountStable",
+        "consumer-group-count,state=stable",
+        "of those: all members have their target",
+    ),
     _coordinator("OffsetCommitRate", "offset-commit-rate", "offsets whose commit was stored"),
     _coordinator(
         "OffsetExpirationRate",

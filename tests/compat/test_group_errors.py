@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -451,7 +452,12 @@ def requests_of_nobody() -> Iterator[tuple[str, Any]]:
 
 
 def facts_of(answer: Any) -> list[str]:
-    """Codes, offsets, states and operations, wherever they stand, in no order."""
+    """Codes, offsets, states and operations, wherever they stand, in no order; of a list, what
+    concerns this test's groups."""
+    if type(answer).__name__ == "ListGroupsResponse":
+        known = {"g", "new", "", "g" * 300}
+        listed = tuple(each for each in answer.groups if each.group_id in known)
+        answer = replace(answer, groups=listed)
     names = "error_code|committed_offset|group_state|group_id|authorized_operations"
     return sorted(re.findall(rf"(?:{names})=[^,)]*", repr(answer)))
 

@@ -50,7 +50,8 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
 @pytest.fixture
 def groups_tool(cluster: Cluster, shell: ToolShell) -> GroupsTool:
     """Runs kafka-consumer-groups; returns what it writes."""
-    return functools.partial(shell.run, GROUPS_TOOL, "--bootstrap-server", cluster.bootstrap)
+    always = ("--bootstrap-server", cluster.bootstrap, "--timeout", "60000")  # a busy machine's
+    return functools.partial(shell.run, GROUPS_TOOL, *always)
 
 
 def rows(text: str) -> list[dict[str, str]]:

@@ -163,7 +163,6 @@ def test_why_a_group_rebalances(cluster: Cluster) -> None:
         (["--list", "--group", "g"], "--group does not go with --list"),
         (["--delete", "--group", "g", "--state"], "--state does not go with"),
         (["--describe", "--group", "g", "--members", "--offsets"], "one of"),
-        (["--describe", "--group", "g", "--state", "--verbose"], "--verbose goes with"),
         (["--describe", "--group", "g", "--state", "empty"], "without a value"),
         (["--describe", "--group", "g", "--type"], "--type does not go with"),
         (["--list", "--state", "asleep"], "Invalid states list 'asleep'. Valid states are: Prep"),

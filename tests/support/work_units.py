@@ -25,6 +25,7 @@ LONGEST: Final = (
     "tests/integration/test_demo.py::test_the_whole_demo_in_its_short_form",
     "tests/integration/test_installed_command.py",
     "tests/integration/test_hostile_memory.py",
+    "tests/compat/test_group_members.py",
     "tests/compat/test_go_clients.py",
     "tests/compat/test_group_errors.py",
     "tests/compat/test_refused_records.py",

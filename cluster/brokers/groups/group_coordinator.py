@@ -3,7 +3,7 @@
 Kafka: `GroupCoordinatorService`; the codes are those of `GroupCoordinator.validateGroupStatus`.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -158,9 +158,10 @@ class GroupCoordinator:
             raise Refused(ErrorCode.coordinator_load_in_progress)
         return led
 
-    def all_loaded(self) -> Iterator[GroupPartition]:
-        """Every partition whose groups can be listed."""
-        return (led for led in self._led.values() if not led.is_loading)
+    def all_loaded(self) -> list[GroupPartition]:
+        """Every partition whose groups can be listed, at this moment: long work in slices finds
+        those that are resigned meanwhile without groups."""
+        return [led for led in self._led.values() if not led.is_loading]
 
     @property
     def is_loading(self) -> bool:

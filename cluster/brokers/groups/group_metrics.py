@@ -16,6 +16,7 @@ from cluster.brokers.groups.log_ends import Ends, LeaderLogEnds
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.records import group_record, lag_records
 from cluster.brokers.metrics.topic import MetricTopic
+from cluster.coordinator.groups.consumer_group import ConsumerState
 from cluster.coordinator.groups.progress import CLASSIC, GroupProgress
 from cluster.coordinator.groups.states import GroupState
 from cluster.model.clocks import MonotonicMs, WallMs
@@ -99,18 +100,22 @@ class GroupMetrics:
 
     def _count(self, found: Iterable[GroupProgress]) -> int:
         """Set the gauges. Returns how many offsets there are."""
-        groups = offsets = 0
-        states: Counter[str] = Counter()
+        offsets = 0
+        classic: Counter[str] = Counter()
+        newer: Counter[str] = Counter()
         for each in found:
-            groups += 1
             offsets += sum(map(len, each.committed.values()))
-            if each.group_type == CLASSIC:
-                states[each.state] += 1
+            (classic if each.group_type == CLASSIC else newer)[each.state] += 1
         counters = self._counters
-        counters.set("NumGroups", groups)
+        counters.set("NumGroups", classic.total() + newer.total())
         counters.set("NumOffsets", offsets)
         for state in GroupState:
-            counters.set(f"NumGroups{state.value}", states[state.value])
+            counters.set(f"NumGroups{state.value}", classic[state.value])
+        counters.set("GroupCountClassic", classic.total())
+        counters.set("GroupCountConsumer", newer.total())
+        for newer_state in ConsumerState:
+            if newer_state is not ConsumerState.DEAD:  # it is in memory no more
+                counters.set(f"ConsumerGroupCount{newer_state.value}", newer[newer_state.value])
         return offsets
 
     def _on_ends(self, found: list[GroupProgress], moment: _Moment, ends: Ends) -> None:

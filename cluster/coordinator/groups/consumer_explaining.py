@@ -10,6 +10,7 @@ from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.requests import TopicPartitions
 from cluster.coordinator.groups.subscription import CONSUMER
 from cluster.coordinator.groups.topics import Topics
+from cluster.model.clocks import MonotonicMs
 
 
 def explain_consumers(
@@ -25,7 +26,7 @@ def explain_consumers(
     which use the newer protocol. Takes some microseconds for each member and rebalance.
     """
     members = tuple(_explained(group, session_timeout_ms, topics, now))
-    since_ms = group.state_since_ms
+    since_ms = group.entered_ms
     return GroupExplanation(
         CONSUMER,
         group.state().value,
@@ -39,6 +40,7 @@ def explain_consumers(
         0 if since_ms is None else now.now_ms - since_ms,
         _waits_at_most_ms(group, now),
         group.rebalances(now),
+        group.assignment_epoch,
     )
 
 
@@ -55,6 +57,9 @@ def _explained(
             group.has_done_its_part(member),
             member.current.is_reconciled_to(group.epoch.epoch),
             _named(member.current.assigned, topics),
+            member.current.member_epoch,
+            _named(member.current.revoking, topics),
+            _left_ms(member.rebalance.deadline_ms, now),
         )
 
 
@@ -62,6 +67,10 @@ def _quiet_ms(member: ConsumerMember, timeout_ms: int, now: Moment) -> int | Non
     """From its session timeout, which each heartbeat begins again."""
     ends_ms = member.session.deadline_ms
     return None if ends_ms is None else max(0, timeout_ms - (ends_ms - now.now_ms))
+
+
+def _left_ms(deadline_ms: MonotonicMs | None, now: Moment) -> int | None:
+    return None if deadline_ms is None else max(0, deadline_ms - now.now_ms)
 
 
 def _named(partitions: Partitions, topics: Topics) -> tuple[TopicPartitions, ...]:

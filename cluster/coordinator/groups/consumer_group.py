@@ -126,6 +126,7 @@ class ConsumerGroup:
         "classic_count",
         "classic_protocols",
         "current_state",
+        "entered_ms",
         "epoch",
         "expressions",
         "group_id",
@@ -166,6 +167,9 @@ class ConsumerGroup:
         self.history = History()
         self.current_state = ConsumerState.EMPTY
         self.state_since_ms: MonotonicMs | None = None
+        """Its time in the state is counted up to then."""
+        self.entered_ms: MonotonicMs | None = None
+        """When it came into the state."""
         self.spent_ms: dict[ConsumerState, int] = {}
         self._owners: dict[tuple[TopicId, int], str] = {}
         """Which member has a partition or is giving it up."""
@@ -323,13 +327,15 @@ class ConsumerGroup:
         before, since_ms = self.current_state, self.state_since_ms
         if since_ms is not None:
             self.spent_ms[before] = self.spent_ms.get(before, 0) + now.now_ms - since_ms
+        if state is not before or self.entered_ms is None:
+            self.entered_ms = now.now_ms
         self.current_state = state
         self.state_since_ms = now.now_ms
 
     def begin(self, now: Moment) -> None:
         """It was loaded: the time in its state counts from now."""
         self.current_state = self.state()
-        self.state_since_ms = now.now_ms
+        self.state_since_ms = self.entered_ms = now.now_ms
 
     def note_state(self, now: Moment, default_assignor: str) -> None:
         """Something has changed: count the time in states, and end a rebalance that is over."""

@@ -60,6 +60,12 @@ class ExplainedMember:
     """It has asked for its assignment, or has got it; in the newer protocol, all of it."""
     assigned: tuple[TopicPartitions, ...] | None
     """None where the assignment is not a consumer's."""
+    epoch: int | None = None
+    """Of the newer consumer protocol, as what follows."""
+    revoking: tuple[TopicPartitions, ...] = ()
+    """It has been told to give these up."""
+    revoke_left_ms: int | None = None
+    """How much longer it may take for that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,8 @@ class GroupExplanation:
     """How much longer the phase of the rebalance that runs may take; None if none runs."""
     rebalances: tuple[Rebalance, ...]
     """Oldest first, the one that runs last."""
+    assignment_epoch: int | None = None
+    """Of the newer consumer protocol: the epoch of the target assignment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +188,9 @@ _MEMBER: Final = record(
     has_joined=BOOLEAN,
     has_synced=BOOLEAN,
     assigned=optional(listed(_TOPIC, _MANY)),
+    epoch=optional(INT32),
+    revoking=listed(_TOPIC, _MANY),
+    revoke_left_ms=optional(LONG),
 )
 _GROUP: Final = record(
     GroupExplanation,
@@ -195,6 +206,7 @@ _GROUP: Final = record(
     in_state_ms=LONG,
     waits_at_most_ms=optional(LONG),
     rebalances=listed(_REBALANCE, _MANY),
+    assignment_epoch=optional(INT32),
 )
 _FORMER: Final = record(
     FormerStint,

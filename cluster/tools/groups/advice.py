@@ -152,14 +152,16 @@ def _late(known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]:
         if cost.member is not None and cost.ms >= _SLOW_MS:
             times[Client.of(cost.member)] += 1
             lost_ms[Client.of(cost.member)] += cost.ms
-    did, does = "joined", "joins again"
+    did, does, hears = "joined", "joins again", "heartbeat.interval.ms, by default 3 s"
     if known.is_newer:
         did, does = "gave up its partitions", "gives up partitions"
+        hears = "group.consumer.heartbeat.interval.ms, by default 5 s"
     for client, lost in lost_ms.most_common(2):
         yield (
             f"{_capital(str(client))} {did} last ({_times(times[client])}) and made the others"
-            f" wait {duration(lost)}: a client {does} when it polls next, so that is how long"
-            " it works on a batch. Smaller batches (max.poll.records) make rebalances shorter."
+            f" wait {duration(lost)}: a client hears of a rebalance by its next heartbeat"
+            f" ({hears}) and {does} when it polls next. What is longer than that interval, it"
+            " works on a batch: smaller ones (max.poll.records) make rebalances shorter."
         )
 
 

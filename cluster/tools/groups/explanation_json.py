@@ -17,6 +17,7 @@ def explanation_object(known: KnownGroup, last: int) -> dict[str, Any]:
         "in_state_ms": group.in_state_ms,
         "state_times_ms": group.state_times_ms,
         "generation": group.generation_id,
+        "assignment_epoch": group.assignment_epoch,
         "protocol_type": group.protocol_type,
         "protocol": group.protocol_name,
         "leader": _who(group.leader),
@@ -32,6 +33,9 @@ def explanation_object(known: KnownGroup, last: int) -> dict[str, Any]:
                 "quiet_ms": member.quiet_ms,
                 "has_joined": member.has_joined,
                 "has_synced": member.has_synced,
+                "epoch": member.epoch,
+                "revoking": {topic: sorted(numbers) for topic, numbers in member.revoking},
+                "revoke_left_ms": member.revoke_left_ms,
                 "assigned": None
                 if member.assigned is None
                 else {topic: sorted(partitions) for topic, partitions in member.assigned},

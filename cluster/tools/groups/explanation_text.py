@@ -1,12 +1,13 @@
 """What `groups explain` prints, at most 100 columns wide where names are of usual length. Pure."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from cluster.analytics.quantities import clock, duration, percent
 from cluster.coordinator.groups.explanation import ExplainedMember
 from cluster.coordinator.groups.history import Cause, CauseKind, Rebalance, WhoseMember
+from cluster.coordinator.groups.requests import TopicPartitions
 from cluster.model.printable import one_line
 from cluster.runtime.text_table import table_text
 from cluster.tools.groups.advice import advice, shown
@@ -93,7 +94,7 @@ def _head(known: KnownGroup) -> Iterator[str]:
     group = known.group
     facts = [
         f"{group.state} for {duration(group.in_state_ms)}",
-        f"{_generation(known)} {group.generation_id}",
+        f"{_generation(known)} {group.generation_id}{_assigned_up_to(known)}",
         _count(len(group.members) + group.members_left_off, "member"),
     ]
     if group.protocol_name:
@@ -125,6 +126,7 @@ def _members(known: KnownGroup) -> Iterator[str]:
             _short_id(member.who),
             *([shown(member.who.group_instance_id or "")] if _has_instances(known) else []),
             shown(member.who.client_host.lstrip("/")),
+            *([] if member.epoch is None else [str(member.epoch)]),
             _condition(known, member),
             duration(member.session_timeout_ms),
             duration(member.rebalance_timeout_ms),
@@ -133,7 +135,18 @@ def _members(known: KnownGroup) -> Iterator[str]:
         for member in group.members[:MEMBERS_SHOWN]
     ]
     instances = ["INSTANCE"] if _has_instances(known) else []
-    headings = ("CLIENT", "MEMBER", *instances, "HOST", "NOW", "SESSION", "MAX POLL", "HOLDS")
+    epochs = ["EPOCH"] if known.is_newer else []
+    headings = (
+        "CLIENT",
+        "MEMBER",
+        *instances,
+        "HOST",
+        *epochs,
+        "NOW",
+        "SESSION",
+        "MAX POLL",
+        "HOLDS",
+    )
     yield table_text(headings, rows)
     more = len(group.members) + group.members_left_off - len(rows)
     if more:
@@ -146,6 +159,8 @@ def _has_instances(known: KnownGroup) -> bool:
 
 def _condition(known: KnownGroup, member: ExplainedMember) -> str:
     heard = "" if member.quiet_ms is None else f"heard {duration(member.quiet_ms)} ago"
+    if member.revoking:
+        return f"gives up {_named(member.revoking)}"
     if known.running is None:
         return heard or "-"
     if known.running.joining_ms is None:
@@ -159,17 +174,16 @@ def _holds(member: ExplainedMember) -> str:
     """`orders(0,1), audit(2)`: what it was assigned last."""
     if member.assigned is None:
         return "?"
+    return _named(member.assigned)
+
+
+def _named(topics: Sequence[TopicPartitions]) -> str:
     held = ", ".join(
-        f"{topic}({','.join(map(str, sorted(partitions)))})"
-        for topic, partitions in sorted(member.assigned)
+        f"{topic}({','.join(map(str, sorted(partitions)))})" for topic, partitions in sorted(topics)
     )
-    count = sum(len(partitions) for _, partitions in member.assigned)
+    count = sum(len(partitions) for _, partitions in topics)
     safe = one_line(held)
-    return (
-        safe
-        if len(safe) <= 30
-        else f"{count} partitions of {_count(len(member.assigned), 'topic')}"
-    )
+    return safe if len(safe) <= 30 else f"{count} partitions of {_count(len(topics), 'topic')}"
 
 
 # -- rebalances ------------------------------------------------------------------------------------
@@ -285,6 +299,13 @@ def _assigning(known: KnownGroup, rebalance: Rebalance) -> Iterator[str]:
 
 
 # -- words -----------------------------------------------------------------------------------------
+
+
+def _assigned_up_to(known: KnownGroup) -> str:
+    """Where the target assignment is older than the group."""
+    epoch = known.group.assignment_epoch
+    is_current = epoch is None or epoch == known.group.generation_id
+    return "" if is_current else f" (assigned up to epoch {epoch})"
 
 
 def _generation(known: KnownGroup) -> str:

@@ -6,7 +6,7 @@ from types import ModuleType
 
 import aiokafka.record.default_records as aiokafka_records
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.model.clocks import WallMs
@@ -19,6 +19,7 @@ from cluster.records.batch import (
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch, recompress
 from cluster.records.produced import BatchLimits, validate_produced
 from cluster.records.reader import Record, read_records
+from tests.support.examples import examples
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # its import reads resources the old way
@@ -48,9 +49,6 @@ producers = st.one_of(
 )
 
 
-few = settings(max_examples=40)
-
-
 def client_of(codec: Compression) -> ModuleType:
     """kafka-python wants another library for zstd; aiokafka's module has the same shape."""
     return aiokafka_records if codec is Compression.ZSTD else kafka_python_records
@@ -64,7 +62,7 @@ def expected(records: list[NewRecord], base_offset: int = 0) -> list[Record]:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@few
+@examples(40)
 @given(records=new_records, producer=producers, base_offset=st.integers(0, 2**62))
 def test_a_client_reads_what_we_build(
     codec: Compression, records: list[NewRecord], producer: ProducerIdentity, base_offset: int
@@ -82,7 +80,7 @@ def test_a_client_reads_what_we_build(
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@few
+@examples(40)
 @given(records=new_records, producer=producers)
 def test_we_read_what_a_client_builds(
     codec: Compression, records: list[NewRecord], producer: ProducerIdentity
@@ -96,7 +94,7 @@ def test_we_read_what_a_client_builds(
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@few
+@examples(40)
 @given(records=new_records, producer=producers, target=st.sampled_from(CODECS))
 def test_recompressing_changes_the_codec_alone(
     codec: Compression, records: list[NewRecord], producer: ProducerIdentity, target: Compression
@@ -129,7 +127,7 @@ def read_everything(damaged: bytes) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@few
+@examples(40)
 @given(records=new_records, data=st.data())
 def test_damaged_records_are_refused_even_under_a_right_checksum(
     codec: Compression, records: list[NewRecord], data: st.DataObject
@@ -143,7 +141,7 @@ def test_damaged_records_are_refused_even_under_a_right_checksum(
 
 
 @pytest.mark.parametrize("codec", CODECS)
-@few
+@examples(40)
 @given(records=new_records, data=st.data())
 def test_cut_batches_are_refused(
     codec: Compression, records: list[NewRecord], data: st.DataObject

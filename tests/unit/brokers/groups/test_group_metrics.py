@@ -202,6 +202,9 @@ def test_groups_are_counted_by_state():
     assert world.gauge("NumOffsets") == 10
     states = ("Stable", "Empty", "PreparingRebalance", "CompletingRebalance", "Dead")
     assert [world.gauge(f"NumGroups{state}") for state in states] == [1, 2, 1, 0, 0]
+    assert (world.gauge("GroupCountClassic"), world.gauge("GroupCountConsumer")) == (4, 1)
+    newer = ("Empty", "Assigning", "Reconciling", "Stable")
+    assert [world.gauge(f"ConsumerGroupCount{state}") for state in newer] == [0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("groups_bytes", [0, 100, 800, 2_000])

@@ -15,6 +15,7 @@ from cluster.model.ids import LeaderEpoch
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from cluster.protocol.peer.control import CreateTopics, TopicOutcome, TopicOutcomes
 from cluster.records.builder import NewRecord, build_batch
+from cluster.runtime.compiled import is_compiled
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.group_requests import (
     SESSION_MS,
@@ -589,6 +590,7 @@ def test_damage_in_the_topic_is_left_out_counted_and_named(
     ]
 
 
+@pytest.mark.skipif(is_compiled(), reason="compiled code does not call what replaces a method")
 def test_a_partition_that_cannot_be_read_is_not_coordinated_without_its_offsets(
     stage: HandlerStage, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -611,6 +613,19 @@ def test_a_partition_that_cannot_be_read_is_not_coordinated_without_its_offsets(
     groups.on_elected(partition, LeaderEpoch(2))
     stage.turn()
     assert fetched_in(client.call(fetch_offsets("g", [T0], version=9)))[1] == {T0: (1, 0)}
+
+
+def test_partitions_may_be_resigned_while_groups_are_looked_at(coordinator: HandlerStage) -> None:
+    for group in ("a", "b", "c"):
+        assert one_member(coordinator, group).beat() == 0
+    groups = coordinator.core.groups
+    looked_at = []
+    for led in groups.all_loaded():  # in slices: the partitions move in between
+        looked_at += led.group_ids()
+        for number in range(3):
+            groups.on_resigned(coordinator.partition(CONSUMER_OFFSETS_TOPIC, number).id)
+    assert len(looked_at) == 1
+    assert groups.all_loaded() == []
 
 
 def test_what_is_committed_is_left_out_of_garbage_collections(coordinator: HandlerStage) -> None:

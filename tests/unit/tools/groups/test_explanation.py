@@ -6,7 +6,12 @@ from typing import Any
 
 import pytest
 
-from cluster.coordinator.groups.explanation import ExplainAnswer, FormerStint
+from cluster.coordinator.groups.explanation import (
+    ExplainAnswer,
+    FormerStint,
+    pack_answer,
+    read_answer,
+)
 from cluster.coordinator.groups.history import Cause, CauseKind, Rebalance, SlowMember, WhoseMember
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode
@@ -394,8 +399,8 @@ def test_members_of_the_newer_protocol_are_waited_for_until_they_give_up() -> No
     text = explanation_text(known(stage), 10)
     for said in (
         "Group 'orders-readers' (consumer): Reconciling for 1.0 s, epoch 2, 2 members, assignor",
-        "0a1b2c3d  127.0.0.1  awaited, heard 3.0 s ago",
-        "f00dcafe  127.0.0.1  waits for partitions",
+        "0a1b2c3d  127.0.0.1  1      awaited, heard 3.0 s ago",
+        "f00dcafe  127.0.0.1  2      waits for partitions",
         "after epoch 1, running for 1.0 s",
         "waiting     for 1.0 s for client client at 127.0.0.1 (member 0a1b2c3d)",
     ):
@@ -419,3 +424,25 @@ def test_members_of_the_newer_protocol_are_waited_for_until_they_give_up() -> No
         assert said in text
     assert "did not poll within max.poll.interval.ms=60000 (once)" in advice(now)[0]
     assert advice(now)[1].endswith("raise consumer.session.timeout.ms of the group.")
+
+
+def test_epochs_and_partitions_to_give_up_are_shown_of_the_newer_protocol() -> None:
+    stage = ConsumerStage().loaded()
+    first = stage.consumer("member-a")
+    stage.pass_time(5_000)
+    stage.consumer("member-b")
+    stage.pass_time(1_000)
+    first.beat()
+    stage.pass_time(2_000)
+    found = known(stage)
+    text = " ".join(explanation_text(found, 5).split())
+    assert "Reconciling for 3.0 s, epoch 2, 2 members" in text
+    assert "CLIENT MEMBER HOST EPOCH NOW" in text
+    assert "member-a 127.0.0.1 1 gives up orders(" in text
+    assert "member-b 127.0.0.1 2 waits for partitions" in text
+    told = explanation_object(found, 5)
+    assert told["assignment_epoch"] == 2
+    (member, other) = told["members"]
+    assert (len(member["revoking"]["orders"]), member["revoke_left_ms"]) == (2, 58_000)
+    assert (member["epoch"], other["epoch"], other["revoking"]) == (1, 2, {})
+    assert read_answer(pack_answer(answer(stage))) == answer(stage)
