@@ -171,7 +171,12 @@ BROKER_METRICS: Final = (
     _coordinator(
         "GroupCompletedRebalanceRate",
         "group-completed-rebalance-rate",
-        "rebalances that ended with an assignment",
+        "rebalances of the classic protocol that ended with an assignment",
+    ),
+    _coordinator(
+        "ConsumerGroupRebalanceRate",
+        "consumer-group-rebalance-rate",
+        "new epochs of groups of the newer consumer protocol",
     ),
     Metric(
         "MetricRecordsDropped",

@@ -137,6 +137,7 @@ class MetricPublisher:
         counters.set("OffsetExpirationRate", groups.offset_expirations)
         counters.set("OffsetDeletionRate", groups.offset_deletions)
         counters.set("GroupCompletedRebalanceRate", groups.completed_rebalances)
+        counters.set("ConsumerGroupRebalanceRate", groups.consumer_rebalances)
         if self._topic is not None:
             counters.set("MetricRecordsDropped", self._topic.dropped_count)
         led = under_replicated = under_min = at_min = 0

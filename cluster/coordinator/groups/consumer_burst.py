@@ -39,6 +39,7 @@ from cluster.coordinator.groups.consumer_values import (
     MemberState,
     ResolvedExpression,
 )
+from cluster.coordinator.groups.counts import GroupCounts
 from cluster.coordinator.groups.history import Cause, CauseKind
 from cluster.coordinator.groups.moment import Moment
 from cluster.coordinator.groups.options import GroupOptions
@@ -120,6 +121,7 @@ class Surroundings:
     """What a burst needs beside its group."""
 
     options: GroupOptions
+    counts: GroupCounts
     topics: Topics
     timings: ConsumerTimings
     new_uuid: Callable[[], str]
@@ -458,6 +460,7 @@ class Burst:
         for cause in self._causes:
             group.history.begin_or_note(cause, self.now, epoch, self._members_before)
         self.journal.epoch(GroupEpoch(epoch + 1, found))
+        self.journal.when_stored.append(self.around.counts.note_consumer_rebalance)
         log.info(
             "[GroupId %s] Bumped group epoch to %d with metadata hash %d.",
             group.group_id,

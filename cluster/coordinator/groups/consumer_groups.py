@@ -268,6 +268,7 @@ class ConsumerGroups(MemberAlarms):
         options = self._parts.options
         surroundings = Surroundings(
             options,
+            self._parts.counts,
             self._topics,
             self._timings(group.group_id),
             self._parts.new_uuid,

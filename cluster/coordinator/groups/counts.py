@@ -15,3 +15,9 @@ class GroupCounts:
     """Offsets removed by a request, or with their topic or group."""
     completed_rebalances: int = 0
     """Generations whose assignment is stored."""
+    consumer_rebalances: int = 0
+    """New epochs of groups of the newer consumer protocol that are stored."""
+
+    def note_consumer_rebalance(self, _now: object = None) -> None:
+        """The records of a new epoch are stored."""
+        self.consumer_rebalances += 1

@@ -29,6 +29,7 @@ def test_keys_and_names_are_unique():
         "OffsetExpirationRate",
         "OffsetDeletionRate",
         "GroupCompletedRebalanceRate",
+        "ConsumerGroupRebalanceRate",
     }
     assert {metric.key for metric in BROKER_METRICS} - last_words == hyphenated
 
