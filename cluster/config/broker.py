@@ -737,10 +737,17 @@ GROUP_CONSUMER_MAX_SIZE: Final = broker_setting(
 )
 GROUP_CONSUMER_ASSIGNORS: Final = broker_setting(
     "group.consumer.assignors",
-    list_of("uniform", "range"),
+    list_of(
+        "uniform",
+        "range",
+        other_names={
+            f"org.apache.kafka.coordinator.group.assignor.{name.title()}Assignor": name
+            for name in ("uniform", "range")
+        },
+    ),
     default=("uniform", "range"),
     doc="How partitions are shared among members of that protocol; the first for groups whose"
-    " members ask for none.",
+    " members ask for none. Kafka's names of the two classes are taken too.",
 )
 GROUP_CONSUMER_MIGRATION_POLICY: Final = broker_setting(
     "group.consumer.migration.policy",

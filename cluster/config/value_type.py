@@ -6,7 +6,7 @@ Type codes are those of DescribeConfigs (KIP-569); names follow Kafka's ConfigDe
 import enum
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, NamedTuple, TypeVar
 
@@ -158,11 +158,17 @@ def choice_in_any_case(*choices: str) -> ValueType[str]:
     return ValueType(TypeCode.STRING, _either(choices), parse, str)
 
 
-def list_of(*choices: str) -> ValueType[tuple[str, ...]]:
-    """A comma-separated list without duplicates, not empty, each item one of `choices`."""
+def list_of(
+    *choices: str, other_names: Mapping[str, str] | None = None
+) -> ValueType[tuple[str, ...]]:
+    """A comma-separated list without duplicates, not empty, each item one of `choices`.
+
+    `other_names` says which of them an item of another name stands for.
+    """
+    known = other_names or {}
 
     def parse(text: str) -> tuple[str, ...]:
-        items = _split(text)
+        items = tuple(known.get(item, item) for item in _split(text))
         if not items or len(set(items)) != len(items) or not set(items) <= set(choices):
             raise ValueError(text)
         return items
