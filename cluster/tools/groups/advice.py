@@ -165,6 +165,27 @@ def _late(known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]:
         )
 
 
+def _heartbeats(known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]:
+    """Members that had to wait for each other's heartbeats, and no one of them for longer."""
+    if not known.is_newer:
+        return
+    slow = [
+        each.joining_ms
+        for each in rebalances
+        if each.joining_ms is not None
+        and each.joining_ms >= _SLOW_MS
+        and all(cost.ms < NOTICED_MS for cost in costs(each, known.now_ms))
+    ]
+    if slow:
+        yield (
+            f"Reconciling took {duration(max(slow))} ({_times(len(slow))}), and no member was"
+            " slower than the others: a member hears by its next heartbeat what it is to give up, and what"
+            " others have given up for it. A shorter consumer.heartbeat.interval.ms of the group"
+            " (by default 5 s, and at least the brokers' group.consumer.min.heartbeat.interval.ms)"
+            " makes that shorter."
+        )
+
+
 def _comes_back(_known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]:
     """Clients that leave without saying why, and are back soon."""
     left_at: dict[Client, int] = {}
@@ -269,6 +290,7 @@ _RULES: Final[tuple[Callable[[KnownGroup, list[Rebalance]], Iterator[str]], ...]
     _no_poll,
     _session_over,
     _late,
+    _heartbeats,
     _assigning,
     _too_large,
     _comes_back,

@@ -446,3 +446,18 @@ def test_epochs_and_partitions_to_give_up_are_shown_of_the_newer_protocol() -> N
     assert (len(member["revoking"]["orders"]), member["revoke_left_ms"]) == (2, 58_000)
     assert (member["epoch"], other["epoch"], other["revoking"]) == (1, 2, {})
     assert read_answer(pack_answer(answer(stage))) == answer(stage)
+
+
+def test_who_waits_for_heartbeats_only_is_told_so() -> None:
+    stage = ConsumerStage().loaded()
+    first = stage.consumer("member-a")
+    second = stage.consumer("member-b")
+    third = stage.consumer("member-c")
+    stage.pass_time(5_000)
+    for _ in range(3):
+        for member in (first, second, third):
+            member.beat()
+    found = known(stage)
+    assert "reconciling 5.0 s" in explanation_text(found, 5)
+    (sentence,) = advice(found)
+    assert sentence.startswith("Reconciling took 5.0 s (once), and no member was slower")
