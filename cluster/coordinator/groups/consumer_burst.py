@@ -308,13 +308,14 @@ class Burst:
         """The member is new, if `known` is None, or says this of itself from now on."""
         group = self.group
         before = NO_METADATA if known is None else known
+        has_changed = before.subscribed_topic_names != after.subscribed_topic_names
+        if before.regex != after.regex:
+            # Kafka lets a member keep the topics of one that it has given up
+            has_changed |= group.stands_for_topics(before.regex) or after.regex in group.expressions
         if known is None or after != before:
             self.journal.metadata(member_id, after)
             if before.regex != after.regex:
                 self._forget_expression(before.regex)
-        has_changed = before.subscribed_topic_names != after.subscribed_topic_names or (
-            after.regex != before.regex and after.regex in group.expressions
-        )
         if has_changed or not group.is_written:
             kind = CauseKind.MEMBER_JOINED if known is None else CauseKind.SUBSCRIPTION_CHANGED
             self._causes.append(Cause(kind, group.members[member_id].who))

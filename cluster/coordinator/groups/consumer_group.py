@@ -282,6 +282,10 @@ class ConsumerGroup:
         resolved = None if metadata.regex is None else self.expressions.get(metadata.regex)
         return names if resolved is None else names | resolved.topics
 
+    def stands_for_topics(self, regex: str | None) -> bool:
+        """Whether there are topics of an expression that has been resolved."""
+        return regex in self.expressions and bool(self.expressions[regex].topics)
+
     def subscribes_to(self, topic: str) -> bool:
         """Whether a member may be reading the topic."""
         return topic in self._names or any(

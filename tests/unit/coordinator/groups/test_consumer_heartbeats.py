@@ -366,6 +366,18 @@ def test_a_topic_that_an_expression_matches_is_assigned(stage: ConsumerStage) ->
     assert stage.shard.list_groups()[0].state == "Stable"
 
 
+@pytest.mark.parametrize("regex", ["nothing.*", ""])
+def test_who_gives_up_an_expression_gives_up_its_topics(stage: ConsumerStage, regex: str) -> None:
+    a = stage.stranger("a", regex="bi.*")
+    a.beat()
+    assert a.numbers == {"orders": {0, 1, 2, 3}, "bills": {0, 1}}
+    a.regex = regex
+    a.beat(full=True)
+    a.beat()
+    assert a.numbers == {"orders": {0, 1, 2, 3}}
+    assert stage.described().state == "Stable"
+
+
 def test_topics_that_are_made_one_after_the_other_are_taken_together(stage: ConsumerStage) -> None:
     a = stage.stranger("a", regex="orders.*")
     a.topics = None
