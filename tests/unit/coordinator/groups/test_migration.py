@@ -5,7 +5,13 @@ from collections import Counter
 
 import pytest
 
-from cluster.coordinator.groups.consumer_records import CONSUMER_KEYS
+from cluster.coordinator.groups.consumer_records import (
+    CONSUMER_KEYS,
+    ConsumerKey,
+    consumer_key,
+    member_value,
+)
+from cluster.coordinator.groups.consumer_values import ClassicMetadata, MemberMetadata
 from cluster.coordinator.groups.embedded_protocol import assignment_bytes
 from cluster.coordinator.groups.history import CauseKind
 from cluster.coordinator.groups.migration_policy import POLICIES, policy_of
@@ -455,6 +461,19 @@ def test_a_group_that_may_not_become_classic_stays(options):
     assert reads(*old, third) == everything(orders=4)
 
 
+def test_malformed_metadata_of_a_protocol_keep_no_group_from_becoming_classic():
+    stage = stage_with()
+    new = stage.consumer("new")
+    good = subscription(("orders",), {})
+    for offers in (
+        (GroupProtocol("range", good), GroupProtocol("other", b"")),
+        (GroupProtocol("other", good),),
+    ):
+        assert stage.joined(stage.join(offers=offers, knows_ids=False)).error is NONE
+    assert new.leave().error is NONE
+    assert protocol_of(stage) == "classic PreparingRebalance"
+
+
 def test_when_everybody_leaves_the_group_stays_of_its_protocol():
     stage = stage_with()
     old, _ = mixed(stage)
@@ -579,6 +598,17 @@ def test_a_sync_names_the_protocol_of_the_member(said, error):
     stage = stage_with()
     (old, _), _ = mixed(stage)
     assert stage.synced(stage.sync(old.member_id, old.generation, **said)).error is error
+
+
+def test_a_member_whose_record_is_damaged_is_told_that_it_has_no_protocol():
+    stage = stage_with()
+    stage.consumer("a")
+    member = MemberMetadata(client_host="/127.0.0.1", classic=ClassicMetadata(SESSION_MS))
+    key = consumer_key(ConsumerKey.MEMBER, GROUP, "a")
+    damaged = ConsumerStage().loaded([*stage.log, (key, member_value(member))])
+    assert damaged.heartbeat("a", 1) is NONE
+    told = damaged.synced(damaged.sync("a", 1))
+    assert told.error is ErrorCode.inconsistent_group_protocol
 
 
 @pytest.mark.parametrize(
