@@ -243,7 +243,7 @@ class ConsumerGroups(MemberAlarms):
             group.offsets = classic.offsets
             journal.also_undo(partial(self._take_back_conversion, group, classic, now))
             for alarm in classic.pending_join.values():
-                alarm.cancel()
+                alarm.drop()
             classic.pending_join.clear()
             del parts.groups[group_id]
             if classic.generation_id:
