@@ -242,9 +242,7 @@ class ConsumerGroups(MemberAlarms):
         else:
             group.offsets = classic.offsets
             journal.also_undo(partial(self._take_back_conversion, group, classic, now))
-            for alarm in classic.pending_join.values():
-                alarm.drop()
-            classic.pending_join.clear()
+            journal.before_append.append(partial(_expect_nobody, classic))
             del parts.groups[group_id]
             if classic.generation_id:
                 log.info(
@@ -352,6 +350,12 @@ class ConsumerGroups(MemberAlarms):
             self._parts.outbox.answer(event.token, event.refused(error))
         else:
             self._put_off(group_id, event, now)
+
+
+def _expect_nobody(classic: ClassicGroup) -> None:
+    """Member ids that it has given out are no more good: it is of the newer protocol now."""
+    while classic.pending_join:
+        classic.pending_join.popitem()[1].drop()
 
 
 def _with_error(reply: object, error: ErrorCode) -> object:

@@ -313,6 +313,18 @@ def test_a_heartbeat_that_is_refused_leaves_the_group_classic():
     assert all(stage.heartbeat(each.member_id, each.generation) is NONE for each in old)
 
 
+def test_a_member_id_that_was_given_out_is_good_after_a_heartbeat_that_is_refused():
+    stage = stage_with()
+    member_id = stage.joined(stage.join()).member_id
+    refused = stage.beaten(
+        stage.beat("new", 0, regex="(", rebalance_ms=REBALANCE_MS, owned={}),
+    )
+    assert refused.error is ErrorCode.invalid_regular_expression
+    token = stage.join(member_id)
+    stage.pass_time(1)
+    assert stage.joined(token).error is NONE
+
+
 def test_an_upgrade_that_cannot_be_stored_is_taken_back():
     stage = stage_with()
     old = settled_classic(stage, cooperative=True)
