@@ -387,14 +387,13 @@ class Burst:
     def _resolve_expressions(self) -> None:
         """Find the topics of expressions that are new; of all, when topics may have changed."""
         group, now = self.group, self.now
-        texts = sorted(group.subscribed_expressions())
-        unresolved = [text for text in texts if text not in group.expressions]
+        texts = group.subscribed_expressions().keys()
         is_refreshing = self._is_refresh_due()
         strays = group.stray_topics
-        if not unresolved and not is_refreshing:
+        if not is_refreshing and texts <= group.expressions.keys():
             return
         topics = self.around.topics
-        for text in texts:
+        for text in sorted(texts):
             old = group.expressions.get(text)
             if old is None or (is_refreshing and strays is None):
                 found = resolve(text, topics)

@@ -441,6 +441,20 @@ def test_a_static_member_that_goes_back_to_the_classic_protocol_moves_nothing():
     assert reads(old[0], back) == everything(orders=4)
 
 
+def test_a_static_member_of_the_classic_protocol_that_comes_back_changes_no_groups_type():
+    stage = stage_with(consumer_migration_policy="upgrade")
+    old = [ClassicClient(stage, instance="s-1"), ClassicClient(stage, instance="s-2")]
+    turns(*old)
+    new = stage.consumer("new")
+    turns(*old, new)
+    new.leave()
+    turns(*old)
+    again = ConsumerStage(GroupOptions(), stage.topics).loaded(stage.log)
+    assert protocol_of(again) == "consumer Stable"
+    ClassicClient(again, instance="s-2").step()
+    assert protocol_of(again) == "consumer Stable"
+
+
 def test_a_static_member_of_the_classic_protocol_is_replaced_without_having_left():
     stage = stage_with()
     old = [ClassicClient(stage, instance="s-1"), ClassicClient(stage, instance="s-2")]
