@@ -47,6 +47,8 @@ EVENTS_PER_BURST: Final = 100
 """That are taken together: one append, and some milliseconds."""
 CHARACTERS_PER_BURST: Final = 100_000
 """Of the subscriptions that are taken together: an append has to fit into a message."""
+EXPRESSIONS_PER_BURST: Final = 5
+"""Different ones: each may be new, and is matched with all topics."""
 TOPICS_LOOKED_AT: Final = 100
 """If more have changed every group looks at its own, instead of all of them at all topics."""
 
@@ -373,12 +375,17 @@ def _cut(events: deque[Event]) -> list[Beat | Fence | Visit]:
     """Take the events from the front that can be taken together: at most one of each member."""
     taken: list[Beat | Fence | Visit] = []
     members: set[str] = set()
+    expressions: set[str] = set()
     left = CHARACTERS_PER_BURST
     for event in islice(events, EVENTS_PER_BURST):
         if isinstance(event, Action) or event.member_id in members or left < 0:
             break
         if isinstance(event, Beat):
             left -= event.request.subscription_size
+            if event.request.subscribed_topic_regex:
+                expressions.add(event.request.subscribed_topic_regex)
+        if len(expressions) > EXPRESSIONS_PER_BURST:
+            break
         if isinstance(event, Visit) and not event.member_id:  # it goes alone
             if not taken:
                 taken.append(event)
