@@ -6,7 +6,7 @@ same thing; what follows from them (who has a partition, which topics count) is 
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import Enum
 from typing import Final
 
@@ -290,6 +290,12 @@ class ConsumerGroup:
         """Whether a member may be reading the topic."""
         return topic in self._names or any(
             topic in resolved.topics for resolved in self.expressions.values()
+        )
+
+    def subscribes_to_any(self, topics: Collection[str]) -> bool:
+        """The same of several."""
+        return not self._names.keys().isdisjoint(topics) or any(
+            not resolved.topics.isdisjoint(topics) for resolved in self.expressions.values()
         )
 
     def assignor(self, default: str) -> str:

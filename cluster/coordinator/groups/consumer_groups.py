@@ -108,7 +108,7 @@ class ConsumerGroups(MemberAlarms):
                 group.refreshed_ms = None
             return
         for group in self._parts.consumer_groups.values():
-            if not group.is_metadata_due and any(map(group.subscribes_to, topics)):
+            if not group.is_metadata_due and group.subscribes_to_any(topics):
                 group.is_metadata_due = True
             if group.stray_topics is not None and group.subscribed_expressions():
                 group.stray_topics.update(topics)
