@@ -116,6 +116,7 @@ class ClassicRequests:
             _expect_join(member, now)
             return SyncGroupReply(ErrorCode.rebalance_in_progress)
         member.rebalance.cancel()
+        member.awaits = CauseKind.JOIN_TIMEOUT  # a timeout that waits for its turn means nothing
         member.session.set_after(now, classic.session_timeout_ms)
         assigned = by_name(member.current.assigned, self._topics)
         return SyncGroupReply(

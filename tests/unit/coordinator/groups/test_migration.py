@@ -709,6 +709,19 @@ def causes(stage: ConsumerStage) -> list[str]:
     return [cause.kind.value for each in found for cause in each.causes]
 
 
+def test_time_to_ask_for_the_assignment_ends_with_the_request_for_it():
+    stage = stage_with()
+    new = stage.consumer("new")
+    joined = stage.joined(stage.join(knows_ids=False, rebalance_ms=5_000))
+    stage.holds_appends = True
+    new.ask()  # it gives up what the other is to have
+    waiting = stage.sync(joined.member_id, joined.generation_id)
+    stage.pass_time(5_000)  # the log is slow
+    stage.settle()
+    assert stage.synced(waiting).error is NONE
+    assert joined.member_id in {each.member_id for each in stage.described().members}
+
+
 def test_a_member_of_the_classic_protocol_has_its_own_session_timeout():
     stage = stage_with()
     old, new = mixed(stage)
