@@ -13,8 +13,8 @@ from typing import Final, Self
 
 import pytest
 
+from tests.compat.installing import may_install
 from tests.compat.kafka_jvm import VERSION, class_path, fetch
-from tests.compat.zookeeper_server import may_install
 from tests.support.running_cluster import Address
 from tests.support.topics import describe
 from tests.support.waiting import is_readable, wait_until
