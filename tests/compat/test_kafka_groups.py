@@ -13,7 +13,6 @@ from tests.compat.confluent_records import produce
 from tests.compat.kafka_process import (
     KafkaProcess,
     ToolShell,
-    compiled,
     require_kafka,
     run_tool,
 )
@@ -43,7 +42,7 @@ GroupsTool = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
-    with ToolShell(compiled("ToolShell", tmp_path_factory.mktemp("tools"))) as running:
+    with ToolShell(tmp_path_factory.mktemp("tools")) as running:
         yield running
 
 
