@@ -57,7 +57,8 @@ def test_what_is_dropped_does_not_stay_until_its_time():
 
 
 def test_alarms_may_be_dropped_while_others_ring():
-    alarms, rung = Alarms(), []
+    alarms = Alarms()
+    rung: list[int] = []
     others = [alarms.alarm(lambda now: rung.append(now.now_ms)) for _ in range(2 * DROPPED_MAX)]
     last = alarms.alarm(lambda now: rung.append(-now.now_ms))
 
