@@ -155,9 +155,9 @@ def test_offsets_are_reset_to_every_target(
     assert committed(cluster.bootstrap, group, topic) == [0, 4, 0]
     plan = tmp_path / "plan.csv"
     exported = ("--all-topics", "--to-current", "--export", "--dry-run")
-    plan.write_text(groups_tool("--reset-offsets", "--group", group, *exported).strip())
-    lines = [f"{topic},0,0", f"{topic},1,4", f"{topic},2,0"]
-    assert sorted(plan.read_text().splitlines()) == lines  # its map has no order
+    lines = groups_tool("--reset-offsets", "--group", group, *exported).split()
+    # in the order of a hash table
+    assert sorted(lines) == [f"{topic},0,0", f"{topic},1,4", f"{topic},2,0"]
     plan.write_text(f"{topic},0,1\n{topic},2,3\n")
     assert reset("--from-file", str(plan), "--execute") == {0: 1, 2: 3}
     assert committed(cluster.bootstrap, group, topic) == [1, 4, 3]
