@@ -179,10 +179,10 @@ def _heartbeats(known: KnownGroup, rebalances: list[Rebalance]) -> Iterator[str]
     if slow:
         yield (
             f"Reconciling took {duration(max(slow))} ({_times(len(slow))}), and no member was"
-            " slower than the others: a member hears by its next heartbeat what it is to give up, and what"
-            " others have given up for it. A shorter consumer.heartbeat.interval.ms of the group"
-            " (by default 5 s, and at least the brokers' group.consumer.min.heartbeat.interval.ms)"
-            " makes that shorter."
+            " slower than the others: a member hears by its next heartbeat what it is to give up,"
+            " and what others have given up for it. A shorter consumer.heartbeat.interval.ms of the"
+            " group (by default 5 s, and at least the brokers'"
+            " group.consumer.min.heartbeat.interval.ms) makes that shorter."
         )
 
 
