@@ -29,7 +29,7 @@ from cluster.supervisor.control_socket import ask_supervisor
 from cluster.supervisor.plan import DataDir
 from tests.compat import kafka_jvm
 from tests.compat.client_programs import built
-from tests.compat.zookeeper_server import may_install
+from tests.compat.installing import may_install
 from tests.support.running_cluster import Cluster
 from tests.support.topics import controller, create_topic, leader, partition_state, wait_for_isr
 from tests.support.waiting import wait_until

@@ -17,7 +17,7 @@ import psutil
 from cluster.config.broker import LOG_PREALLOCATE_STEP_BYTES
 from cluster.model.errors import UserError
 from tests.compat import kafka_jvm
-from tests.compat.zookeeper_server import may_install
+from tests.compat.installing import may_install
 from tests.support.running_cluster import HOST, Address, Cluster, free_ports
 
 BROKERS: Final = 3

@@ -24,7 +24,7 @@ COMMANDS: Final = {
         Command(
             "configs",
             "configs.command",
-            "show and change settings of topics and brokers, and quotas",
+            "show and change settings of topics, brokers and groups, and quotas",
         ),
         Command(
             "groups", "groups.command", "list, describe, explain, delete and reset consumer groups"

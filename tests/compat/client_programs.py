@@ -23,15 +23,14 @@ import pytest
 
 from cluster.records.batch import BatchHeader, Compression, batches_of
 from tests.compat.confluent_records import assigning_consumer, read_all
+from tests.compat.installing import CACHE, may_install, one_at_a_time
 from tests.compat.samples import COMPRESSIONS, NOW_MS, PARTITIONS, Sample, by_partition
-from tests.compat.zookeeper_server import may_install
 from tests.support.broker_probes import fetched
 from tests.support.kafka_wire import WireClient
 from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, leader
 from tests.support.waiting import is_readable, wait_until
 
-_CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "milena"
 _HERE: Final = Path(__file__).parent
 _BUILD_DEADLINE_S: Final = 300.0
 _DEADLINE_S: Final = 120.0
@@ -57,7 +56,7 @@ def built(
     digest = hashlib.sha256()
     for path in files:
         digest.update(path.name.encode() + b"\0" + path.read_bytes() + b"\0")
-    place = _CACHE / f"{sources.name}-{digest.hexdigest()[:12]}"
+    place = CACHE / f"{sources.name}-{digest.hexdigest()[:12]}"
     tool = fetch[0]
     if place.exists():
         return place, ""
@@ -65,8 +64,12 @@ def built(
         return None, f"{sources.name} are not here; MILENA_TEST_INSTALL=1 fetches them by {tool}"
     if shutil.which(tool) is None:
         return None, f"{sources.name} are not here, nor is {tool} to fetch them"
-    _CACHE.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=_CACHE, ignore_cleanup_errors=True) as workshop:
+    with (
+        one_at_a_time(tool),
+        tempfile.TemporaryDirectory(dir=CACHE, ignore_cleanup_errors=True) as workshop,
+    ):
+        if place.exists():
+            return place, ""
         product = Path(workshop) / sources.name
         product.mkdir()
         for path in files:
@@ -77,11 +80,7 @@ def built(
         if build:
             problem = _run_quietly(build, product)
             assert not problem, problem
-        try:
-            product.rename(place)  # atomic, so the cache never holds half a build
-        except OSError:
-            if not place.exists():  # nobody else built it meanwhile
-                raise
+        product.rename(place)  # atomic, so the cache never holds half a build
     return place, ""
 
 

@@ -3,16 +3,15 @@
 python -m tests.compat.kafka_jvm [VERSION]      fetch it, print its class path
 """
 
-import os
 import shutil
 import subprocess
 import sys
-from pathlib import Path
+
+from tests.compat.installing import CACHE, one_at_a_time
 
 VERSION = "3.9.1"  # the last line with ZooKeeper mode
 NEWEST = "4.1.0"  # without ZooKeeper; the newer consumer protocol is on
 SLF4J = "1.7.36"  # the version that Kafka's own dependencies ask for; `simple` logs to stderr
-_CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "milena"
 _POM = """\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
@@ -48,7 +47,7 @@ _POM = """\
 
 def class_path(version: str = VERSION) -> str | None:
     """For `java -cp`, when that version of Kafka is in the cache; else None."""
-    jars = _CACHE / version / "jars"
+    jars = CACHE / version / "jars"
     needed = [
         f"kafka_2.13-{version}.jar",
         f"kafka-tools-{version}.jar",
@@ -59,11 +58,21 @@ def class_path(version: str = VERSION) -> str | None:
 
 
 def fetch(timeout_s: float = 300, version: str = VERSION) -> str:
-    """Download what is missing; an empty text, or why that failed."""
+    """Download what is missing; an empty text, or why that failed.
+
+    Other processes see either nothing or all of it.
+    """
     maven = shutil.which("mvn")
     if maven is None:
         return "there is no Maven (mvn)"
-    directory = _CACHE / version
+    with one_at_a_time("maven"):
+        return "" if class_path(version) else _fetch(maven, timeout_s, version)
+
+
+def _fetch(maven: str, timeout_s: float, version: str) -> str:
+    directory = CACHE / version
+    arriving, jars = directory / "arriving", directory / "jars"
+    shutil.rmtree(arriving, ignore_errors=True)  # of a download that was cut off
     directory.mkdir(parents=True, exist_ok=True)
     pom = _POM.replace("VERSION", version).replace("SLF4J", SLF4J)
     (directory / "pom.xml").write_text(pom)
@@ -72,7 +81,7 @@ def fetch(timeout_s: float = 300, version: str = VERSION) -> str:
         "-q",
         "-B",
         "dependency:copy-dependencies",
-        f"-DoutputDirectory={directory}/jars",
+        f"-DoutputDirectory={arriving}",
     ]
     try:
         done = subprocess.run(
@@ -80,7 +89,11 @@ def fetch(timeout_s: float = 300, version: str = VERSION) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"Maven did not finish within {timeout_s:g} s"
-    return "" if done.returncode == 0 else f"Maven failed: {done.stdout.strip()[-200:]}"
+    if done.returncode != 0:
+        return f"Maven failed: {done.stdout.strip()[-200:]}"
+    shutil.rmtree(jars, ignore_errors=True)
+    arriving.rename(jars)
+    return ""
 
 
 if __name__ == "__main__":

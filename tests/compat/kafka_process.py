@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
 
 import pytest
 
+from tests.compat.installing import may_install
 from tests.compat.kafka_jvm import VERSION, class_path, fetch
-from tests.compat.zookeeper_server import may_install
 from tests.support.running_cluster import Address
 from tests.support.topics import describe
 from tests.support.waiting import is_readable, wait_until
@@ -69,18 +69,6 @@ def run_tool(main_class: str, *arguments: str, stdin: str = "", fails: bool = Fa
     return done.stdout
 
 
-def dump_by_kafka(*arguments: str) -> tuple[int, str, str]:
-    """Run kafka-dump-log. Returns its exit status, stdout and stderr."""
-    done = subprocess.run(
-        _tool_command("kafka.tools.DumpLogSegments", arguments),
-        capture_output=True,
-        text=True,
-        timeout=_TOOL_DEADLINE_S,
-        check=False,
-    )
-    return done.returncode, done.stdout, done.stderr
-
-
 def run_program(name: str, *arguments: str, stdin: str = "", version: str = VERSION) -> str:
     """Run one of `java_programs/`, compiled on the way. Returns its stdout.
 
@@ -119,33 +107,47 @@ def java_command(classes: Path, version: str = VERSION) -> list[str]:
     return [*_JAVA, "-Xmx256m", _QUIET, "-cp", f"{classes}:{require_kafka(version)}"]
 
 
+class Ended(NamedTuple):
+    """What came of a tool."""
+
+    status: int
+    stdout: str
+    stderr: str
+    output: str
+    """Both in the order in which they were written."""
+
+
 class ToolShell:
     """A JVM that runs one tool after the other; a context manager that ends it.
 
-    For tools that end by themselves and leave no threads behind.
+    For tools that end by themselves, leave no threads behind and count nothing from run to run.
     """
 
-    def __init__(self, classes: Path) -> None:
-        """`classes` is where `ToolShell` is compiled."""
+    def __init__(self, directory: Path) -> None:
+        """`directory` is for what is compiled. Skips the running test as `run_program`."""
         self._process = subprocess.Popen(
-            [*java_command(classes), "ToolShell"],
+            [*java_command(compiled("ToolShell", directory)), "ToolShell"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
         )
 
-    def run(self, main_class: str, *arguments: str, fails: bool = False) -> str:
+    def run(self, main_class: str, *arguments: str, stdin: str = "", fails: bool = False) -> str:
         """As `run_tool`."""
+        ended = self.outcome(main_class, *arguments, stdin=stdin)
+        if fails is not (ended.status != 0):
+            raise ToolFailed(f"{main_class} {arguments}: {ended.status}\n{ended.output}")
+        return ended.output
+
+    def outcome(self, main_class: str, *arguments: str, stdin: str = "") -> Ended:
+        """Run one tool to its end, whatever its exit status."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps([main_class, *arguments]).encode() + b"\n")
+        order = {"class": main_class, "arguments": arguments, "stdin": stdin}
+        self._process.stdin.write(json.dumps(order).encode() + b"\n")
         self._process.stdin.flush()
         assert is_readable(self._process.stdout, _TOOL_DEADLINE_S), f"{main_class} does not end"
-        told = json.loads(self._process.stdout.readline())
-        if fails is not (told["status"] != 0):
-            raise ToolFailed(f"{main_class} {arguments}: {told['status']}\n{told['output']}")
-        output: str = told["output"]
-        return output
+        return Ended(**json.loads(self._process.stdout.readline()))
 
     def __enter__(self) -> Self:
         return self

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
-from tests.support.running_members import Member
+from tests.support.running_members import Member, events_told
 from tests.support.waiting import wait_until
 
 _END_S = 10.0
@@ -95,8 +95,7 @@ class MemberHost:
             self._stdin.flush()
 
     def _read(self, lines: IO[bytes]) -> None:
-        for line in lines:
-            event = json.loads(line)
+        for event in events_told(lines):
             self._members[event["member"]].events.append(event)
 
     def complaint(self) -> str:

@@ -4,7 +4,7 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -12,13 +12,25 @@ import pytest
 from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.log.transaction_index import AbortedTransaction, write_transactions
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
-from tests.compat.kafka_process import dump_by_kafka, require_kafka, run_program
+from tests.compat.kafka_process import ToolShell, run_program
 from tests.unit.brokers.log.log_builder import NOW_MS, a_batch, append, open_log
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[2]
 FIRST = "00000000000000000000"
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
+    with ToolShell(tmp_path_factory.mktemp("tools")) as running:
+        yield running
+
+
+def dump_by_kafka(shell: ToolShell, *arguments: str) -> tuple[int, str, str]:
+    """Run kafka-dump-log. Returns its exit status, stdout and stderr."""
+    status, stdout, stderr, _ = shell.outcome("kafka.tools.DumpLogSegments", *arguments)
+    return status, stdout, stderr
 
 
 def dump(*arguments: str) -> tuple[int, str, str]:
@@ -34,10 +46,10 @@ def dump(*arguments: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-def assert_same(options: Sequence[str], files: Iterable[Path]) -> str:
+def assert_same(shell: ToolShell, options: Sequence[str], files: Iterable[Path]) -> str:
     """Both tools print the same; returns it. Where Kafka's ends with an exception, so does ours."""
     arguments = [*options, "--files", ",".join(map(str, files))]
-    theirs = dump_by_kafka(*arguments)
+    theirs = dump_by_kafka(shell, *arguments)
     ours = dump(*arguments)
     assert ours[:2] == theirs[:2]
     if "Exception" in theirs[2]:
@@ -50,7 +62,6 @@ def assert_same(options: Sequence[str], files: Iterable[Path]) -> str:
 @pytest.fixture
 def written(tmp_path: Path) -> PartitionLog:
     """A log of several segments with producers, not closed."""
-    require_kafka()
     log = open_log(tmp_path)
     for n in range(40):
         append(
@@ -67,27 +78,28 @@ def of_kind(log: PartitionLog, *suffixes: str) -> list[Path]:
     return sorted(path for path in log.directory.iterdir() if path.suffix in suffixes)
 
 
-def test_files_of_a_closed_log(written: PartitionLog) -> None:
+def test_files_of_a_closed_log(shell: ToolShell, written: PartitionLog) -> None:
     written.close(flush=True)
     write_transactions(
         written.directory / f"{FIRST}.txnindex",
         [AbortedTransaction(7, 1, 5, 1), AbortedTransaction(8, 2, 9, 2)],
     )
     everything = of_kind(written, ".log", ".index", ".timeindex", ".snapshot", ".txnindex")
-    assert "producerId: 8" in assert_same(["--print-data-log"], everything)
+    assert "producerId: 8" in assert_same(shell, ["--print-data-log"], everything)
     indexes = of_kind(written, ".index", ".timeindex")
-    assert "passed sanity check" in assert_same(["--index-sanity-check"], indexes)
-    assert "offset: " not in assert_same(["--verify-index-only"], indexes)
+    assert "passed sanity check" in assert_same(shell, ["--index-sanity-check"], indexes)
+    assert "offset: " not in assert_same(shell, ["--verify-index-only"], indexes)
 
 
-def test_files_of_a_running_broker_end_in_allocated_space(written: PartitionLog) -> None:
+def test_files_of_a_running_broker_end_in_allocated_space(
+    shell: ToolShell, written: PartitionLog
+) -> None:
     active = of_kind(written, ".log")[-1]
-    text = assert_same(["--deep-iteration"], [active])
+    text = assert_same(shell, ["--deep-iteration"], [active])
     assert text.count("| offset: ") > 1
 
 
-def test_batches_with_headers_markers_and_a_horizon(tmp_path: Path) -> None:
-    require_kafka()
+def test_batches_with_headers_markers_and_a_horizon(shell: ToolShell, tmp_path: Path) -> None:
     headers = (("one", b"1"), ("two", None))
     marker = NewRecord(struct.pack(">hi", 0, 5), struct.pack(">hh", 0, 0), NOW_MS)
     horizon = bytearray(build_batch([NewRecord(None, b"gone", NOW_MS)], base_offset=3))
@@ -105,28 +117,30 @@ def test_batches_with_headers_markers_and_a_horizon(tmp_path: Path) -> None:
         + horizon
         + build_batch([NewRecord(b"later")], base_offset=9)
     )
-    text = assert_same(["--print-data-log"], [path])
+    text = assert_same(shell, ["--print-data-log"], [path])
     assert "endTxnMarker: ABORT" in text
     assert f"OptionalLong[{NOW_MS}]" in text
-    assert_same(["--print-data-log", "--skip-record-metadata"], [path])
-    assert_same(["--max-bytes", "200"], [path])
+    assert_same(shell, ["--print-data-log", "--skip-record-metadata"], [path])
+    assert_same(shell, ["--max-bytes", "200"], [path])
 
 
-def test_old_formats_written_by_kafka(tmp_path: Path) -> None:
+def test_old_formats_written_by_kafka(shell: ToolShell, tmp_path: Path) -> None:
     run_program("OldFormats", str(tmp_path))
     logs = sorted(tmp_path.glob("old*/*.log"))
     assert len(logs) == 2
     for log in logs:
         for options in (["--print-data-log"], [], ["--deep-iteration", "--max-bytes", "300"]):
-            assert "compresscodec: " in assert_same(options, [log])
+            assert "compresscodec: " in assert_same(shell, options, [log])
 
 
-def test_internal_topics_written_by_kafka(tmp_path: Path) -> None:
+def test_internal_topics_written_by_kafka(shell: ToolShell, tmp_path: Path) -> None:
     run_program("InternalTopics", str(tmp_path))
-    text = assert_same(["--offsets-decoder"], [tmp_path / "__consumer_offsets-0" / f"{FIRST}.log"])
+    text = assert_same(
+        shell, ["--offsets-decoder"], [tmp_path / "__consumer_offsets-0" / f"{FIRST}.log"]
+    )
     assert '"offset":5' in text
     state = tmp_path / "__transaction_state-0" / f"{FIRST}.log"
-    assert "state=Ongoing" in assert_same(["--transaction-log-decoder"], [state])
+    assert "state=Ongoing" in assert_same(shell, ["--transaction-log-decoder"], [state])
 
 
 def flip(path: Path, position: int) -> None:
@@ -154,29 +168,31 @@ DAMAGES: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_files(written: PartitionLog, damage: str) -> None:
+def test_damaged_files(shell: ToolShell, written: PartitionLog, damage: str) -> None:
     written.close(flush=True)
     suffix, change = DAMAGES[damage]
     path = written.directory / f"{FIRST}.{suffix}"
     replace(path, change)
-    assert_same([], [path])
+    assert_same(shell, [], [path])
     if suffix != "log":
-        assert_same(["--index-sanity-check"], [path])
+        assert_same(shell, ["--index-sanity-check"], [path])
 
 
-def test_a_flipped_byte_of_a_value(written: PartitionLog) -> None:
+def test_a_flipped_byte_of_a_value(shell: ToolShell, written: PartitionLog) -> None:
     written.close(flush=True)
     path = written.directory / f"{FIRST}.log"
     flip(path, 75)
-    assert "isvalid: false" in assert_same(["--print-data-log"], [path])
+    assert "isvalid: false" in assert_same(shell, ["--print-data-log"], [path])
 
 
 @pytest.mark.parametrize("position", [1, 20], ids=["version", "content"])
-def test_a_damaged_snapshot_is_told_in_kafkas_words(written: PartitionLog, position: int) -> None:
+def test_a_damaged_snapshot_is_told_in_kafkas_words(
+    shell: ToolShell, written: PartitionLog, position: int
+) -> None:
     """Kafka's tool ends with status 0 nevertheless, ours with 1."""
     snapshot = of_kind(written, ".snapshot")[0]
     flip(snapshot, position)
-    _, theirs, problem = dump_by_kafka("--files", str(snapshot))
+    _, theirs, problem = dump_by_kafka(shell, "--files", str(snapshot))
     status, ours, line = dump("--files", str(snapshot))
     assert (status, ours, line) == (1, theirs, f"error: {snapshot}: {problem}")
 

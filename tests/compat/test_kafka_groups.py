@@ -13,7 +13,6 @@ from tests.compat.confluent_records import produce
 from tests.compat.kafka_process import (
     KafkaProcess,
     ToolShell,
-    compiled,
     require_kafka,
     run_tool,
 )
@@ -43,7 +42,7 @@ GroupsTool = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
-    with ToolShell(compiled("ToolShell", tmp_path_factory.mktemp("tools"))) as running:
+    with ToolShell(tmp_path_factory.mktemp("tools")) as running:
         yield running
 
 
@@ -156,8 +155,9 @@ def test_offsets_are_reset_to_every_target(
     assert committed(cluster.bootstrap, group, topic) == [0, 4, 0]
     plan = tmp_path / "plan.csv"
     exported = ("--all-topics", "--to-current", "--export", "--dry-run")
-    plan.write_text(groups_tool("--reset-offsets", "--group", group, *exported).strip())
-    assert plan.read_text() == f"{topic},0,0\n{topic},1,4\n{topic},2,0"
+    lines = groups_tool("--reset-offsets", "--group", group, *exported).split()
+    # in the order of a hash table
+    assert sorted(lines) == [f"{topic},0,0", f"{topic},1,4", f"{topic},2,0"]
     plan.write_text(f"{topic},0,1\n{topic},2,3\n")
     assert reset("--from-file", str(plan), "--execute") == {0: 1, 2: 3}
     assert committed(cluster.bootstrap, group, topic) == [1, 4, 3]

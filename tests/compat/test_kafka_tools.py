@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from cluster.config.broker import BROKER_SETTINGS
 from cluster.config.setting import Update
 from cluster.records.batch import Compression, batches_of
 from tests.compat.confluent_records import TIMEOUT_S, assigning_consumer, produce, read_all
-from tests.compat.kafka_process import require_kafka, run_tool, running_tool
+from tests.compat.kafka_process import ToolShell, run_tool, running_tool
 from tests.compat.samples import COMPRESSIONS, NOW_MS, PARTITIONS, SAMPLES
 from tests.support.broker_probes import fetched
 from tests.support.client_quotas import a_client_id
@@ -37,30 +37,39 @@ LOG_DIRS = "org.apache.kafka.tools.LogDirsCommand"
 BROKER_API_VERSIONS = "kafka.admin.BrokerApiVersionsCommand"
 
 
-@pytest.fixture(autouse=True)
-def _jars() -> None:
-    require_kafka()
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
+    with ToolShell(tmp_path_factory.mktemp("tools")) as running:
+        yield running
 
 
-def run(cluster: Cluster, main_class: str, *arguments: str, stdin: str = "") -> str:
-    """Run a tool that takes --bootstrap-server."""
-    return run_tool(main_class, "--bootstrap-server", cluster.bootstrap, *arguments, stdin=stdin)
+Tool = Callable[..., str]
+
+
+@pytest.fixture
+def run(cluster: Cluster, shell: ToolShell) -> Tool:
+    """Runs a tool that takes --bootstrap-server; returns what it writes."""
+
+    def run_one(main_class: str, *arguments: str, **options: Any) -> str:
+        servers = ("--bootstrap-server", cluster.bootstrap)
+        return shell.run(main_class, *servers, *arguments, **options)
+
+    return run_one
 
 
 # -- topics and their configs -----------------------------------------------------------------
 
 
-def test_topics_are_created_described_and_deleted(cluster: Cluster) -> None:
+def test_topics_are_created_described_and_deleted(cluster: Cluster, run: Tool) -> None:
     topic = unique_name("tools")
     created = run(
-        cluster,
         KAFKA_TOPICS,
         *("--create", "--topic", topic, "--partitions", "3", "--replication-factor", "2"),
         *("--config", "min.insync.replicas=2", "--config", "retention.ms=3600000"),
     )
     assert created == f"Created topic {topic}.\n"
 
-    summary, *partitions = run(cluster, KAFKA_TOPICS, "--describe", "--topic", topic).splitlines()
+    summary, *partitions = run(KAFKA_TOPICS, "--describe", "--topic", topic).splitlines()
     view = described(cluster, topic)
     facts = dict(field.split(":", 1) for field in summary.split("\t"))
     assert facts["PartitionCount"].strip() == "3"
@@ -73,10 +82,10 @@ def test_topics_are_created_described_and_deleted(cluster: Cluster) -> None:
         line = f"Partition: {state.partition_index}\tLeader: {state.leader_id}"
         assert f"{line}\tReplicas: {replicas}\tIsr: {isr}" in partitions[state.partition_index]
 
-    run(cluster, KAFKA_TOPICS, "--alter", "--topic", topic, "--partitions", "5")
+    run(KAFKA_TOPICS, "--alter", "--topic", topic, "--partitions", "5")
     assert len(described(cluster, topic).partitions) == 5
-    assert topic in run(cluster, KAFKA_TOPICS, "--list").splitlines()
-    run(cluster, KAFKA_TOPICS, "--delete", "--topic", topic)
+    assert topic in run(KAFKA_TOPICS, "--list").splitlines()
+    run(KAFKA_TOPICS, "--delete", "--topic", topic)
     assert topic not in cluster.command("topics", "--list").stdout.splitlines()
 
 
@@ -85,10 +94,10 @@ def described(cluster: Cluster, topic: str) -> Any:
     return view
 
 
-def test_a_refusal_arrives_with_its_reason(cluster: Cluster) -> None:
-    text = run_tool(
+def test_a_refusal_arrives_with_its_reason(cluster: Cluster, run: Tool) -> None:
+    text = run(
         KAFKA_TOPICS,
-        *("--bootstrap-server", cluster.bootstrap, "--create", "--topic", unique_name("tools")),
+        *("--create", "--topic", unique_name("tools")),
         *("--replication-factor", str(cluster.size + 1)),
         fails=True,
     )
@@ -96,12 +105,12 @@ def test_a_refusal_arrives_with_its_reason(cluster: Cluster) -> None:
     assert f"larger than available brokers: {cluster.size}" in text
 
 
-def test_topic_configs_are_changed_and_described(cluster: Cluster) -> None:
+def test_topic_configs_are_changed_and_described(cluster: Cluster, run: Tool) -> None:
     topic = create_topic(cluster, unique_name("tools"))
     entity = ("--entity-type", "topics", "--entity-name", topic)
-    run(cluster, KAFKA_CONFIGS, "--alter", *entity, "--add-config", "retention.ms=7200000")
+    run(KAFKA_CONFIGS, "--alter", *entity, "--add-config", "retention.ms=7200000")
 
-    text = run(cluster, KAFKA_CONFIGS, "--describe", *entity)
+    text = run(KAFKA_CONFIGS, "--describe", *entity)
 
     assert text.splitlines() == [
         f"Dynamic configs for topic {topic} are:",
@@ -115,14 +124,14 @@ def test_topic_configs_are_changed_and_described(cluster: Cluster) -> None:
 # -- records ----------------------------------------------------------------------------------
 
 
-def test_records_are_deleted(cluster: Cluster, tmp_path: Path) -> None:
+def test_records_are_deleted(cluster: Cluster, tmp_path: Path, run: Tool) -> None:
     topic = create_topic(cluster, unique_name("tools"), partitions=PARTITIONS)
     produce(cluster.bootstrap, topic, SAMPLES, acks="all")
     file = tmp_path / "offsets.json"
     rows = [{"topic": topic, "partition": 2, "offset": 150}]
     file.write_text(json.dumps({"partitions": rows, "version": 1}))
 
-    theirs = run(cluster, DELETE_RECORDS, "--offset-json-file", str(file))
+    theirs = run(DELETE_RECORDS, "--offset-json-file", str(file))
 
     assert theirs.splitlines() == [
         "Executing records delete operation",
@@ -135,19 +144,18 @@ def test_records_are_deleted(cluster: Cluster, tmp_path: Path) -> None:
 # -- settings of brokers, changed in use -------------------------------------------------------
 
 
-def test_settings_of_brokers_are_changed_described_and_removed(cluster: Cluster) -> None:
+def test_settings_of_brokers_are_changed_described_and_removed(cluster: Cluster, run: Tool) -> None:
     one = ("--entity-type", "brokers", "--entity-name", "1")
     everyone = ("--entity-type", "brokers", "--entity-default")
     text = run(
-        cluster,
         KAFKA_CONFIGS,
         *("--alter", *one, "--add-config", "log.cleanup.policy=[compact,delete],log.roll.ms=77"),
     )
     assert text == "Completed updating config for broker 1.\n"
-    text = run(cluster, KAFKA_CONFIGS, "--alter", *everyone, "--add-config", "log.roll.ms=78")
+    text = run(KAFKA_CONFIGS, "--alter", *everyone, "--add-config", "log.roll.ms=78")
     assert text == "Completed updating default config for brokers in the cluster.\n"
 
-    text = run(cluster, KAFKA_CONFIGS, "--describe", "--entity-type", "brokers")
+    text = run(KAFKA_CONFIGS, "--describe", "--entity-type", "brokers")
     assert text.splitlines() == [
         "Dynamic configs for broker 0 are:",
         "Dynamic configs for broker 1 are:",
@@ -165,16 +173,14 @@ def test_settings_of_brokers_are_changed_described_and_removed(cluster: Cluster)
         line.split(" sensitive")[0] for line in text.splitlines()
     ]
 
-    run(
-        cluster, KAFKA_CONFIGS, "--alter", *one, "--delete-config", "log.cleanup.policy,log.roll.ms"
-    )
-    run(cluster, KAFKA_CONFIGS, "--alter", *everyone, "--delete-config", "log.roll.ms")
-    text = run(cluster, KAFKA_CONFIGS, "--describe", "--entity-type", "brokers")
+    run(KAFKA_CONFIGS, "--alter", *one, "--delete-config", "log.cleanup.policy,log.roll.ms")
+    run(KAFKA_CONFIGS, "--alter", *everyone, "--delete-config", "log.roll.ms")
+    text = run(KAFKA_CONFIGS, "--describe", "--entity-type", "brokers")
     assert len(text.splitlines()) == cluster.size + 1
 
 
-def test_what_changes_in_use_is_what_kafka_documents() -> None:
-    page = run_tool("kafka.server.KafkaConfig")  # as for its web site
+def test_what_changes_in_use_is_what_kafka_documents(shell: ToolShell) -> None:
+    page = shell.run("kafka.server.KafkaConfig")  # as for its web site
     modes = dict(
         re.findall(r'brokerconfigs_([\w.]+)".*?<th>Update Mode:</th><td>([\w-]+)<', page, re.DOTALL)
     )
@@ -189,34 +195,36 @@ def test_what_changes_in_use_is_what_kafka_documents() -> None:
     assert differing == {"listeners", "advertised.listeners"}, "bound when a broker starts"
 
 
-def test_what_may_not_change_in_use_is_refused_with_kafkas_words(cluster: Cluster) -> None:
-    text = run_tool(
+def test_what_may_not_change_in_use_is_refused_with_kafkas_words(
+    run: Tool,
+) -> None:
+    text = run(
         KAFKA_CONFIGS,
-        *("--bootstrap-server", cluster.bootstrap, "--alter", "--broker", "0"),
+        *("--alter", "--broker", "0"),
         *("--add-config", "num.partitions=3"),
         fails=True,
     )
     assert "Cannot update these configs dynamically: Set(num.partitions)" in text
 
 
-def test_levels_of_loggers_are_described_and_changed(cluster: Cluster) -> None:
+def test_levels_of_loggers_are_described_and_changed(cluster: Cluster, run: Tool) -> None:
     loggers = ("--entity-type", "broker-loggers", "--entity-name", "2")
-    run(cluster, KAFKA_CONFIGS, "--alter", *loggers, "--add-config", "kazoo=WARN")
-    described = run(cluster, KAFKA_CONFIGS, "--describe", *loggers)
+    run(KAFKA_CONFIGS, "--alter", *loggers, "--add-config", "kazoo=WARN")
+    described = run(KAFKA_CONFIGS, "--describe", *loggers)
     assert "  kazoo=WARN sensitive=false synonyms={}" in described.splitlines()
-    run(cluster, KAFKA_CONFIGS, "--alter", *loggers, "--delete-config", "kazoo")
-    assert "  kazoo=INFO" in run(cluster, KAFKA_CONFIGS, "--describe", *loggers)
+    run(KAFKA_CONFIGS, "--alter", *loggers, "--delete-config", "kazoo")
+    assert "  kazoo=INFO" in run(KAFKA_CONFIGS, "--describe", *loggers)
 
 
 def test_a_broker_starts_with_what_the_tool_has_left_in_the_registry(
-    new_cluster: Callable[..., Cluster],
+    new_cluster: Callable[..., Cluster], shell: ToolShell
 ) -> None:
     with new_cluster(brokers=2) as one:
         one.kill(1, stay_down=True)
         registry = one.state()["registry"]
         broker = ("--entity-type", "brokers", "--entity-name", "1")
         wait_until(lambda: describe(one.addresses[0]).brokers[1:] == (), "the end of its session")
-        text = run_tool(
+        text = shell.run(
             KAFKA_CONFIGS,
             *("--zookeeper", registry, "--alter", *broker, "--add-config", "log.roll.ms=77"),
         )
@@ -227,35 +235,34 @@ def test_a_broker_starts_with_what_the_tool_has_left_in_the_registry(
         one.command("configs", "--alter", *broker, "--add-config", "log.roll.ms=78")
         one.kill(1, stay_down=True)
         wait_until(lambda: describe(one.addresses[0]).brokers[1:] == (), "the end of its session")
-        text = run_tool(KAFKA_CONFIGS, "--zookeeper", registry, "--describe", *broker)
+        text = shell.run(KAFKA_CONFIGS, "--zookeeper", registry, "--describe", *broker)
         assert "Configs for brokers '1' are log.roll.ms=78" in text
 
 
 # -- quotas -----------------------------------------------------------------------------------
 
 
-def test_quotas_are_set_described_and_removed(cluster: Cluster) -> None:
+def test_quotas_are_set_described_and_removed(cluster: Cluster, run: Tool) -> None:
     client, user = a_client_id(), a_client_id()
     of_client = ("--entity-type", "clients", "--entity-name", client)
     of_user = ("--entity-type", "users", "--entity-name", user)
     any_client_of_user = (*of_user, "--entity-type", "clients", "--entity-default")
     limits = "consumer_byte_rate=20480,request_percentage=50"
-    run(cluster, KAFKA_CONFIGS, "--alter", *of_client, "--add-config", "producer_byte_rate=10240")
-    run(cluster, KAFKA_CONFIGS, "--alter", *any_client_of_user, "--add-config", limits)
+    run(KAFKA_CONFIGS, "--alter", *of_client, "--add-config", "producer_byte_rate=10240")
+    run(KAFKA_CONFIGS, "--alter", *any_client_of_user, "--add-config", limits)
 
     listed = rules(cluster)
     assert listed[None, client] == {"producer_byte_rate": 10_240}
     assert listed[user, "<default>"] == {"consumer_byte_rate": 20_480, "request_percentage": 50}
-    text = run(cluster, KAFKA_CONFIGS, "--describe", *of_client)
+    text = run(KAFKA_CONFIGS, "--describe", *of_client)
     assert f"client-id '{client}' are producer_byte_rate=10240.0" in text
-    text = run(cluster, KAFKA_CONFIGS, "--describe", *any_client_of_user)
+    text = run(KAFKA_CONFIGS, "--describe", *any_client_of_user)
     assert f"user-principal '{user}', the default client-id are" in text
     assert "consumer_byte_rate=20480.0" in text
     assert "request_percentage=50.0" in text
 
-    run(cluster, KAFKA_CONFIGS, "--alter", *of_client, "--delete-config", "producer_byte_rate")
+    run(KAFKA_CONFIGS, "--alter", *of_client, "--delete-config", "producer_byte_rate")
     run(
-        cluster,
         KAFKA_CONFIGS,
         *("--alter", *any_client_of_user),
         *("--delete-config", "consumer_byte_rate,request_percentage"),
@@ -272,13 +279,15 @@ def rules(cluster: Cluster) -> dict[tuple[str | None, str | None], dict[str, flo
     }
 
 
-def test_the_performance_tool_is_throttled_by_its_quota(cluster: Cluster) -> None:
+def test_the_performance_tool_is_throttled_by_its_quota(
+    cluster: Cluster, run: Tool, shell: ToolShell
+) -> None:
     client_id = a_client_id()
     topic = create_topic(cluster, unique_name("tools"))
     quota = ("quotas", "set", "--client-id", client_id, "--producer-byte-rate", "50KiB")
     cluster.command(*quota)
     # One request alone is above the quota: whoever sends it, however slowly, is throttled.
-    text = run_tool(
+    text = shell.run(
         PRODUCER_PERFORMANCE,
         *("--topic", topic, "--num-records", "2", "--record-size", "100000"),
         *("--throughput", "-1", "--print-metrics", "--producer-props"),
@@ -289,7 +298,7 @@ def test_the_performance_tool_is_throttled_by_its_quota(cluster: Cluster) -> Non
     assert "2 records sent" in text
     assert metric(text, "producer-metrics:produce-throttle-time-max") > 0
     assert metric(text, "producer-metrics:record-error-total") == 0
-    assert run(cluster, GET_OFFSETS, "--topic", topic) == f"{topic}:0:2\n"
+    assert run(GET_OFFSETS, "--topic", topic) == f"{topic}:0:2\n"
 
 
 def metric(text: str, name: str) -> float:
@@ -302,11 +311,10 @@ def metric(text: str, name: str) -> float:
 # -- records ----------------------------------------------------------------------------------
 
 
-def test_the_console_producer_and_consumer_agree(cluster: Cluster) -> None:
+def test_the_console_producer_and_consumer_agree(cluster: Cluster, run: Tool) -> None:
     topic = create_topic(cluster, unique_name("tools"))
     for codec in COMPRESSIONS:
         text = run(
-            cluster,
             CONSOLE_PRODUCER,
             *("--topic", topic, "--compression-codec", codec, "--request-required-acks", "all"),
             *("--property", "parse.key=true", "--property", "parse.headers=true"),
@@ -315,9 +323,10 @@ def test_the_console_producer_and_consumer_agree(cluster: Cluster) -> None:
         )
         assert text.strip("> \n") == ""
 
-    shown = run(
-        cluster,
+    shown = run_tool(
         CONSOLE_CONSUMER,
+        "--bootstrap-server",
+        cluster.bootstrap,
         *("--topic", topic, "--partition", "0", "--offset", "earliest"),
         *("--max-messages", str(3 * len(COMPRESSIONS))),
         *("--property", "print.key=true", "--property", "print.headers=true"),
@@ -340,12 +349,12 @@ def test_the_console_producer_and_consumer_agree(cluster: Cluster) -> None:
     assert all(header.producer_id >= 0 for header in headers)  # idempotent by default
 
 
-def test_earliest_latest_and_timestamp_offsets_are_listed(cluster: Cluster) -> None:
+def test_earliest_latest_and_timestamp_offsets_are_listed(cluster: Cluster, run: Tool) -> None:
     topic = create_topic(cluster, unique_name("tools"), partitions=PARTITIONS)
     produce(cluster.bootstrap, topic, SAMPLES)
 
     def offsets(time: str) -> list[str]:
-        return run(cluster, GET_OFFSETS, "--topic", topic, "--time", time).splitlines()
+        return run(GET_OFFSETS, "--topic", topic, "--time", time).splitlines()
 
     assert offsets("latest") == [f"{topic}:0:5", f"{topic}:1:4", f"{topic}:2:200"]
     assert offsets("max-timestamp") == [f"{topic}:0:1", f"{topic}:1:1", f"{topic}:2:199"]
@@ -396,8 +405,8 @@ def test_javas_idempotent_producer_lives_through_a_leaders_death(
 # -- versions ---------------------------------------------------------------------------------
 
 
-def test_every_broker_lists_its_api_versions(cluster: Cluster) -> None:
-    text = run(cluster, BROKER_API_VERSIONS)
+def test_every_broker_lists_its_api_versions(cluster: Cluster, run: Tool) -> None:
+    text = run(BROKER_API_VERSIONS)
 
     for broker, (host, port) in enumerate(cluster.addresses):
         (shown,) = re.findall(
@@ -419,9 +428,9 @@ def test_every_broker_lists_its_api_versions(cluster: Cluster) -> None:
 # -- log directories --------------------------------------------------------------------------
 
 
-def test_log_directories_are_described_as_by_our_own_command(cluster: Cluster) -> None:
+def test_log_directories_are_described_as_by_our_own_command(cluster: Cluster, run: Tool) -> None:
     topic = create_topic(cluster, partitions=2)
-    text = run(cluster, LOG_DIRS, "--describe", "--topic-list", topic, "--broker-list", "0,1")
+    text = run(LOG_DIRS, "--describe", "--topic-list", topic, "--broker-list", "0,1")
     ours = cluster.command(
         "log-dirs", "--describe", "--topic-list", topic, "--broker-list", "0,1", "--json"
     )
@@ -435,7 +444,9 @@ def test_log_directories_are_described_as_by_our_own_command(cluster: Cluster) -
     assert [each["partition"] for each in directory["partitions"]] == [f"{topic}-0", f"{topic}-1"]
 
 
-def test_a_failed_log_directory_is_named_as_such(new_cluster: Callable[..., Cluster]) -> None:
+def test_a_failed_log_directory_is_named_as_such(
+    new_cluster: Callable[..., Cluster], shell: ToolShell
+) -> None:
     with new_cluster(brokers=1, overrides={"log.dirs": "one,two"}) as cluster:
         create_topic(cluster, "t", partitions=2, replication_factor=1)
         bad = cluster.data_dir / "one" / "broker-0"
@@ -443,7 +454,8 @@ def test_a_failed_log_directory_is_named_as_such(new_cluster: Callable[..., Clus
         bad.rename(bad.with_name("aside"))
         bad.write_bytes(b"in the way")
         cluster.restart(0)
-        text = run(cluster, LOG_DIRS, "--describe", "--topic-list", "t")
+        servers = ("--bootstrap-server", cluster.bootstrap)
+        text = shell.run(LOG_DIRS, *servers, "--describe", "--topic-list", "t")
         ours = cluster.command("log-dirs", "--describe", "--topic-list", "t", "--json")
     (shown,) = [line for line in text.splitlines() if line.startswith("{")]
     own = json.loads(ours.stdout)

@@ -16,6 +16,7 @@ from typing import Self
 
 import pytest
 
+from tests.compat.installing import may_install, one_at_a_time
 from tests.support.waiting import wait_until
 
 HOST = "127.0.0.1"
@@ -34,10 +35,15 @@ def require_zookeeper() -> None:
 
 @functools.cache
 def _why_absent() -> str | None:
-    if is_installed():
-        return None
     if not may_install():
-        return "no Debian package `zookeeper`; MILENA_TEST_INSTALL=1 installs it"
+        problem = "no Debian package `zookeeper`; MILENA_TEST_INSTALL=1 installs it"
+        return None if is_installed() else problem
+    with one_at_a_time("apt-get"):
+        return None if is_installed() else _install()
+
+
+def _install() -> str | None:
+    """Why it is still absent."""
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
         return "no Debian package `zookeeper`, and only root with apt-get can install it"
@@ -49,11 +55,6 @@ def _why_absent() -> str | None:
         if done.returncode != 0:
             return f"apt-get {arguments[0]} failed: {done.stderr.strip()[-200:]}"
     return None if is_installed() else "the package `zookeeper` has no server"
-
-
-def may_install() -> bool:
-    """Whether tests may install software here: in CI, or if MILENA_TEST_INSTALL is set."""
-    return os.environ.get("CI") == "true" or os.environ.get("MILENA_TEST_INSTALL") == "1"
 
 
 def is_installed() -> bool:

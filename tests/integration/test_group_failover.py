@@ -17,12 +17,13 @@ from tests.support.group_requests import (
     find_coordinator,
     heartbeat,
     join_group,
+    leave_group,
     sync_group,
 )
 from tests.support.group_stage import subscription
 from tests.support.kafka_wire import ClosedByPeer, WireClient
 from tests.support.recording_producer import Recorder
-from tests.support.running_cluster import Cluster
+from tests.support.running_cluster import Address, Cluster
 from tests.support.running_members import RunningGroup, a_group
 from tests.support.topics import create_topic, wait_for_isr
 from tests.support.waiting import wait_until
@@ -128,7 +129,7 @@ class WireMember:
 
     def _join(self, member_id: str) -> Any:
         protocols = {"range": subscription("orders")}
-        return join_group(self._group, member_id, protocols=protocols, session_ms=6_000)
+        return join_group(self._group, member_id, protocols=protocols, session_ms=60_000)
 
     def join(self) -> None:
         """Join, and learn the generation."""
@@ -140,6 +141,14 @@ class WireMember:
         assert self._client.call(heartbeat(self._group, self.id, 1)).error_code in (0, 22, 27)
         (found,) = self._client.call(describe_groups(self._group)).groups
         return (found.group_state, len(found.members)) == (state, members)
+
+    def leave(self, address: Address) -> None:
+        """Leave, as soon as the broker there has loaded the group."""
+        with WireClient(address) as client:
+            wait_until(
+                lambda: client.call(leave_group(self._group, self.id)).error_code == 0,
+                f"{self._group} to be loaded",
+            )
 
 
 def test_groups_live_through_the_death_of_their_coordinator_amid_a_rebalance(
@@ -167,6 +176,9 @@ def test_groups_live_through_the_death_of_their_coordinator_amid_a_rebalance(
         assert leaders[0].sees("PreparingRebalance", 3)
         assert leaders[1].sees("CompletingRebalance", 3)
         cluster.kill_now(victim)
+        wait_until(lambda: coordinator(cluster) != victim, "another coordinator")
+        for leader, group in zip(leaders, groups, strict=True):
+            leader.leave(cluster.addresses[coordinator(cluster, group.name)])
 
         places = [(topic, number) for number in range(PARTITIONS)]
         for group, both in zip(groups, members, strict=True):

@@ -124,7 +124,8 @@ def test_why_a_group_rebalances(cluster: Cluster) -> None:
     unknown = cluster.command("groups", *who, check=False)
     assert (unknown.returncode, unknown.stdout) == (1, "")
     assert f"Consumer group '{name}' does not exist." in unknown.stderr
-    with a_group(cluster.bootstrap, name, [topic]) as running:
+    lasting_ms = 60_000  # the paused member is waited for as long as the test looks
+    with a_group(cluster.bootstrap, name, [topic], session_ms=lasting_ms) as running:
         first = running.start()
         running.wait_until_shared([first], [(topic, 0), (topic, 1)])
         first.signal(signal.SIGSTOP)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from cluster import __version__
-from tests.compat.zookeeper_server import may_install
+from tests.compat.installing import may_install
 
 ROOT = Path(__file__).parents[2]
 

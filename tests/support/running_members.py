@@ -22,6 +22,13 @@ Place = tuple[str, int]
 """Topic and partition."""
 
 
+def events_told(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    """Of a program's output; a line that it was killed in the middle of is none."""
+    for line in lines:
+        if line.endswith(b"\n"):
+            yield json.loads(line)
+
+
 class Member(ABC):
     """A member by what it has told; how it runs is its subclass's business."""
 
@@ -112,8 +119,8 @@ class RunningMember(Member):
         self._reader.start()
 
     def _read(self, lines: IO[bytes]) -> None:
-        for line in lines:
-            self.events.append(json.loads(line))
+        for event in events_told(lines):
+            self.events.append(event)
 
     def complaint(self) -> str:
         """What it wrote to stderr."""
