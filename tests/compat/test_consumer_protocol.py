@@ -17,7 +17,7 @@ from tests.compat.kafka_process import compiled, java_command
 from tests.compat.member_hosts import MemberHost
 from tests.support.running_cluster import Cluster
 from tests.support.running_members import Member, Place, RunningGroup, RunningMember, a_group
-from tests.support.topics import create_topic, leader, unique_name
+from tests.support.topics import create_topic, leader, unique_name, wait_for_isr
 from tests.support.waiting import wait_until
 
 pytestmark = [pytest.mark.compat, pytest.mark.slow]
@@ -183,6 +183,7 @@ def test_a_group_survives_its_coordinator(cluster: Cluster, jvm: MemberHost, top
         writer.write(60)
         group.wait_until_read(writer.written)
         assert set(group.read) == writer.written
+    wait_for_isr(cluster, CONSUMER_OFFSETS_TOPIC, 3, number)  # the next test needs all brokers
 
 
 @pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])

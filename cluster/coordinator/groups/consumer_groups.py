@@ -49,6 +49,8 @@ CHARACTERS_PER_BURST: Final = 100_000
 """Of the subscriptions that are taken together: an append has to fit into a message."""
 EXPRESSIONS_PER_BURST: Final = 5
 """Different ones: each may be new, and is matched with all topics."""
+PUT_OFF_MIN_MS: Final = 1_000
+"""Clients choose their timeouts, which may be nothing."""
 TOPICS_LOOKED_AT: Final = 100
 """If more have changed every group looks at its own, instead of all of them at all topics."""
 
@@ -161,10 +163,11 @@ class ConsumerGroups(MemberAlarms):
         member = None if group is None else group.members.get(fence.member_id)
         if member is None:
             return
+        timeout_ms = max(fence.timeout_ms, PUT_OFF_MIN_MS)
         if fence.cause is CauseKind.SESSION_TIMEOUT:
-            member.session.set_after(now, fence.timeout_ms)
+            member.session.set_after(now, timeout_ms)
         else:
-            member.rebalance.set_after(now, fence.timeout_ms)
+            member.rebalance.set_after(now, timeout_ms)
 
     # ------------------------------------------------------------------ the course of events
 

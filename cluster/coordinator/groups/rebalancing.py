@@ -26,6 +26,8 @@ log = logging.getLogger(__name__)
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 5 * 60_000
 """How long a JoinGroup of a new member waits: its client may have gone, and cannot send heartbeats
 while it waits. Kafka: `group.new.member.join.timeout.ms`, which is internal there."""
+NOBODY_JOINED_RETRY_MS: Final = 1_000
+"""At the least: clients choose the rebalance timeout, which may be nothing."""
 
 
 @dataclass(slots=True)
@@ -235,7 +237,8 @@ class Rebalancing:
                 "Group %s could not complete rebalance because no members rejoined.",
                 group.group_id,
             )
-            self._set_join_alarm(group, group.rebalance_timeout_ms, now)
+            delay_ms = max(group.rebalance_timeout_ms, NOBODY_JOINED_RETRY_MS)
+            self._set_join_alarm(group, delay_ms, now)
             return
         if group.join_alarm is not None:
             group.join_alarm.cancel()

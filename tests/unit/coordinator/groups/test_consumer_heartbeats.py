@@ -551,6 +551,24 @@ def test_nobody_waits_for_an_append_that_takes_too_long(stage: ConsumerStage) ->
     assert stage.described().state == "Empty"
 
 
+def test_a_tiny_timeout_is_put_off_by_a_second_while_the_log_is_stuck(
+    stage: ConsumerStage,
+) -> None:
+    a = stage.consumer("a")
+    stage.consumer("b")
+    a.beat()
+    stage.beat("a", 1, rebalance_ms=0)  # it has to give up partitions, and does not
+    stage.holds_appends = True
+    stage.stranger("c").ask()
+    (append,) = stage.in_flight
+    stage.perform(stage.shard.on_append_late(append.append_id, stage.now))
+    stage.now_ms += REBALANCE_MS
+    stage.perform(stage.shard.on_tick(stage.now))
+    due = stage.shard.next_deadline_ms()
+    assert due is not None
+    assert due > stage.now_ms
+
+
 def test_a_session_that_ends_while_a_heartbeat_waits_goes_on(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     stage.pass_time(SESSION_MS - 1)

@@ -5,6 +5,7 @@ import pytest
 from cluster.coordinator.groups.history import CauseKind
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.coordinator.groups.rebalancing import NEW_MEMBER_JOIN_TIMEOUT_MS
+from cluster.coordinator.groups.requests import LeavingMember
 from cluster.model.error_codes import ErrorCode
 from tests.support.group_stage import DELAY_MS, GROUP, REBALANCE_MS, SESSION_MS, GroupStage
 
@@ -277,3 +278,19 @@ def test_how_long_a_group_was_in_each_state():
         "Stable": 7_000,
     }
     assert stage.shard.state_times_ms("nobody", stage.now) == {}
+
+
+def test_static_members_that_do_not_come_back_keep_nobody_busy(caplog):
+    stage = GroupStage(GroupOptions(initial_rebalance_delay_ms=0)).loaded()
+    first = stage.join(instance="s-1", rebalance_ms=1)
+    stage.pass_time(0)
+    static = stage.joined(first).member_id
+    stage.sync(static, 1)
+    stage.join(instance="s-2", rebalance_ms=1)  # nobody has joined when this one is put out
+    stage.leave(LeavingMember("", "s-2"))
+    caplog.clear()
+    stage.pass_time(SESSION_MS - 1_000)
+    tries = [each for each in caplog.messages if "no members rejoined" in each]
+    assert 1 <= len(tries) <= SESSION_MS // 1_000
+    stage.pass_time(1_000)
+    assert stage.state() == "Empty"
