@@ -182,6 +182,8 @@ class _GroupConsumer:
             key: Any = message.key()
             size_bytes = len(value) + (len(key) if key else 0)
             self._interval.on_record(partition, size_bytes, now_us - stamp.due_us)
+        if not positions:  # errors alone are no progress
+            return
         runs: list[Run] = as_runs(stamps)
         self._pipe.tell("received", at_us=now_us, runs=runs, positions=list(positions.items()))
         self._positions.update(positions)

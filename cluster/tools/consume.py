@@ -120,8 +120,7 @@ def run(args: argparse.Namespace) -> int:
     consumer = ConsoleConsumer(client, printer, sys.stdout.buffer, is_terminal=sys.stdout.isatty())
     try:
         if args.group:
-            # A pattern of librdkafka begins with ^; it goes on finding topics that are made later.
-            client.subscribe([args.topic or f"^({args.include})$"])
+            subscribe(client, args)
         else:
             client.assign(assignment)
         consumer.print_records(args.max_messages, args.timeout_ms)
@@ -203,6 +202,22 @@ def assignment_of(topics: dict[str, list[int]], args: argparse.Namespace) -> "li
         for name, partitions in topics.items()
         for partition in partitions
     ]
+
+
+def subscribe(client: "Consumer", args: argparse.Namespace) -> None:
+    """Become a member of the group. Raises UsageError for a pattern that librdkafka cannot read."""
+    from confluent_kafka import KafkaException
+
+    try:
+        # A pattern of librdkafka begins with ^; it goes on finding topics that are made later.
+        client.subscribe([args.topic or f"^({args.include})$"])
+    except KafkaException as refusal:
+        if args.include is None:
+            raise UserError(explained(refusal.args[0])) from None
+        raise UsageError(
+            f"--include {args.include} cannot be used with --group: librdkafka, which looks for"
+            " the topics then, does not know such expressions"
+        ) from None
 
 
 class ConsoleConsumer:

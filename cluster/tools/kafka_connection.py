@@ -108,11 +108,11 @@ def connect(
 
 
 def explained(error: "KafkaError") -> str:
-    """The text of an error, without the prefixes that librdkafka adds."""
+    """The text of an error without the prefixes that librdkafka adds; its name if it has none."""
     text: str = error.str()
     for wrapping in ("Unable to produce message: ", "Broker: ", "Local: "):
         text = text.replace(wrapping, "")
-    return text
+    return f"{text}{error.name()}" if text == "" or text.endswith(": ") else text
 
 
 def answer_of_controller(

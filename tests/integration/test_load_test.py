@@ -126,6 +126,7 @@ def test_a_group_loses_nothing_when_a_member_is_killed_and_repeats_are_counted(c
 @pytest.mark.parametrize(
     ("words", "status", "reason"),
     [
+        (["--group", "", "--consumers", "1"], 2, "--group needs a name"),
         (["--kill-consumer", "1"], 2, "--kill-consumer goes with --group"),
         (["--group-protocol", "classic"], 2, "--group-protocol goes with --group"),
         (["--group", "g", "--consumers", "0"], 2, "--group needs --consumers"),

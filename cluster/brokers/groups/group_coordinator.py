@@ -33,7 +33,9 @@ from cluster.runtime.loop import EventLoop
 from cluster.runtime.slices import Slices
 
 _partition_of: Final = lru_cache(maxsize=4096)(partition_of)
-"""Heartbeats ask for the same groups again and again; a group id has at most 32 KiB."""
+"""Heartbeats ask for the same groups again and again."""
+_REMEMBERED_CHARACTERS: Final = 512
+"""Longer group ids, which may have 32 KiB, are not kept: that would be a hundred megabytes."""
 
 
 OnUnloaded = Callable[[TopicPartition, WallMs, Mapping[str, tuple[Rebalance, ...]]], None]
@@ -141,9 +143,8 @@ class GroupCoordinator:
         topic = self._metadata.topics.get(CONSUMER_OFFSETS_TOPIC)
         if topic is None or not topic.partitions:
             return None
-        return TopicPartition(
-            CONSUMER_OFFSETS_TOPIC, _partition_of(group_id, len(topic.partitions))
-        )
+        find = _partition_of if len(group_id) <= _REMEMBERED_CHARACTERS else partition_of
+        return TopicPartition(CONSUMER_OFFSETS_TOPIC, find(group_id, len(topic.partitions)))
 
     def find(self, group_id: str) -> GroupPartition:
         """The loaded partition of a group.

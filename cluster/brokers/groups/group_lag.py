@@ -1,7 +1,8 @@
 """How far one group is behind, added up over its partitions, a hundred at a time. Pure."""
 
+import heapq
 from collections.abc import Iterator
-from itertools import islice
+from itertools import count, islice
 from typing import Final
 
 from cluster.brokers.groups.log_ends import Ends
@@ -25,6 +26,11 @@ class GroupLag:
         self._unknown = 0
         self.record = b""
 
+    @property
+    def partitions(self) -> int:
+        """How many of them were added."""
+        return self._partitions
+
     def add(self, topic: str, some: list[PartitionLag]) -> None:
         """Some of its partitions."""
         self.pieces.append((topic, some))
@@ -37,6 +43,7 @@ class GroupLag:
     def figures(self, state_ms: dict[str, int]) -> GroupFigures:
         """What its record says, once all of its partitions are known."""
         progress = self._progress
+        self._progress = progress._replace(committed={})  # so that its memory is free
         return GroupFigures(
             group=self.group,
             type=progress.group_type,
@@ -50,6 +57,29 @@ class GroupLag:
             lag_max=self._lag_max,
             state_ms=state_ms,
         )
+
+
+class FurthestBehind:
+    """Keeps partitions of the groups that are furthest behind, so many that they fill a file.
+
+    Others forget theirs, so that memory does not grow with the number of offsets.
+    """
+
+    def __init__(self, at_most: int) -> None:
+        """`at_most`: partitions, besides those of the one group that is furthest behind."""
+        self._at_most = at_most
+        self._partitions = 0
+        self._order = count()
+        self._heap: list[tuple[int, int, GroupLag]] = []
+
+    def add(self, group: GroupLag) -> None:
+        """A group all of whose partitions are known."""
+        heapq.heappush(self._heap, (group.lag, -next(self._order), group))
+        self._partitions += group.partitions
+        while self._partitions > self._at_most and len(self._heap) > 1:
+            _, _, least = heapq.heappop(self._heap)
+            self._partitions -= least.partitions
+            least.pieces.clear()
 
 
 def pieces_of(progress: GroupProgress, ends: Ends) -> Iterator[tuple[str, list[PartitionLag]]]:

@@ -100,10 +100,10 @@ class GroupPartition:
         count = LoadCount()
         try:
             for _ in load_steps(self._partition, self._shard, buffer_bytes, count):
-                if self._is_closed:
+                yield
+                if self._is_closed:  # the log may be gone, and the shard is being forgotten
                     log.info("loading %s is given up: it is led by another now", self._partition.id)
                     return
-                yield
         except StorageFailed as failure:
             # Without all offsets, members would begin where they should not: they have to wait.
             log.error(  # noqa: TRY400 - one line
@@ -112,8 +112,6 @@ class GroupPartition:
                 failure,
             )
             self._internal_topics.note_failure(self._partition.id, failure)
-            return
-        if self._is_closed:
             return
         self.is_loading = False
         self.since_wall_ms = self._clock.wall_ms()

@@ -1,5 +1,7 @@
 """What has changed of groups since their last metric record. Pure."""
 
+from array import array
+from collections.abc import Sequence
 from typing import Final
 
 from cluster.brokers.metrics.records import PartitionLag
@@ -40,27 +42,58 @@ class LagChanges:
     """Which partitions of which groups need a record: those where something has changed, the
     others once a minute. Without that, groups that rest would fill the topic.
 
-    Lifecycle: as of `StateTimes`, with `is_due` for each partition of each group.
+    Lifecycle: as of `StateTimes`, with `due` for all partitions of each group. What was told takes
+    32 bytes for each offset, in few objects: a million of their own would be felt when they are
+    freed, or visited by a garbage collection.
     """
 
     def __init__(self) -> None:
         self._now_ms = MonotonicMs(0)
-        self._before: dict[tuple[str, str, int], tuple[PartitionLag, MonotonicMs]] = {}
-        self._now: dict[tuple[str, str, int], tuple[PartitionLag, MonotonicMs]] = {}
+        self._before: dict[tuple[str, str], array[int]] = {}
+        """By group and topic: partition, end, committed offset and when that was told, of each
+        partition, in ascending order."""
+        self._now: dict[tuple[str, str], array[int]] = {}
+        self._of = ("", "")
+        self._position = 0
+        """Where in `_before` the next partition of that group and topic may be."""
 
     def begin(self, now_ms: MonotonicMs) -> None:
         """Another look at all groups."""
         self._now_ms = now_ms
         self._before, self._now = self._now, {}
+        self._of = ("", "")
 
-    def is_due(self, group: str, topic: str, lag: PartitionLag) -> bool:
-        """Whether to write it now. A partition whose end is not known has nothing to say."""
-        if lag.log_end is None:
-            return False
-        key = (group, topic, lag.partition)
-        before = self._before.get(key)
-        if before is not None and before[0] == lag and self._now_ms - before[1] < UNCHANGED_MS:
-            self._now[key] = before
-            return False
-        self._now[key] = (lag, self._now_ms)
-        return True
+    def due(self, group: str, topic: str, lags: Sequence[PartitionLag]) -> list[PartitionLag]:
+        """Those to write now. A partition whose end is not known has nothing to say.
+
+        The partitions of a topic may come in several calls, one after the other, and come in
+        ascending order.
+        """
+        key = (group, topic)
+        if key != self._of:
+            self._of = key
+            self._position = 0
+            self._now[key] = array("q")
+        before, now, position = self._before.get(key, _NOTHING), self._now[key], self._position
+        found = []
+        for lag in lags:
+            number, end, committed = lag
+            if end is None:
+                continue
+            while position < len(before) and before[position] < number:
+                position += _COLUMNS
+            told_ms = int(self._now_ms)
+            if (
+                before[position : position + 3] == array("q", (number, end, committed))
+                and told_ms - before[position + 3] < UNCHANGED_MS
+            ):
+                told_ms = before[position + 3]
+            else:
+                found.append(lag)
+            now.extend((number, end, committed, told_ms))
+        self._position = position
+        return found
+
+
+_COLUMNS: Final = 4
+_NOTHING: Final = array("q")

@@ -37,8 +37,9 @@ def handle(group_id: str, _context: RequestContext, services: Ports) -> ExplainA
     try:
         led = groups.find(group_id)
     except Refused as refused:
-        is_unused = groups.partition_of(group_id) is None  # there is no __consumer_offsets yet
-        code = ErrorCode.group_id_not_found if is_unused else refused.code
+        code = refused.code
+        if code is ErrorCode.not_coordinator and groups.partition_of(group_id) is None:
+            code = ErrorCode.group_id_not_found  # there is no __consumer_offsets yet
     else:
         since_ms = led.since_wall_ms
         found = led.explain(group_id)

@@ -7,9 +7,13 @@ alarm's old time comes.
 import heapq
 from collections.abc import Callable
 from itertools import count
+from typing import Final
 
 from cluster.coordinator.groups.moment import Moment
 from cluster.model.clocks import MonotonicMs
+
+DROPPED_MAX: Final = 1_000
+"""Some 200 KiB of the heap, at least, may be alarms of no use."""
 
 
 class Alarm:
@@ -47,6 +51,9 @@ class Alarm:
         """
         self.deadline_ms = None
         self.action = _nothing
+        if self.scheduled_ms is not None:
+            self.scheduled_ms = None
+            self._alarms.note_dropped()
 
 
 class Alarms:
@@ -55,6 +62,12 @@ class Alarms:
     def __init__(self) -> None:
         self._heap: list[tuple[MonotonicMs, int, Alarm]] = []
         self._order = count()
+        self._dropped = 0
+        """At most so many alarms in the heap are those of groups and members that are gone."""
+
+    def __len__(self) -> int:
+        """Entries of the heap: what it takes of memory."""
+        return len(self._heap)
 
     def alarm(self, action: Callable[[Moment], None]) -> Alarm:
         """A new one, not set."""
@@ -64,6 +77,15 @@ class Alarms:
         """For `Alarm.set`: look at the alarm at this time."""
         alarm.scheduled_ms = at_ms
         heapq.heappush(self._heap, (at_ms, next(self._order), alarm))
+
+    def note_dropped(self) -> None:
+        """For `Alarm.drop`: one in the heap is of no use any more. Once half of them may be, they
+        are taken out: clients choose timeouts, of weeks if they like."""
+        self._dropped += 1
+        if self._dropped >= DROPPED_MAX and 2 * self._dropped >= len(self._heap):
+            self._heap[:] = [each for each in self._heap if each[2].scheduled_ms == each[0]]
+            heapq.heapify(self._heap)
+            self._dropped = 0
 
     def clear(self) -> None:
         """Forget all of them."""

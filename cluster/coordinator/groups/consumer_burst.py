@@ -308,13 +308,14 @@ class Burst:
         """The member is new, if `known` is None, or says this of itself from now on."""
         group = self.group
         before = NO_METADATA if known is None else known
+        has_changed = before.subscribed_topic_names != after.subscribed_topic_names
+        if before.regex != after.regex:
+            # Kafka lets a member keep the topics of one that it has given up
+            has_changed |= group.stands_for_topics(before.regex) or after.regex in group.expressions
         if known is None or after != before:
             self.journal.metadata(member_id, after)
             if before.regex != after.regex:
                 self._forget_expression(before.regex)
-        has_changed = before.subscribed_topic_names != after.subscribed_topic_names or (
-            after.regex != before.regex and after.regex in group.expressions
-        )
         if has_changed or not group.is_written:
             kind = CauseKind.MEMBER_JOINED if known is None else CauseKind.SUBSCRIPTION_CHANGED
             self._causes.append(Cause(kind, group.members[member_id].who))
@@ -386,14 +387,13 @@ class Burst:
     def _resolve_expressions(self) -> None:
         """Find the topics of expressions that are new; of all, when topics may have changed."""
         group, now = self.group, self.now
-        texts = sorted(group.subscribed_expressions())
-        unresolved = [text for text in texts if text not in group.expressions]
+        texts = group.subscribed_expressions().keys()
         is_refreshing = self._is_refresh_due()
         strays = group.stray_topics
-        if not unresolved and not is_refreshing:
+        if not is_refreshing and texts <= group.expressions.keys():
             return
         topics = self.around.topics
-        for text in texts:
+        for text in sorted(texts):
             old = group.expressions.get(text)
             if old is None or (is_refreshing and strays is None):
                 found = resolve(text, topics)

@@ -6,7 +6,7 @@ same thing; what follows from them (who has a partition, which topics count) is 
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from enum import Enum
 from typing import Final
 
@@ -282,10 +282,20 @@ class ConsumerGroup:
         resolved = None if metadata.regex is None else self.expressions.get(metadata.regex)
         return names if resolved is None else names | resolved.topics
 
+    def stands_for_topics(self, regex: str | None) -> bool:
+        """Whether there are topics of an expression that has been resolved."""
+        return regex in self.expressions and bool(self.expressions[regex].topics)
+
     def subscribes_to(self, topic: str) -> bool:
         """Whether a member may be reading the topic."""
         return topic in self._names or any(
             topic in resolved.topics for resolved in self.expressions.values()
+        )
+
+    def subscribes_to_any(self, topics: Collection[str]) -> bool:
+        """The same of several."""
+        return not self._names.keys().isdisjoint(topics) or any(
+            not resolved.topics.isdisjoint(topics) for resolved in self.expressions.values()
         )
 
     def assignor(self, default: str) -> str:

@@ -47,6 +47,8 @@ EVENTS_PER_BURST: Final = 100
 """That are taken together: one append, and some milliseconds."""
 CHARACTERS_PER_BURST: Final = 100_000
 """Of the subscriptions that are taken together: an append has to fit into a message."""
+EXPRESSIONS_PER_BURST: Final = 5
+"""Different ones: each may be new, and is matched with all topics."""
 TOPICS_LOOKED_AT: Final = 100
 """If more have changed every group looks at its own, instead of all of them at all topics."""
 
@@ -106,7 +108,7 @@ class ConsumerGroups(MemberAlarms):
                 group.refreshed_ms = None
             return
         for group in self._parts.consumer_groups.values():
-            if not group.is_metadata_due and any(map(group.subscribes_to, topics)):
+            if not group.is_metadata_due and group.subscribes_to_any(topics):
                 group.is_metadata_due = True
             if group.stray_topics is not None and group.subscribed_expressions():
                 group.stray_topics.update(topics)
@@ -242,9 +244,7 @@ class ConsumerGroups(MemberAlarms):
         else:
             group.offsets = classic.offsets
             journal.also_undo(partial(self._take_back_conversion, group, classic, now))
-            for alarm in classic.pending_join.values():
-                alarm.cancel()
-            classic.pending_join.clear()
+            journal.before_append.append(partial(_expect_nobody, classic))
             del parts.groups[group_id]
             if classic.generation_id:
                 log.info(
@@ -354,6 +354,12 @@ class ConsumerGroups(MemberAlarms):
             self._put_off(group_id, event, now)
 
 
+def _expect_nobody(classic: ClassicGroup) -> None:
+    """Member ids that it has given out are no more good: it is of the newer protocol now."""
+    while classic.pending_join:
+        classic.pending_join.popitem()[1].drop()
+
+
 def _with_error(reply: object, error: ErrorCode) -> object:
     """The reply that was computed, or the same kind with the error of its append."""
     if error is ErrorCode.none:
@@ -369,12 +375,17 @@ def _cut(events: deque[Event]) -> list[Beat | Fence | Visit]:
     """Take the events from the front that can be taken together: at most one of each member."""
     taken: list[Beat | Fence | Visit] = []
     members: set[str] = set()
+    expressions: set[str] = set()
     left = CHARACTERS_PER_BURST
     for event in islice(events, EVENTS_PER_BURST):
         if isinstance(event, Action) or event.member_id in members or left < 0:
             break
         if isinstance(event, Beat):
             left -= event.request.subscription_size
+            if event.request.subscribed_topic_regex:
+                expressions.add(event.request.subscribed_topic_regex)
+        if len(expressions) > EXPRESSIONS_PER_BURST:
+            break
         if isinstance(event, Visit) and not event.member_id:  # it goes alone
             if not taken:
                 taken.append(event)

@@ -45,8 +45,12 @@ class Assignment(NamedTuple):
 
 
 def read_version(content: bytes) -> int:
-    """The version that the member uses, at most NEWEST. Raises MalformedProtocol."""
-    return _Reader(content).version
+    """The version that the member uses, at most NEWEST; 0 if these are no bytes of a consumer, as
+    those for a protocol which has not been chosen may be."""
+    try:
+        return _Reader(content).version
+    except MalformedProtocol:
+        return 0
 
 
 def read_subscription(content: bytes) -> Subscription:

@@ -133,7 +133,7 @@ class Joining:
         self, group: ClassicGroup, request: JoinGroup, token: object, now: Moment
     ) -> None:
         if request.member_id in group.pending_join and request.group_instance_id is None:
-            group.pending_join.pop(request.member_id).cancel()
+            group.pending_join.pop(request.member_id).drop()
             self._add(group, request, request.member_id, token, now)
             return
         error = group.check_member(request.member_id, request.group_instance_id)

@@ -101,10 +101,12 @@ class ClassicRequests:
         if isinstance(member, ErrorCode):
             return SyncGroupReply(member)
         classic = member.metadata.classic or ClassicMetadata()
-        protocol = classic.protocols[0]
-        if request.protocol_type not in (None, CONSUMER) or request.protocol_name not in (
-            None,
-            protocol.name,
+        # only a damaged record has no protocols
+        protocol = next(iter(classic.protocols), None)
+        if (
+            protocol is None
+            or request.protocol_type not in (None, CONSUMER)
+            or request.protocol_name not in (None, protocol.name)
         ):
             return SyncGroupReply(ErrorCode.inconsistent_group_protocol)
         if (
@@ -114,6 +116,7 @@ class ClassicRequests:
             _expect_join(member, now)
             return SyncGroupReply(ErrorCode.rebalance_in_progress)
         member.rebalance.cancel()
+        member.awaits = CauseKind.JOIN_TIMEOUT  # a timeout that waits for its turn means nothing
         member.session.set_after(now, classic.session_timeout_ms)
         assigned = by_name(member.current.assigned, self._topics)
         return SyncGroupReply(

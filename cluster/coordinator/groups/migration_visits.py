@@ -92,8 +92,9 @@ class ClassicJoin(Visit):
                 member_id,
             )
         if known is not None and known.member_id != member_id:
+            if known.metadata.classic is None:
+                burst.may_be_last = True
             burst.replace(known, member_id, "classic")
-            burst.may_be_last = burst.may_be_last or known.metadata.classic is None
         burst.put(member_id, before, _metadata(request, subscription, before or NO_METADATA))
         self._joined = member_id
         self._owned = by_id(subscription.owned, burst.around.topics)

@@ -70,7 +70,7 @@ class Rebalancing:
 
     def forget_expected(self, group: ClassicGroup, member_id: str, now: Moment) -> None:
         """A member id that was given out is not going to be used."""
-        group.pending_join.pop(member_id).cancel()
+        group.pending_join.pop(member_id).drop()
         self.complete_join_if_all_are_in(group, now)
         if group.is_disposable:
             self._parts.remove(group, now)

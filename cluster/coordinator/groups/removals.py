@@ -110,7 +110,8 @@ class Removals:
             self._remove(group, keys, now, waiting, with_group=with_group)
             return
         self._remove_some(group, keys, waiting)
-        if is_last:
+        # one that changes is looked at again by the next check: offsets may be committed meanwhile
+        if is_last and not self._consumers.turns.is_taken(group.group_id):
             self._delete_consumer_group(group.group_id, now, None)
 
     def _remove_some(

@@ -426,8 +426,11 @@ def _shifted(places: Iterable[Place], current: dict[Place, int], by: int) -> dic
 def _content(path: Path) -> str:
     try:
         return path.read_text()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise UserError(f"cannot read {one_line(str(path))}: {problem}") from None
+    except OSError as problem:
+        why = problem.strerror or str(problem)
+    except UnicodeDecodeError as problem:
+        why = str(problem)
+    raise UserError(f"cannot read {one_line(str(path))}: {why}")
 
 
 _ACTIONS: Final[dict[str, Callable[["AdminClient", argparse.Namespace], int]]] = {

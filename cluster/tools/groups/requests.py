@@ -260,10 +260,13 @@ def latest_offsets(client: "admin.AdminClient", places: Iterable[Place]) -> dict
 def offsets_at(
     client: "admin.AdminClient", places: Sequence[Place], timestamp_ms: int
 ) -> dict[Place, int]:
-    """The first record at or after a time; the end where there is none."""
+    """The first record at or after a time; the end where there is none.
+
+    A time before 1970 counts as its beginning: negative ones mean something else in requests.
+    """
     from confluent_kafka.admin import OffsetSpec
 
-    found = _offsets(client, places, OffsetSpec.for_timestamp(timestamp_ms))
+    found = _offsets(client, places, OffsetSpec.for_timestamp(max(0, timestamp_ms)))
     later = [place for place in places if found[place] < 0]
     return found | (latest_offsets(client, later) if later else {})
 

@@ -64,7 +64,10 @@ def duration_of(text: str) -> int:
     if matched is None:
         raise UsageError(f"--by-duration {text} is not valid: it must be PnDTnHnMnS")
     days, hours, minutes, seconds = (float(part or 0) for part in matched.groups())
-    duration = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    try:
+        duration = timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
+    except OverflowError:  # millions of years
+        raise UsageError(f"--by-duration {text} is not valid: it is too long") from None
     return duration // timedelta(milliseconds=1)
 
 
@@ -110,12 +113,12 @@ def from_csv(text: str, name: str, groups: Sequence[str]) -> dict[str, dict[Plac
     """
     form = "topic,partition,offset" if len(groups) == 1 else "group,topic,partition,offset"
     found: dict[str, dict[Place, int]] = {}
-    for number, row in enumerate(csv.reader(StringIO(text)), start=1):
-        if not row:
-            continue
-        try:
-            group, topic, partition, offset = (*groups, *row) if len(groups) == 1 else row
-            found.setdefault(group, {})[Place(topic, int(partition))] = int(offset)
-        except ValueError:
-            raise UsageError(f"{name}, line {number} is not valid: it must be {form}") from None
+    rows = csv.reader(StringIO(text))
+    try:
+        for row in rows:
+            if row:
+                group, topic, partition, offset = (*groups, *row) if len(groups) == 1 else row
+                found.setdefault(group, {})[Place(topic, int(partition))] = int(offset)
+    except (ValueError, csv.Error):
+        raise UsageError(f"{name}, line {rows.line_num} is not valid: it must be {form}") from None
     return found

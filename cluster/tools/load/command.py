@@ -192,6 +192,8 @@ def _check(args: argparse.Namespace) -> None:
         for option in ("group_protocol", "kill_consumer"):
             if getattr(args, option) is not None:
                 raise UsageError(f"--{option.replace('_', '-')} goes with --group")
+    elif not args.group:
+        raise UsageError("--group needs a name")
     elif not args.consumers:
         raise UsageError("--group needs --consumers")
     if args.kill_consumer is not None and args.consumers < 2:

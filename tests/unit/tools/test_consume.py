@@ -6,10 +6,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, KafkaError
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError
 
 from cluster.model.errors import UserError
 from cluster.tools import consume
+from cluster.tools.arguments import UsageError
 from cluster.tools.consume import ConsoleConsumer
 from cluster.tools.main import main
 from cluster.tools.record_printer import RecordPrinter
@@ -181,6 +182,14 @@ def test_a_pattern_takes_whole_names_and_nothing_internal():
 def test_options_that_do_not_go_together(words, reason, capsys):
     assert main(["consume", *words]) == 2
     assert reason in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("pattern", ["(?i)orders", "(?P<name>o)rders"])
+def test_a_pattern_that_only_python_knows_is_refused_with_a_group(pattern):
+    client = Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0})
+    with pytest.raises(UsageError, match="cannot be used with --group"):
+        consume.subscribe(client, argparse.Namespace(topic=None, include=pattern))
+    client.close()
 
 
 def test_a_misspelt_property_is_wrong_usage(capsys):

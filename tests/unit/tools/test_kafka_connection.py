@@ -110,6 +110,12 @@ def test_reasons_do_not_say_which_library_noticed():
     assert explained(KafkaError(KafkaError.MSG_SIZE_TOO_LARGE, reason)) == "Message size too large"
 
 
+@pytest.mark.parametrize("text", ["", "ConsumerGroupDescribe: "])
+def test_a_reason_without_words_has_a_name(text):
+    error = KafkaError(KafkaError.INVALID_GROUP_ID, text)
+    assert explained(error) == f"{text}INVALID_GROUP_ID"
+
+
 def answer(code: int | None) -> dict[str, Future[str]]:
     future: Future[str] = Future()
     if code is None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.brokers.groups.group_lag import GroupLag, pieces_of
+from cluster.brokers.groups.group_lag import FurthestBehind, GroupLag, pieces_of
 from cluster.brokers.groups.group_metrics import REST_US_PER_OFFSET, GroupMetrics
 from cluster.brokers.groups.lag_changes import UNCHANGED_MS, LagChanges, StateTimes
 from cluster.brokers.metrics.counters import BrokerCounters
@@ -269,7 +269,60 @@ def test_a_group_that_is_gone_is_forgotten():
     ):
         changes.begin(MonotonicMs(now_ms))
         if is_there:
-            assert changes.is_due("g", "t", lag) is expected
+            assert bool(changes.due("g", "t", [lag])) is expected
+
+
+@given(
+    st.lists(
+        st.dictionaries(
+            st.tuples(st.sampled_from("ab"), st.sampled_from("tu"), st.integers(0, 12)),
+            st.tuples(st.none() | st.integers(0, 1), st.integers(0, 1)),
+        ),
+        max_size=6,
+    ),
+    st.integers(1, 4),
+)
+def test_what_is_due_is_what_differs_from_what_was_told(looks, piece):
+    changes = LagChanges()
+    told: dict[tuple[str, str, int], tuple[tuple[int | None, int], int]] = {}
+    for step, offsets in enumerate(looks):
+        now_ms = step * UNCHANGED_MS // 3
+        changes.begin(MonotonicMs(now_ms))
+        expected = {
+            key
+            for key, value in offsets.items()
+            if value[0] is not None
+            and (key not in told or told[key][0] != value or now_ms - told[key][1] >= UNCHANGED_MS)
+        }
+        found = set()
+        for group, topic in sorted({key[:2] for key in offsets}):
+            lags = [
+                PartitionLag(k[2], *v)
+                for k, v in sorted(offsets.items())
+                if k[:2] == (group, topic)
+            ]
+            for start in range(0, len(lags), piece):
+                due = changes.due(group, topic, lags[start : start + piece])
+                found |= {(group, topic, lag.partition) for lag in due}
+        assert found == expected
+        told = {
+            key: (value, now_ms if key in expected else told[key][1])
+            for key, value in offsets.items()
+            if value[0] is not None
+        }
+
+
+def test_only_groups_far_behind_keep_their_partitions():
+    groups = [GroupLag(a_group(str(number))) for number in range(20)]
+    furthest = FurthestBehind(at_most=30)
+    for number, group in enumerate(groups):
+        group.add("t", [PartitionLag(each, number, 0) for each in range(10)])
+        furthest.add(group)
+    assert [bool(group.pieces) for group in groups] == [False] * 17 + [True] * 3
+    huge = GroupLag(a_group("huge"))
+    huge.add("t", [PartitionLag(each, 100, 0) for each in range(100)])
+    furthest.add(huge)
+    assert [bool(group.pieces) for group in [*groups, huge]] == [False] * 20 + [True]
 
 
 @given(

@@ -13,12 +13,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from cluster.brokers.groups import shard_loading
+from cluster.brokers.groups.group_partition import GroupPartition
 from cluster.brokers.groups.shard_loading import LoadCount, load_steps
 from cluster.brokers.log.log_reads import LogSlice
 from cluster.brokers.log.partition_log import PartitionLog
+from cluster.coordinator.groups.options import GroupOptions
+from cluster.coordinator.groups.shard import GroupShard
 from cluster.model.ids import Offset, TopicPartition
 from cluster.records.batch import Compression, read_header
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
+from cluster.runtime.collector import Growth
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_stage import BROKER, HandlerStage
 from tests.unit.brokers.log.log_builder import NOW_MS, SMALL, append, open_log
@@ -166,6 +170,30 @@ def test_what_is_appended_meanwhile_is_not_loaded(stage: HandlerStage) -> None:
     for _ in steps:
         pass
     assert [key for key, _ in shard.given] == [b"%d" % number for number in range(10)]
+
+
+@pytest.mark.parametrize("steps_before", range(1, 6))
+def test_nothing_is_loaded_once_another_leads(stage: HandlerStage, steps_before: int) -> None:
+    for number in range(10):
+        write(stage, (b"%d" % number, b"value"))
+    shard = GroupShard(GroupOptions(), str)
+    led = GroupPartition(
+        stage.partition("t"),
+        shard,
+        stage.core.internal_topics,
+        Compression.NONE,
+        1_000,
+        stage.clock,
+        stage.loop,
+        Growth(),
+    )
+    steps = led.loading_steps(1)
+    for _ in range(steps_before):
+        next(steps)
+    led.close()
+    loaded = shard.load_report.records
+    assert list(steps) == []
+    assert (shard.load_report.records, led.is_loading) == (loaded, True)
 
 
 LAST_OFFSET_DELTA = range(23, 27)

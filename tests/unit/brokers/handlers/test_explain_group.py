@@ -100,6 +100,13 @@ def test_groups_that_are_not_there(stage: HandlerStage) -> None:
     assert explain(stage).code is ErrorCode.none
 
 
+def test_a_name_that_no_group_can_have(stage: HandlerStage) -> None:
+    for _ in range(2):
+        told = explain(stage, "g" * 0x8000)
+        assert (told.code, told.group) == (ErrorCode.invalid_group_id, None)
+        lead_offsets_topic(stage)
+
+
 def test_a_partition_that_is_being_loaded_says_so(stage: HandlerStage) -> None:
     lead_offsets_topic(stage)
     one_member(stage)

@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -703,3 +704,16 @@ def test_clients_do_not_write_into_internal_topics(coordinator: HandlerStage) ->
 def test_without_the_topic_there_are_no_groups(stage: HandlerStage) -> None:
     answer = stage.connect().call(list_groups())
     assert (answer.error_code, answer.groups) == (0, ())
+
+
+def test_long_group_ids_are_not_remembered(coordinator: HandlerStage) -> None:
+    find = coordinator.core.groups.partition_of
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        for number in range(4):
+            assert find(f"{number}".rjust(32_000, "g")) is not None
+        taken = tracemalloc.get_traced_memory()[0] - before
+    finally:
+        tracemalloc.stop()
+    assert taken < 64_000

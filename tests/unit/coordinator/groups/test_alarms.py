@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cluster.coordinator.groups.alarms import Alarms
+from cluster.coordinator.groups.alarms import DROPPED_MAX, Alarms
 from cluster.coordinator.groups.moment import Moment
 from cluster.model.clocks import MonotonicMs, WallMs
 
@@ -41,6 +41,37 @@ def test_no_more_ring_in_a_turn_than_allowed():
     assert alarms.ring(at(10), at_most=3) == 3
     assert rung == [0, 1, 2]
     assert alarms.next_ms() == 3
+
+
+def test_what_is_dropped_does_not_stay_until_its_time():
+    alarms, rung = Alarms(), []
+    kept = alarms.alarm(lambda now: rung.append(now.now_ms))
+    kept.set(MonotonicMs(2_000_000))
+    for number in range(5 * DROPPED_MAX):
+        short_lived = alarms.alarm(lambda now: rung.append(now.now_ms))
+        short_lived.set(MonotonicMs(1_000_000 + number))
+        short_lived.drop()
+    assert len(alarms) <= DROPPED_MAX
+    alarms.ring(at(3_000_000), at_most=9)
+    assert rung == [3_000_000]
+
+
+def test_alarms_may_be_dropped_while_others_ring():
+    alarms = Alarms()
+    rung: list[int] = []
+    others = [alarms.alarm(lambda now: rung.append(now.now_ms)) for _ in range(2 * DROPPED_MAX)]
+    last = alarms.alarm(lambda now: rung.append(-now.now_ms))
+
+    def drop_others(_: Moment) -> None:
+        for other in others:
+            other.drop()
+
+    alarms.alarm(drop_others).set(MonotonicMs(1))
+    for other in others:
+        other.set(MonotonicMs(2))
+    last.set(MonotonicMs(3))
+    alarms.ring(at(3), at_most=9)
+    assert rung == [-3]
 
 
 @given(

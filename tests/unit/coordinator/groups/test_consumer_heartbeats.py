@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from cluster.coordinator.groups.consumer_records import ConsumerKey, read_consumer_key
 from cluster.coordinator.groups.options import GroupOptions
 from cluster.model.error_codes import ErrorCode
 from tests.support.consumer_stage import SESSION_MS, ConsumerStage, FakeTopics, id_of
@@ -366,6 +367,18 @@ def test_a_topic_that_an_expression_matches_is_assigned(stage: ConsumerStage) ->
     assert stage.shard.list_groups()[0].state == "Stable"
 
 
+@pytest.mark.parametrize("regex", ["nothing.*", ""])
+def test_who_gives_up_an_expression_gives_up_its_topics(stage: ConsumerStage, regex: str) -> None:
+    a = stage.stranger("a", regex="bi.*")
+    a.beat()
+    assert a.numbers == {"orders": {0, 1, 2, 3}, "bills": {0, 1}}
+    a.regex = regex
+    a.beat(full=True)
+    a.beat()
+    assert a.numbers == {"orders": {0, 1, 2, 3}}
+    assert stage.described().state == "Stable"
+
+
 def test_topics_that_are_made_one_after_the_other_are_taken_together(stage: ConsumerStage) -> None:
     a = stage.stranger("a", regex="orders.*")
     a.topics = None
@@ -453,6 +466,20 @@ def test_what_is_taken_together_fits_into_a_message(stage: ConsumerStage) -> Non
         size = sum(len(each.key) + len(each.value or b"") for each in append.records)
         assert size < 500_000
         stage.perform(stage.shard.on_appended(append.append_id, NONE, stage.now))
+    assert {stage.beaten(each).error for each in tokens} == {NONE}
+
+
+def test_few_new_expressions_are_looked_at_together(stage: ConsumerStage) -> None:
+    stage.holds_appends = True
+    stage.stranger("first").ask()
+    tokens = [stage.stranger(f"m{number}", regex=f"bi.*{number}?").ask() for number in range(12)]
+    seen = []
+    while stage.in_flight:
+        append = stage.in_flight.pop()
+        kinds = [read_consumer_key(each.key).kind for each in append.records]
+        seen.append(kinds.count(ConsumerKey.EXPRESSION))
+        stage.perform(stage.shard.on_appended(append.append_id, NONE, stage.now))
+    assert seen == [0, 5, 5, 2]
     assert {stage.beaten(each).error for each in tokens} == {NONE}
 
 

@@ -130,6 +130,23 @@ def test_an_empty_group_is_kept_for_its_offsets() -> None:
     assert [each.state for each in stage.shard.list_groups()] == ["Empty"]
 
 
+def test_a_commit_that_comes_after_the_last_offsets_were_removed_stays(
+    stage: ConsumerStage,
+) -> None:
+    a = stage.consumer("a")
+    stage.commit({("bills", 0): 8}, "a", a.epoch)
+    stage.holds_appends = True
+    a.ask(epoch=-1)
+    deleted = stage.delete_offsets(("bills", 0))
+    committed = stage.commit({("orders", 0): 9})
+    stage.holds_appends = False
+    stage.settle()
+    assert stage.answers[deleted].error is NONE
+    assert stage.commit_errors(committed) == [NONE]
+    for each in (stage, stage.reloaded()):
+        assert each.committed() == {("orders", 0): 9}
+
+
 def test_offsets_of_deleted_topics_go(stage: ConsumerStage) -> None:
     a = stage.consumer("a")
     stage.commit({("orders", 0): 7, ("bills", 0): 8}, "a", a.epoch)

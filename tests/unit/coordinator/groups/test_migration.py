@@ -5,7 +5,13 @@ from collections import Counter
 
 import pytest
 
-from cluster.coordinator.groups.consumer_records import CONSUMER_KEYS
+from cluster.coordinator.groups.consumer_records import (
+    CONSUMER_KEYS,
+    ConsumerKey,
+    consumer_key,
+    member_value,
+)
+from cluster.coordinator.groups.consumer_values import ClassicMetadata, MemberMetadata
 from cluster.coordinator.groups.embedded_protocol import assignment_bytes
 from cluster.coordinator.groups.history import CauseKind
 from cluster.coordinator.groups.migration_policy import POLICIES, policy_of
@@ -307,6 +313,18 @@ def test_a_heartbeat_that_is_refused_leaves_the_group_classic():
     assert all(stage.heartbeat(each.member_id, each.generation) is NONE for each in old)
 
 
+def test_a_member_id_that_was_given_out_is_good_after_a_heartbeat_that_is_refused():
+    stage = stage_with()
+    member_id = stage.joined(stage.join()).member_id
+    refused = stage.beaten(
+        stage.beat("new", 0, regex="(", rebalance_ms=REBALANCE_MS, owned={}),
+    )
+    assert refused.error is ErrorCode.invalid_regular_expression
+    token = stage.join(member_id)
+    stage.pass_time(1)
+    assert stage.joined(token).error is NONE
+
+
 def test_an_upgrade_that_cannot_be_stored_is_taken_back():
     stage = stage_with()
     old = settled_classic(stage, cooperative=True)
@@ -423,6 +441,20 @@ def test_a_static_member_that_goes_back_to_the_classic_protocol_moves_nothing():
     assert reads(old[0], back) == everything(orders=4)
 
 
+def test_a_static_member_of_the_classic_protocol_that_comes_back_changes_no_groups_type():
+    stage = stage_with(consumer_migration_policy="upgrade")
+    old = [ClassicClient(stage, instance="s-1"), ClassicClient(stage, instance="s-2")]
+    turns(*old)
+    new = stage.consumer("new")
+    turns(*old, new)
+    new.leave()
+    turns(*old)
+    again = ConsumerStage(GroupOptions(), stage.topics).loaded(stage.log)
+    assert protocol_of(again) == "consumer Stable"
+    ClassicClient(again, instance="s-2").step()
+    assert protocol_of(again) == "consumer Stable"
+
+
 def test_a_static_member_of_the_classic_protocol_is_replaced_without_having_left():
     stage = stage_with()
     old = [ClassicClient(stage, instance="s-1"), ClassicClient(stage, instance="s-2")]
@@ -453,6 +485,19 @@ def test_a_group_that_may_not_become_classic_stays(options):
     turns(*old, third)
     assert protocol_of(stage) == "consumer Stable"
     assert reads(*old, third) == everything(orders=4)
+
+
+def test_malformed_metadata_of_a_protocol_keep_no_group_from_becoming_classic():
+    stage = stage_with()
+    new = stage.consumer("new")
+    good = subscription(("orders",), {})
+    for offers in (
+        (GroupProtocol("range", good), GroupProtocol("other", b"")),
+        (GroupProtocol("other", good),),
+    ):
+        assert stage.joined(stage.join(offers=offers, knows_ids=False)).error is NONE
+    assert new.leave().error is NONE
+    assert protocol_of(stage) == "classic PreparingRebalance"
 
 
 def test_when_everybody_leaves_the_group_stays_of_its_protocol():
@@ -581,6 +626,17 @@ def test_a_sync_names_the_protocol_of_the_member(said, error):
     assert stage.synced(stage.sync(old.member_id, old.generation, **said)).error is error
 
 
+def test_a_member_whose_record_is_damaged_is_told_that_it_has_no_protocol():
+    stage = stage_with()
+    stage.consumer("a")
+    member = MemberMetadata(client_host="/127.0.0.1", classic=ClassicMetadata(SESSION_MS))
+    key = consumer_key(ConsumerKey.MEMBER, GROUP, "a")
+    damaged = ConsumerStage().loaded([*stage.log, (key, member_value(member))])
+    assert damaged.heartbeat("a", 1) is NONE
+    told = damaged.synced(damaged.sync("a", 1))
+    assert told.error is ErrorCode.inconsistent_group_protocol
+
+
 @pytest.mark.parametrize(
     ("said", "error"),
     [
@@ -651,6 +707,19 @@ def test_nor_one_that_does_not_ask_for_its_assignment():
 def causes(stage: ConsumerStage) -> list[str]:
     found = stage.shard.rebalances(GROUP, stage.now)
     return [cause.kind.value for each in found for cause in each.causes]
+
+
+def test_time_to_ask_for_the_assignment_ends_with_the_request_for_it():
+    stage = stage_with()
+    new = stage.consumer("new")
+    joined = stage.joined(stage.join(knows_ids=False, rebalance_ms=5_000))
+    stage.holds_appends = True
+    new.ask()  # it gives up what the other is to have
+    waiting = stage.sync(joined.member_id, joined.generation_id)
+    stage.pass_time(5_000)  # the log is slow
+    stage.settle()
+    assert stage.synced(waiting).error is NONE
+    assert joined.member_id in {each.member_id for each in stage.described().members}
 
 
 def test_a_member_of_the_classic_protocol_has_its_own_session_timeout():

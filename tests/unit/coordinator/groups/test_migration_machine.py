@@ -93,7 +93,7 @@ class MigrationMachine(RuleBasedStateMachine):
     def client(self, pick: int) -> Client:
         return self.clients[pick % len(self.clients)]
 
-    def replaced(self, instance: str | None) -> None:
+    def replaced(self, instance: str | None) -> Client | None:
         """The process with this instance id ended, if there is one: another will take its place."""
         for each in self.clients:
             theirs = each.instance if isinstance(each, ClassicClient) else each.consumer.instance
@@ -101,12 +101,15 @@ class MigrationMachine(RuleBasedStateMachine):
                 if isinstance(each, NewerClient):
                     each.consumer.ask(epoch=-2)
                 self.clients.remove(each)
-                break
+                return each
+        return None
 
     @precondition(lambda self: len(self.clients) < 5)
     @rule(topics=SUBSCRIPTIONS, instance=INSTANCES)
     def a_classic_client_comes(self, topics, instance):
-        self.replaced(instance)
+        before = self.replaced(instance)
+        if isinstance(before, ClassicClient):
+            topics = before.topics  # in a classic group nobody would assign others to it (KIP-345)
         self.clients.append(
             ClassicClient(self.stage, topics, cooperative=self.is_cooperative, instance=instance)
         )

@@ -257,6 +257,7 @@ class GroupMachine(RuleBasedStateMachine):
         for append in on_its_way[:survivors]:
             stage.log += append.records
         self.stage = stage.reloaded()
+        self.stage.uuids = stage.uuids  # no two members get the same id
         self.stage.holds_appends = True
         self.seen.clear()
         self.commits.clear()

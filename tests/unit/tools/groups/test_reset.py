@@ -80,7 +80,13 @@ def test_what_is_exported_is_read_back():
     assert reset.from_csv(of_two, "file", []) == {"g": offsets, "h": {A: 1}}
 
 
-@pytest.mark.parametrize("text", ["orders,0", "orders,x,1", "orders,0,1,2"])
+def test_a_duration_of_millions_of_years_is_wrong_usage():
+    for text in ("P1000000000D", "PT1" + "0" * 400 + "S"):
+        with pytest.raises(UsageError, match="too long"):
+            reset.duration_of(text)
+
+
+@pytest.mark.parametrize("text", ["orders,0", "orders,x,1", "orders,0,1,2", "x" * 140_000])
 def test_a_bad_line_is_named(text):
     with pytest.raises(UsageError, match=r"plan\.csv, line 2"):
         reset.from_csv(f"orders,0,1\n{text}\n", "plan.csv", ["g"])
