@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any, Self
 
@@ -38,7 +38,7 @@ class HostedMember(Member):
     def leave(self) -> None:
         """Let it leave the group and end."""
         self.end()
-        wait_until(lambda: self.of_kind("closed"), f"{self.client} to leave\n{self.complaint()}")
+        self._host.wait_until(lambda: self.of_kind("closed"), f"{self.client} to leave")
 
     def end(self) -> None:
         """Let it leave the group, without waiting for it."""
@@ -84,7 +84,7 @@ class MemberHost:
         name = str(next(self._numbers))
         printed = self._members[name] = HostedMember(self, name, main_class)
         self.order(do="tool", member=name, **{"class": main_class}, words=words)
-        wait_until(lambda: printed.events, f"{main_class} {words}\n{self.complaint()}")
+        self.wait_until(lambda: printed.events, f"{main_class} {words}")
         text: str = printed.events[0]["text"]
         return text
 
@@ -97,6 +97,13 @@ class MemberHost:
     def _read(self, lines: IO[bytes]) -> None:
         for event in events_told(lines):
             self._members[event["member"]].events.append(event)
+
+    def wait_until(self, condition: Callable[[], object], what: str) -> None:
+        """As the function of that name; if it fails, with what the program has said by then."""
+        try:
+            wait_until(condition, what)
+        except AssertionError as late:
+            raise AssertionError(f"{late}\n{self.complaint()}") from None
 
     def complaint(self) -> str:
         """What it wrote to stderr."""

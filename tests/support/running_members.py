@@ -208,6 +208,11 @@ class RunningGroup:
         wanted = set(places)
         wait_until(lambda: wanted <= set(self.read), f"{len(wanted)} records")
 
+    def check_repeats(self) -> None:
+        """Every record was read once; once more for each commit that came too late, at most."""
+        failed = sum(len(member.of_kind("commit failed")) for member in self.members)
+        assert max(self.read.values()) <= 1 + failed, self.read
+
     def end(self) -> None:
         """End all members, whatever they do."""
         for member in self.members:
