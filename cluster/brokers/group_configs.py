@@ -6,7 +6,6 @@ reaches all brokers within a round trip to the store. Kafka: `GroupConfigManager
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from cluster.brokers.stored_configs import DONE, Change, change_stored, failed
 from cluster.config import broker, group
@@ -15,6 +14,7 @@ from cluster.config.settings import group_settings
 from cluster.config.snapshot import Settings
 from cluster.coordinator.cluster_store import StoreSession
 from cluster.coordinator.groups.consumer_requests import ConsumerTimings
+from cluster.coordinator.stored_copy import StoredCopy
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.plan import Outcome
 from cluster.runtime.clock import Clock
@@ -22,31 +22,32 @@ from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
 
-_RETRY_MS: Final = 500
-
 Configs = Mapping[str, Mapping[str, str]]
 
 
 class GroupConfigs:
     """One per broker, used by its thread; the store's operations run on its own.
 
-    Invariant: while the session lives, a watch is set that was set before the configs were read,
-    or they are being read again.
+    They follow the store as `StoredCopy` does.
     """
 
     def __init__(
         self, store: StoreSession, loop: EventLoop, clock: Clock, live: LiveSettings
     ) -> None:
         self._store = store
-        self._loop = loop
         self._clock = clock
         self._live = live
         self._stored: Configs = {}
         self._timings: dict[str, ConsumerTimings] = {}
         """Of the groups that have configs."""
         self._default_timings = _timings(self.settings_of(""))
-        self._is_loading = False
-        self._has_changed = False
+        self._copy: StoredCopy[Configs] = StoredCopy(
+            store,
+            loop,
+            "the configs of groups",
+            lambda store, on_change: store.load_group_configs(on_change),
+            self._apply,
+        )
 
     # -- what is in force --------------------------------------------------------------------------
 
@@ -74,29 +75,11 @@ class GroupConfigs:
 
     def load_at_start(self) -> None:
         """Blocking: before the first client is served."""
-        self._apply(self._store.call(lambda store: store.load_group_configs(self.reload)))
+        self._copy.load_at_start()
 
     def reload(self) -> None:
         """Load the configs and watch for the next change; after a new session too."""
-        if self._is_loading:
-            self._has_changed = True
-            return
-        self._is_loading = True
-        self._has_changed = False
-        self._store.submit(
-            lambda store: store.load_group_configs(self.reload), self._on_loaded, self._on_failed
-        )
-
-    def _on_loaded(self, configs: Configs) -> None:
-        self._is_loading = False
-        self._apply(configs)
-        if self._has_changed:
-            self.reload()
-
-    def _on_failed(self, error: Exception) -> None:
-        self._is_loading = False
-        log.warning("cannot load the configs of groups: %r", error)
-        self._loop.call_after(_RETRY_MS, self.reload)
+        self._copy.reload()
 
     def _apply(self, configs: Configs) -> None:
         before = self._stored

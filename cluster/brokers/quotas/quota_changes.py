@@ -6,11 +6,11 @@ all brokers within a round trip to the registry, without a restart.
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Final
 
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.coordinator.cluster_store import Quotas, StoreSession
+from cluster.coordinator.stored_copy import StoredCopy
 from cluster.model.clocks import WallMs
 from cluster.model.quotas import QuotaEntity
 from cluster.runtime.clock import Clock
@@ -18,13 +18,11 @@ from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
 
-_RETRY_MS: Final = 500
-
 
 class QuotaChanges:
     """One per broker, used by its thread; the store's operations run on its own.
 
-    Invariant: while the session lives, a watch is set that was set before the quotas were read.
+    They follow the store as `StoredCopy` does.
     """
 
     def __init__(
@@ -40,34 +38,21 @@ class QuotaChanges:
         self._clock = clock
         self._quotas = quotas
         self._throttle = throttle
-        self._is_loading = False
-        self._has_changed = False
+        self._copy: StoredCopy[Quotas] = StoredCopy(
+            store,
+            loop,
+            "the quotas",
+            lambda store, on_change: store.load_quotas(on_change),
+            self._apply,
+        )
 
     def load_at_start(self) -> None:
         """Blocking: before the first client is served."""
-        self._apply(self._store.call(lambda store: store.load_quotas(self.reload)))
+        self._copy.load_at_start()
 
     def reload(self) -> None:
         """Load the quotas and watch for the next change; after a new session too."""
-        if self._is_loading:
-            self._has_changed = True
-            return
-        self._is_loading = True
-        self._has_changed = False
-        self._store.submit(
-            lambda store: store.load_quotas(self.reload), self._on_loaded, self._on_failed
-        )
-
-    def _on_loaded(self, quotas: Quotas) -> None:
-        self._is_loading = False
-        self._apply(quotas)
-        if self._has_changed:
-            self.reload()
-
-    def _on_failed(self, error: Exception) -> None:
-        self._is_loading = False
-        log.warning("cannot load the quotas: %r", error)
-        self._loop.call_after(_RETRY_MS, self.reload)
+        self._copy.reload()
 
     def _apply(self, quotas: Quotas) -> None:
         before = self._quotas.quotas()

@@ -7,6 +7,7 @@ target.
 """
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
@@ -86,7 +87,7 @@ class Fence:
     timeout_ms: int
 
 
-class Visit:
+class Visit(ABC):
     """A request of the classic protocol to a group of the newer one."""
 
     token: object
@@ -99,21 +100,21 @@ class Visit:
     has_waited = False
     """It has waited for a group without members to be removed."""
 
+    @abstractmethod
     def take(self, burst: "Burst") -> None:
         """Change the group. Raises Refusal."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finish(self, burst: "Burst") -> None:
         """The newest assignment is there: reconcile, and reply."""
-        raise NotImplementedError
 
+    @abstractmethod
     def refused(self, error: ErrorCode) -> object:
         """The reply with an error."""
-        raise NotImplementedError
 
+    @abstractmethod
     def pass_on(self, now: Moment) -> None:
         """The group is not of the newer protocol by now: have it answered as such requests are."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ same thing; what follows from them (who has a partition, which topics count) is 
 from collections import Counter
 from collections.abc import Collection, Iterator
 from enum import Enum
-from typing import Final
+from typing import Final, Protocol
 
 from cluster.coordinator.groups.alarms import Alarm
 from cluster.coordinator.groups.consumer_requests import Partitions
@@ -100,16 +100,16 @@ class ConsumerMember:
         )
 
 
-class MemberAlarms:
+class MemberAlarms(Protocol):
     """How a group makes the deadlines of its members."""
 
     def session(self, group: "ConsumerGroup", member_id: str) -> Alarm:
         """A session timeout, not set."""
-        raise NotImplementedError
+        ...
 
     def rebalance(self, group: "ConsumerGroup", member_id: str) -> Alarm:
         """A rebalance timeout, not set."""
-        raise NotImplementedError
+        ...
 
 
 class ConsumerGroup:

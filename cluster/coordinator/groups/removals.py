@@ -4,6 +4,7 @@ Kafka: `deleteOffsets`, `deleteGroups`, `cleanupExpiredOffsets`, KIP-496.
 """
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final
@@ -297,7 +298,7 @@ class _ConsumerGroupGone:
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _Waiting(ABC):
     """A request that waits for appends: `expect` before each, `answer` after; then it is told."""
 
     parts: ShardParts
@@ -318,9 +319,9 @@ class _Waiting:
         if not self.expected:
             self.parts.outbox.answer(self.token, self.reply())
 
+    @abstractmethod
     def reply(self) -> object:
         """What the request is answered with."""
-        raise NotImplementedError
 
 
 @dataclass(slots=True)

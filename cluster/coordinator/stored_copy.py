@@ -1,0 +1,67 @@
+"""Keeps a broker's copy of what the store has of one kind: loaded anew whenever that changes."""
+
+import logging
+from collections.abc import Callable
+from typing import Final, Generic, TypeVar
+
+from cluster.coordinator.cluster_store import ClusterStore, StoreSession
+from cluster.runtime.loop import EventLoop
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_RETRY_MS: Final = 500
+
+
+class StoredCopy(Generic[T]):
+    """Used by the broker's thread; the store's operations run on its own.
+
+    Invariant: while the session lives, a watch is set that was set before the copy was read, or it
+    is being read again.
+    """
+
+    def __init__(
+        self,
+        store: StoreSession,
+        loop: EventLoop,
+        what: str,
+        load: Callable[[ClusterStore, Callable[[], None]], T],
+        apply: Callable[[T], None],
+    ) -> None:
+        """`load` reads it and has its second argument called at the next change; `apply` gets what
+        was read. `what` names it in the log.
+        """
+        self._store = store
+        self._loop = loop
+        self._what = what
+        self._load = load
+        self._apply = apply
+        self._is_loading = False
+        self._has_changed = False
+
+    def load_at_start(self) -> None:
+        """Blocking: before the first client is served."""
+        self._apply(self._store.call(lambda store: self._load(store, self.reload)))
+
+    def reload(self) -> None:
+        """Load it and watch for the next change; after a new session too."""
+        if self._is_loading:
+            self._has_changed = True
+            return
+        self._is_loading = True
+        self._has_changed = False
+        self._store.submit(
+            lambda store: self._load(store, self.reload), self._on_loaded, self._on_failed
+        )
+
+    def _on_loaded(self, found: T) -> None:
+        self._is_loading = False
+        self._apply(found)
+        if self._has_changed:
+            self.reload()
+
+    def _on_failed(self, error: Exception) -> None:
+        self._is_loading = False
+        log.warning("cannot load %s: %r", self._what, error)
+        self._loop.call_after(_RETRY_MS, self.reload)
