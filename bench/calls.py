@@ -26,6 +26,7 @@ sys.path.insert(0, str(ROOT))
 from bench.broker import produce_frame  # noqa: E402 - after the path is set
 from cluster.brokers.handlers import HANDLERS  # noqa: E402
 from cluster.brokers.metrics.counters import BrokerCounters  # noqa: E402
+from cluster.brokers.metrics.request_times import WEIGHT_MAX  # noqa: E402
 from cluster.brokers.network.socket_server import NetworkOptions, SocketServer  # noqa: E402
 from cluster.metrics.mmap_stats import MmapStats  # noqa: E402
 from cluster.runtime.acceptor import Listener  # noqa: E402
@@ -48,6 +49,7 @@ def asking(directory: Path, kind: str) -> Iterator[tuple[HandlerStage, socket.so
     Some such requests have been made before, so that caches are filled.
     """
     counters = BrokerCounters(MmapStats.in_memory(), [handler.api.key for handler in HANDLERS])
+    counters.times.choose_one_of(WEIGHT_MAX)  # as a busy broker does
     with HandlerStage(directory, clock=SystemClock(), counters=counters) as stage:
         server = SocketServer(stage.loop, options())
         port = server.bind(Listener("PLAINTEXT", "127.0.0.1", 0))

@@ -3,13 +3,18 @@
 Imports what the children run, so that they are forked with everything loaded.
 """
 
-from collections.abc import Callable, Mapping
+import platform
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cluster.brokers.broker import run_broker
+from cluster.config.broker import BROKER_SETTINGS, REGISTRY_AUTH
 from cluster.config.kafka_file import read_kafka_texts
+from cluster.config.listener_rules import ANY_ADDRESS
+from cluster.config.listeners import client_listeners
 from cluster.config.properties_file import PropertiesFile, read_properties_file
 from cluster.config.remarks import remarks_on
 from cluster.config.setting import SettingError
@@ -19,10 +24,14 @@ from cluster.config.settings import (
     parse_override,
     placed,
 )
-from cluster.coordinator.registry.server.options import RegistryOptions
+from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
+from cluster.coordinator.registry.server.options import LoginOptions, RegistryOptions
 from cluster.coordinator.registry.server.registry_process import run_registry
 from cluster.model.errors import UserError
+from cluster.model.security import SecurityProtocol
+from cluster.runtime.installation import shown
 from cluster.supervisor.daemon import run_in_background
+from cluster.supervisor.listener_plan import LOOPBACK, ListenerPlan, Wishes, plan_listeners
 from cluster.supervisor.lock_file import hold_lock
 from cluster.supervisor.log_dirs import (
     DEFAULT_PLACES,
@@ -33,31 +42,38 @@ from cluster.supervisor.log_dirs import (
     places_of,
     remembered_directories,
 )
-from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir, Reports
-from cluster.supervisor.ports import WantedPort, choose_ports
+from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir, ListenerAddress, Reports
+from cluster.supervisor.ports import WantedPort, choose_ports, is_taken
+from cluster.supervisor.registry_auth import make_registry_auth, registry_access
 from cluster.supervisor.state_file import draft_of, read_state, remembered_brokers
 from cluster.supervisor.supervise import supervise
 
+if TYPE_CHECKING:
+    from cluster.supervisor.security_files import SecurityFiles
+
 DEFAULT_BROKERS: Final = 3
-_LOOPBACK: Final = "127.0.0.1"
-_ANY_ADDRESS: Final = frozenset({"0.0.0.0", "::"})
-_PER_BROKER: Final = ("broker.id", "node.id", "listeners")
+DASHBOARD_PORT: Final = 9292
+"""Of the dashboard, unless it is taken."""
+_PER_BROKER: Final = ("broker.id", "node.id")
 """Keys whose values differ from broker to broker, so that `--override` refuses them."""
 _LOG_DIRS: Final = ("log.dirs", "log.dir")
 """Their values are shared out among the brokers; the first one counts, as in Kafka."""
-_ADVERTISED: Final = "advertised.listeners"
 
 
 @dataclass(frozen=True, slots=True)
 class StartOptions:
-    """The options of `start`; a port of 0 means any free port."""
+    """The options of `start`; a port of 0 means any free port.
+
+    How host, advertised host and port go together with settings of listeners says
+    `supervisor/listener_plan.py`.
+    """
 
     data_dir: Path
     brokers: int | None = None
     """None: as many as the data directory was last started with, else 3."""
-    host: str = _LOOPBACK
+    host: str | None = None
     advertised_host: str | None = None
-    port: int = 9092
+    port: int | None = None
     registry_port: int = 2181
     config: Path | None = None
     overrides: tuple[str, ...] = ()
@@ -66,6 +82,14 @@ class StartOptions:
     """Places of log directories, by commas; see `supervisor/log_dirs.py`. None: those of the
     settings, else as the data directory was last started with, else the data directory."""
     detach: bool = False
+    has_dashboard: bool = True
+    dashboard_host: str = LOOPBACK
+    dashboard_port: int | None = None
+    """None: `DASHBOARD_PORT`, or any free one where that is taken."""
+    dashboard_actions: bool = False
+    """Whether a dashboard that other machines can reach may change something."""
+    secure: bool = False
+    """TLS, logins and ACLs; a data directory that was secure once remains so."""
 
 
 def start(options: StartOptions, began_ms: int, note: Callable[[str], None]) -> int:
@@ -83,6 +107,8 @@ def start(options: StartOptions, began_ms: int, note: Callable[[str], None]) -> 
     if lock is None:
         raise UserError(f"another start or stop is at work in {files.path}: try again in a moment")
     plan = make_plan(options, note)
+    if plan.security is not None:
+        _write_client_files(files, plan.bootstrap, plan.security)
     if not options.detach:
         return supervise(plan, lock, began_ms)
     return run_in_background(
@@ -91,12 +117,11 @@ def start(options: StartOptions, began_ms: int, note: Callable[[str], None]) -> 
 
 
 class _Shared(NamedTuple):
-    """Settings that are the same for all brokers, and the host that clients are given."""
+    """Settings that are the same for all brokers."""
 
     texts: Mapping[str, str]
     places: Mapping[str, str]
     """For each key from the file, its place for error messages, e.g. `FILE, line 3`."""
-    advertised_host: str
     log_dirs: str | None
     """The list that the settings name, if any."""
 
@@ -106,40 +131,70 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     files = DataDir(options.data_dir)
     count = _broker_count(options, files)
     shared = _shared(options, count, note)
+    tools_protocol = _tools_protocol(options, files, note)
+    is_secure = tools_protocol is SecurityProtocol.SASL_SSL
+    listeners = _listeners(options, shared, count, tools_protocol)
+    security = _security(files, count, listeners) if is_secure else None
     external = shared.texts.get("zookeeper.connect")
-    wanted = [
-        WantedPort(f"broker {broker}", options.host, _nth(options.port, broker), "--port")
-        for broker in range(count)
-    ]
-    if external is None:
-        wanted.append(WantedPort("registry", _LOOPBACK, options.registry_port, "--registry-port"))
-    ports = choose_ports(wanted)
-    directories = _log_directories(options.log_dirs or shared.log_dirs, files, count)
-    registry = None if external else _registry(files, ports[count])
-    address = external or f"{_LOOPBACK}:{ports[count]}"
-    settings = [
-        broker_settings(
+    own = NOBODY if external else _own_access(files, shared.texts)
+
+    def checked(broker: int, ports: Sequence[int], own_texts: Mapping[str, str]) -> Settings:
+        return broker_settings(
             {
-                _ADVERTISED: _advertised(shared.advertised_host, ports[broker]),
                 **shared.texts,
-                "broker.id": str(broker),
-                "listeners": f"PLAINTEXT://{_bracketed(options.host)}:{ports[broker]}",
-                "log.dirs": ",".join(map(str, directories[broker])),
-                "zookeeper.connect": address,
+                **_security_texts(security, broker, shared.texts),
+                **listeners.texts(broker, ports),
+                **({} if own.text is None else {REGISTRY_AUTH.name: own.text}),
+                **own_texts,
             },
             shared.places,
         )
+
+    checked(0, listeners.ports_before_they_are_chosen, {})  # rather told than a port that is taken
+    wanted = [
+        WantedPort(listeners.owner(broker, each), each.host, each.port, "--port")
+        for broker in range(count)
+        for each in listeners.wanted(broker)
+    ]
+    if external is None:
+        wanted.append(WantedPort("registry", LOOPBACK, options.registry_port, "--registry-port"))
+    dashboard_port = _dashboard_port(options, note)
+    if dashboard_port is not None:
+        wanted.append(dashboard_port)
+    ports = choose_ports(wanted)
+    dashboard = None if dashboard_port is None else _dashboard(options, files, ports.pop())
+    each_has = len(listeners.listened)
+    directories = _log_directories(options.log_dirs or shared.log_dirs, files, count)
+    registry = None if external else _registry(files, ports[-1], own)
+    address = external or f"{LOOPBACK}:{ports[-1]}"
+    settings = [
+        checked(
+            broker,
+            ports[broker * each_has : (broker + 1) * each_has],
+            {
+                "broker.id": str(broker),
+                "log.dirs": ",".join(map(str, directories[broker])),
+                "zookeeper.connect": address,
+            },
+        )
         for broker in range(count)
     ]
-    for remark in remarks_on(settings[0]):
+    chosen_here = _security_texts(security, 0, shared.texts).keys() - shared.texts.keys()
+    for remark in remarks_on(settings[0], chosen_here):
         note(remark)
     brokers = tuple(
         _broker(
-            options.host, ports[broker], broker, files.run, settings[broker], directories[broker]
+            broker,
+            files.run,
+            settings[broker],
+            directories[broker],
+            tools_protocol,
+            None if security is None else security.first_user,
         )
         for broker in range(count)
     )
-    return ClusterPlan(files.path, registry, address, brokers)
+    access = RegistryAccess.of_settings(settings[0])
+    return ClusterPlan(files.path, registry, address, brokers, dashboard, access, security)
 
 
 def _claim(files: DataDir, log_dirs: str | None) -> None:
@@ -151,6 +206,7 @@ def _claim(files: DataDir, log_dirs: str | None) -> None:
         files.path.mkdir(parents=True, exist_ok=True)
         draft = draft_of(files.state_file).name  # of a first start that was killed
         ours = {files.run.name, files.logs.name, files.state_file.name, draft, "rollup"}
+        ours |= {files.security.name, files.clients.name}
         for place in parse_places(log_dirs or "."):
             ours.update(Path(place).parts[:1])
         present = {entry.name for entry in files.path.iterdir()}
@@ -199,8 +255,7 @@ def _shared(options: StartOptions, count: int, note: Callable[[str], None]) -> _
     for key in _PER_BROKER:
         if key in given:
             raise UserError(
-                f"--override {key} cannot be given for all brokers:"
-                " use --host, --port and --data-dir"
+                f"--override {key} cannot be given for all brokers: `start` numbers them"
             )
     places = {
         key: f"{options.config}, line {line}"
@@ -211,6 +266,12 @@ def _shared(options: StartOptions, count: int, note: Callable[[str], None]) -> _
         read = read_kafka_texts({**file.texts, **given})
     except SettingError as problem:
         raise placed(problem, places) from None
+    seen = [key for key in given if BROKER_SETTINGS.is_secret(key)]
+    if seen:
+        note(
+            f"Warning: everybody on this machine can read {', '.join(seen)} on the command line:"
+            " use --config with a file that others cannot read."
+        )
     replicas = str(min(3, count))
     texts = {
         "default.replication.factor": replicas,
@@ -230,51 +291,161 @@ def _shared(options: StartOptions, count: int, note: Callable[[str], None]) -> _
         )
     for remark in read.remarks:
         note(remark)
-    host = options.advertised_host
-    if _ADVERTISED in file.texts and _ADVERTISED not in given:
-        host = host or read.advertised_host
-        if host is not None:
-            texts.pop(_ADVERTISED, None)
-    if _ADVERTISED in texts and count > 1:
+    return _Shared(texts, places, log_dirs)
+
+
+def _listeners(
+    options: StartOptions, shared: _Shared, count: int, default: SecurityProtocol
+) -> ListenerPlan:
+    wishes = Wishes(options.host, options.port, options.advertised_host)
+    try:
+        return plan_listeners(shared.texts, wishes, count, default)
+    except SettingError as problem:
+        raise placed(problem, shared.places) from None
+
+
+def _own_access(files: DataDir, texts: Mapping[str, str]) -> RegistryAccess:
+    """Who brokers are to the data directory's registry: somebody where it requires logins."""
+    own = registry_access(files.registry_auth_file)
+    if own != NOBODY and REGISTRY_AUTH.name in texts:
         raise UserError(
-            "advertised.listeners cannot be the same for several brokers: use --advertised-host"
+            f"{REGISTRY_AUTH.name} is for another registry than the one of {files.path}, which has"
+            f" its own in {files.registry_auth_file}: leave it out"
         )
-    return _Shared(texts, places, host or options.host, log_dirs)
+    return own
 
 
-def _registry(files: DataDir, port: int) -> ChildSpec:
-    registry = RegistryOptions(data_dir=files.path / "registry", host=_LOOPBACK, port=port)
+def _tools_protocol(
+    options: StartOptions, files: DataDir, note: Callable[[str], None]
+) -> SecurityProtocol:
+    """That of the listener that the tools use: whether the cluster is a secure one."""
+    was_secure = bool((read_state(files.state_file) or {}).get("secure"))
+    if not options.secure and not was_secure:
+        return SecurityProtocol.PLAINTEXT
+    if not options.secure:
+        note(f"{shown(files.path)} is of a secure cluster: it starts with --secure.")
+    return SecurityProtocol.SASL_SSL
+
+
+def _security(files: DataDir, count: int, listeners: ListenerPlan) -> "SecurityFiles":
+    """Keys and passwords of a secure cluster, made if necessary. Raises UserError."""
+    from cluster.supervisor.security_files import prepare_security
+
+    hosts = ["localhost", LOOPBACK, "::1", platform.node(), *listeners.hosts]
+    try:
+        files.path.chmod(0o700)  # records, too, are for those only who may read them
+        make_registry_auth(files)
+    except OSError as problem:
+        raise UserError(f"cannot use {files.path}: {problem.strerror}") from None
+    return prepare_security(files.security, count, hosts, datetime.now(UTC))
+
+
+def _security_texts(
+    security: "SecurityFiles | None", broker: int, given: Mapping[str, str]
+) -> dict[str, str]:
+    """The settings of a secure cluster; of the user's, those that do not undo them stay."""
+    if security is None:
+        return {}
+    from cluster.supervisor.security_files import ADMIN, MECHANISM
+
+    users = [f"User:{ADMIN}", *filter(None, [given.get("super.users")])]
+    mechanisms = given.get("sasl.enabled.mechanisms", f"{MECHANISM},SCRAM-SHA-256")
+    if MECHANISM not in [each.strip() for each in mechanisms.split(",")]:
+        mechanisms = f"{mechanisms},{MECHANISM}"
+    usual = {
+        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
+    }
+    if "zookeeper.connect" not in given or REGISTRY_AUTH.name in given:
+        usual["zookeeper.set.acl"] = "true"  # only who logs in there can
+    return {
+        **{key: text for key, text in usual.items() if key not in given},
+        "sasl.enabled.mechanisms": mechanisms,
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(security.key_store(broker)),
+        "super.users": ";".join(users),
+    }
+
+
+def _write_client_files(files: DataDir, bootstrap: str, security: "SecurityFiles") -> None:
+    from cluster.supervisor.client_files import write_client_files
+
+    try:
+        write_client_files(files.clients, bootstrap, security)
+    except OSError as problem:
+        raise UserError(f"cannot write to {files.clients}: {problem.strerror}") from None
+
+
+def _registry(files: DataDir, port: int, own: RegistryAccess) -> ChildSpec:
+    """The registry; where brokers log in, nobody else may do anything."""
+    logins = (
+        LoginOptions()
+        if own == NOBODY
+        else LoginOptions({own.user: own.password}, is_required=True, super_user=own.user)
+    )
+    registry = RegistryOptions(files.path / "registry", LOOPBACK, port, logins=logins)
 
     def run(reports: Reports) -> None:
         run_registry(registry, lambda bound: reports.ready({"port": bound}))
 
-    return ChildSpec("registry", "registry", _LOOPBACK, port, run)
+    return ChildSpec("registry", "registry", LOOPBACK, port, run)
+
+
+def _dashboard_port(options: StartOptions, note: Callable[[str], None]) -> WantedPort | None:
+    """Its port; None where there is to be no dashboard, or the user named a port that is taken."""
+    host, port = options.dashboard_host, options.dashboard_port
+    if not options.has_dashboard:
+        return None
+    if port is None:
+        port = 0 if is_taken(host, DASHBOARD_PORT) else DASHBOARD_PORT
+    elif port and is_taken(host, port):
+        note(f"There is no dashboard: port {port} is in use; choose another --dashboard-port.")
+        return None
+    return WantedPort("dashboard", host, port, "--dashboard-port")
+
+
+def _dashboard(options: StartOptions, files: DataDir, port: int) -> ChildSpec:
+    host = options.dashboard_host
+    shown_host = LOOPBACK if host in ANY_ADDRESS else host
+
+    def run(reports: Reports) -> None:
+        # Only here: brokers need nothing of it, and a start would wait for it.
+        from cluster.dashboard.process import run_dashboard
+
+        run_dashboard(
+            files, host, port, options.dashboard_actions, lambda: reports.ready({"port": port})
+        )
+
+    return ChildSpec("dashboard", "dashboard", shown_host, port, run)
 
 
 def _broker(
-    host: str,
-    port: int,
     broker_id: int,
     run_dir: Path,
     settings: Settings,
     log_dirs: tuple[Path, ...],
+    tools_protocol: SecurityProtocol,
+    first_user: Path | None,
 ) -> ChildSpec:
     def run(reports: Reports) -> None:
-        run_broker(settings, run_dir, reports.ready, reports.progress)
+        run_broker(settings, run_dir, reports.ready, reports.progress, reports.view, first_user)
 
-    shown_host = _LOOPBACK if host in _ANY_ADDRESS else host
+    addresses = tuple(
+        ListenerAddress(each.name, each.protocol, each.host, _reached_at(each.host), each.port)
+        for each in client_listeners(settings)
+    )
+    for_tools = next((each for each in addresses if each.protocol == tools_protocol), addresses[0])
     return ChildSpec(
-        f"broker-{broker_id}", f"broker {broker_id}", shown_host, port, run, broker_id, log_dirs
+        f"broker-{broker_id}",
+        f"broker {broker_id}",
+        for_tools.host,
+        for_tools.port,
+        run,
+        broker_id,
+        log_dirs,
+        addresses,
     )
 
 
-def _advertised(host: str, port: int) -> str:
-    return f"PLAINTEXT://{_bracketed(_LOOPBACK if host in _ANY_ADDRESS else host)}:{port}"
-
-
-def _nth(port: int, broker: int) -> int:
-    return port + broker if port else 0
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
+def _reached_at(host: str) -> str:
+    """Where this machine's own tools reach what listens there."""
+    return LOOPBACK if host in ANY_ADDRESS else host

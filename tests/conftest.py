@@ -24,7 +24,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--fuzz-seconds",
         type=float,
         default=6.0,
-        help="how long each of the four fuzzers sends (default: %(default)s)",
+        help="how long each of the fuzzers sends (default: %(default)s)",
     )
     parser.addoption("--fuzz-seed", type=int, default=1, help="what all that they send comes from")
 

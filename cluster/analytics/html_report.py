@@ -11,9 +11,9 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from cluster.analytics import svg_plot
-from cluster.analytics.quantities import clock, duration, percent, rate
 from cluster.analytics.usage_history import Span, Usage
 from cluster.model.printable import one_line
+from cluster.views.quantities import clock, duration, percent, rate
 
 PLOTS_MAX: Final = 24
 """Limits the length of the page; the table has a row for every client all the same."""
@@ -33,6 +33,9 @@ COLUMNS: Final = (
 )
 """What the table shows, and how a column is aligned."""
 
+_FRAME_HEIGHT: Final = 400
+_ROW_HEIGHT: Final = 34
+_CARD_HEIGHT: Final = 560
 _FOLDER: Final = "cluster.analytics"
 _FULL_PERCENT: Final = 100.0
 _NEAR_PERCENT: Final = 80.0
@@ -82,8 +85,6 @@ class Card(NamedTuple):
 
 def page(found: Sequence[Usage], span: Span, source: str) -> str:
     """The whole document. `source` says where the windows came from."""
-    plotted = [usage for usage in found if usage.limit is not None or usage.throttle_ms]
-    plotted = (plotted or list(found))[:PLOTS_MAX]
     return (
         _templates()
         .get_template("report.html")
@@ -97,9 +98,20 @@ def page(found: Sequence[Usage], span: Span, source: str) -> str:
             tiles=_tiles(found),
             columns=COLUMNS,
             rows=[_row(usage) for usage in found],
-            cards=[_card(usage, span) for usage in plotted],
+            cards=[_card(usage, span) for usage in _plotted(found)],
         )
     )
+
+
+def height(found: Sequence[Usage]) -> int:
+    """Pixels in which the page fits that a desktop shows, for a picture of all of it."""
+    cards = len(_plotted(found))
+    return _FRAME_HEIGHT + _ROW_HEIGHT * len(found) + _CARD_HEIGHT * cards
+
+
+def _plotted(found: Sequence[Usage]) -> Sequence[Usage]:
+    plotted = [usage for usage in found if usage.limit is not None or usage.throttle_ms]
+    return (plotted or list(found))[:PLOTS_MAX]
 
 
 def _templates() -> Environment:

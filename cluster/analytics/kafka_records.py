@@ -7,7 +7,7 @@ and no offset committed, because each range is assigned to one task.
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 from confluent_kafka import (
     OFFSET_BEGINNING,
@@ -15,8 +15,10 @@ from confluent_kafka import (
     KafkaError,
     KafkaException,
     Message,
+    TopicCollection,
     TopicPartition,
 )
+from confluent_kafka.admin import AdminClient
 
 from cluster.analytics.offset_ranges import OffsetRange
 from cluster.runtime.interrupts import deferred_interrupt
@@ -28,6 +30,8 @@ STALL_S: Final = 30.0
 
 _ANSWER_TIMEOUT_S: Final = 10.0
 _POLL_S: Final = 0.2
+_NO_ID: Final = "AAAAAAAAAAAAAAAAAAAAAA"
+"""Of a topic of a cluster that does not know ids."""
 _TRANSIENT: Final = frozenset(
     {
         KafkaError._TRANSPORT,
@@ -38,8 +42,16 @@ _TRANSIENT: Final = frozenset(
         KafkaError.LEADER_NOT_AVAILABLE,
         KafkaError.FENCED_LEADER_EPOCH,
         KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,  # of the group that is named and never joined
     }
 )
+
+
+class Block(NamedTuple):
+    """Values of successive records, and their offsets."""
+
+    values: list[bytes | None]
+    offsets: list[int]
 
 
 class ReadFailed(Exception):
@@ -65,9 +77,20 @@ def topic_ranges(connection: Mapping[str, str], topic: str) -> tuple[OffsetRange
         )
 
 
+def topic_id(connection: Mapping[str, str], topic: str) -> str | None:
+    """What tells a topic from one of the same name that was deleted; None if nobody says."""
+    admin = AdminClient({"log_level": 0, **connection})
+    asked = admin.describe_topics(TopicCollection([topic]), request_timeout=_ANSWER_TIMEOUT_S)
+    try:
+        found = str(asked[topic].result(_ANSWER_TIMEOUT_S).topic_id)
+    except (KafkaException, TimeoutError):
+        return None  # offsets tell most of it
+    return None if found == _NO_ID else found
+
+
 def read_range(
     connection: Mapping[str, str], topic: str, wanted: OffsetRange, *, fail_on_data_loss: bool
-) -> Iterator[list[bytes | None] | int]:
+) -> Iterator[Block | int]:
     """The values of a range in blocks; in between, as a number, how many records were lost.
 
     Raises RecordsLost for these with `fail_on_data_loss`, ReadFailed after STALL_S without
@@ -78,10 +101,10 @@ def read_range(
         while position < wanted.end:
             try:
                 consumer.assign([TopicPartition(topic, wanted.partition, position)])
-                for values, reached in _blocks(consumer, wanted, position):
+                for block, reached in _blocks(consumer, wanted, position):
                     position = reached
-                    if values:
-                        yield values
+                    if block.values:
+                        yield block
             except RecordsLost:
                 if fail_on_data_loss:
                     raise
@@ -96,20 +119,18 @@ def read_range(
                 position = resumed
 
 
-def _blocks(
-    consumer: Consumer, wanted: OffsetRange, position: int
-) -> Iterator[tuple[list[bytes | None], int]]:
+def _blocks(consumer: Consumer, wanted: OffsetRange, position: int) -> Iterator[tuple[Block, int]]:
     """Values from a position to the range's end, and after each block the next position.
 
     The last block may be empty: a range may end, or consist of, offsets without a record.
     """
-    values: list[bytes | None] = []
+    block = Block([], [])
     deadline = time.monotonic() + STALL_S
     while position < wanted.end:
-        messages = consumer.consume(BLOCK_RECORDS - len(values), _POLL_S)
+        messages = consumer.consume(BLOCK_RECORDS - len(block.values), _POLL_S)
         before = position
         for message in messages:
-            position = _take(message, wanted, position, values)
+            position = _take(message, wanted, position, block)
         if position > before:
             deadline = time.monotonic() + STALL_S
         elif time.monotonic() > deadline:
@@ -117,18 +138,19 @@ def _blocks(
                 f"partition {wanted.partition} gave nothing for {STALL_S:g} s"
                 f" at offset {position} of {wanted.end}"
             )
-        if len(values) >= BLOCK_RECORDS or position >= wanted.end:
-            yield values, position
-            values = []
+        if len(block.values) >= BLOCK_RECORDS or position >= wanted.end:
+            yield block, position
+            block = Block([], [])
 
 
-def _take(message: Message, wanted: OffsetRange, position: int, values: list[bytes | None]) -> int:
-    """Append the value of a message to `values`, or handle its error. Returns the next position."""
+def _take(message: Message, wanted: OffsetRange, position: int, block: Block) -> int:
+    """Append a message's value to the block, or handle its error. Returns the next position."""
     error = message.error()
     offset = message.offset() or 0  # None for an event without an offset
     if error is None:
         if position <= offset < wanted.end:
-            values.append(message.value())
+            block.values.append(message.value())
+            block.offsets.append(offset)
         return max(position, min(offset + 1, wanted.end))
     if error.code() == KafkaError._PARTITION_EOF:
         # Markers or compaction may leave the end without a record of its own.

@@ -8,8 +8,8 @@ over the topic as the windows are computed.
 
 import io
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -62,21 +62,13 @@ ROW_SCHEMA: Final = pa.schema(
         ("committed", pa.int64()),
         ("members", pa.int64()),
         *((name, pa.int64()) for name in STATES.values()),
+        ("aside", pa.list_(pa.string())),
     ]
 )
-"""What the data source hands to Spark: order, names and types are checked by Spark. Columns
-of another kind of record than the row's are null; of groups, so is the broker."""
+"""A metric record as a row. Columns of another kind of record than the row's are null; of groups,
+so is the broker."""
 
-ROW_COLUMNS_SQL: Final = (
-    "kind string, records bigint, interval_start timestamp, broker int, user string,"
-    " client_id string, quota string, rule string, `limit` double, usage double, rate double,"
-    " requests bigint, throttled bigint, throttle_ms double, muted_ms double, `group` string,"
-    " topic string, `partition` int, lag bigint, log_end bigint, committed bigint, members bigint,"
-    f" {', '.join(f'{name} bigint' for name in STATES.values())}"
-)
-"""ROW_SCHEMA in Spark's DDL syntax."""
-
-_READ: Final = frozenset(ROW_SCHEMA.names[3:]).difference(STATES.values())
+_READ: Final = frozenset(ROW_SCHEMA.names[3:]).difference(STATES.values(), ["aside"])
 """The columns that are fields of records by the same name."""
 _JSON_SCHEMA: Final = pa.schema(
     [
@@ -89,6 +81,8 @@ _JSON_SCHEMA: Final = pa.schema(
     ]
 )
 _VERSION: Final = 1
+_OF_BROKER: Final = b'{"v":1,"kind":"broker",'
+"""How records of kind `broker` begin as brokers write them (`brokers/metrics/records.py`)."""
 _NEEDED: Final = {
     QUOTA: (
         *("broker", "quota", "usage", "rate"),
@@ -99,7 +93,7 @@ _NEEDED: Final = {
 }
 """By kind: what must not be null."""
 _NOT_NEGATIVE: Final = {
-    QUOTA: ("usage", "throttle_ms", "muted_ms"),
+    QUOTA: ("usage", "rate", "throttle_ms", "muted_ms"),
     GROUP: ("members", "lag"),
     LAG: ("partition", "lag", "log_end", "committed"),
 }
@@ -115,34 +109,89 @@ _TS_MAX_MS: Final = 4_102_444_800_000
 """The year 2100: a larger number is in another unit than milliseconds."""
 _NUMBER_MAX: Final = 1e12
 """Per interval; windows add up millionths in 64 bits, and this leaves room for nine of these."""
+_SHOWN_BYTES: Final = 1024
+"""So much of a bad value is kept."""
 _OFFSET_MAX: Final = 10**15
 """Of groups; windows add up lags in 64 bits. Compared with whole numbers, it has to be one."""
 
 
-def rows_of(values: Sequence[bytes | None]) -> list[pa.RecordBatch]:
+class Origin(NamedTuple):
+    """Where the values of a block come from, so that bad ones can be named."""
+
+    partition: int
+    offsets: Sequence[int]
+    most: int
+    """At most so many bad values are put aside; all are counted."""
+
+
+def rows_of(values: Sequence[bytes | None], origin: Origin | None = None) -> list[pa.RecordBatch]:
     """Batches of ROW_SCHEMA for one block of record values; each value is counted in one."""
-    present = [value for value in values if value]
-    parsed, unreadable = _parse(present)
-    table, others = _checked(parsed)
-    rejected = len(values) - len(present) + unreadable + parsed.num_rows - table.num_rows - others
-    batches = [batch for batch in table.to_batches() if batch.num_rows]
-    batches += [
-        count_row(kind, count) for kind, count in ((OTHER, others), (REJECTED, rejected)) if count
-    ]
+    # What brokers write about themselves is long, and no windows are made of it.
+    skipped = [at for at, value in enumerate(values) if value and value.startswith(_OF_BROKER)]
+    parsed = _parse(values, frozenset(skipped))
+    table, other_at = _checked(parsed)
+    other_at += skipped
+    good_at = set(table["at"].to_pylist()) if table.num_rows + len(other_at) < len(values) else ()
+    rejected = len(values) - table.num_rows - len(other_at)
+    rows = table.select(ROW_SCHEMA.names)
+    batches = [batch for batch in rows.to_batches() if batch.num_rows]
+    if other_at:
+        batches.append(count_row(OTHER, len(other_at)))
+    if rejected:
+        bad_at = sorted(set(range(len(values))).difference(good_at, other_at))
+        lines = [] if origin is None else _lines(values, bad_at, origin)
+        batches.append(count_row(REJECTED, rejected, lines))
     return batches
 
 
-def count_row(kind: str, count: int) -> pa.RecordBatch:
-    """One row that says how many records of a kind there were."""
-    counted = {"kind": kind, "records": count}
+def count_row(kind: str, count: int, aside: Sequence[str] = ()) -> pa.RecordBatch:
+    """One row that says how many records of a kind there were, and lines about some of them."""
+    counted = {"kind": kind, "records": count, "aside": list(aside)}
     return pa.RecordBatch.from_pylist([counted], schema=ROW_SCHEMA)
 
 
-def _parse(values: Sequence[bytes]) -> tuple[pa.Table, int]:
-    """The values as a table of _JSON_SCHEMA, and how many could not be read as such."""
-    if not values:
-        return _JSON_SCHEMA.empty_table(), 0
-    text = b"\n".join(values)
+def _lines(values: Sequence[bytes | None], bad_at: Sequence[int], origin: Origin) -> list[str]:
+    """A line of JSON for each of the first bad values: where it is, why it is bad, its start."""
+    return [
+        json.dumps(
+            {
+                "partition": origin.partition,
+                "offset": origin.offsets[at],
+                "reason": reason_of(values[at]),
+                "value": (values[at] or b"")[:_SHOWN_BYTES].decode("utf-8", "backslashreplace"),
+            }
+        )
+        for at in bad_at[: origin.most]
+    ]
+
+
+def reason_of(value: bytes | None) -> str:
+    """Why a value that was rejected cannot be used: the first reason that applies."""
+    if not value:
+        return "empty"
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        return "not JSON"
+    if not isinstance(found, dict):
+        return "not a JSON object"
+    unfit = [each.name for each in _JSON_SCHEMA if not _fits(found.get(each.name), each.type)]
+    if unfit:
+        return f"{unfit[0]}: wrong type"
+    if found.get("v") != _VERSION:
+        return f"v: not version {_VERSION}"
+    needed = ("kind", *_NEEDED.get(str(found.get("kind")), ()))
+    missing = [name for name in needed if found.get(name) is None]
+    return f"{missing[0]}: missing" if missing else "a number is out of range"
+
+
+def _parse(values: Sequence[bytes | None], skipped: Collection[int]) -> pa.Table:
+    """The values that are such objects as a table of _JSON_SCHEMA, with `at`, their positions."""
+    chosen = [(at, value) for at, value in enumerate(values) if value and at not in skipped]
+    places, present = [at for at, _ in chosen], [value for _, value in chosen]
+    if not present:
+        return _JSON_SCHEMA.empty_table().append_column("at", pa.array([], pa.int64()))
+    text = b"\n".join(present)
     try:
         table = pa.json.read_json(
             io.BytesIO(text),
@@ -151,13 +200,14 @@ def _parse(values: Sequence[bytes]) -> tuple[pa.Table, int]:
                 explicit_schema=_JSON_SCHEMA, unexpected_field_behavior="ignore"
             ),
         )
-        if table.num_rows == len(values):
+        if table.num_rows == len(present):
             table.validate(full=True)  # the parser takes bytes that are not UTF-8
-            return table, 0
+            return table.append_column("at", pa.array(places, pa.int64()))
     except pa.ArrowInvalid:
         pass  # to find the bad ones, parse record by record
-    rows = list(filter(None, map(_row, values)))
-    return pa.Table.from_pylist(rows, schema=_JSON_SCHEMA), len(values) - len(rows)
+    rows = [(at, row) for at, value in zip(places, present, strict=True) if (row := _row(value))]
+    table = pa.Table.from_pylist([row for _, row in rows], schema=_JSON_SCHEMA)
+    return table.append_column("at", pa.array([at for at, _ in rows], pa.int64()))
 
 
 def _row(value: bytes) -> dict[str, Any] | None:
@@ -198,11 +248,11 @@ def _has_utf8(text: str) -> bool:
     return True
 
 
-def _checked(parsed: pa.Table) -> tuple[pa.Table, int]:
-    """The rows that windows can be made of, and how many were of kinds that have no windows."""
+def _checked(parsed: pa.Table) -> tuple[pa.Table, list[int]]:
+    """The rows that windows can be made of, with `at`, and where values were of other kinds."""
     named = pc.and_(pc.equal(parsed["v"], _VERSION), pc.is_valid(parsed["kind"]))
     is_known = pc.is_in(parsed["kind"], pa.array(list(_NEEDED)))
-    others = pc.sum(pc.and_(named, pc.invert(is_known))).as_py() or 0
+    others = pc.fill_null(pc.and_(named, pc.invert(is_known)), fill_value=False)
     timed = _all(
         [
             named,
@@ -214,7 +264,8 @@ def _checked(parsed: pa.Table) -> tuple[pa.Table, int]:
     whole = parsed.filter(timed)
     there = pc.unique(whole["kind"]).to_pylist()
     kept = [_of_kind(whole, kind) for kind in _NEEDED if kind in there]
-    return pa.concat_tables([ROW_SCHEMA.empty_table(), *kept]), others
+    nothing = ROW_SCHEMA.empty_table().append_column("at", pa.array([], pa.int64()))
+    return pa.concat_tables([nothing, *kept]), parsed["at"].filter(others).to_pylist()
 
 
 def _of_kind(parsed: pa.Table, kind: str) -> pa.Table:
@@ -244,7 +295,7 @@ def _of_kind(parsed: pa.Table, kind: str) -> pa.Table:
             else nothing.cast(field.type)
             for field in ROW_SCHEMA
         }
-    )
+    ).append_column("at", kept["at"])
 
 
 def _between(numbers: pa.ChunkedArray, least: float, most: float) -> pa.ChunkedArray:

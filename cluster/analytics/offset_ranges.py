@@ -6,7 +6,12 @@ Pure. The ranges are passed to the data source as text.
 import itertools
 import json
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+PYTHON: Final = "python"
+KAFKA: Final = "kafka"
+SOURCES: Final = (PYTHON, KAFKA)
+"""What Spark reads ranges with: our data source, or its own connector."""
 
 
 class OffsetRange(NamedTuple):
@@ -20,6 +25,15 @@ class OffsetRange(NamedTuple):
     def size(self) -> int:
         """How many offsets it spans: at least as many as there are records."""
         return self.end - self.start
+
+
+class TopicState(NamedTuple):
+    """What a topic holds now."""
+
+    name: str
+    topic_id: str | None
+    ranges: tuple[OffsetRange, ...]
+    """Of every partition, empty ones included; none if there is no such topic."""
 
 
 def split(

@@ -1,39 +1,34 @@
-"""One rollup from topic to files: fix offsets, start Spark, compute windows, merge, write."""
+"""One rollup from topic to files: fix offsets, start Spark, add up what is new, put it in place."""
 
 import contextlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from confluent_kafka import KafkaException
 
-from cluster.analytics.kafka_records import topic_ranges
+from cluster.analytics.kafka_records import topic_id, topic_ranges
 from cluster.analytics.metric_rows import GROUP, LAG, LOST, OTHER, QUOTA, REJECTED
-from cluster.analytics.offset_ranges import OffsetRange, split, to_text
+from cluster.analytics.offset_ranges import PYTHON, OffsetRange, TopicState
+from cluster.analytics.rollup_output import Added, RollupOutput, UnknownProgress
+from cluster.analytics.rollup_plan import Plan, plan, records_in, slices
 from cluster.analytics.spark_session import reason, spark_session
-from cluster.analytics.window_files import (
-    WINDOW_KINDS,
-    InUse,
-    WindowKind,
-    days_of,
-    read_windows,
-    replace_windows,
-    sole_writer,
-)
+from cluster.analytics.window_files import InUse, sole_writer
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 Phase = Callable[[str], AbstractContextManager[None]]
 """Makes a context manager that shows the start of a step and, at its end, its duration."""
-
-_NARROWEST: Final = "10s"
+StartSpark = Callable[[str, Path, str | None], AbstractContextManager["SparkSession"]]
+"""Like `spark_session`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,182 +42,228 @@ class RollupOptions:
     log: Path
     """The file to which Spark's output is appended."""
     master: str
+    source: str = PYTHON
+    """What Spark reads with, of `offset_ranges.SOURCES`."""
+    packages: str | None = None
+    """Maven coordinates of packages that Spark is to load, joined by commas."""
+    full: bool = False
+    """Read all that the topic holds, and not only what is new."""
+    retain: timedelta | None = None
+    """Remove windows of days that ended so long ago; None keeps all."""
 
 
 @dataclass(frozen=True, slots=True)
 class RollupSummary:
-    """The result of one run. Every record of the topic is counted in one of its fields."""
+    """The result of one run. Every new record of the topic is counted in one of its fields."""
 
     partitions: int
-    quota_records: int
-    group_records: int
-    lag_records: int
-    other_records: int
-    """Metric records of other kinds."""
-    rejected_records: int
-    lost_records: int
-    """Records that retention removed between the start of the run and their reading."""
-    windows: dict[str, dict[str, int]]
-    """Windows computed anew, by kind of record and width; without kinds that have none."""
-    first_window: datetime | None
-    last_window: datetime | None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    """Records by kind."""
+    late_records: int = 0
+    """Of those of quotas and groups: added to windows that an earlier run had passed by a minute.
+    """
+    windows: dict[str, dict[str, int]] = field(default_factory=dict)
+    """Windows that records were added to, by kind of record and width; without empty kinds."""
+    first_window: datetime | None = None
+    last_window: datetime | None = None
+    is_other_topic: bool = False
+    """The topic was deleted and made again since the last run."""
+    removed_files: int = 0
+    """Files of days that `retain` no longer keeps."""
 
     @property
     def records(self) -> int:
         """How many records were read."""
-        about_groups = self.group_records + self.lag_records
-        return self.quota_records + about_groups + self.other_records + self.rejected_records
+        return sum(count for kind, count in self.counts.items() if kind != LOST)
+
+    @property
+    def quota_records(self) -> int:
+        """Records about quotas."""
+        return self.counts.get(QUOTA, 0)
+
+    @property
+    def group_records(self) -> int:
+        """Records about groups."""
+        return self.counts.get(GROUP, 0)
+
+    @property
+    def lag_records(self) -> int:
+        """Records about partitions of groups."""
+        return self.counts.get(LAG, 0)
+
+    @property
+    def other_records(self) -> int:
+        """Metric records of other kinds."""
+        return self.counts.get(OTHER, 0)
+
+    @property
+    def rejected_records(self) -> int:
+        """Values that are no metric records."""
+        return self.counts.get(REJECTED, 0)
+
+    @property
+    def lost_records(self) -> int:
+        """Records that retention removed after the last run, before this one read them."""
+        return self.counts.get(LOST, 0)
 
 
-@dataclass(frozen=True, slots=True)
-class Computed:
-    """What Spark computed from a topic."""
-
-    windows: dict[WindowKind, dict[str, pa.Table]]
-    """By width: all windows of the days in which new ones lie, those of earlier runs included."""
-    counts: dict[str, int]
-    """Records by kind."""
-    first: datetime | None
-    last: datetime | None
-
-
-def roll_up(options: RollupOptions, phase: Phase) -> RollupSummary:
-    """Run one rollup and replace the windows that it computed. Raises UserError."""
+def roll_up(
+    options: RollupOptions, phase: Phase, start_spark: StartSpark = spark_session
+) -> RollupSummary:
+    """Add what is new in the topic to the windows. Starts Spark only if there is. UserError."""
     with phase(f"Looking at topic {options.topic}"):
-        ranges = filled_ranges(options)
-    with _sole_writer(options.output):
-        return _roll_up(options, ranges, phase)
+        topic = read_topic(options)
+    with locked_output(options.output) as output:
+        chosen = choose(output, topic, options)
+        return _roll_up(options, output, chosen, phase, start_spark)
 
 
 def _roll_up(
-    options: RollupOptions, ranges: tuple[OffsetRange, ...], phase: Phase
+    options: RollupOptions,
+    output: RollupOutput,
+    chosen: Plan,
+    phase: Phase,
+    start_spark: StartSpark,
 ) -> RollupSummary:
-    with contextlib.ExitStack() as running:
-        with phase("Starting Spark"):
-            spark = running.enter_context(spark_session(options.master, options.log))
-        computed = compute(spark, options, ranges, phase)
-        with phase("Stopping Spark"):
-            running.close()
-    if computed.windows:
-        with phase("Writing Parquet"):
-            _write(options.output, computed.windows)
-    return RollupSummary(
-        partitions=len(ranges),
-        quota_records=computed.counts.get(QUOTA, 0),
-        group_records=computed.counts.get(GROUP, 0),
-        lag_records=computed.counts.get(LAG, 0),
-        other_records=computed.counts.get(OTHER, 0),
-        rejected_records=computed.counts.get(REJECTED, 0),
-        lost_records=computed.counts.get(LOST, 0),
-        windows={
-            kind.name: {width: table.num_rows for width, table in tables.items()}
-            for kind, tables in computed.windows.items()
-        },
-        first_window=computed.first,
-        last_window=computed.last,
+    summary = RollupSummary(
+        partitions=len(chosen.start.offsets), is_other_topic=chosen.is_other_topic
     )
+    if chosen.lost:
+        summary = replace(summary, counts={LOST: chosen.lost})
+    if chosen.ranges:
+        with contextlib.ExitStack() as running:
+            with phase("Starting Spark"):
+                spark = running.enter_context(
+                    start_spark(options.master, options.log, options.packages)
+                )
+            for added in add_new(spark, options, output, chosen, phase):
+                summary = _joined(summary, added)
+            with phase("Stopping Spark"):
+                running.close()
+    with writing(options.output):
+        if options.retain is not None:
+            oldest = (datetime.now(UTC) - options.retain).date()
+            summary = replace(summary, removed_files=output.forget(oldest))
+        output.compact()
+    return summary
 
 
-def filled_ranges(options: RollupOptions) -> tuple[OffsetRange, ...]:
-    """The present offset ranges of non-empty partitions. Raises UserError if there are none."""
+def read_topic(options: RollupOptions) -> TopicState:
+    """What the topic holds now. Raises UserError if there is none."""
     try:
         ranges = topic_ranges(options.connection, options.topic)
     except KafkaException as problem:
         raise UserError(f"cannot read topic {options.topic}: {problem.args[0].str()}") from None
     if not ranges:
         raise UserError(f"there is no topic {options.topic}")
-    filled = tuple(each for each in ranges if each.size)
-    if not filled:
-        raise UserError(f"topic {options.topic} holds no records yet: let clients work first")
-    return filled
+    return TopicState(options.topic, topic_id(options.connection, options.topic), ranges)
 
 
-def compute(
-    spark: "SparkSession", options: RollupOptions, ranges: tuple[OffsetRange, ...], phase: Phase
-) -> Computed:
-    """Read the topic once and join it with the windows in `options.output`. Raises UserError."""
+def choose(
+    output: RollupOutput,
+    topic: TopicState,
+    options: RollupOptions,
+    *,
+    is_empty_allowed: bool = False,
+) -> Plan:
+    """What a run has to read. Raises UserError if the output is of another topic, or if there
+    have never been any records."""
+    progress = output.progress
+    if progress is not None and progress.topic != topic.name:
+        raise UserError(
+            f"{shown(options.output)} holds windows of topic {progress.topic}:"
+            f" give another --output for {topic.name}"
+        )
+    chosen = plan(progress, topic, whole=is_whole(output, options))
+    if progress is None and not chosen.ranges and not is_empty_allowed:
+        raise UserError(f"topic {topic.name} holds no records yet: let clients work first")
+    return chosen
+
+
+def is_whole(output: RollupOutput, options: RollupOptions) -> bool:
+    """Whether a run computes windows anew: asked for, or they are of a version that kept no
+    progress with them."""
+    return options.full or output.has_early_files
+
+
+def add_new(
+    spark: "SparkSession",
+    options: RollupOptions,
+    output: RollupOutput,
+    chosen: Plan,
+    phase: Phase,
+) -> Iterator[Added]:
+    """Read what was chosen, part by part, and add each part to the output. Raises UserError."""
+    whole = is_whole(output, options)
+    # Windows that are compared with stored ones have to be complete: all of it is one part.
+    parts = slices(chosen, max(1, records_in(chosen.ranges))) if whole else slices(chosen)
+    for ranges, progress in parts:
+        with phase(f"Rolling up {records_in(ranges):,} records"):
+            sums = sums_of_ranges(spark, options, ranges)
+        with phase("Adding them to the windows"), writing(options.output):
+            added = output.add(sums, progress, whole=whole)
+        yield added
+
+
+def sums_of_ranges(
+    spark: "SparkSession", options: RollupOptions, ranges: tuple[OffsetRange, ...]
+) -> pa.Table:
+    """The records of ranges, added up by Spark (SUMS_SCHEMA). Raises UserError."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
+    from cluster.analytics.spark_sources import NoConnector, sums_frame
+    from cluster.analytics.windows import added_up
+
     try:
-        with phase(f"Rolling up {sum(each.size for each in ranges):,} records"):
-            windows = _ten_second_windows(spark, options, ranges)
-            counts, spans = _counted(windows)
-        if not spans:
-            return Computed({}, counts, None, None)
-        with phase("Joining them with earlier windows"):
-            tables = {
-                kind: _all_widths(
-                    spark, windows, kind, _stored(options.output, days_of(*spans[kind.name]), kind)
-                )
-                for kind in WINDOW_KINDS
-                if kind.name in spans
-            }
+        frame = sums_frame(spark, options.source, options.connection, options.topic, ranges)
+        return added_up(frame).toArrow()
+    except NoConnector as problem:
+        raise UserError(str(problem)) from None
     except (PySparkException, Py4JError) as problem:
         raise UserError(
             f"the rollup failed: {reason(problem)} (see {shown(options.log)})"
         ) from None
-    firsts, lasts = zip(*spans.values(), strict=True)
-    return Computed(tables, counts, min(firsts), max(lasts))
 
 
-def _ten_second_windows(
-    spark: "SparkSession", options: RollupOptions, ranges: tuple[OffsetRange, ...]
-) -> "DataFrame":
-    from cluster.analytics import kafka_source
-    from cluster.analytics.windows import ten_second_windows
-
-    spark.dataSource.register(kafka_source.MetricSource)
-    pieces = split(ranges, spark.sparkContext.defaultParallelism)
-    reader = (
-        spark.read.format(kafka_source.SHORT_NAME)
-        .option(kafka_source.TOPIC, options.topic)
-        .option(kafka_source.RANGES, to_text(pieces))
-        .option(kafka_source.FAIL_ON_DATA_LOSS, "false")  # counted, and said at the end
-    )
-    for key, value in options.connection.items():
-        reader = reader.option(f"{kafka_source.CONNECTION_PREFIX}{key}", value)
-    return ten_second_windows(reader.load()).cache()  # or every use would read the topic again
-
-
-def _counted(windows: "DataFrame") -> tuple[dict[str, int], dict[str, tuple[datetime, datetime]]]:
-    """Records by kind, and the first and the last window of those that have windows; this is when
-    the topic is read."""
-    from pyspark.sql import functions as F
-
-    start_s = F.unix_seconds("window_start")
-    summed = windows.groupBy("kind").agg(F.sum("records"), F.min(start_s), F.max(start_s))
-    rows = {kind: (count, first, last) for kind, count, first, last in summed.collect()}
-    counts = {kind: int(count) for kind, (count, _, _) in rows.items()}
-    spans = {
-        kind: (datetime.fromtimestamp(first, UTC), datetime.fromtimestamp(last, UTC))
-        for kind, (_, first, last) in rows.items()
-        if first is not None
+def _joined(summary: RollupSummary, added: Added) -> RollupSummary:
+    windows = {
+        kind: dict(Counter(summary.windows.get(kind, {})) + Counter(added.windows.get(kind, {})))
+        for kind in [*summary.windows, *added.windows]
     }
-    return counts, spans
+    firsts = [each for each in (summary.first_window, added.first) if each]
+    lasts = [each for each in (summary.last_window, added.last) if each]
+    return replace(
+        summary,
+        counts=Counter(summary.counts) + Counter(added.counts),
+        late_records=summary.late_records + added.late,
+        windows=windows,
+        first_window=min(firsts, default=None),
+        last_window=max(lasts, default=None),
+    )
 
 
-def _all_widths(
-    spark: "SparkSession", found: "DataFrame", kind: WindowKind, stored: pa.Table
-) -> dict[str, pa.Table]:
-    from cluster.analytics.windows import WIDTHS_S, merge, wider_windows, windows_of_kind
-
-    windows = windows_of_kind(found, kind)
-    if stored.num_rows:
-        windows = merge(spark.createDataFrame(stored), windows, kind).cache()  # each width uses it
-    narrowest, *wider = WIDTHS_S
-    tables = {narrowest: windows.toArrow()}
-    for width in wider:
-        tables[width] = wider_windows(windows, WIDTHS_S[width], kind).toArrow()
-    return tables
+@contextlib.contextmanager
+def locked_output(place: Path) -> Iterator[RollupOutput]:
+    """The output, which no other process may write to within the block. Raises UserError."""
+    with _sole_writer(place), writing(place):
+        try:
+            output = RollupOutput(place)
+        except UnknownProgress as unknown:
+            raise UserError(f"{unknown}: give another --output, or remove {shown(place)}") from None
+        yield output
 
 
-def _stored(output: Path, days: tuple[date, ...], kind: WindowKind) -> pa.Table:
-    """The narrowest windows of earlier runs; the wider ones are derived from these."""
+@contextlib.contextmanager
+def writing(output: Path) -> Iterator[None]:
+    """Raise UserError for what goes wrong with the files of the output."""
     try:
-        return read_windows(output, _NARROWEST, days, kind)
-    except (OSError, pa.ArrowInvalid) as problem:
-        raise UserError(f"cannot read the earlier windows in {shown(output)}: {problem}") from None
+        yield
+    except OSError as problem:
+        raise _unwritable(output, problem) from None
+    except pa.ArrowException as problem:
+        line = str(problem).partition("\n")[0]
+        raise UserError(f"cannot read the earlier windows in {shown(output)}: {line}") from None
 
 
 @contextlib.contextmanager
@@ -245,11 +286,3 @@ def _sole_writer(output: Path) -> Iterator[None]:
 
 def _unwritable(output: Path, problem: OSError) -> UserError:
     return UserError(f"cannot write to {shown(output)}: {problem.strerror or problem}")
-
-
-def _write(output: Path, windows: Mapping[WindowKind, Mapping[str, pa.Table]]) -> None:
-    try:
-        for kind, tables in windows.items():
-            replace_windows(output, tables, kind)
-    except OSError as problem:
-        raise _unwritable(output, problem) from None

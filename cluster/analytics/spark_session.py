@@ -53,9 +53,10 @@ _REASONS: Final = (
 
 
 @contextlib.contextmanager
-def spark_session(master: str, log: Path) -> Iterator["SparkSession"]:
+def spark_session(master: str, log: Path, packages: str | None = None) -> Iterator["SparkSession"]:
     """A session that lives as long as the block; the JVM and its workers are ended after it.
 
+    `packages` are Maven coordinates, joined by commas, that Spark fetches where it has them not.
     What the JVM and the workers print is appended to `log`. Raises UserError (NoJava among them).
     """
     before = _children()
@@ -65,7 +66,7 @@ def spark_session(master: str, log: Path) -> Iterator["SparkSession"]:
     scratch = Path(tempfile.mkdtemp(prefix="milena-spark-"))
     try:
         with _logging_to(log):
-            session = _start(master, log, scratch)
+            session = _start(master, log, scratch, packages)
             try:
                 yield session
             finally:
@@ -77,7 +78,35 @@ def spark_session(master: str, log: Path) -> Iterator["SparkSession"]:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def _start(master: str, log: Path, scratch: Path) -> "SparkSession":
+def warm_up(session: "SparkSession") -> None:
+    """Run small jobs: the first of a session starts Python workers and loads what all need."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    with contextlib.suppress(PySparkException, Py4JError):  # the job to come says what is wrong
+        session.range(1).groupBy("id").count().toArrow()
+        session.sparkContext.parallelize([1], 1).map(str).collect()
+
+
+@contextlib.contextmanager
+def submitted_session() -> Iterator["SparkSession"]:
+    """The session that spark-submit has prepared, with this package sent to its workers."""
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.appName("milena rollup")
+        .config("spark.sql.session.timeZone", "UTC")
+        .getOrCreate()
+    )
+    with tempfile.TemporaryDirectory(prefix="milena-spark-") as scratch:
+        session.sparkContext.addPyFile(str(packed(Path(scratch))))
+        try:
+            yield session
+        finally:
+            session.stop()
+
+
+def _start(master: str, log: Path, scratch: Path, packages: str | None) -> "SparkSession":
     import pyspark
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
@@ -100,6 +129,8 @@ def _start(master: str, log: Path, scratch: Path) -> "SparkSession":
     builder = builder.config("spark.local.dir", str(scratch)).config(
         "spark.sql.warehouse.dir", str(scratch / "warehouse")
     )
+    if packages:
+        builder = builder.config("spark.jars.packages", packages)
     try:
         with log.open("ab") as file, _output_to(file.fileno()), _kept_interrupts():
             session = builder.getOrCreate()
@@ -108,7 +139,7 @@ def _start(master: str, log: Path, scratch: Path) -> "SparkSession":
             f"Spark did not start with master {master}: {reason(problem)} (see {log})"
         ) from None
     if not is_local and not master.startswith("local-cluster"):
-        session.sparkContext.addPyFile(str(_packed(scratch)))
+        session.sparkContext.addPyFile(str(packed(scratch)))
     return session
 
 
@@ -170,7 +201,7 @@ def reason(problem: BaseException) -> str:
     return lines[0][:_REASON_LENGTH] if lines else type(problem).__name__
 
 
-def _packed(scratch: Path) -> Path:
+def packed(scratch: Path) -> Path:
     """A zip file of this package, from which workers on other machines import it."""
     archive = scratch / "milena.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as packed:

@@ -7,7 +7,8 @@ light and dark.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from cluster.analytics.quantities import (
+from cluster.analytics.usage_history import Point, Span, Usage
+from cluster.views.quantities import (
     clock,
     duration,
     number,
@@ -16,7 +17,6 @@ from cluster.analytics.quantities import (
     round_steps,
     time_steps,
 )
-from cluster.analytics.usage_history import Point, Span, Usage
 
 COLOURS: Final = 6
 """The number of colours; further brokers reuse them from the first on."""

@@ -4,8 +4,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from cluster.analytics.quantities import clock, duration, number, rate_unit
 from cluster.analytics.usage_history import Point, Span, Usage, busiest
+from cluster.views.quantities import clock, duration, number, rate_unit
 
 Line = list[tuple[str, str]]
 """Pieces of text, each with a style of rich, "" for none."""

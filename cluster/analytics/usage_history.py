@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from cluster.model.printable import one_line
 
-_QUOTA_ORDER: Final = ("produce", "fetch", "request")
+_QUOTA_ORDER: Final = ("produce", "fetch", "request", "mutation")
 
 
 @dataclass(frozen=True, slots=True)

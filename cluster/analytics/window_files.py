@@ -1,11 +1,11 @@
-"""The Parquet files of the rollup: a folder per kind and width, in it one file per day (UTC).
+"""The Parquet files of the rollup: a folder per kind, width and day (UTC). Readers need no Spark.
 
-Files are replaced as a whole, after all new files have been written. Readers need no Spark.
+A day that grows has a file per hour; later one file, which then counts alone.
+Files are replaced as a whole (`file_changes.py`).
 """
 
 import fcntl
 import os
-import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
@@ -16,7 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from cluster.analytics.file_changes import FileChanges
 from cluster.analytics.metric_rows import GROUP, LAG, QUOTA, STATES, TIMESTAMP
+
+WIDTHS_S: Final = {"10s": 10, "1m": 60, "1h": 3600}
+"""Widths by the name of their folder, narrowest first; each is a multiple of those before."""
+NARROWEST: Final = "10s"
 
 WINDOW_SCHEMA: Final = pa.schema(
     [
@@ -30,12 +35,15 @@ WINDOW_SCHEMA: Final = pa.schema(
         ("usage_sum", pa.float64()),
         ("rate_avg", pa.float64()),
         ("rate_max", pa.float64()),
+        ("rate_p95", pa.float64()),
+        ("utilization", pa.float64()),
         ("requests", pa.int64()),
         ("throttled", pa.int64()),
         ("throttle_ms_sum", pa.float64()),
         ("throttle_ms_max", pa.float64()),
         ("muted_ms_sum", pa.float64()),
         ("seconds_over_limit", pa.int64()),
+        ("seconds_throttled", pa.int64()),
         ("records", pa.int64()),
     ]
 )
@@ -81,20 +89,81 @@ class WindowKind(NamedTuple):
     schema: pa.Schema
     keys: int
     """So many columns, the first, identify a window; files are sorted by them."""
+    more: pa.Schema
+    """Columns that only the narrowest windows have, from which others are made exactly."""
+
+    @property
+    def key_names(self) -> list[str]:
+        """The columns that identify a window."""
+        names: list[str] = self.schema.names
+        return names[: self.keys]
+
+    @property
+    def stored_schema(self) -> pa.Schema:
+        """The schema of the files of the narrowest windows."""
+        return pa.schema([*self.schema, *self.more])
 
 
-QUOTA_WINDOWS: Final = WindowKind(QUOTA, "", WINDOW_SCHEMA, 7)
-GROUP_WINDOWS: Final = WindowKind(GROUP, "groups", GROUP_SCHEMA, 2)
-LAG_WINDOWS: Final = WindowKind(LAG, "lag", LAG_SCHEMA, 4)
+_LAST_AT: Final = pa.schema([("lag_last_at", TIMESTAMP)])
+QUOTA_WINDOWS: Final = WindowKind(
+    QUOTA, "", WINDOW_SCHEMA, 7, pa.schema([("rates", pa.list_(pa.float32()))])
+)
+GROUP_WINDOWS: Final = WindowKind(GROUP, "groups", GROUP_SCHEMA, 2, _LAST_AT)
+LAG_WINDOWS: Final = WindowKind(LAG, "lag", LAG_SCHEMA, 4, _LAST_AT)
 WINDOW_KINDS: Final = (QUOTA_WINDOWS, GROUP_WINDOWS, LAG_WINDOWS)
 
+WHOLE_DAY: Final = "day"
+"""The piece of a day that holds all of it; the others are its hours, 00 to 23."""
 _SUFFIX: Final = ".parquet"
+_DAY_PREFIX: Final = "day="
 _DAY: Final = timedelta(days=1)
 
 
-def folder(output: Path, width: str) -> Path:
-    """The folder of the windows of a width; readers of Hive partitions see a column `width`."""
-    return output / f"width={width}"
+def folder(output: Path, width: str, kind: WindowKind = QUOTA_WINDOWS) -> Path:
+    """The folder of the windows of a kind and width; readers of Hive partitions see `width`."""
+    return output / kind.folder / f"width={width}"
+
+
+def piece_path(output: Path, kind: WindowKind, width: str, day: date, piece: str) -> Path:
+    """The file of one piece of a day: an hour (`07`) or `WHOLE_DAY`."""
+    return folder(output, width, kind) / f"{_DAY_PREFIX}{day.isoformat()}" / f"{piece}{_SUFFIX}"
+
+
+def days_there(output: Path, kind: WindowKind, width: str = NARROWEST) -> list[date]:
+    """The days of which there are windows, in order. Raises OSError."""
+    found = set()
+    for path in folder(output, width, kind).glob("*"):
+        try:
+            found.add(date.fromisoformat(path.name.removeprefix(_DAY_PREFIX).removesuffix(_SUFFIX)))
+        except ValueError:
+            continue  # somebody else's file
+    return sorted(found)
+
+
+def paths_of_day(output: Path, kind: WindowKind, width: str, day: date) -> list[Path]:
+    """The files that hold the windows of a day, in order of time; none if there are none."""
+    whole = piece_path(output, kind, width, day, WHOLE_DAY)
+    if whole.exists():
+        return [whole]  # hours beside it have been taken into it, and not been removed yet
+    hours = sorted(whole.parent.glob(f"[0-9][0-9]{_SUFFIX}"))
+    early = early_path(output, kind, width, day)
+    return hours or ([early] if early.exists() else [])
+
+
+def early_path(output: Path, kind: WindowKind, width: str, day: date) -> Path:
+    """Where versions of this software before the folders of days put the windows of a day."""
+    return folder(output, width, kind) / f"{day.isoformat()}{_SUFFIX}"
+
+
+def window_paths(
+    output: Path,
+    width: str,
+    days: Iterable[date] | None = None,
+    kind: WindowKind = QUOTA_WINDOWS,
+) -> list[Path]:
+    """The files of the windows of these days in order of time; None for all. Raises OSError."""
+    chosen = days_there(output, kind, width) if days is None else sorted(days)
+    return [path for day in chosen for path in paths_of_day(output, kind, width, day)]
 
 
 def read_windows(
@@ -104,13 +173,13 @@ def read_windows(
     kind: WindowKind = QUOTA_WINDOWS,
 ) -> pa.Table:
     """The windows of these days in order of time; None for all. Raises OSError, pa.ArrowInvalid."""
-    place = folder(output / kind.folder, width)
-    if days is None:
-        paths = sorted(place.glob(f"*{_SUFFIX}"))
-    else:
-        paths = [path for path in (_path(place, day) for day in sorted(days)) if path.exists()]
-    tables = [pq.read_table(path, schema=kind.schema, partitioning=None) for path in paths]
-    return pa.concat_tables(tables) if tables else kind.schema.empty_table()
+    return read_files(window_paths(output, width, days, kind), kind.schema)
+
+
+def read_files(paths: Iterable[Path], schema: pa.Schema) -> pa.Table:
+    """The rows of files; columns that a file lacks are null. Raises OSError, pa.ArrowInvalid."""
+    tables = [pq.read_table(path, schema=schema, partitioning=None) for path in paths]
+    return pa.concat_tables(tables) if tables else schema.empty_table()
 
 
 class InUse(Exception):
@@ -143,45 +212,29 @@ def replace_windows(
 
     The same windows give the same bytes. A crash leaves whole files, old or new. Raises OSError.
     """
-    output = output / kind.folder
-    output.mkdir(parents=True, exist_ok=True)
-    drafts = output / ".drafts"
-    shutil.rmtree(drafts, ignore_errors=True)  # of a run that was killed
-    try:
-        moves = [
-            (draft, _path(folder(output, width), day))
-            for width, table in windows.items()
-            for draft, day in _write_drafts(folder(drafts, width), table, kind)
-        ]
-        for _, final in moves:
-            final.parent.mkdir(exist_ok=True)
-        for draft, final in moves:
-            draft.replace(final)
-    finally:
-        shutil.rmtree(drafts, ignore_errors=True)
+    with FileChanges(output) as changes:
+        for width, table in windows.items():
+            ordered = sorted_windows(table, kind)
+            dates = pc.cast(ordered["window_start"], pa.date32())
+            for day in pc.unique(dates).to_pylist():
+                place = piece_path(output, kind, width, day, WHOLE_DAY)
+                write_windows(ordered.filter(pc.equal(dates, day)), changes.draft_of(place))
+
+
+def write_windows(windows: pa.Table, path: Path) -> None:
+    """Write one file. Raises OSError."""
+    pq.write_table(windows, path, compression="zstd")
 
 
 def sorted_windows(table: pa.Table, kind: WindowKind = QUOTA_WINDOWS) -> pa.Table:
     """The windows in the order of the files, which does not depend on the order of the input."""
-    order = [(name, "ascending") for name in kind.schema.names[: kind.keys]]
-    return table.select(kind.schema.names).cast(kind.schema).sort_by(order)
+    is_stored = set(kind.more.names) <= set(table.schema.names)
+    schema = kind.stored_schema if is_stored else kind.schema
+    order = [(name, "ascending") for name in kind.key_names]
+    return table.select(schema.names).cast(schema).sort_by(order)
 
 
 def days_of(first: datetime, last: datetime) -> tuple[date, ...]:
     """Every day that a span of time touches, both ends included."""
     begin, end = first.astimezone(UTC).date(), last.astimezone(UTC).date()
     return tuple(begin + _DAY * number for number in range((end - begin).days + 1))
-
-
-def _write_drafts(place: Path, table: pa.Table, kind: WindowKind) -> Iterator[tuple[Path, date]]:
-    place.mkdir(parents=True)
-    ordered = sorted_windows(table, kind)
-    dates = pc.cast(ordered["window_start"], pa.date32())
-    for day in pc.unique(dates).to_pylist():
-        draft = _path(place, day)
-        pq.write_table(ordered.filter(pc.equal(dates, day)), draft, compression="zstd")
-        yield draft, day
-
-
-def _path(place: Path, day: date) -> Path:
-    return place / f"{day.isoformat()}{_SUFFIX}"

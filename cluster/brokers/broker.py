@@ -4,7 +4,7 @@ import logging
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import partial
 from pathlib import Path
 from random import Random
@@ -12,15 +12,21 @@ from typing import Any, Final
 
 from cluster.brokers import options
 from cluster.brokers.core import BrokerCore, BrokerPorts
+from cluster.brokers.first_user import store_first_user
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.log.log_directory import LogDirectory, open_all
 from cluster.brokers.log_repairs import Extent, LoadingReports, LogRepairs
 from cluster.brokers.metrics.counters import open_counters
 from cluster.brokers.network.socket_server import SocketServer
+from cluster.brokers.tls_listeners import TlsListeners
 from cluster.config import broker as keys
+from cluster.config.listeners import client_listeners
 from cluster.config.settings import Settings
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.registry.client.kazoo_session import KazooSession
+from cluster.coordinator.registry.client.registry_access import RegistryAccess
+from cluster.model.cluster import BrokerRegistration
+from cluster.model.cluster_view import ClusterView
 from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerId
 from cluster.model.recovery_progress import RecoveryProgress
@@ -32,7 +38,7 @@ from cluster.runtime.helper_process import HelperProcess
 from cluster.runtime.limits import raise_descriptor_limit
 from cluster.runtime.logs import report_left_out
 from cluster.runtime.loop import EventLoop
-from cluster.runtime.zmq_link import ZmqContext
+from cluster.runtime.zmq_link import ZmqContext, key_of
 
 log = logging.getLogger(__name__)
 
@@ -48,18 +54,22 @@ def run_broker(
     run_dir: Path,
     on_ready: Callable[[dict[str, Any]], None],
     on_progress: Callable[[RecoveryProgress], None],
+    on_view: Callable[[ClusterView], None],
+    first_user: Path | None = None,
 ) -> None:
     """Run one broker until SIGTERM or SIGINT.
 
-    `on_ready` is called with its ports and cluster id once it serves clients, `on_progress` now and
-    then while logs are recovered before that: a signal then ends the process at once, and the next
-    start recovers them anew. Raises UserError or StorageFailed when it cannot start.
+    `on_ready` is called with its ports and cluster id once it serves clients, `on_view` with each
+    new view of the cluster, `on_progress` now and then while logs are recovered before that: a
+    signal then ends the process at once, and the next start recovers them anew. `first_user`: see
+    `first_user.py`. Raises UserError
+    or StorageFailed when it cannot start.
     """
     raise_descriptor_limit()
     sys.setswitchinterval(_SWITCH_INTERVAL_S)
-    broker = Broker(settings, run_dir, on_progress)
+    broker = Broker(settings, run_dir, on_progress, on_view)
     try:
-        broker.start()
+        broker.start(first_user)
         on_ready({"ports": broker.ports, "cluster_id": broker.cluster_id})
         broker.run()
     finally:
@@ -70,15 +80,22 @@ class Broker:
     """Lifecycle: start (blocking), run (the loop), close. One per process."""
 
     def __init__(
-        self, settings: Settings, run_dir: Path, on_progress: Callable[[RecoveryProgress], None]
+        self,
+        settings: Settings,
+        run_dir: Path,
+        on_progress: Callable[[RecoveryProgress], None],
+        on_view: Callable[[ClusterView], None],
     ) -> None:
         self._settings = settings
         self._run_dir = run_dir
         self._on_progress = on_progress
+        self._on_view = on_view
         self._id = BrokerId(settings[keys.BROKER_ID])
         self._clock = SystemClock()
         self._loop = EventLoop(self._clock)
-        self._zmq = ZmqContext()
+        # Keys are worth what registrations are: nothing where anybody may write those.
+        has_keys = settings[keys.REGISTRY_AUTH] is not None
+        self._zmq = ZmqContext(self._find_link_keys if has_keys else None)
         self.ports: dict[str, int] = {}
         self.cluster_id = ""
         self._is_stopping = False
@@ -90,31 +107,50 @@ class Broker:
             settings[keys.ZOOKEEPER_SESSION_TIMEOUT_MS],
             run_dir / f"broker-{self._id}.session",
             self._loop.call_from_thread,
-            identity=settings[keys.REGISTRY_AUTH],
+            access=RegistryAccess.of_settings(settings),
             protects_znodes=settings[keys.ZOOKEEPER_SET_ACL],
         )
         self._server = SocketServer(self._loop, options.network_options(settings))
+        self._tls = TlsListeners(settings, self._loop, self._clock)
 
-    def start(self) -> None:
+    def start(self, first_user: Path | None) -> None:
         """Connect, open the logs, register, accept. Raises UserError or StorageFailed."""
         settings = self._settings
-        for listener in settings[keys.LISTENERS]:
+        for listener in client_listeners(settings):
             self.ports[listener.name] = self._server.bind(
-                Listener(listener.name, listener.host, listener.port)
+                Listener(listener.name, listener.host, listener.port), self._tls.open(listener)
             )
         self._registry.connect(settings[keys.ZOOKEEPER_CONNECTION_TIMEOUT_MS])
         self._registry.call(lambda store: store.prepare())
+        if first_user is not None:
+            store_first_user(self._registry, first_user, self._clock.wall_ms())
         self.cluster_id = self._registry.call(lambda store: store.cluster_id())
         self._directories = open_all(
             [Path(path) for path in settings[keys.LOG_DIRS]], self.cluster_id, self._id
         )
         self._core = core = BrokerCore(settings, self._ports())
+        core.metadata.on_view = self._on_view
         self._limit_connections(core.live.now)
-        core.live.listeners.append(self._limit_connections)
+        core.live.listeners += [self._limit_connections, self._tls.on_settings]
         core.start(options.advertised_endpoints(settings, self.ports))
         collector.leave_out_what_is_there()
         self._loop.call_every(_REPORT_LEFT_OUT_MS, report_left_out)
-        self._server.serve(core.pipeline.on_frame)
+        self._server.limit_rates(core.connection_rates)
+        self._server.serve(
+            core.pipeline.on_frame,
+            core.connected.on_closed,
+            core.authentication.logins.on_connected,
+        )
+
+    def _find_link_keys(self, on_found: Callable[[Collection[bytes] | None], None]) -> None:
+        """Look up the keys of all brokers that are registered now."""
+
+        def on_brokers(brokers: list[BrokerRegistration]) -> None:
+            on_found({key for one in brokers if (key := key_of(one.control_endpoint)) is not None})
+
+        self._registry.submit(
+            lambda store: store.live_brokers(), on_brokers, lambda _error: on_found(None)
+        )
 
     def _limit_connections(self, settings: Settings) -> None:
         self._server.limit_connections(options.network_options(settings))
@@ -199,6 +235,7 @@ class Broker:
         """Close everything that was opened, clients first, logs before the session."""
         self._is_stopping = True
         self._server.close()
+        self._tls.close()
         if self._core is not None:
             self._core.close()
         for directory in self._directories:

@@ -46,6 +46,8 @@ from cluster.brokers.peer_pings import PeerPings
 from cluster.brokers.pipeline import Pipeline
 from cluster.brokers.producer_ids import ProducerIds
 from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.connected_clients import ConnectedClients
+from cluster.brokers.quotas.connection_rates import ConnectionRates
 from cluster.brokers.quotas.quota_changes import QuotaChanges
 from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.brokers.registration import Registration
@@ -56,6 +58,8 @@ from cluster.brokers.replication.partition_table import OnOpened, PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.brokers.replication.role_changes import RoleChanges
+from cluster.brokers.security.acl_changes import AclChanges
+from cluster.brokers.security.authentication import Authentication
 from cluster.brokers.services import Services
 from cluster.brokers.setting_changes import SettingChanges
 from cluster.config import broker as keys
@@ -185,7 +189,7 @@ class BrokerCore:
             lambda: self.live[keys.REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND],
         )
         self.metadata = MetadataCache(ports.cluster_id)
-        self.purgatory = Purgatory(loop.call_at)
+        self.purgatory = Purgatory(loop.call_at, loop.time)
         self.registration = Registration(ports.store, loop, clock)
         self.asks = ControllerAsks(
             self.id, loop, self.metadata, ports.control_link, self.registration
@@ -330,10 +334,31 @@ class BrokerCore:
 
     def _assemble_clients(self) -> None:
         settings, ports = self.live, self._ports
-        self.quotas = ClientQuotas(options.quota_windows(settings.now))
-        throttle = QuotaThrottle(ports.loop)
+        self.quotas = ClientQuotas(
+            options.quota_windows(settings.now), options.mutation_windows(settings.now)
+        )
+        self.connected = ConnectedClients()
+        throttle = QuotaThrottle(ports.loop, self.connected, self.slices.start)
         self.quota_changes = QuotaChanges(
-            ports.store, ports.loop, ports.clock, self.quotas, throttle
+            ports.store, ports.loop, ports.clock, self.quotas, throttle, self.slices
+        )
+        self.authentication = Authentication(
+            ports.store,
+            ports.loop,
+            ports.clock.wall_ms,
+            settings,
+            options.token_rules(settings.now),
+            ports.counters,
+        )
+        authorizer = options.authorizer(settings.now)
+        self.acls = None
+        if authorizer is not None:
+            self.acls = AclChanges(ports.store, ports.loop, ports.clock, authorizer)
+        self.connection_rates = ConnectionRates(options.quota_windows(settings.now))
+        self.connection_rates.limit(options.creation_rates(settings.now))
+        self.quota_changes.listeners.append(self.connection_rates.take_quotas)
+        settings.listeners.append(
+            lambda now: self.connection_rates.limit(options.creation_rates(now))
         )
         self.services = Services(
             broker_id=self.id,
@@ -359,12 +384,17 @@ class BrokerCore:
             ),
             topic_settings=lambda overrides: options.stored_topic_settings(settings.now, overrides),
             quota_changes=self.quota_changes,
+            credentials=self.authentication.credentials,
+            tokens=self.authentication.tokens,
+            logins=self.authentication.logins,
             setting_changes=self.setting_changes,
             fetch_max_bytes=settings[keys.FETCH_MAX_BYTES],
             api_versions=ApiVersionsAnswers(
                 (handler.api for handler in HANDLERS), options.features(settings.now)
             ),
             counters=ports.counters,
+            authorizer=authorizer,
+            acls=self.acls,
         )
         self.pipeline = Pipeline(
             HANDLERS,
@@ -375,6 +405,10 @@ class BrokerCore:
             ports.clock,
             ports.loop,
         )
+
+        if ports.counters is not None:
+            ports.counters.topics.known = self.metadata.topics
+            ports.counters.topic_name = self.metadata.topic_name
 
     def _on_directory_work_failed(self, path: Path, failure: StorageFailed) -> None:
         """On any thread."""
@@ -404,7 +438,10 @@ class BrokerCore:
         """Register with these client endpoints and start the timers. Raises UserError."""
         settings, store = self.live, self._ports.store
         self.quota_changes.load_at_start()
+        self.authentication.load_at_start()
         self.group_configs.load_at_start()
+        if self.acls is not None:
+            self.acls.load_at_start()
         self.registration.begin(
             BrokerRegistration(
                 self.id,
@@ -426,7 +463,13 @@ class BrokerCore:
         settings, ports = self.live, self._ports
         loop, clock = ports.loop, ports.clock
         lag_ms = settings[keys.REPLICA_LAG_TIME_MAX_MS]
-        flusher = LogFlusher(self.table, self.slices, self._flush_thread.do, loop.call_from_thread)
+        self.flusher = LogFlusher(
+            self.table,
+            self.slices,
+            self._flush_thread.do,
+            loop.call_from_thread,
+            clock.monotonic_us,
+        )
         retention = LogRetention(self.table, self.events, self.slices, clock.wall_ms)
         check_ms = settings[keys.LOG_RETENTION_CHECK_INTERVAL_MS]
         if check_ms > FIRST_CHECK_MS:
@@ -438,11 +481,18 @@ class BrokerCore:
         )
         loop.call_every(
             min(1_000, settings[keys.LOG_FLUSH_SCHEDULER_INTERVAL_MS]),
-            lambda: flusher.on_tick(clock.monotonic_ms()),
+            lambda: self.flusher.on_tick(clock.monotonic_ms()),
+        )
+        loop.call_every(
+            settings[keys.DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS], self._remove_expired_tokens
         )
         self.cleaner.start()
         if ports.counters is not None:
             self._start_metrics(ports.counters)
+
+    def _remove_expired_tokens(self) -> None:
+        if self.controller.is_active:
+            self.authentication.tokens.remove_expired()
 
     def _start_metrics(self, counters: BrokerCounters) -> None:
         settings, loop, clock = self.live, self._ports.loop, self._ports.clock
@@ -457,8 +507,14 @@ class BrokerCore:
                 self.metadata,
                 self.replication,
                 self.quotas,
+                self.connected,
                 self.cleaner,
                 self.groups.counts,
+                loop.time,
+                self.connection_rates,
+                self.isr_changes,
+                self.controller.elections,
+                self.flusher,
             ),
             topic,
             settings[keys.METRICS_INTERVAL_MS],
@@ -503,8 +559,11 @@ class BrokerCore:
     def _on_registered_again(self) -> None:
         self.controller.campaign()
         self.quota_changes.reload()
+        self.authentication.reload()
         self.group_configs.reload()
         self.setting_changes.reload()
+        if self.acls is not None:
+            self.acls.on_new_session()
 
     # -- stop --------------------------------------------------------------------------------------
 
@@ -520,6 +579,7 @@ class BrokerCore:
         self.replication.close()
         self._ports.control_link.close()
         self.cleaner.close()
+        self.authentication.close()
         self._flush_thread.close()
         self._checkpoint_thread.close()
         self._mover.close(drop=True)

@@ -32,6 +32,7 @@ class LogFlusher:
         slices: Slices,
         post: Callable[[Callable[[], None]], None],
         post_back: Callable[[Callable[[], None]], None],
+        monotonic_us: Callable[[], int],
     ) -> None:
         """`post` runs a call on a thread of its own, `post_back` on the broker's."""
         self._table = table
@@ -39,7 +40,12 @@ class LogFlusher:
         self._is_looking = False
         self._post = post
         self._post_back = post_back
+        self._monotonic_us = monotonic_us
         self._under_way: set[TopicPartition] = set()
+        self.flush_count = 0
+        """Logs that were synced since the start."""
+        self.flush_us = 0
+        """How long this took, in microseconds."""
 
     def on_tick(self, now_ms: MonotonicMs) -> None:
         """Find the logs whose sync is due, in slices, unless the last search still goes on."""
@@ -67,13 +73,15 @@ class LogFlusher:
 
     def _sync(self, partition: Partition, own: PartitionLog, target: FlushTarget) -> None:
         """On the flushing thread."""
+        began_us = self._monotonic_us()
         try:
             target.sync()
         except StorageFailed as failure:
             failed = failure  # the name of an `except` ends with it
             self._post_back(lambda: self._on_failed(partition, failed))
         else:
-            self._post_back(lambda: self._on_synced(partition, own, target))
+            took_us = self._monotonic_us() - began_us
+            self._post_back(lambda: self._on_synced(partition, own, target, took_us))
 
     def _on_failed(self, partition: Partition, failure: StorageFailed) -> None:
         self._under_way.discard(partition.id)
@@ -81,7 +89,11 @@ class LogFlusher:
         if self._table.find(partition.id) is partition:
             self._table.note_failure(partition.id, failure)
 
-    def _on_synced(self, partition: Partition, own: PartitionLog, target: FlushTarget) -> None:
+    def _on_synced(
+        self, partition: Partition, own: PartitionLog, target: FlushTarget, took_us: int
+    ) -> None:
+        self.flush_count += 1
+        self.flush_us += took_us
         self._under_way.discard(partition.id)
         if partition.log is own:  # not moved to another directory meanwhile
             own.on_flushed(target)

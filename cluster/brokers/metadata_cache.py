@@ -1,7 +1,7 @@
 """The broker's copy of the cluster's state, on the broker's thread: Metadata answers from it."""
 
 import uuid
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from cluster.model.cluster import (
     BrokerRegistration,
@@ -10,6 +10,7 @@ from cluster.model.cluster import (
     PartitionState,
     TopicState,
 )
+from cluster.model.cluster_view import ClusterView
 from cluster.model.ids import NO_BROKER, BrokerId, ControllerEpoch, TopicPartition
 from cluster.protocol.peer.control import ClusterUpdate
 
@@ -28,6 +29,9 @@ class MetadataCache:
         """The Metadata handler's cached answers for this state, each with the leaders it names."""
         self.state_number = 0
         """Grows with every change of the state."""
+        self.on_view: Callable[[ClusterView], None] = lambda _view: None
+        """Called when the live brokers or the controller are others."""
+        self._view: ClusterView | None = None
         self._state = ClusterState()
 
     @property
@@ -92,12 +96,20 @@ class MetadataCache:
             else:
                 known.configs = topic.configs
                 known.partitions.update(topic.partitions)
+        self._look_round()
         return gone
 
     def forget_controller(self) -> None:
         """No controller is known, as our session with the registry is lost."""
         self._has_changed()
         self.controller_id = NO_BROKER
+        self._look_round()
+
+    def _look_round(self) -> None:
+        view = ClusterView(self.cluster_id, self.controller_id, frozenset(self._state.brokers))
+        if view != self._view:
+            self._view = view
+            self.on_view(view)
 
     def _has_changed(self) -> None:
         self.encoded_answers.clear()

@@ -7,9 +7,13 @@ from functools import lru_cache
 from cluster.brokers.groups.group_coordinator import CoordinatorOptions
 from cluster.brokers.log.options import NO_LIMIT, CleaningPolicy, LogOptions
 from cluster.brokers.network.socket_server import NetworkOptions
+from cluster.brokers.quotas.connection_rates import CreationRates
 from cluster.brokers.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.brokers.replication.follower_fetcher import FetchOptions
+from cluster.brokers.security.authorizer import Authorizer
+from cluster.brokers.security.delegation_tokens import TokenRules
 from cluster.config import broker, topic
+from cluster.config.listeners import client_listeners, of_listener
 from cluster.config.settings import Settings, topic_settings
 from cluster.coordinator.groups.options import MINUTE_MS, GroupOptions
 from cluster.model.cluster import Endpoint
@@ -32,6 +36,30 @@ def network_options(settings: Settings) -> NetworkOptions:
         send_buffer_bytes=settings[broker.SOCKET_SEND_BUFFER_BYTES],
         receive_buffer_bytes=settings[broker.SOCKET_RECEIVE_BUFFER_BYTES],
         listen_backlog=settings[broker.SOCKET_LISTEN_BACKLOG_SIZE],
+        max_connections_of_hosts={
+            host: int(count)
+            for host, _, count in (
+                each.strip().rpartition(":")
+                for each in settings[broker.MAX_CONNECTIONS_PER_IP_OVERRIDES].split(",")
+                if each.strip()
+            )
+        },
+    )
+
+
+def creation_rates(settings: Settings) -> CreationRates:
+    """How fast connections may come (KIP-612)."""
+
+    def limit(own: Settings) -> int | None:
+        rate = own[broker.MAX_CONNECTION_CREATION_RATE]
+        return None if rate == broker.MAX_CONNECTION_CREATION_RATE.default else rate
+
+    limits = {
+        listener.name: limit(of_listener(settings, listener.name))
+        for listener in client_listeners(settings)
+    }
+    return CreationRates(
+        limit(settings), {name: rate for name, rate in limits.items() if rate is not None}
     )
 
 
@@ -61,6 +89,14 @@ def quota_windows(settings: Settings) -> WindowOptions:
         window_count=settings[broker.QUOTA_WINDOW_NUM],
         window_ms=settings[broker.QUOTA_WINDOW_SIZE_SECONDS] * 1_000,
         credit=WindowCredit(settings[broker.QUOTA_WINDOW_CREDIT]),
+    )
+
+
+def mutation_windows(settings: Settings) -> WindowOptions:
+    """Over how much time a client's changes of topics are counted (KIP-599)."""
+    return WindowOptions(
+        window_count=settings[broker.CONTROLLER_QUOTA_WINDOW_NUM],
+        window_ms=settings[broker.CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS] * 1_000,
     )
 
 
@@ -180,11 +216,39 @@ def log_options(settings: Settings, overrides: Mapping[str, str]) -> tuple[LogOp
 def advertised_endpoints(
     settings: Settings, bound_ports: Mapping[str, int]
 ) -> tuple[Endpoint, ...]:
-    """What clients connect to: the advertised listener, else the listener with its bound port."""
-    advertised = {listener.name: listener for listener in settings[broker.ADVERTISED_LISTENERS]}
-    endpoints = []
-    for listener in settings[broker.LISTENERS]:
-        told = advertised.get(listener.name, listener)
-        port = told.port or bound_ports[listener.name]
-        endpoints.append(Endpoint(listener.name, listener.name, told.host, port))
-    return tuple(endpoints)
+    """What clients of each listener are told to connect to: what is advertised, and where nothing
+    is, the listeners with their bound ports. Clients of a listener that is not advertised are told
+    of no broker.
+    """
+    advertised = settings[broker.ADVERTISED_LISTENERS]
+    told = {listener.name: listener for listener in advertised or settings[broker.LISTENERS]}
+    return tuple(
+        Endpoint(
+            each.name,
+            each.protocol,
+            told[each.name].host,
+            told[each.name].port or bound_ports[each.name],
+        )
+        for each in client_listeners(settings)
+        if each.name in told
+    )
+
+
+def authorizer(settings: Settings) -> Authorizer | None:
+    """Who decides what users may do; None where everybody may do everything."""
+    if settings[broker.AUTHORIZER_CLASS_NAME] is None:
+        return None
+    super_users = settings[broker.SUPER_USERS]
+    return Authorizer(
+        super_users,
+        allows_without_rules=settings[broker.ALLOW_EVERYONE_IF_NO_ACL_FOUND],
+    )
+
+
+def token_rules(settings: Settings) -> TokenRules:
+    """How long delegation tokens live."""
+    return TokenRules(
+        settings[broker.DELEGATION_TOKEN_SECRET_KEY],
+        settings[broker.DELEGATION_TOKEN_MAX_LIFETIME_MS],
+        settings[broker.DELEGATION_TOKEN_EXPIRY_TIME_MS],
+    )

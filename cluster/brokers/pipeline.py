@@ -8,6 +8,7 @@ particular to an API is in its row of `HANDLERS`.
 import logging
 import struct
 from collections.abc import Iterable
+from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from cluster.brokers.handlers.request import (
@@ -18,7 +19,8 @@ from cluster.brokers.handlers.request import (
     Route,
 )
 from cluster.brokers.metrics.counters import BrokerCounters
-from cluster.brokers.network.connection import Connection, Outgoing
+from cluster.brokers.network.connection import Connection, Outgoing, PendingLogin
+from cluster.brokers.quotas.account import Delay
 from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.quotas.throttle import QuotaThrottle
@@ -44,6 +46,9 @@ PARKED_FACTOR: Final = 24
 """How many times its size a parked request takes, at the most: a fetched partition of 16 bytes
 becomes a tuple, its numbers, and a key in the purgatory.
 """
+
+_LONG_NS: Final = 1_000_000
+"""A request that takes this long is charged at once."""
 
 S = TypeVar("S")
 
@@ -72,6 +77,9 @@ class Pipeline(Generic[S]):
     def on_frame(self, channel: Connection, frame: memoryview) -> None:
         """Process one request. Raises PeerError, upon which the channel closes."""
         began_ns = self._monotonic_ns()
+        login = channel.login
+        if login is not None and self._is_taken(login, channel, frame):
+            return
         try:
             api_and_version, correlation_id = _api_and_correlation(frame)
         except struct.error:
@@ -89,13 +97,12 @@ class Pipeline(Generic[S]):
                 f"{handler.api.key.name} request of {len(frame)} bytes, only Produce may have more"
                 f" than {OTHER_MAX_BYTES}"
             )
-        context = RequestContext(route, correlation_id, channel, self._send, len(frame), began_ns)
+        context = RequestContext(route, correlation_id, channel, self._answer, len(frame), began_ns)
         try:
             request = handler.decode(route.version, frame, route.body_position)
             response = handler.handle(request, context, self._services)
             if response is PARKED:
-                context.handled_us = (self._monotonic_ns() - began_ns) // 1_000
-                context.began_ns = None
+                context.handled_ns = self._monotonic_ns()
                 if len(frame) > _FREE_TO_PARK_BYTES and not handler.carries_records:
                     channel.hold(PARKED_FACTOR * len(frame))
             else:
@@ -103,13 +110,16 @@ class Pipeline(Generic[S]):
         except PeerError:
             raise
         except Exception as error:
-            log.exception(
-                "failed to handle %s from %s",
-                handler.api.key.name,
-                channel.peer,
-                extra=of_peer(channel.peer.rpartition(":")[0]),
-            )
-            raise PeerError(f"internal error while handling {handler.api.key.name}") from error
+            raise _internal(handler.api.key.name, channel) from error
+
+    def _is_taken(self, login: PendingLogin, channel: Connection, frame: memoryview) -> bool:
+        """Whether the login has taken the request. Raises PeerError."""
+        try:
+            return login.on_frame(channel, frame)
+        except PeerError:
+            raise
+        except Exception as error:
+            raise _internal("the login", channel) from error
 
     def _new_route(self, channel: Connection, frame: memoryview) -> Route:
         """The first request of its kind on this connection. Raises PeerError."""
@@ -118,11 +128,16 @@ class Pipeline(Generic[S]):
         if handler is None:
             raise PeerError(f"API key {header.api_key} is not supported")
         version = header.api_version
-        if not handler.api.serves(version) and not handler.answers_any_version:
+        is_served = handler.api.serves(version)
+        if not is_served and not handler.answers_any_version:
             raise PeerError(
                 f"{handler.api.key.name} version {version} is not supported"
                 f" ({handler.api.min_version}-{handler.api.max_version} are)"
             )
+        client_id = header.client_id or ""
+        accounts = ClientAccounts(self._quotas, channel.principal, client_id)
+        channel.payer.on_closed = lambda owed_ns: accounts.on_left(owed_ns, self._loop.now_ms)
+        self._throttle.connected.on_request_kind(channel, channel.principal, client_id)
         counters = self._counters
         return Route(
             handler,
@@ -130,34 +145,102 @@ class Pipeline(Generic[S]):
             header.client_id,
             bytes(frame[_TAIL : header.body_position]),
             header.body_position,
-            ClientAccounts(self._quotas, channel.principal, header.client_id or ""),
-            None if counters is None else counters.note_us(header.api_key),
+            accounts,
+            None
+            if counters is None
+            else counters.count_of(header.api_key, version if is_served else None),
         )
 
+    def _answer(self, context: RequestContext, response: Any) -> None:
+        """Answer a request that was parked, on its client's time."""
+        time = self._loop.time
+        payer = time.switch(context.channel.payer)
+        self._send(context, response)
+        time.switch(payer)
+
     def _send(self, context: RequestContext, response: Any) -> None:
-        """Answer, and charge what the request used: a client over its quota is muted afterwards."""
+        """Answer, and charge what is owed: a client over its quota is muted afterwards.
+
+        The thread's time is charged with the client's next request, as most of it is not over: the
+        answer is to be encoded and sent.
+        """
         route = context.route
         handler = route.handler
-        began_ns = context.began_ns
-        handling_us = (
-            context.handled_us if began_ns is None else (self._monotonic_ns() - began_ns) // 1_000
-        )
+        answered_ns = self._monotonic_ns()
+        handled_ns = context.handled_ns or answered_ns
         measure = handler.measure
         size_bytes = context.size_bytes if measure is None else measure(route.version, response)
-        delay = handler.charge(route.accounts, handling_us, size_bytes, self._loop.now_ms)
-        delay_ms = 0 if delay is None else delay.ms
-        if route.note_us is not None:
-            route.note_us(handling_us)
+        if handled_ns - context.began_ns >= _LONG_NS:
+            self._loop.time.settle()
+        payer = context.channel.payer
+        owed_us = payer.take_us() if payer.owed_ns >= 1_000 else 0
+        delay = handler.charge(route.accounts, owed_us, size_bytes, self._loop.now_ms)
+        if context.mutations is not None:
+            delay = context.mutations.larger(delay)
+        counters = self._counters
+        if counters is not None:
+            route.count(None)  # type: ignore[misc]  # set with the counters
+            if counters.times.is_chosen():
+                delay_ms = 0 if delay is None else delay.ms
+                self._time(context, response, handled_ns, answered_ns, delay_ms)
+            if handler.errors_in is not None:
+                for code in handler.errors_in(response):
+                    counters.on_error(handler.api.key, code)
+        if delay is not None:
+            self._send_throttled(context, response, delay)
+            return
         buffers: list[Outgoing] | None = None
         if response is not NO_ANSWER:
-            buffers = handler.encode(route.version, context.correlation_id, response, delay_ms)
+            buffers = handler.encode(route.version, context.correlation_id, response, 0)
+        if handler.note_sent is not None and counters is not None:
+            handler.note_sent(counters, response)
+        context.channel.respond(buffers)
+
+    def _time(
+        self,
+        context: RequestContext,
+        response: Any,
+        handled_ns: int,
+        answered_ns: int,
+        throttle_ms: int,
+    ) -> None:
+        """Have this request timed when its answer is sent."""
+        assert self._counters is not None
+        times = self._counters.times
+        channel = context.channel
+        note = partial(
+            times.note,
+            int(context.route.handler.api.key),
+            times.weight,
+            channel.arrived_ns,
+            context.began_ns,
+            handled_ns,
+            answered_ns,
+            throttle_ms,
+        )
+        if response is NO_ANSWER:
+            note(answered_ns, answered_ns)
+        else:
+            channel.answered.append(note)
+
+    def _send_throttled(self, context: RequestContext, response: Any, delay: Delay) -> None:
+        handler = context.route.handler
+        if handler.without_data is not None and not delay.sends_data:
+            response = handler.without_data(response)
+        buffers: list[Outgoing] | None = None
+        if response is not NO_ANSWER:
+            version = context.route.version
+            buffers = handler.encode(version, context.correlation_id, response, delay.ms)
         counters = self._counters
-        if delay is None:
-            if counters is not None and handler.note_sent is not None:
-                handler.note_sent(counters, response)
-            context.channel.respond(buffers)
-            return
         if counters is not None:
+            if delay.sends_data and handler.note_sent is not None:
+                handler.note_sent(counters, response)
             counters.throttled += 1
-            counters.throttle_ms += delay_ms
+            counters.throttle_ms += delay.ms
         self._throttle.respond(context.channel, buffers, delay)
+
+
+def _internal(what: str, channel: Connection) -> PeerError:
+    """A bug of ours, while its exception is handled: logged with its trace."""
+    log.exception("failed to handle %s from %s", what, channel.peer, extra=of_peer(channel.host))
+    return PeerError(f"internal error while handling {what}")

@@ -14,6 +14,11 @@ from cluster.brokers.quotas.quota_changes import QuotaChanges
 from cluster.brokers.replica_moves import ReplicaMoves
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.security.acl_changes import AclChanges
+from cluster.brokers.security.authorizer import Authorizer
+from cluster.brokers.security.delegation_tokens import DelegationTokens
+from cluster.brokers.security.logins import Logins
+from cluster.brokers.security.user_credentials import UserCredentials
 from cluster.brokers.setting_changes import SettingChanges
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import Settings
@@ -48,7 +53,12 @@ class Services:
     producer_ids: ProducerIdPort
     topic_settings: Callable[[Mapping[str, str]], Settings]
     quota_changes: QuotaChanges
+    credentials: UserCredentials
+    tokens: DelegationTokens
+    logins: Logins
     setting_changes: SettingChanges
     fetch_max_bytes: int
     api_versions: ApiVersionsAnswers
     counters: BrokerCounters | None
+    authorizer: Authorizer | None
+    acls: AclChanges | None

@@ -7,11 +7,16 @@ within a round trip to the store, whoever has made it.
 
 import logging
 from collections.abc import Callable
+from functools import partial
+from itertools import chain
 from typing import Final
 
 from cluster.brokers.stored_configs import DONE, Change, Texts, change_stored, failed
+from cluster.brokers.stored_passwords import stored_passwords
+from cluster.config.broker import BROKER_SETTINGS
 from cluster.config.dynamic import CLUSTER_WIDE, OWN, applied, check_change, texts_at
 from cluster.config.live_settings import LiveSettings
+from cluster.config.setting import LISTENER_PREFIX
 from cluster.config.snapshot import Settings, Source
 from cluster.coordinator.cluster_store import ClusterStore, StoredConfig, StoreSession
 from cluster.model.ids import BrokerId
@@ -45,7 +50,9 @@ class SettingChanges:
         self._live = live
         self._whose: Final[dict[Source, BrokerId | None]] = {OWN: broker, CLUSTER_WIDE: None}
         self._stored: dict[Source, Texts] = {OWN: {}, CLUSTER_WIDE: {}}
-        self._unreadable: dict[Source, str | None] = {}
+        """With plain passwords; in the store they are encrypted."""
+        self._passwords = stored_passwords(live.started)
+        self._unreadable: dict[Source, tuple[str, ...]] = {}
         self._problems: tuple[str, ...] = ()
         """Those that were logged last: other brokers' changes do not repeat them."""
 
@@ -54,8 +61,18 @@ class SettingChanges:
     def load_at_start(self) -> None:
         """Blocking: before the logs are opened."""
         for level in self._whose:
-            self._remember(level, self._store.call(self._read_and_watch(level)))
+            stored = self._store.call(self._read_and_watch(level))
+            self._remember(level, stored)
+            if self._passwords.readable(stored.texts).are_old:
+                self._store.call(partial(self._encrypt_anew, level, stored))
         self._apply()
+
+    def _encrypt_anew(self, level: Source, stored: StoredConfig, store: ClusterStore) -> None:
+        """The secret was changed. If the record changes meanwhile, it is left to the next start."""
+        texts = self._passwords.encrypted_anew(stored.texts)
+        wall_ms = self._clock.wall_ms()
+        if store.write_broker_config(self._whose[level], texts, stored.version, wall_ms):
+            log.info("passwords changed in use are encrypted with the new secret")
 
     def reload(self) -> None:
         """Read both records and watch them: in a new session nothing is watched yet."""
@@ -80,13 +97,14 @@ class SettingChanges:
         self._apply()
 
     def _remember(self, level: Source, stored: StoredConfig) -> None:
-        self._stored[level] = stored.texts
-        self._unreadable[level] = stored.problem
+        readable = self._passwords.readable(stored.texts)
+        self._stored[level] = readable.texts
+        self._unreadable[level] = (*filter(None, [stored.problem]), *readable.problems)
 
     def _apply(self) -> None:
         """Put in force what is stored, as far as it can be used."""
         settings, problems = applied(self._live.started, self._stored)
-        problems = (*filter(None, self._unreadable.values()), *problems)
+        problems = (*chain.from_iterable(self._unreadable.values()), *problems)
         if problems and problems != self._problems:
             log.warning("settings changed in use are left out: %s", "; ".join(problems))
         self._problems = problems
@@ -129,18 +147,30 @@ class SettingChanges:
         )
 
     def _changed(self, level: Source, before: Texts, change: Change) -> dict[str, str]:
-        after = change(before)
-        changed = [name for name in after if after[name] != before.get(name)]
+        plain = {**before, **self._passwords.readable(before).texts}
+        after = change(plain)
+        changed = [name for name in after if after[name] != plain.get(name)]
         check_change(self._live.started, level, {**self._stored, level: after}, changed)
-        return after
+        return self._passwords.stored(after, before)
 
 
 def _log_changes(before: Settings, after: Settings) -> None:
     """One line with every setting that has another value now."""
+    known = _texts_in_force(before)
     changed = [
-        f"{setting.name}={setting.render(after[setting])}"
-        for setting in after.table
-        if before[setting] != after[setting]
+        f"{name}=[hidden]" if BROKER_SETTINGS.is_secret(name) else f"{name}={text}"
+        for name, text in _texts_in_force(after).items()
+        if text != known.get(name)
     ]
     if changed:
         log.info("settings changed in use: %s", ", ".join(changed))
+
+
+def _texts_in_force(settings: Settings) -> dict[str, str | None]:
+    """The value of every setting, and those that listeners have of their own."""
+    texts = {each.name: each.render(settings[each]) for each in settings.table}
+    for layer in reversed(settings.layers):
+        texts |= {
+            name: text for name, text in layer.texts.items() if name.startswith(LISTENER_PREFIX)
+        }
+    return texts

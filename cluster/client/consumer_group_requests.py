@@ -1,9 +1,9 @@
 """Asks a cluster for its groups, and for one of the newer consumer protocol (KIP-848)."""
 
-from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from cluster.client.cluster_requests import broker_addresses
+from cluster.client.security import Servers
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import ApiKey
@@ -31,13 +31,13 @@ class FoundGroup(NamedTuple):
     port: int
 
 
-def list_groups(servers: Sequence[tuple[str, int]], client_id: str) -> list[ListedGroup]:
+def list_groups(servers: Servers, client_id: str) -> list[ListedGroup]:
     """Every group of the cluster. Raises Refused, and UserError where a broker is not reached."""
     with SocketClient.connect(servers, client_id) as client:
         addresses = broker_addresses(client)
     found: list[ListedGroup] = []
     for address in addresses.values():
-        with SocketClient.connect([address], client_id) as client:
+        with SocketClient.connect(servers.only(address), client_id) as client:
             told = client.call(
                 ApiKey.LIST_GROUPS, ListGroupsRequest(states_filter=(), types_filter=())
             )
@@ -47,9 +47,7 @@ def list_groups(servers: Sequence[tuple[str, int]], client_id: str) -> list[List
     return found
 
 
-def describe_consumer_group(
-    servers: Sequence[tuple[str, int]], client_id: str, group_id: str
-) -> FoundGroup | None:
+def describe_consumer_group(servers: Servers, client_id: str, group_id: str) -> FoundGroup | None:
     """A group of the newer consumer protocol; None if there is none, or it is a classic one.
 
     Raises Refused, and UserError where a broker is not reached.
@@ -58,7 +56,7 @@ def describe_consumer_group(
         if not client.serves(ApiKey.CONSUMER_GROUP_DESCRIBE):
             return None
         at = _coordinator(client, group_id)
-    with SocketClient.connect([(at.host, at.port)], client_id) as client:
+    with SocketClient.connect(servers.only((at.host, at.port)), client_id) as client:
         wanted = ConsumerGroupDescribeRequest(
             group_ids=(group_id,), include_authorized_operations=False
         )

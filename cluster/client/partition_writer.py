@@ -6,11 +6,12 @@ recognises what it has already.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Final, NamedTuple, Self
 
 from cluster.client.produce_requests import VERSION, Answer, produce_body, read_answer
+from cluster.client.security import Address, Servers
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import ErrorCode, PeerError, UserError
 from cluster.protocol.api import ApiKey
@@ -26,8 +27,6 @@ from cluster.records.batch import MAX_INT32
 from cluster.records.builder import ProducerIdentity
 from cluster.records.renumber import NewBatch, stamp_producer
 from cluster.runtime.clock import Clock
-
-Address = tuple[str, int]
 
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -78,7 +77,7 @@ class PartitionWriter:
 
     def __init__(
         self,
-        servers: Sequence[Address],
+        servers: Servers,
         topic: str,
         partition: int,
         client_id: str,
@@ -200,7 +199,7 @@ class PartitionWriter:
         """The connection to the partition's leader. Raises _Retriable, UserError."""
         if self._client is None:
             self._client = SocketClient.connect(
-                [self._leader()], self._client_id, _ANSWER_TIMEOUT_S
+                self._servers.only(self._leader()), self._client_id, _ANSWER_TIMEOUT_S
             )
         return self._client
 

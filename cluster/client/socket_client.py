@@ -1,11 +1,14 @@
 """One blocking connection to one broker: a request, its answer, then the next one."""
 
 import socket
+import ssl
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Self
 
 from cluster.client.exchange import decode_response, encode_frame, encode_request
+from cluster.client.sasl_login import log_in
+from cluster.client.security import UNPROTECTED, Address, ClientSecurity, Servers
 from cluster.model.errors import PeerError, UserError
 from cluster.protocol.api import ApiKey, OwnApiKey
 from cluster.protocol.messages import ApiVersionsRequest
@@ -28,6 +31,13 @@ SPOKEN: Final[Mapping[ApiKey, tuple[int, int]]] = {
     ApiKey.OFFSET_DELETE: (0, 0),
     ApiKey.CONSUMER_GROUP_DESCRIBE: (0, 1),
     ApiKey.LIST_CONFIG_RESOURCES: (1, 1),
+    ApiKey.SASL_HANDSHAKE: (1, 1),
+    ApiKey.SASL_AUTHENTICATE: (0, 2),
+    ApiKey.DESCRIBE_ACLS: (1, 3),
+    ApiKey.CREATE_ACLS: (1, 3),
+    ApiKey.DELETE_ACLS: (1, 3),
+    ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0),
+    ApiKey.ALTER_USER_SCRAM_CREDENTIALS: (0, 0),
 }
 """The versions that this client can use of each API that it uses."""
 
@@ -35,7 +45,15 @@ SPOKEN: Final[Mapping[ApiKey, tuple[int, int]]] = {
 class SocketClient:
     """One connection, open from `connect` to `close`; after an error only `close` is allowed."""
 
-    def __init__(self, connection: socket.socket, address: str, client_id: str) -> None:
+    def __init__(
+        self,
+        connection: socket.socket,
+        address: str,
+        client_id: str,
+        security: ClientSecurity = UNPROTECTED,
+    ) -> None:
+        self.security = security
+        """How it is protected: what connections to other brokers of the cluster need too."""
         self._socket = connection
         self._address = address
         self._client_id = client_id
@@ -49,25 +67,38 @@ class SocketClient:
 
     @classmethod
     def connect(
-        cls, servers: Sequence[tuple[str, int]], client_id: str, timeout_s: float = 10.0
+        cls, servers: Servers | Sequence[Address], client_id: str, timeout_s: float = 10.0
     ) -> Self:
-        """A connection to the first server that answers. Raises UserError naming all of them."""
+        """A connection to the first server that answers, logged in where they want that.
+
+        Addresses alone are those of servers without protection. Raises UserError naming all.
+        """
+        addresses, security = servers if isinstance(servers, Servers) else (servers, UNPROTECTED)
         reasons = []
-        for host, port in servers:
+        for address in addresses:
             try:
-                connection = socket.create_connection((host, port), timeout_s)
-            except OSError as error:
-                reasons.append(f"{host}:{port}: {error.strerror or error}")
-                continue
-            client = cls(connection, f"{host}:{port}", client_id)
-            try:
-                client._negotiate()
+                return cls._to(address, client_id, timeout_s, security)
             except (OSError, PeerError, UserError) as error:
-                client.close()
-                reasons.append(f"{host}:{port}: {error}")
-                continue
-            return client
+                reasons.append(f"{address[0]}:{address[1]}: {_reason(error, security)}")
         raise UserError(f"no broker answers ({'; '.join(reasons) or 'none is known'})")
+
+    @classmethod
+    def _to(
+        cls, address: Address, client_id: str, timeout_s: float, security: ClientSecurity
+    ) -> Self:
+        host, port = address
+        connection = socket.create_connection(address, timeout_s)
+        try:
+            if security.protocol.is_encrypted:
+                connection = security.tls_context().wrap_socket(connection, server_hostname=host)
+            client = cls(connection, f"{host}:{port}", client_id, security)
+            client._negotiate()
+            if security.protocol.has_sasl:
+                log_in(client.call, security)
+        except BaseException:
+            connection.close()
+            raise
+        return client
 
     def serves(self, api_key: ApiKey) -> bool:
         """Whether the broker has a version of that API which this client can use."""
@@ -157,3 +188,15 @@ class SocketClient:
                 raise ConnectionResetError("it closed the connection")
             received += part
         return bytes(received)
+
+
+def _reason(error: Exception, security: ClientSecurity) -> str:
+    """Why a broker cannot be used, in words that say what to do where that is known."""
+    is_cut = isinstance(error, ConnectionResetError | ssl.SSLEOFError)
+    if is_cut and security == UNPROTECTED:
+        return "it closed the connection; if it wants TLS or a login, give --command-config"
+    if is_cut and security.protocol.is_encrypted:
+        return "it closed the connection; is this a listener with TLS?"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted: {error.verify_message}"
+    return (error.strerror if isinstance(error, OSError) else None) or str(error)

@@ -4,7 +4,7 @@ from typing import Final, TypeVar
 
 from cluster.config.effect import EFFECTIVE, Effect, effective_in_part, without_effect
 from cluster.config.machine_memory import machine_memory_bytes, queued_request_bytes
-from cluster.config.setting import Alias, Scope, Setting, SettingTable, Update
+from cluster.config.setting import Alias, Narrowed, Scope, Setting, SettingTable, Update
 from cluster.config.value_type import (
     DOUBLE_MAX,
     INT_MAX,
@@ -15,6 +15,7 @@ from cluster.config.value_type import (
     boolean,
     choice,
     choice_in_any_case,
+    class_name,
     double,
     integer,
     list_of,
@@ -23,8 +24,13 @@ from cluster.config.value_type import (
     matching,
     optional_string,
     password,
+    principals,
+    protocol_map,
+    secret,
+    string,
     string_list,
 )
+from cluster.model.security import SaslMechanism, SecurityProtocol
 
 T = TypeVar("T")
 
@@ -44,6 +50,8 @@ _SHUTDOWN_IS_TIMED: Final = without_effect(
 _ONE_CHECKPOINT: Final = without_effect(
     "written together with high watermarks, see replica.high.watermark.checkpoint.interval.ms"
 )
+_BROKERS_LINKED: Final = without_effect("brokers reach each other by links that are no listeners")
+_PLANNED: Final = without_effect("nothing reads it yet")
 _NO_REBALANCE: Final = without_effect(
     "leadership does not move back to preferred replicas by itself"
 )
@@ -60,6 +68,7 @@ def broker_setting(
     aliases: tuple[Alias, ...] = (),
     effect: Effect = EFFECTIVE,
     sample: T | None = None,
+    narrowed: Narrowed = Narrowed.NEVER,
 ) -> Setting[T]:
     """Define one broker setting and add it to BROKER_SETTINGS."""
     return BROKER_SETTINGS.add(
@@ -73,6 +82,7 @@ def broker_setting(
             aliases=aliases,
             effect=effect,
             sample=sample,
+            narrowed=narrowed,
         )
     )
 
@@ -96,13 +106,34 @@ LISTENERS: Final = broker_setting(
     "listeners",
     listener_list(),
     default=(Listener("PLAINTEXT", "127.0.0.1", 9092),),
-    doc="Addresses to listen on; port 0 takes any free port.",
+    doc="Names and addresses to listen on; port 0 takes any free port. A name other than that of a"
+    " security protocol needs an entry in listener.security.protocol.map.",
+)
+LISTENER_SECURITY_PROTOCOL_MAP: Final = broker_setting(
+    "listener.security.protocol.map",
+    protocol_map(),
+    default={protocol.value: protocol for protocol in SecurityProtocol},
+    doc="The security protocol of each listener name.",
+)
+INTER_BROKER_LISTENER_NAME: Final = broker_setting(
+    "inter.broker.listener.name",
+    optional_string(),
+    default=None,
+    doc="The listener that other brokers use.",
+    effect=_BROKERS_LINKED,
+)
+SECURITY_INTER_BROKER_PROTOCOL: Final = broker_setting(
+    "security.inter.broker.protocol",
+    choice(*SecurityProtocol),
+    default="PLAINTEXT",
+    doc="The security protocol, and so the name, of the listener that other brokers use.",
+    effect=_BROKERS_LINKED,
 )
 ADVERTISED_LISTENERS: Final[Setting[tuple[Listener, ...]]] = broker_setting(
     "advertised.listeners",
     listener_list(),
     default=(),
-    doc="Addresses that clients are told; the listeners themselves when empty.",
+    doc="Addresses that clients of each listener are told; the listeners themselves when empty.",
 )
 ZOOKEEPER_CONNECT: Final = broker_setting(
     "zookeeper.connect",
@@ -123,6 +154,80 @@ ZOOKEEPER_CONNECTION_TIMEOUT_MS: Final = broker_setting(
     default=18 * SECOND_MS,
     doc="How long a starting broker waits for the registry.",
 )
+ZOOKEEPER_SSL_CLIENT_ENABLE: Final = broker_setting(
+    "zookeeper.ssl.client.enable",
+    boolean(),
+    default=False,
+    doc="Reach the registry over TLS. (Kafka needs zookeeper.clientCnxnSocket for it too.)",
+)
+ZOOKEEPER_CLIENT_CNXN_SOCKET: Final = broker_setting(
+    "zookeeper.clientCnxnSocket",
+    optional_string(),
+    default=None,
+    doc="The class that Kafka reaches ZooKeeper over TLS with.",
+    effect=without_effect("zookeeper.ssl.client.enable alone decides"),
+)
+ZOOKEEPER_SSL_TRUSTSTORE_LOCATION: Final = broker_setting(
+    "zookeeper.ssl.truststore.location",
+    optional_string(),
+    default=None,
+    doc="File with the certificates of those who may sign the registry's; null: the system's.",
+)
+ZOOKEEPER_SSL_TRUSTSTORE_PASSWORD: Final = broker_setting(
+    "zookeeper.ssl.truststore.password",
+    secret(),
+    default=None,
+    doc="Password of that file, if it is of PKCS12.",
+)
+ZOOKEEPER_SSL_TRUSTSTORE_TYPE: Final = broker_setting(
+    "zookeeper.ssl.truststore.type",
+    matching(r"\w+", "PEM or PKCS12"),
+    default="PEM",
+    doc="Format of that file; Java's own, JKS, cannot be read here.",
+)
+ZOOKEEPER_SSL_KEYSTORE_LOCATION: Final = broker_setting(
+    "zookeeper.ssl.keystore.location",
+    optional_string(),
+    default=None,
+    doc="File with the broker's key and certificate, for a registry that asks for one.",
+)
+ZOOKEEPER_SSL_KEYSTORE_PASSWORD: Final = broker_setting(
+    "zookeeper.ssl.keystore.password",
+    secret(),
+    default=None,
+    doc="Password of that file.",
+)
+ZOOKEEPER_SSL_KEYSTORE_TYPE: Final = broker_setting(
+    "zookeeper.ssl.keystore.type",
+    matching(r"\w+", "PEM or PKCS12"),
+    default="PEM",
+    doc="Format of that file.",
+)
+ZOOKEEPER_SSL_ENDPOINT_IDENTIFICATION: Final = broker_setting(
+    "zookeeper.ssl.endpoint.identification.algorithm",
+    matching("HTTPS|", "HTTPS, or nothing"),
+    default="HTTPS",
+    doc="HTTPS: the registry's certificate has to name its host.",
+)
+ZOOKEEPER_SSL_PROTOCOL: Final = broker_setting(
+    "zookeeper.ssl.protocol",
+    choice("TLSv1.2", "TLSv1.3"),
+    default="TLSv1.2",
+    doc="Version of TLS, unless zookeeper.ssl.enabled.protocols says otherwise.",
+)
+ZOOKEEPER_SSL_ENABLED_PROTOCOLS: Final = broker_setting(
+    "zookeeper.ssl.enabled.protocols",
+    string_list(pattern=r"TLSv1\.[23]", allowed="a comma-separated list of TLSv1.2 and TLSv1.3"),
+    default=(),
+    doc="Versions of TLS; when empty, that of zookeeper.ssl.protocol.",
+)
+ZOOKEEPER_SSL_CIPHER_SUITES: Final = broker_setting(
+    "zookeeper.ssl.cipher.suites",
+    string_list(),
+    default=(),
+    doc="Cipher suites, by the names of the standards (TLS_...); all that are thought safe when"
+    " empty.",
+)
 ZOOKEEPER_SET_ACL: Final = broker_setting(
     "zookeeper.set.acl",
     boolean(),
@@ -132,10 +237,11 @@ ZOOKEEPER_SET_ACL: Final = broker_setting(
 )
 REGISTRY_AUTH: Final = broker_setting(
     "milena.registry.auth",
-    password(r"digest:[^:\s]+:\S+", "digest:user:password"),
+    password(r"(digest|sasl):[^:\s]+:\S+", "digest:user:password or sasl:user:password"),
     default=None,
     scope=Scope.CLUSTER,
-    doc="Who brokers are to the registry; best given in a file that others cannot read.",
+    doc="Who brokers are to the registry, by addauth or by SASL (DIGEST-MD5); best given in a file"
+    " that others cannot read.",
 )
 INTER_BROKER_PROTOCOL_VERSION: Final = broker_setting(
     "inter.broker.protocol.version",
@@ -149,7 +255,8 @@ CONTROL_HOST: Final = broker_setting(
     "milena.control.host",
     matching(r"[^\s/:]+|[0-9a-fA-F:]+", "a host name or address"),
     default="127.0.0.1",
-    doc="Address on which other brokers reach this one's control and replication endpoints.",
+    doc="Address on which other brokers reach this one's control and replication endpoints; any but"
+    " a loopback one needs milena.registry.auth, by which links are encrypted and authenticated.",
 )
 CONTROL_PORT: Final = broker_setting(
     "milena.control.port",
@@ -289,6 +396,23 @@ MAX_CONNECTIONS_PER_IP: Final = broker_setting(
     default=INT_MAX,
     update=Update.CLUSTER_WIDE,
     doc="Most connections from one address.",
+)
+MAX_CONNECTIONS_PER_IP_OVERRIDES: Final = broker_setting(
+    "max.connections.per.ip.overrides",
+    matching(
+        r"|[^\s,]+:\d+(\s*,\s*[^\s,]+:\d+)*", "a comma-separated list of host:count, perhaps empty"
+    ),
+    default="",
+    update=Update.CLUSTER_WIDE,
+    doc="Most connections from each of these host names or addresses, over max.connections.per.ip.",
+)
+MAX_CONNECTION_CREATION_RATE: Final = broker_setting(
+    "max.connection.creation.rate",
+    integer(at_least=0),
+    default=INT_MAX,
+    update=Update.CLUSTER_WIDE,
+    doc="Most connections that are accepted in a second, also for one listener.",
+    narrowed=Narrowed.LISTENER,
 )
 CONNECTIONS_MAX_IDLE_MS: Final = broker_setting(
     "connections.max.idle.ms",
@@ -843,6 +967,380 @@ QUOTA_WINDOW_CREDIT: Final = broker_setting(
     default="elapsed",
     doc="What a client is credited with for the windows before its first use: nothing (elapsed), "
     "or all of them as if they had been empty (kafka), to be used at once.",
+)
+
+CONTROLLER_QUOTA_WINDOW_NUM: Final = broker_setting(
+    "controller.quota.window.num",
+    integer(at_least=1),
+    default=11,
+    doc="Windows over which the rate of changes of topics is measured; what these allow together "
+    "may be used at once.",
+)
+CONTROLLER_QUOTA_WINDOW_SIZE_SECONDS: Final = broker_setting(
+    "controller.quota.window.size.seconds",
+    integer(at_least=1),
+    default=1,
+    doc="Length of one such window.",
+)
+
+# ------------------------------------------------------------------- who clients are: TLS
+
+SSL_KEYSTORE_TYPE: Final = broker_setting(
+    "ssl.keystore.type",
+    matching(r"\w+", "PEM or PKCS12"),
+    default="JKS",
+    update=Update.PER_BROKER,
+    narrowed=Narrowed.LISTENER,
+    doc="Format of the key store. Java's own, JKS, cannot be read here.",
+)
+SSL_KEYSTORE_LOCATION: Final = broker_setting(
+    "ssl.keystore.location",
+    optional_string(),
+    default=None,
+    update=Update.PER_BROKER,
+    narrowed=Narrowed.LISTENER,
+    doc="File with the broker's private key and certificates.",
+)
+SSL_KEYSTORE_PASSWORD: Final = broker_setting(
+    "ssl.keystore.password",
+    secret(),
+    default=None,
+    update=Update.PER_BROKER,
+    narrowed=Narrowed.LISTENER,
+    doc="Password of a PKCS12 key store.",
+)
+SSL_KEY_PASSWORD: Final = broker_setting(
+    "ssl.key.password",
+    secret(),
+    default=None,
+    update=Update.PER_BROKER,
+    narrowed=Narrowed.LISTENER,
+    doc="Password of the private key.",
+)
+SSL_KEYSTORE_KEY: Final = broker_setting(
+    "ssl.keystore.key",
+    secret(),
+    default=None,
+    update=Update.PER_BROKER,
+    narrowed=Narrowed.LISTENER,
+    doc="The private key itself, as the text of a PEM file (PKCS#8); in place of a key store.",
+)
+SSL_KEYSTORE_CERTIFICATE_CHAIN: Final = broker_setting(
+    "ssl.keystore.certificate.chain",
+    secret(),
+    default=None,
+    update=Update.PER_BROKER,
+    narrowed=Narrowed.LISTENER,
+    doc="The certificates of ssl.keystore.key, as the text of a PEM file, the broker's own first.",
+)
+SSL_TRUSTSTORE_TYPE: Final = broker_setting(
+    "ssl.truststore.type",
+    matching(r"\w+", "PEM or PKCS12"),
+    default="JKS",
+    update=Update.PER_BROKER,
+    narrowed=Narrowed.LISTENER,
+    doc="Format of the trust store. Java's own, JKS, cannot be read here.",
+)
+SSL_TRUSTSTORE_LOCATION: Final = broker_setting(
+    "ssl.truststore.location",
+    optional_string(),
+    default=None,
+    update=Update.PER_BROKER,
+    narrowed=Narrowed.LISTENER,
+    doc="File with the certificates of those who may sign certificates of clients.",
+)
+SSL_TRUSTSTORE_PASSWORD: Final = broker_setting(
+    "ssl.truststore.password",
+    secret(),
+    default=None,
+    update=Update.PER_BROKER,
+    narrowed=Narrowed.LISTENER,
+    doc="Password of a PKCS12 trust store.",
+)
+SSL_TRUSTSTORE_CERTIFICATES: Final = broker_setting(
+    "ssl.truststore.certificates",
+    secret(),
+    default=None,
+    update=Update.PER_BROKER,
+    narrowed=Narrowed.LISTENER,
+    doc="Those certificates as the text of a PEM file, in place of a trust store.",
+)
+SSL_CLIENT_AUTH: Final = broker_setting(
+    "ssl.client.auth",
+    choice("required", "requested", "none"),
+    default="none",
+    narrowed=Narrowed.LISTENER,
+    doc="Whether clients have to, may, or need not show a certificate.",
+)
+SSL_PRINCIPAL_MAPPING_RULES: Final = broker_setting(
+    "ssl.principal.mapping.rules",
+    string(),
+    default="DEFAULT",
+    narrowed=Narrowed.LISTENER,
+    doc="How the subject of a client's certificate becomes a user name: DEFAULT, or"
+    " RULE:pattern/replacement/ with L or U (lower or upper case) after it, the first that matches"
+    " (KIP-371).",
+)
+SSL_PROTOCOL: Final = broker_setting(
+    "ssl.protocol",
+    choice("TLSv1.3", "TLSv1.2", "TLS"),
+    default="TLSv1.3",
+    narrowed=Narrowed.LISTENER,
+    doc="Version of TLS that is preferred.",
+    effect=without_effect("the newest of ssl.enabled.protocols that the client knows is used"),
+)
+SSL_ENABLED_PROTOCOLS: Final = broker_setting(
+    "ssl.enabled.protocols",
+    list_of("TLSv1.2", "TLSv1.3"),
+    default=("TLSv1.2", "TLSv1.3"),
+    narrowed=Narrowed.LISTENER,
+    doc="Versions of TLS that clients may use.",
+)
+SSL_CIPHER_SUITES: Final = broker_setting(
+    "ssl.cipher.suites",
+    string_list(),
+    default=(),
+    narrowed=Narrowed.LISTENER,
+    doc="Cipher suites that clients may use, by the names of the standards (TLS_...); all that are"
+    " thought safe when empty.",
+)
+SSL_ALLOW_DN_CHANGES: Final = broker_setting(
+    "ssl.allow.dn.changes",
+    boolean(),
+    default=False,
+    doc="Whether a key store that takes the place of another may name another subject (KIP-978).",
+)
+SSL_ALLOW_SAN_CHANGES: Final = broker_setting(
+    "ssl.allow.san.changes",
+    boolean(),
+    default=False,
+    doc="Whether a key store that takes the place of another may lack host names of the former.",
+)
+
+# ------------------------------------------------------------------- who clients are: SASL
+
+SASL_ENABLED_MECHANISMS: Final = broker_setting(
+    "sasl.enabled.mechanisms",
+    list_of("GSSAPI", *SaslMechanism),
+    default=("GSSAPI",),
+    narrowed=Narrowed.LISTENER,
+    doc="Ways to log in on listeners with SASL. GSSAPI (Kerberos) is the default as in Kafka, but"
+    " not there: a listener with SASL needs others.",
+)
+SASL_MECHANISM_INTER_BROKER_PROTOCOL: Final = broker_setting(
+    "sasl.mechanism.inter.broker.protocol",
+    string(),
+    default="GSSAPI",
+    doc="How brokers log in to each other.",
+    effect=_BROKERS_LINKED,
+)
+SASL_JAAS_CONFIG: Final = broker_setting(
+    "sasl.jaas.config",
+    secret(),
+    default=None,
+    narrowed=Narrowed.MECHANISM,
+    doc="Users, passwords or options of one mechanism on one listener, in Java's JAAS format; it"
+    " stands under listener.name.NAME.MECHANISM, both in lower case.",
+)
+SASL_SERVER_CALLBACK_HANDLER_CLASS: Final = broker_setting(
+    "sasl.server.callback.handler.class",
+    class_name(
+        None,
+        "org.apache.kafka.common.security.plain.internals.PlainServerCallbackHandler",
+        "org.apache.kafka.common.security.scram.internals.ScramServerCallbackHandler",
+        "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler",
+        "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerValidatorCallbackHandler",
+        "org.apache.kafka.common.security.oauthbearer.internals.unsecured"
+        ".OAuthBearerUnsecuredValidatorCallbackHandler",
+    ),
+    default=None,
+    narrowed=Narrowed.MECHANISM,
+    doc="Who checks what clients prove. Of OAUTHBEARER: tokens are unsecured by default, and signed"
+    " with Kafka's OAuthBearerValidatorCallbackHandler.",
+)
+SASL_SERVER_MAX_RECEIVE_SIZE: Final = broker_setting(
+    "sasl.server.max.receive.size",
+    integer(at_least=0),
+    default=512 * KIB,
+    narrowed=Narrowed.LISTENER,
+    doc="Largest request before a client has logged in; a connection that announces more is"
+    " closed.",
+)
+CONNECTIONS_MAX_REAUTH_MS: Final = broker_setting(
+    "connections.max.reauth.ms",
+    long(),
+    default=0,
+    narrowed=Narrowed.MECHANISM,
+    doc="How long a login by SASL holds before the client has to log in again on the same"
+    " connection (KIP-368); 0 for ever.",
+)
+CONNECTION_FAILED_AUTHENTICATION_DELAY_MS: Final = broker_setting(
+    "connection.failed.authentication.delay.ms",
+    integer(at_least=0),
+    default=100,
+    doc="How long a failed login waits for its answer, after which the connection is closed.",
+)
+SASL_OAUTHBEARER_JWKS_ENDPOINT_URL: Final = broker_setting(
+    "sasl.oauthbearer.jwks.endpoint.url",
+    optional_string(),
+    default=None,
+    narrowed=Narrowed.MECHANISM,
+    doc="Where the keys are that tokens may be signed with: a JWKS at an http, https or file URL.",
+)
+SASL_OAUTHBEARER_JWKS_ENDPOINT_REFRESH_MS: Final = broker_setting(
+    "sasl.oauthbearer.jwks.endpoint.refresh.ms",
+    long(),
+    default=HOUR_MS,
+    narrowed=Narrowed.MECHANISM,
+    doc="How often these keys are fetched.",
+)
+SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MS: Final = broker_setting(
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.ms",
+    long(),
+    default=100,
+    narrowed=Narrowed.MECHANISM,
+    doc="Pause after a fetch that failed, twice as long after each further one.",
+)
+SASL_OAUTHBEARER_JWKS_ENDPOINT_RETRY_BACKOFF_MAX_MS: Final = broker_setting(
+    "sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms",
+    long(),
+    default=10 * SECOND_MS,
+    narrowed=Narrowed.MECHANISM,
+    doc="Longest such pause.",
+)
+SASL_OAUTHBEARER_CLOCK_SKEW_SECONDS: Final = broker_setting(
+    "sasl.oauthbearer.clock.skew.seconds",
+    integer(),
+    default=30,
+    narrowed=Narrowed.MECHANISM,
+    doc="How far the clock of who made a token may differ from the broker's.",
+)
+SASL_OAUTHBEARER_EXPECTED_AUDIENCE: Final = broker_setting(
+    "sasl.oauthbearer.expected.audience",
+    string_list(),
+    default=(),
+    narrowed=Narrowed.MECHANISM,
+    doc="Audiences, one of which a token has to be for; any when empty.",
+)
+SASL_OAUTHBEARER_EXPECTED_ISSUER: Final = broker_setting(
+    "sasl.oauthbearer.expected.issuer",
+    optional_string(),
+    default=None,
+    narrowed=Narrowed.MECHANISM,
+    doc="Who has to have made a token; anybody when empty.",
+)
+SASL_OAUTHBEARER_SCOPE_CLAIM_NAME: Final = broker_setting(
+    "sasl.oauthbearer.scope.claim.name",
+    string(),
+    default="scope",
+    narrowed=Narrowed.MECHANISM,
+    doc="The claim of a token that names its scopes.",
+)
+SASL_OAUTHBEARER_SUB_CLAIM_NAME: Final = broker_setting(
+    "sasl.oauthbearer.sub.claim.name",
+    string(),
+    default="sub",
+    narrowed=Narrowed.MECHANISM,
+    doc="The claim of a token that names its user.",
+)
+PRINCIPAL_BUILDER_CLASS: Final = broker_setting(
+    "principal.builder.class",
+    class_name("org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"),
+    default="org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
+    narrowed=Narrowed.LISTENER,
+    doc="How what a client has proved becomes a user.",
+    effect=without_effect("there is one way, that of this class"),
+)
+
+# ------------------------------------------------------------------- what clients may do
+
+AUTHORIZER_CLASS_NAME: Final = broker_setting(
+    "authorizer.class.name",
+    class_name(
+        None,
+        "kafka.security.authorizer.AclAuthorizer",
+        "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    ),
+    default=None,
+    scope=Scope.CLUSTER,
+    doc="Whether ACLs say what each user may do: both classes of Kafka mean this broker's one"
+    " authorizer. When empty, everybody may do everything.",
+)
+SUPER_USERS: Final = broker_setting(
+    "super.users",
+    principals(),
+    default=frozenset(),
+    scope=Scope.CLUSTER,
+    doc="Users who may do everything.",
+)
+ALLOW_EVERYONE_IF_NO_ACL_FOUND: Final = broker_setting(
+    "allow.everyone.if.no.acl.found",
+    boolean(),
+    default=False,
+    scope=Scope.CLUSTER,
+    doc="Whether everybody may use what no ACL names.",
+)
+DELEGATION_TOKEN_SECRET_KEY: Final = broker_setting(
+    "delegation.token.secret.key",
+    secret(),
+    default=None,
+    scope=Scope.CLUSTER,
+    aliases=(Alias("delegation.token.master.key", 1),),
+    doc="Secret with which delegation tokens are signed (KIP-48); without it there are none.",
+)
+DELEGATION_TOKEN_MAX_LIFETIME_MS: Final = broker_setting(
+    "delegation.token.max.lifetime.ms",
+    long(at_least=1),
+    default=7 * DAY_MS,
+    doc="Age above which a delegation token cannot be renewed.",
+)
+DELEGATION_TOKEN_EXPIRY_TIME_MS: Final = broker_setting(
+    "delegation.token.expiry.time.ms",
+    long(at_least=1),
+    default=DAY_MS,
+    doc="How long a delegation token holds when it is not renewed.",
+)
+DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS: Final = broker_setting(
+    "delegation.token.expiry.check.interval.ms",
+    long(at_least=1),
+    default=HOUR_MS,
+    doc="How often expired delegation tokens are looked for.",
+)
+PASSWORD_ENCODER_SECRET: Final = broker_setting(
+    "password.encoder.secret",
+    secret(),
+    default=None,
+    doc="Secret with which passwords that are set while brokers run are encrypted.",
+)
+PASSWORD_ENCODER_OLD_SECRET: Final = broker_setting(
+    "password.encoder.old.secret",
+    secret(),
+    default=None,
+    doc="The secret before it was changed: what was encrypted with it is read and encrypted anew.",
+)
+PASSWORD_ENCODER_KEYFACTORY_ALGORITHM: Final = broker_setting(
+    "password.encoder.keyfactory.algorithm",
+    matching(r"|PBKDF2WithHmacSHA(1|256|512)", "empty or PBKDF2WithHmacSHA1, 256 or 512"),
+    default="",
+    doc="How the secret becomes a key; PBKDF2WithHmacSHA512 when empty.",
+)
+PASSWORD_ENCODER_CIPHER_ALGORITHM: Final = broker_setting(
+    "password.encoder.cipher.algorithm",
+    choice("AES/CBC/PKCS5Padding", "AES/GCM/NoPadding"),
+    default="AES/CBC/PKCS5Padding",
+    doc="How passwords are encrypted.",
+)
+PASSWORD_ENCODER_KEY_LENGTH: Final = broker_setting(
+    "password.encoder.key.length",
+    matching(r"128|192|256", "128, 192 or 256"),
+    default="128",
+    doc="Bits of that key.",
+)
+PASSWORD_ENCODER_ITERATIONS: Final = broker_setting(
+    "password.encoder.iterations",
+    integer(at_least=1024),
+    default=4096,
+    doc="Rounds of PBKDF2 that make that key.",
 )
 
 # ------------------------------------------------------------------- metrics

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from cluster.config.dynamic import is_changeable, texts_at
-from cluster.config.setting import Scope, Setting
+from cluster.config.setting import LISTENER_PREFIX, Scope, Setting
 from cluster.config.snapshot import Given, Settings, Source
 from cluster.config.value_type import TypeCode
 
@@ -32,10 +32,19 @@ class Entry(NamedTuple):
 
 
 def describe(settings: Settings) -> list[Entry]:
-    """Every setting of a snapshot, aliases included, sorted by name."""
-    return sorted(
+    """Every setting of a snapshot, sorted by name: aliases included, and values that a listener or
+    a mechanism has of its own.
+    """
+    entries = [
         _entry(settings, setting, name) for setting in settings.table for name in setting.names
-    )
+    ]
+    narrowed = {
+        name
+        for layer in settings.layers
+        for name in layer.texts
+        if name.startswith(LISTENER_PREFIX)
+    }
+    return sorted([*entries, *(_narrowed_entry(settings, name) for name in narrowed)])
 
 
 def describe_level(settings: Settings, level: Source) -> list[Entry]:
@@ -43,17 +52,18 @@ def describe_level(settings: Settings, level: Source) -> list[Entry]:
     return [
         Entry(
             name=name,
-            value=text,  # no secret can be changed in use
+            value=shown,
             source=level,
             is_default=False,
             read_only=False,
-            sensitive=False,
+            sensitive=_is_secret(setting),
             type=setting.type.code,
             documentation=setting.documentation,
-            synonyms=(Synonym(name, text, level),),
+            synonyms=(Synonym(name, shown, level),),
         )
         for name, text in sorted(texts_at(settings, level).items())
         for setting in [settings.table.find(name)]
+        for shown in [None if _is_secret(setting) else text]
     ]
 
 
@@ -89,7 +99,7 @@ def _entry(settings: Settings, setting: Setting[Any], name: str) -> Entry:
         given = tuple(each for each in given if each.source is Source.STATIC_BROKER)
     value = given[0].value if given else setting.default
     source = given[0].source if given else Source.DEFAULT
-    sensitive = setting.type.code == TypeCode.PASSWORD
+    sensitive = _is_secret(setting)
     # AdminClient regards a topic's value that comes from its broker as the default.
     is_default = source != Source.DYNAMIC_TOPIC if setting.scope is Scope.TOPIC else not given
     return Entry(
@@ -103,6 +113,32 @@ def _entry(settings: Settings, setting: Setting[Any], name: str) -> Entry:
         documentation=setting.documentation,
         synonyms=tuple(_synonyms(setting, given, sensitive=sensitive)),
     )
+
+
+def _narrowed_entry(settings: Settings, name: str) -> Entry:
+    """A value that stands for one listener; behind it the broker's (Kafka: `configSynonyms`)."""
+    setting = settings.table.find(name)
+    sensitive = _is_secret(setting)
+    given = [
+        Given(name, layer.texts[name], None, layer.source)
+        for layer in settings.layers
+        if name in layer.texts
+    ]
+    return Entry(
+        name=name,
+        value=None if sensitive else given[0].text,
+        source=given[0].source,
+        is_default=False,
+        read_only=not is_changeable(name),
+        sensitive=sensitive,
+        type=setting.type.code,
+        documentation=setting.documentation,
+        synonyms=tuple(_synonyms(setting, [*given, *settings.given(setting)], sensitive=sensitive)),
+    )
+
+
+def _is_secret(setting: Setting[Any]) -> bool:
+    return setting.type.code is TypeCode.PASSWORD
 
 
 def _synonyms(

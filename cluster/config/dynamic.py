@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from cluster.config import relations
 from cluster.config.broker import BROKER_SETTINGS
-from cluster.config.kafka_keys import asks_for_security, why_without_effect
+from cluster.config.kafka_keys import why_refused, why_without_effect
 from cluster.config.setting import SettingError, Update
 from cluster.config.snapshot import Layer, Settings, Source
 from cluster.model.errors import ErrorCode, Refused
@@ -97,9 +97,7 @@ def _check_names(level: Source, names: list[str]) -> None:
 
 
 def _unknown(name: str) -> Refused:
-    why = why_without_effect(name)
-    if asks_for_security(name):
-        why = "there is no authentication, encryption or authorization yet"
+    why = why_without_effect(name) or why_refused(name)
     if why is not None:
         return Refused(
             ErrorCode.invalid_request,
@@ -114,7 +112,9 @@ def _unknown(name: str) -> Refused:
 
 def _update(name: str) -> Update:
     setting = BROKER_SETTINGS.find(name)
-    return setting.update if name == setting.name else Update.READ_ONLY
+    narrowed = BROKER_SETTINGS.narrowed_key(name)
+    own_name = narrowed.name if narrowed else name
+    return setting.update if own_name == setting.name else Update.READ_ONLY
 
 
 def _usable(level: Source, texts: Texts, problems: list[str]) -> dict[str, str]:

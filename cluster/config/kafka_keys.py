@@ -5,11 +5,14 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.setting import LISTENER_PREFIX
 
 QUORUM: Final = "the registry takes the place of KRaft's controller quorum"
 _NO_SHARE_GROUPS: Final = "there are no share groups"
 _SESSION: Final = "zookeeper.session.timeout.ms decides when a broker is dead"
 _THREADS: Final = "one thread serves a broker, beside a few with fixed tasks"
+_JAVA: Final = "it chooses among parts of a Java runtime"
+_LINKS: Final = "brokers reach each other by links that are no listeners"
 _TRANSACTIONS: Final = "there are no transactions yet"
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
@@ -27,7 +30,17 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
     "share.coordinator.*": _NO_SHARE_GROUPS,
     "transaction.*": _TRANSACTIONS,
     "transactional.*": _TRANSACTIONS,
-    "inter.broker.listener.name": "brokers reach each other by links that are no listeners",
+    "control.plane.listener.name": _LINKS,
+    "ssl.endpoint.identification.algorithm": _LINKS,
+    "sasl.client.callback.handler.class": _LINKS,
+    "sasl.login.*": _LINKS,
+    "sasl.oauthbearer.header.urlencode": _LINKS,
+    "sasl.oauthbearer.token.endpoint.url": _LINKS,
+    "ssl.keymanager.algorithm": _JAVA,
+    "ssl.provider": _JAVA,
+    "ssl.secure.random.implementation": _JAVA,
+    "ssl.trustmanager.algorithm": _JAVA,
+    "sasl.mechanism.controller.protocol": QUORUM,
     "process.roles": QUORUM,
     "controller.listener.names": QUORUM,
     "controller.quorum.*": QUORUM,
@@ -37,26 +50,26 @@ WITHOUT_EFFECT: Final[Mapping[str, str]] = {
 }
 """Keys, or patterns of keys, that a file may contain; and why they have no effect."""
 
-_SECURITY: Final = (
-    "ssl.*",
-    "sasl.*",
-    "*.sasl.*",
-    "listener.name.*",
-    "authorizer.*",
-    "super.users",
-    "allow.everyone.if.no.acl.found",
-    "principal.builder.class",
-)
-"""Refused, because accepting them would suggest security that does not exist."""
+REFUSED: Final[Mapping[str, str]] = {
+    "sasl.kerberos.*": "there is no GSSAPI (Kerberos): use PLAIN, SCRAM or OAUTHBEARER",
+    "ssl.engine.factory.class": "it is a Java class, which cannot be run here",
+}
+"""Keys that a file may not contain, and why: what they ask for would not be there."""
 
 
 def why_without_effect(key: str) -> str | None:
     """Why a key has no effect; None for a setting, and for an unknown key."""
-    if key in BROKER_SETTINGS:
-        return None
-    return next((why for pattern, why in WITHOUT_EFFECT.items() if fnmatchcase(key, pattern)), None)
+    return None if key in BROKER_SETTINGS else _reason(WITHOUT_EFFECT, key)
 
 
-def asks_for_security(key: str) -> bool:
-    """Whether a key, not a setting here, configures security (authentication, encryption, ACLs)."""
-    return key not in BROKER_SETTINGS and any(fnmatchcase(key, pattern) for pattern in _SECURITY)
+def why_refused(key: str) -> str | None:
+    """Why a key of Kafka's is refused; None for every other key."""
+    return None if key in BROKER_SETTINGS else _reason(REFUSED, key)
+
+
+def _reason(reasons: Mapping[str, str], key: str) -> str | None:
+    """The reason of the first pattern that matches, for all listeners or for one."""
+    for pattern, why in reasons.items():
+        if fnmatchcase(key, pattern) or fnmatchcase(key, f"{LISTENER_PREFIX}*.{pattern}"):
+            return why
+    return None

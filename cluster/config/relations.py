@@ -1,17 +1,18 @@
 """Rules between settings; the message of each names its keys and what to change."""
 
 from collections.abc import Iterator
-from typing import Final
 
 from cluster.config import broker, topic
+from cluster.config.listener_rules import listener_problems
 from cluster.config.setting import SettingError
 from cluster.config.snapshot import Settings
-
-_ANY_ADDRESS: Final = frozenset({"", "0.0.0.0", "::"})
+from cluster.model.addresses import is_loopback
 
 
 def check_broker(settings: Settings) -> None:
     """Raise SettingError for the first rule between broker settings that is broken."""
+    for error in listener_problems(settings):
+        raise error
     for problem in _broker_problems(settings):
         raise SettingError(problem)
 
@@ -23,29 +24,16 @@ def check_topic(settings: Settings) -> None:
 
 
 def _broker_problems(settings: Settings) -> Iterator[str]:
-    listeners = settings[broker.LISTENERS]
-    advertised = settings[broker.ADVERTISED_LISTENERS]
-    if not listeners:
-        yield "listeners is empty: a broker needs at least one"
-    if len({listener.port for listener in listeners if listener.port}) < sum(
-        1 for listener in listeners if listener.port
-    ):
-        yield "listeners names one port twice: each listener needs its own"
-    for listener in advertised:
-        if listener.host in _ANY_ADDRESS or listener.port == 0:
-            yield (
-                f"advertised.listeners={listener} is not an address a client can connect to:"
-                " give a host and a port"
-            )
-    if not advertised and any(listener.host in _ANY_ADDRESS for listener in listeners):
-        yield (
-            "listeners binds every address, which a client cannot connect to:"
-            " give advertised.listeners a host and a port"
-        )
     if not settings[broker.LOG_DIRS]:
         yield "log.dirs is empty: a broker needs at least one directory"
     if settings[broker.ZOOKEEPER_SET_ACL] and settings[broker.REGISTRY_AUTH] is None:
         yield "zookeeper.set.acl=true needs milena.registry.auth: nobody could use the znodes"
+    control_host = settings[broker.CONTROL_HOST]
+    if not is_loopback(control_host) and settings[broker.REGISTRY_AUTH] is None:
+        yield (
+            f"milena.control.host={control_host} lets others reach the links between brokers, which"
+            " have keys only where brokers log in to the registry: set milena.registry.auth"
+        )
     wait, lag = settings[broker.REPLICA_FETCH_WAIT_MAX_MS], settings[broker.REPLICA_LAG_TIME_MAX_MS]
     if wait > lag:
         yield (

@@ -1,24 +1,33 @@
 """Warnings for the user about settings that have no effect, or not all of it. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
+from cluster.config.listeners import without_client_auth
+from cluster.config.setting import LISTENER_PREFIX
 from cluster.config.snapshot import Settings
 
 
-def remarks_on(settings: Settings) -> list[str]:
+def remarks_on(settings: Settings, but_not: Container[str] = ()) -> list[str]:
     """One warning for each reason why settings lack their effect, naming the keys as given.
 
-    Settings whose value equals the default are left out.
+    Settings whose value equals the default are left out, and the keys of `but_not`.
     """
-    return lines_by_reason(
+    lines = lines_by_reason(
         "Warning",
         (
             (given.name, setting.effect.remark)
             for setting in settings.table
             for given in settings.given(setting)[:1]
-            if given.value != setting.default
+            if given.value != setting.default and given.name not in but_not
         ),
     )
+    listeners = without_client_auth(settings)
+    if listeners:
+        lines.append(
+            f"Warning: ssl.client.auth is not for listeners with SASL ({', '.join(listeners)}):"
+            f" set {LISTENER_PREFIX}{listeners[0].lower()}.ssl.client.auth for that."
+        )
+    return lines
 
 
 def lines_by_reason(heading: str, reasons: Iterable[tuple[str, str | None]]) -> list[str]:

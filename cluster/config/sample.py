@@ -16,11 +16,14 @@ _HEADER: Final = """\
 # one broker or for all, over what stands here (`configs --alter`). What "also" names is another
 # name for the same setting; a "topic" setting is what one topic may have in its place.
 # Where a setting does nothing yet, or not all it should, a line that begins with "!" says so.
-# `bin/cluster start` itself sets broker.id and listeners of each broker (--host, --port) and gives
-# it a directory of its own below each of log.dirs (--log-dirs; else below --data-dir). It sets
-# advertised.listeners, zookeeper.connect, default.replication.factor,
-# offsets.topic.replication.factor and group.initial.rebalance.delay.ms unless this file or
-# --override does.
+# Of listeners, SSL, SASL: listener.name.NAME.KEY (NAME in lower case) stands over KEY for one
+# listener, and listener.name.NAME.MECHANISM.KEY over both for one SASL mechanism.
+# `bin/cluster start` itself sets broker.id of each broker and gives it a directory of its own below
+# each of log.dirs (--log-dirs; else below --data-dir). Each broker has the listeners of this file,
+# with ports of its own: the number of the broker is added, or a multiple of it where ports lie
+# close together (--port moves them all, --host is for all). `start` sets zookeeper.connect,
+# default.replication.factor, offsets.topic.replication.factor and
+# group.initial.rebalance.delay.ms unless this file or --override does.
 """
 
 _TOPIC_SETTINGS: Final = {

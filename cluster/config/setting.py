@@ -7,13 +7,18 @@ import difflib
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from cluster.config.effect import EFFECTIVE, Effect, documentation
 from cluster.config.value_type import TypeCode, ValueType
 from cluster.model.errors import ensure
+from cluster.model.security import SaslMechanism
 
 T = TypeVar("T")
+
+LISTENER_PREFIX: Final = "listener.name."
+"""How the key begins of a value that is for one listener only."""
+_MECHANISMS: Final = frozenset(mechanism.lower() for mechanism in SaslMechanism)
 
 
 class Scope(enum.Enum):
@@ -35,6 +40,27 @@ class Update(enum.Enum):
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
     CLUSTER_WIDE = "cluster-wide"
+
+
+class Narrowed(enum.Enum):
+    """For what part of a broker a setting may have a value of its own (KIP-103, KIP-86)."""
+
+    NEVER = "broker"
+    LISTENER = "listener"
+    """For one listener, under `listener.name.LISTENER.`, the name in lower case."""
+    MECHANISM = "mechanism"
+    """Also for one SASL mechanism of a listener, under `listener.name.LISTENER.MECHANISM.`."""
+
+
+class NarrowedKey(NamedTuple):
+    """What a key that begins with `listener.name.` means."""
+
+    listener: str
+    """In lower case."""
+    mechanism: str | None
+    """In lower case; None where the key is for every mechanism."""
+    name: str
+    """The setting's own name, or an alias."""
 
 
 class Alias(NamedTuple):
@@ -70,6 +96,8 @@ class Setting(Generic[T]):
     effect: Effect = EFFECTIVE
     sample: T | None = None
     """For a default that depends on the machine: the value shown in generated files."""
+
+    narrowed: Narrowed = Narrowed.NEVER
 
     @property
     def shown_default(self) -> str | None:
@@ -141,17 +169,44 @@ class SettingTable:
         return setting
 
     def find(self, name: str) -> Setting[Any]:
-        """The setting with that name or alias. Raises SettingError with the closest name."""
-        found = self._by_any_name.get(name)
+        """The setting with that name or alias, also of one listener.
+
+        Raises SettingError with the closest name.
+        """
+        narrowed = self.narrowed_key(name)
+        found = self._by_any_name.get(narrowed.name if narrowed else name)
         if found is None:
             close = difflib.get_close_matches(name, self._by_any_name, n=1)
             hint = f"; did you mean {close[0]}?" if close else ""
             raise SettingError(f"Unknown {self.entity} setting {name}{hint}", name)
         return found
 
+    def narrowed_key(self, key: str) -> NarrowedKey | None:
+        """What the key of a listener's or mechanism's own value means; None for other keys."""
+        if not key.startswith(LISTENER_PREFIX):
+            return None
+        prefix, dot, name = "", "", key.removeprefix(LISTENER_PREFIX)
+        while name and name not in self._by_any_name:
+            part, dot, name = name.partition(".")
+            prefix += part + dot
+        setting = self._by_any_name.get(name)
+        listener = prefix.removesuffix(".")
+        if setting is None or not listener or setting.narrowed is Narrowed.NEVER:
+            return None
+        before, _, mechanism = listener.rpartition(".")
+        if before and mechanism in _MECHANISMS and setting.narrowed is Narrowed.MECHANISM:
+            return NarrowedKey(before, mechanism, name)
+        return NarrowedKey(listener, None, name)
+
+    def is_secret(self, name: str) -> bool:
+        """Whether what has that name is a password, which is neither shown nor logged."""
+        return name in self and self.find(name).type.code is TypeCode.PASSWORD
+
     def __contains__(self, name: object) -> bool:
-        """Whether a setting has that name or alias."""
-        return name in self._by_any_name
+        """Whether a setting has that name or alias, also for one listener."""
+        if name in self._by_any_name:
+            return True
+        return isinstance(name, str) and self.narrowed_key(name) is not None
 
     def __iter__(self) -> Iterator[Setting[Any]]:
         """Every setting once."""

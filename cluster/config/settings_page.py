@@ -7,8 +7,8 @@ from typing import Any, Final
 from cluster.config.broker import BROKER_SETTINGS
 from cluster.config.dynamic import is_changeable
 from cluster.config.group import GROUP_SETTINGS
-from cluster.config.kafka_keys import WITHOUT_EFFECT
-from cluster.config.setting import Setting, SettingTable
+from cluster.config.kafka_keys import REFUSED, WITHOUT_EFFECT
+from cluster.config.setting import Narrowed, Setting, SettingTable
 from cluster.config.topic import TOPIC_SETTINGS
 
 _HEAD: Final = """\
@@ -42,21 +42,30 @@ _IN_USE: Final = """\
 All settings of topics and groups, and these of brokers, for one (`configs --alter --broker N`) or
 for all (`--broker-defaults`). A value for one broker stands over one for all, and both over the
 file; all are kept in the registry, under `/config/brokers`. Only these names count, not their other
-names such as `log.retention.hours`. The others are read when a broker starts. Kafka also lets
-`listeners` and `advertised.listeners` of one broker change.
+names such as `log.retention.hours`. The others are read when a broker starts. Kafka also lets one
+broker add and remove listeners (`listeners`, `advertised.listeners`,
+`listener.security.protocol.map`, and what is for a listener that was not there before).
 
 """
 
 _REFUSED: Final = """
-Read to understand `listeners` and `advertised.listeners`: `listener.security.protocol.map`,
-`controller.listener.names`, `security.inter.broker.protocol`. Of the listeners, those of
-controllers are left out, and the first of the others is the one a broker gets, at the address of
-`start --host` and `--port`. Where the file advertises the port it listens on, its advertised host
-holds for every broker. `process.roles` must name the role `broker`.
+Of the listeners in `listeners` and `advertised.listeners`, those of KRaft's controllers
+(`controller.listener.names`) are left out. `process.roles` must name the role `broker`.
 
-Refused: other security protocols than PLAINTEXT, keys that configure authentication, encryption or
-authorization (`ssl.*`, `sasl.*`, `authorizer.*`, `super.users`, ...), and every key that neither
-Kafka's files nor this page know.
+For one listener, and for one SASL mechanism of it, a setting may have another value, under
+`listener.name.NAME.` or `listener.name.NAME.MECHANISM.`, names in lower case:
+
+"""
+
+_NARROWED: Final = {
+    Narrowed.LISTENER: "for a listener",
+    Narrowed.MECHANISM: "for a listener, and for a mechanism",
+}
+
+_LAST: Final = """
+Refused, with the reason: each combination of listeners that Kafka refuses, and some that Kafka
+only notices when a client connects ([027](decisions/027-listeners.md)). Refused, too:
+
 """
 
 
@@ -74,6 +83,14 @@ def settings_page() -> str:
             _KAFKA_KEYS,
             *(f"| `{key}` | {why} |\n" for key, why in WITHOUT_EFFECT.items()),
             _REFUSED,
+            *(
+                f"- `{each.name}` ({_NARROWED[each.narrowed]})\n"
+                for each in BROKER_SETTINGS
+                if each.narrowed in _NARROWED
+            ),
+            _LAST,
+            *(f"- `{key}`: {why}\n" for key, why in REFUSED.items()),
+            "- every key that neither Kafka's files nor this page know\n",
         ]
     )
 

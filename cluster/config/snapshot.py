@@ -56,8 +56,10 @@ class Settings:
         self.table: Final = table
         self.layers: Final = tuple(layers)
         for layer in self.layers:
-            for name in layer.texts:
-                table.find(name)
+            for name, text in layer.texts.items():
+                setting = table.find(name)
+                if name not in setting.names:  # of one listener: see `listeners.of_listener`
+                    setting.parse(name, text)
         self._given: Final = MappingProxyType(
             {setting.name: _all_given(setting, self.layers, below) for setting in table}
         )

@@ -8,7 +8,10 @@ import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final, Generic, NamedTuple, TypeVar
+
+from cluster.model.security import SecurityProtocol
 
 T = TypeVar("T")
 
@@ -43,14 +46,11 @@ class ValueType(Generic[T]):
     """Makes the text that `parse` reads back; None stands for Kafka's null."""
 
 
-PLAINTEXT: Final = "PLAINTEXT"
-"""The only supported security protocol, and the name of the listener that uses it."""
-
-
 class Listener(NamedTuple):
     """One address clients may connect to: `PLAINTEXT://127.0.0.1:9092`."""
 
     name: str
+    """In upper case."""
     host: str
     port: int
 
@@ -112,6 +112,21 @@ def optional_string() -> ValueType[str | None]:
     return ValueType(TypeCode.STRING, "a text", lambda text: text or None, lambda value: value)
 
 
+def principals() -> ValueType[frozenset[str]]:
+    """Users with their type, such as `User:alice`, separated by semicolons; none when empty."""
+
+    def parse(text: str) -> frozenset[str]:
+        names = [part.strip() for part in text.split(";") if part.strip()]
+        if not all(all(name.partition(":")) for name in names):
+            raise ValueError(text)
+        return frozenset(names)
+
+    def render(value: frozenset[str]) -> str | None:
+        return ";".join(sorted(value)) or None
+
+    return ValueType(TypeCode.STRING, "User:name;User:name;...", parse, render)
+
+
 def matching(pattern: str, allowed: str) -> ValueType[str]:
     """Text that matches `pattern` entirely; `allowed` describes the pattern in words."""
     compiled = re.compile(pattern)
@@ -134,6 +149,24 @@ def password(pattern: str, allowed: str) -> ValueType[str | None]:
         return text or None
 
     return ValueType(TypeCode.PASSWORD, allowed, parse, lambda value: value)
+
+
+def secret() -> ValueType[str | None]:
+    """Any secret, perhaps of several lines, null when empty; neither shown nor logged."""
+    return password(r"(?s:.+)", "a text")
+
+
+def class_name(*choices: str | None) -> ValueType[str | None]:
+    """One of these names of Java classes; empty text is null, if that is among them."""
+
+    def parse(text: str) -> str | None:
+        value = text or None
+        if value not in choices:
+            raise ValueError(text)
+        return value
+
+    allowed = _either(tuple(each or "empty" for each in choices))
+    return ValueType(TypeCode.CLASS, allowed, parse, lambda value: value)
 
 
 def choice(*choices: str) -> ValueType[str]:
@@ -194,19 +227,37 @@ def string_list(
 
 
 def listener_list() -> ValueType[tuple[Listener, ...]]:
-    """Comma-separated `PLAINTEXT://host:port`; an empty host binds every address."""
+    """Comma-separated `NAME://host:port`; an empty host binds every address."""
 
     def parse(text: str) -> tuple[Listener, ...]:
-        listeners = tuple(map(parse_listener, _split(text)))
-        if any(listener.name != PLAINTEXT for listener in listeners):
-            raise ValueError(text)
-        return listeners
+        return tuple(map(parse_listener, _split(text)))
 
     return ValueType(
         TypeCode.STRING,
-        "a comma-separated list of PLAINTEXT://host:port",
+        "a comma-separated list of NAME://host:port",
         parse,
         lambda listeners: ",".join(map(str, listeners)) or None,
+    )
+
+
+def protocol_map() -> ValueType[Mapping[str, SecurityProtocol]]:
+    """Comma-separated `NAME:PROTOCOL`; the names in upper case, none of them twice."""
+
+    def parse(text: str) -> Mapping[str, SecurityProtocol]:
+        protocols = {}
+        for pair in _split(text):
+            name, colon, protocol = (part.strip().upper() for part in pair.rpartition(":"))
+            if not name or not colon or name in protocols:
+                raise ValueError(text)
+            protocols[name] = SecurityProtocol(protocol)
+        return MappingProxyType(protocols)
+
+    return ValueType(
+        TypeCode.STRING,
+        f"a comma-separated list of NAME:PROTOCOL, each name once, PROTOCOL one of"
+        f" {_either(tuple(SecurityProtocol))}",
+        parse,
+        lambda protocols: ",".join(f"{name}:{protocols[name]}" for name in protocols),
     )
 
 
@@ -215,7 +266,7 @@ def parse_listener(text: str) -> Listener:
     matched = re.fullmatch(r"([\w.-]+)://(?:\[([0-9a-fA-F:.]+)\]|([^:/\[\]]*)):(\d+)", text)
     if matched is None or int(matched[4]) > 65_535:
         raise ValueError(text)
-    return Listener(matched[1], matched[2] or matched[3], int(matched[4]))
+    return Listener(matched[1].upper(), matched[2] or matched[3], int(matched[4]))
 
 
 def _whole_number(code: TypeCode, at_least: int, at_most: int) -> ValueType[int]:

@@ -9,17 +9,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple, NewType, Protocol, TypeVar
 
+from cluster.model.acls import AclEntry, PatternType, ResourcePattern
 from cluster.model.clocks import WallMs
 from cluster.model.cluster import BrokerRegistration, ClusterState
+from cluster.model.delegation_tokens import DelegationToken
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, TopicPartition
 from cluster.model.plan import Plan
 from cluster.model.quotas import QuotaEntity, QuotaKind
+from cluster.model.scram import ScramCredential
+from cluster.model.security import SaslMechanism
 
 StoreVersion = NewType("StoreVersion", int)
 """Opaque: what a conditional write names to say what it was made from."""
 NO_VERSION: Final = StoreVersion(-1)
 
 Quotas = dict[QuotaEntity, dict[QuotaKind, float]]
+Credentials = dict[str, dict[SaslMechanism, ScramCredential]]
+"""By user."""
 OnChange = Callable[[], None]
 """Called once, on the broker's loop, when what was read has changed; read again to watch again."""
 
@@ -52,6 +58,24 @@ class StoredConfig(NamedTuple):
     version: StoreVersion
     problem: str | None = None
     """Why the texts are empty although something is stored, in a line for the log."""
+
+
+class StoredAcls(NamedTuple):
+    """The rules that are stored for one pattern of names of resources."""
+
+    entries: frozenset[AclEntry]
+    problem: str | None = None
+    """Why the rules are not known although something is stored, in a line for the log."""
+
+
+class AclNews(NamedTuple):
+    """What is stored for patterns of one type: for all of them, or for those that have changed."""
+
+    acls: dict[ResourcePattern, StoredAcls]
+    seen: frozenset[str]
+    """The change nodes that were there."""
+    is_whole: bool
+    """Patterns that are not in `acls` have no rules, rather than the same as before."""
 
 
 class ChangedTopics(NamedTuple):
@@ -162,6 +186,29 @@ class ClusterStore(Protocol):
         """
         ...
 
+    def load_acls(
+        self,
+        pattern_type: PatternType,
+        seen: frozenset[str] | None,
+        on_change: OnChange | None = None,
+    ) -> AclNews:
+        """Rules for patterns of a type, LITERAL or PREFIXED: those that were changed by other
+        change nodes than `seen`, or all (None). `on_change` is called when there is another one.
+        """
+        ...
+
+    def change_acls(
+        self,
+        pattern: ResourcePattern,
+        change: Callable[[frozenset[AclEntry]], frozenset[AclEntry]],
+        wall_ms: WallMs,
+    ) -> StoredAcls:
+        """Change the rules for a pattern, and notify others; what is stored now.
+
+        `change` may be called several times. Where the rules cannot be read nothing is changed.
+        """
+        ...
+
     def load_quotas(self, on_change: OnChange | None = None) -> Quotas:
         """All quotas; `on_change` is called when a config changes after this has read them."""
         ...
@@ -170,6 +217,31 @@ class ClusterStore(Protocol):
         self, entity: QuotaEntity, changes: Mapping[str, str | None], wall_ms: WallMs
     ) -> None:
         """Merge changes by Kafka's quota keys (None removes one) and notify every broker."""
+        ...
+
+    def load_tokens(self, on_change: OnChange | None = None) -> dict[str, DelegationToken]:
+        """All delegation tokens by id; `on_change` is called when one changes after this."""
+        ...
+
+    def write_token(self, token: DelegationToken, wall_ms: WallMs) -> None:
+        """Write a delegation token, new or changed, and notify every broker."""
+        ...
+
+    def remove_token(self, token_id: str, wall_ms: WallMs) -> None:
+        """Remove a delegation token, if it is there, and notify every broker."""
+        ...
+
+    def load_credentials(self, on_change: OnChange | None = None) -> Credentials:
+        """All SCRAM credentials; `on_change` is called when a config changes after this."""
+        ...
+
+    def alter_credentials(
+        self,
+        user: str,
+        changes: Mapping[SaslMechanism, ScramCredential | None],
+        wall_ms: WallMs,
+    ) -> None:
+        """Set credentials of a user (None removes one) and notify every broker."""
         ...
 
 

@@ -64,4 +64,7 @@ class StoredCopy(Generic[T]):
     def _on_failed(self, error: Exception) -> None:
         self._is_loading = False
         log.warning("cannot load %s: %r", self._what, error)
-        self._loop.call_after(_RETRY_MS, self.reload)
+        if self._has_changed:  # meanwhile there may be a new session, which nothing watches yet
+            self.reload()
+        else:
+            self._loop.call_after(_RETRY_MS, self.reload)

@@ -76,15 +76,22 @@ def usage_rates(usages: Iterable[Usage], from_ms: int, until_ms: int) -> dict[in
 
 
 def read_usages(
-    bootstrap: str, quota: str, client_id: str, from_ms: int, topic: str = METRICS_TOPIC
+    connection: Mapping[str, Any],
+    quota: str,
+    client_id: str,
+    from_ms: int,
+    topic: str = METRICS_TOPIC,
 ) -> list[Usage]:
-    """All usage of the client recorded since `from_ms`; empty if the metrics topic is missing."""
+    """All usage of the client recorded since `from_ms`; empty if the metrics topic is missing.
+
+    `connection`: settings of a Kafka client, `bootstrap.servers` among them.
+    """
     from confluent_kafka import Consumer, KafkaException, TopicPartition
 
     with deferred_interrupt():
         consumer = Consumer(
             {
-                "bootstrap.servers": bootstrap,
+                **connection,
                 "client.id": "milena-load-test",
                 "group.id": "milena-load-test",
                 "enable.auto.commit": False,

@@ -4,7 +4,7 @@ Sample data for demonstrations. It contains process names, which are sent to the
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 import psutil
@@ -68,9 +68,16 @@ def encoded(measurements: Iterable[Measurement]) -> Iterator[tuple[bytes, bytes]
 
 
 def feed_topic(
-    bootstrap: str, topic: str, seconds: float, clock: Clock, interval_s: float = 0.5
+    connection: Mapping[str, Any],
+    topic: str,
+    seconds: float,
+    clock: Clock,
+    interval_s: float = 0.5,
 ) -> int:
-    """Produce measurements to a topic for `seconds`. Returns how many were acknowledged."""
+    """Produce measurements to a topic for `seconds`. Returns how many were acknowledged.
+
+    `connection`: settings of a Kafka client, `bootstrap.servers` among them.
+    """
     from confluent_kafka import KafkaError, Message, Producer
 
     acknowledged = 0
@@ -82,7 +89,7 @@ def feed_topic(
     with deferred_interrupt():
         producer = Producer(
             {
-                "bootstrap.servers": bootstrap,
+                **connection,
                 "client.id": CLIENT_ID,
                 "acks": "all",
                 "partitioner": "murmur2_random",

@@ -1,22 +1,12 @@
-"""A histogram of latencies whose buckets double in width. Pure."""
+"""Histograms of durations whose buckets double in width. Pure."""
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from dataclasses import dataclass
+from typing import Final
 
-BUCKETS: Final = 20
-"""Bucket i holds [2^(i-1), 2^i) microseconds, bucket 0 what is below 1; the last one is open."""
-
-
-class Counts(Protocol):
-    """The storage of the buckets: a list, or slots of a stats file."""
-
-    def __getitem__(self, index: int, /) -> int:
-        """One count."""
-        ...
-
-    def __setitem__(self, index: int, count: int, /) -> None:
-        """Store one count."""
-        ...
+BUCKETS: Final = 26
+"""Bucket i holds [2^(i-1), 2^i) microseconds, bucket 0 what is below 1; the last one is open: it
+begins at 16.8 seconds."""
 
 
 def bucket_of(duration_us: int) -> int:
@@ -29,10 +19,38 @@ def bound_us(bucket: int) -> int | None:
     return None if bucket == BUCKETS - 1 else 1 << bucket
 
 
-def observe(counts: Counts, first: int, duration_us: int) -> None:
-    """Count one duration in the buckets that begin at `first`."""
-    bucket = duration_us.bit_length()
-    counts[first + (bucket if bucket < BUCKETS else BUCKETS - 1)] += 1
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Durations: their sum in microseconds, and how many fell into each bucket."""
+
+    sum_us: int = 0
+    counts: tuple[int, ...] = (0,) * BUCKETS
+
+    @property
+    def count(self) -> int:
+        """How many durations."""
+        return sum(self.counts)
+
+    @property
+    def mean_us(self) -> float:
+        """The average; 0 without observations."""
+        count = self.count
+        return self.sum_us / count if count else 0.0
+
+    def quantile_us(self, fraction: float) -> float:
+        """An estimate of a quantile (0 to 1), linear within its bucket; 0 without observations."""
+        return quantile_us(self.counts, fraction)
+
+    def since(self, earlier: "Histogram | None") -> "Histogram":
+        """What was added since an earlier reading; all of it if the earlier one has more."""
+        if earlier is None:
+            return self
+        counts = tuple(
+            now - before for now, before in zip(self.counts, earlier.counts, strict=True)
+        )
+        if min(counts) < 0:
+            return self  # the broker began again meanwhile
+        return Histogram(max(0, self.sum_us - earlier.sum_us), counts)
 
 
 def quantile_us(counts: Sequence[int], fraction: float) -> float:

@@ -6,14 +6,18 @@ kernel writes the file, so it survives the process. Layout: see `stats_layout`.
 
 import mmap
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from cluster.metrics.stats_layout import (
+    API_NAME_BYTES,
     COUNTER_64,
     DEFAULT_GROUPS_BYTES,
+    DEFAULT_REQUESTS,
     DEFAULT_ROWS,
     DEFAULT_SLOTS,
+    DEFAULT_TOPICS,
     GROUPS_LENGTH_AT,
     GROUPS_TEXT_AT,
     HEADER_BYTES,
@@ -21,10 +25,13 @@ from cluster.metrics.stats_layout import (
     NAME_BYTES,
     NAME_MAX,
     PROCESS_MAX_BYTES,
+    REQUEST_BYTES,
     ROW_AT,
     ROW_BYTES,
     SEQUENCE_AT,
     SLOT_COUNT_AT,
+    TOPIC,
+    TOPIC_BYTES,
     TWO_TIMES,
     WRITTEN_AT,
     Header,
@@ -36,6 +43,7 @@ from cluster.model.errors import StorageFailed, ensure
 
 _ZEROS: Final = bytes(1 << 16)
 _FREE: Final = bytes(ROW_BYTES - ROW_AT)
+_FREE_TOPIC: Final = bytes(TOPIC.size)
 
 
 class MmapStats:
@@ -52,6 +60,8 @@ class MmapStats:
         memory[:HEADER_BYTES] = header.pack()
         whole = memoryview(memory)
         values = whole[header.values_at : header.rows_at]
+        self._request_numbers = whole[header.requests_at : header.topics_at].cast("q")
+        self._request_names: list[str] = []
         self.counts = values.cast("q")
         """Counters and gauges by slot: `counts[slot] += n` is the whole cost of counting."""
         self.reals = values.cast("d")
@@ -68,6 +78,8 @@ class MmapStats:
         slots: int = DEFAULT_SLOTS,
         rows: int = DEFAULT_ROWS,
         groups_bytes: int = DEFAULT_GROUPS_BYTES,
+        requests: int = DEFAULT_REQUESTS,
+        topics: int = DEFAULT_TOPICS,
     ) -> "MmapStats":
         """Make a new file, replacing an old one, which readers may still have open.
 
@@ -86,6 +98,8 @@ class MmapStats:
             0,
             process.encode()[:PROCESS_MAX_BYTES],
             groups_bytes,
+            requests,
+            topics,
         )
         draft = path.with_name(path.name + ".new")
         try:
@@ -103,10 +117,19 @@ class MmapStats:
 
     @classmethod
     def in_memory(
-        cls, *, slots: int = DEFAULT_SLOTS, rows: int = DEFAULT_ROWS, groups_bytes: int = 0
+        cls,
+        *,
+        slots: int = DEFAULT_SLOTS,
+        rows: int = DEFAULT_ROWS,
+        groups_bytes: int = 0,
+        requests: int = DEFAULT_REQUESTS,
+        topics: int = DEFAULT_TOPICS,
     ) -> "MmapStats":
         """The same memory without a file, for use when the file cannot be created."""
-        header = Header(MAGIC, os.getpid(), 0, 0, 0, 0, slots, rows, 0, b"", groups_bytes)
+        header = Header(
+            *(MAGIC, os.getpid(), 0, 0, 0, 0, slots, rows, 0, b""),
+            *(groups_bytes, requests, topics),
+        )
         return cls(bytearray(header.size_bytes), header)
 
     @property
@@ -140,6 +163,42 @@ class MmapStats:
             self._step(SEQUENCE_AT)
         return slot
 
+    @property
+    def slots_left(self) -> int:
+        """How many more metrics `slot` takes."""
+        return self._header.slot_capacity - len(self._slots)
+
+    def request_row(self, api: str) -> int:
+        """A free place for the times of an API's requests, of which each is given one."""
+        row = len(self._request_names)
+        ensure(row < self._header.request_capacity, f"no place is left for the times of {api}")
+        ensure(len(api) <= API_NAME_BYTES, f"{api} is longer than {API_NAME_BYTES} bytes")
+        self._request_names.append(api)
+        start = self._header.requests_at + row * REQUEST_BYTES
+        self._memory[start : start + len(api)] = api.encode("ascii")
+        return row
+
+    def write_times(self, row: int, numbers: Sequence[int]) -> None:
+        """Replace an API's times: for each of PARTS the sum and the counts of its buckets."""
+        at = (row * REQUEST_BYTES + API_NAME_BYTES) // 8
+        times = self._request_numbers
+        for position, number in enumerate(numbers, at):
+            times[position] = number
+
+    @property
+    def topic_capacity(self) -> int:
+        """How many topics there is room for."""
+        return self._header.topic_capacity
+
+    def write_topic(self, index: int, name: str, values: Sequence[int]) -> None:
+        """Replace a topic: its name, and a value for each of `kafka_names.TOPIC_METRICS`."""
+        encoded = name.encode("ascii", "replace")
+        self._write_topic(index, TOPIC.pack(len(encoded), *values, encoded))
+
+    def free_topic(self, index: int) -> None:
+        """Empty the place of a topic."""
+        self._write_topic(index, _FREE_TOPIC)
+
     def write_time(self, wall_ms: WallMs, now_ms: MonotonicMs) -> None:
         """Store the present time, wall and monotonic, to show that the writer is alive."""
         TWO_TIMES.pack_into(self._memory, WRITTEN_AT, wall_ms, now_ms)
@@ -170,6 +229,12 @@ class MmapStats:
         position = self._header.rows_at + index * ROW_BYTES
         self._step(position)
         self._memory[position + ROW_AT : position + ROW_BYTES] = packed
+        self._step(position)
+
+    def _write_topic(self, index: int, packed: bytes) -> None:
+        position = self._header.topics_at + index * TOPIC_BYTES
+        self._step(position)
+        self._memory[position + 8 : position + TOPIC_BYTES] = packed
         self._step(position)
 
     def _step(self, position: int) -> None:

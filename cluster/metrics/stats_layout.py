@@ -1,9 +1,9 @@
-"""The layout of a stats file: header, metric names, values, quota rows, groups. Pure.
+"""The layout of a stats file: header, metrics, quota rows, request times, topics, groups. Pure.
 
 All numbers are little-endian. 8-byte numbers lie on 8-byte boundaries, so that a reader sees the
 store of one of them entirely or not at all. Sections follow one another in this order:
 
-    header            0  magic            8 bytes  b"MILSTAT2"
+    header            0  magic            8 bytes  b"MILSTAT4"
                       8  pid              int64    of the writer
                      16  sequence         int64    odd while the names change
                      24  started_wall_ms  int64
@@ -12,39 +12,53 @@ store of one of them entirely or not at all. Sections follow one another in this
                      48  slot_capacity    int32    then row_capacity  int32
                      56  slot_count       int64    slots in use, from 0 on without a gap
                      64  process          56 bytes, name of the writer, zero-padded
-                    120  groups_capacity  int64
-    names           128  slot_capacity x 128 bytes: kind int8 (1 counter, 2 gauge, 3 real gauge),
-                         length int8, name in ASCII
+                    120  groups_capacity  int64    then request_capacity, topic_capacity: int64
+                    144  nothing          16 bytes
+    names           160  slot_capacity x 160 bytes: kind int8 (1 counter, 2 gauge, 3 real gauge),
+                         length uint8, name in ASCII
     values               slot_capacity x int64 (kinds 1 and 2) or float64 (kind 3)
     quota rows           row_capacity x ROW_BYTES: see `_ROW`; quota 0 is a free row
+    request times        request_capacity x REQUEST_BYTES: name of an API in 32 bytes of ASCII,
+                         empty if free; then for each of PARTS the sum in microseconds, and BUCKETS
+                         counts (`histogram`): all int64
+    topics               topic_capacity x TOPIC_BYTES: sequence int64, length of the name int64 (0:
+                         free), TOPIC_VALUES x int64, name in 256 bytes of ASCII
     groups               sequence int64, length int64, then groups_capacity bytes, of which
                          `length` are lines of JSON (docs/metrics.md); absent if the capacity is 0
 
 Metric values are updated in place, one by one. A quota row is protected by a sequence number that
 is incremented before and after each write, so it is odd during a write. A reader that finds it odd,
-or changed after copying the row, reads again. The same goes for the section of groups.
+or changed after copying the row, reads again. The same goes for the rows of topics and the section
+of groups. Request times are stores of single numbers, like metric values.
 """
 
 import math
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import chain
 from typing import Final, NamedTuple
 
+from cluster.metrics.histogram import BUCKETS
 from cluster.model.clocks import MonotonicMs
+from cluster.model.quota_pauses import NO_PAUSES, Pauses
 from cluster.model.quotas import RULES, QuotaKind
 
-MAGIC: Final = b"MILSTAT2"
-HEADER_BYTES: Final = 128
-NAME_BYTES: Final = 128
+MAGIC: Final = b"MILSTAT4"
+_MAGIC_OF_ANY: Final = b"MILSTAT"
+HEADER_BYTES: Final = 160
+NAME_BYTES: Final = 160
 NAME_MAX: Final = NAME_BYTES - 2
 
-DEFAULT_SLOTS: Final = 512
+DEFAULT_SLOTS: Final = 1024
 DEFAULT_ROWS: Final = 2048
+DEFAULT_REQUESTS: Final = 80
+"""More than there are APIs."""
+DEFAULT_TOPICS: Final = 512
 DEFAULT_GROUPS_BYTES: Final = 2 << 20
 """Room for some 10,000 partitions that groups have committed."""
 
-HEADER: Final = struct.Struct("<8s5qiiq56sq")
+HEADER: Final = struct.Struct("<8s5qiiq56s3q16x")
 COUNTER_64: Final = struct.Struct("<q")
 SEQUENCE_AT: Final = 16
 WRITTEN_AT: Final = 32
@@ -55,27 +69,59 @@ GROUPS_LENGTH_AT: Final = 8
 GROUPS_TEXT_AT: Final = 16
 """Offsets within the section of groups, which begins with its sequence number."""
 
+API_NAME_BYTES: Final = 32
+PARTS: Final = 7
+"""Parts of a request's time: `kafka_names.REQUEST_PARTS`."""
+HISTOGRAM_NUMBERS: Final = 1 + BUCKETS
+"""A sum and the counts."""
+REQUEST_BYTES: Final = API_NAME_BYTES + 8 * PARTS * HISTOGRAM_NUMBERS
+
+TOPIC_VALUES: Final = 14
+"""Numbers of a topic: `kafka_names.TOPIC_METRICS`."""
+TOPIC_NAME_BYTES: Final = 256
+TOPIC: Final = struct.Struct(f"<q{TOPIC_VALUES}q{TOPIC_NAME_BYTES}s")
+"""A topic without the sequence number in front of it."""
+TOPIC_BYTES: Final = 8 + TOPIC.size
+
 USER_MAX_BYTES: Final = 128
 CLIENT_ID_MAX_BYTES: Final = 192
 QUOTAS: Final = ("", *QuotaKind)
 """Kinds of quota by the code that a row holds; 0 marks a free row."""
+
+SOFTWARE_MAX_BYTES: Final = 64
+SAMPLES_MAX: Final = 12
+"""The newest ones; Kafka's default is 11 windows, and a rate may look at one more."""
 
 #   8 quota, rule, length of user, length of client id: 4 x int16
 #  16 limit, 8 limits by rule (NaN: not set), rate, window in seconds: 11 x float64
 # 104 present delay in ms, requests, throttled requests: 3 x int64
 # 128 usage, throttle ms, muted ms, each since the row began: 3 x float64
 # 152 muted until (monotonic ms), last active (monotonic ms), written (wall ms): 3 x int64
-# 176 user, client id, zero-padded UTF-8, cut when longer
-_ROW: Final = struct.Struct(f"<4h11d3q3d3q{USER_MAX_BYTES}s{CLIENT_ID_MAX_BYTES}s")
+# 176 the longest delay in ms (0: any), open connections, the longest throttle time in ms, mutes in
+#     which nothing came, mutes in which something did, connections that were muted, those on which
+#     something came, mutes in which nothing came but something waited: 8 x int64
+# 240 length of software, number of samples, nothing: 4 x int16
+# 248 software (name, a space, version), zero-padded ASCII
+# 312 12 samples, oldest first: begin (monotonic ms) int64, value float64
+# 504 user, client id, zero-padded UTF-8, cut when longer
+_ROW: Final = struct.Struct(
+    f"<4h11d3q3d3q8q4h{SOFTWARE_MAX_BYTES}s{'qd' * SAMPLES_MAX}"
+    f"{USER_MAX_BYTES}s{CLIENT_ID_MAX_BYTES}s"
+)
 _ROW_NUMBERS: Final = (
     *("rate", "window_seconds", "delay_ms", "requests", "throttled"),
     *("usage", "throttle_ms", "muted_ms", "muted_until_ms", "active_ms", "written_wall_ms"),
+    *("delay_max_ms", "connections", "throttle_ms_max"),
 )
-"""The fields between the limits and the names, in their order."""
+"""The fields between the limits and those of pauses, in their order."""
+_PAUSES_AT: Final = 9 + len(_ROW_NUMBERS)
+_LENGTHS_AT: Final = _PAUSES_AT + len(NO_PAUSES)
+_SAMPLES_AT: Final = _LENGTHS_AT + 5
 ROW_AT: Final = 8
 """The offset of a row's content, after its sequence number."""
 ROW_BYTES: Final = 8 + _ROW.size
 
+_NO_SAMPLES: Final[tuple[float, ...]] = (0, 0.0) * SAMPLES_MAX
 _NOT_SET: Final = math.nan
 NO_LIMITS: Final[tuple[float | None, ...]] = (None,) * len(RULES)
 
@@ -102,6 +148,8 @@ class Header(NamedTuple):
     slot_count: int
     process: bytes
     groups_capacity: int = 0
+    request_capacity: int = 0
+    topic_capacity: int = 0
 
     def pack(self) -> bytes:
         """The bytes of the header."""
@@ -123,9 +171,19 @@ class Header(NamedTuple):
         return self.values_at + 8 * self.slot_capacity
 
     @property
+    def requests_at(self) -> int:
+        """Where the request times begin."""
+        return self.rows_at + self.row_capacity * ROW_BYTES
+
+    @property
+    def topics_at(self) -> int:
+        """Where the topics begin."""
+        return self.requests_at + self.request_capacity * REQUEST_BYTES
+
+    @property
     def groups_at(self) -> int:
         """Where the section of groups begins."""
-        return self.rows_at + self.row_capacity * ROW_BYTES
+        return self.topics_at + self.topic_capacity * TOPIC_BYTES
 
     @property
     def size_bytes(self) -> int:
@@ -134,14 +192,28 @@ class Header(NamedTuple):
         return self.groups_at + (GROUPS_TEXT_AT + capacity if capacity else 0)
 
 
+class OtherLayout(ValueError):
+    """A stats file that another version of this software has written."""
+
+    def __init__(self, layout: str) -> None:
+        self.layout = layout
+        """Its number."""
+        super().__init__(f"has layout {layout}, not {MAGIC[len(_MAGIC_OF_ANY) :].decode()}")
+
+
 def read_header(buffer: bytes | memoryview) -> Header:
     """The header of a file. Raises ValueError when it is not a stats file of this layout."""
     if len(buffer) < HEADER_BYTES:
         raise ValueError("shorter than a header")
     header = Header(*HEADER.unpack_from(buffer))
+    if header.magic != MAGIC and header.magic.startswith(_MAGIC_OF_ANY):
+        raise OtherLayout(header.magic[len(_MAGIC_OF_ANY) :].decode("ascii", "replace"))
     if header.magic != MAGIC:
         raise ValueError(f"begins with {header.magic!r}")
-    capacities = (header.slot_capacity, header.row_capacity, header.groups_capacity)
+    capacities = (
+        *(header.slot_capacity, header.row_capacity, header.groups_capacity),
+        *(header.request_capacity, header.topic_capacity),
+    )
     if min(capacities) < 0 or header.size_bytes > len(buffer):
         raise ValueError("shorter than its header says")
     return header
@@ -176,6 +248,19 @@ class QuotaRow:
     active_ms: int = 0
     """Monotonic clock: when it was last active."""
     written_wall_ms: int = 0
+    delay_max_ms: int = 0
+    """No request is delayed longer; 0 where there is no such bound."""
+    connections: int = 0
+    """Open connections of the client."""
+    throttle_ms_max: int = 0
+    """The longest throttle time that was told; the average is `throttle_ms / requests`, or over
+    those that were throttled."""
+    software: str = ""
+    """Name and version, as the client tells them (KIP-511); empty if it does not."""
+    pauses: Pauses = NO_PAUSES
+    """Whether the client kept quiet while it was muted for this quota."""
+    samples: tuple[tuple[int, float], ...] = ()
+    """The windows of the rate, oldest first: begin (monotonic ms), and what was used in it."""
 
     @property
     def utilisation(self) -> float | None:
@@ -194,6 +279,8 @@ class QuotaRow:
         """The bytes of the row, without the sequence number."""
         user = cut(self.user, USER_MAX_BYTES)
         client_id = cut(self.client_id, CLIENT_ID_MAX_BYTES)
+        software = cut(self.software, SOFTWARE_MAX_BYTES)
+        samples = self.samples[-SAMPLES_MAX:]
         return _ROW.pack(
             QUOTAS.index(self.quota),
             0 if self.rule is None else 1 + RULES.index(self.rule),
@@ -212,6 +299,17 @@ class QuotaRow:
             self.muted_until_ms,
             self.active_ms,
             self.written_wall_ms,
+            self.delay_max_ms,
+            self.connections,
+            self.throttle_ms_max,
+            *self.pauses,
+            len(software),
+            len(samples),
+            0,
+            0,
+            software,
+            *chain.from_iterable(samples),
+            *_NO_SAMPLES[2 * len(samples) :],
             user,
             client_id,
         )
@@ -226,6 +324,8 @@ def unpack_row(buffer: bytes | memoryview) -> QuotaRow | None:
         raise ValueError(f"quota {quota}, rule {rule}")
     limits = [None if math.isnan(limit) else limit for limit in numbers[:9]]
     user, client_id = numbers[-2:]
+    software_size, sample_count, _, _, software = numbers[_LENGTHS_AT:_SAMPLES_AT]
+    pairs = numbers[_SAMPLES_AT:-2]
     return QuotaRow(
         quota=QUOTAS[quota],
         user=user[:user_size].decode("utf-8", "replace"),
@@ -233,7 +333,10 @@ def unpack_row(buffer: bytes | memoryview) -> QuotaRow | None:
         rule=None if rule == 0 else RULES[rule - 1],
         limit=limits[0],
         limits=tuple(limits[1:]),
-        **dict(zip(_ROW_NUMBERS, numbers[9:-2], strict=True)),
+        software=software[:software_size].decode("utf-8", "replace"),
+        pauses=Pauses(*numbers[_PAUSES_AT:_LENGTHS_AT]),
+        samples=tuple(zip(pairs[::2], pairs[1::2], strict=True))[: max(0, sample_count)],
+        **dict(zip(_ROW_NUMBERS, numbers[9:_PAUSES_AT], strict=True)),
     )
 
 

@@ -4,18 +4,26 @@ Never waits for the writer: a row that stays inconsistent after some tries is le
 """
 
 import mmap
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from cluster.metrics.histogram import Histogram
+from cluster.metrics.kafka_names import REQUEST_PARTS, TOPIC_METRICS
 from cluster.metrics.stats_layout import (
+    API_NAME_BYTES,
     COUNTER_64,
     GROUPS_LENGTH_AT,
     GROUPS_TEXT_AT,
+    HISTOGRAM_NUMBERS,
     NAME_BYTES,
+    REQUEST_BYTES,
     ROW_AT,
     ROW_BYTES,
     SEQUENCE_AT,
+    TOPIC,
+    TOPIC_BYTES,
     MetricKind,
     QuotaRow,
     read_header,
@@ -25,6 +33,8 @@ from cluster.metrics.stats_layout import (
 _TRIES: Final = 1000
 """A row is written in about a microsecond; a copy of it takes as long."""
 _PID_MAX: Final = 1 << 31
+
+Unpack = Callable[[bytes], QuotaRow | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,33 +53,40 @@ class Stats:
     torn_count: int = 0
     groups: bytes = b""
     """Lines of JSON; empty where a write was incomplete."""
+    requests: dict[str, dict[str, Histogram]] = field(default_factory=dict)
+    """By the name of an API that was used (`Produce`, `FetchConsumer`): how long its requests took,
+    by the keys of `REQUEST_PARTS`."""
+    topics: dict[str, dict[str, int]] = field(default_factory=dict)
+    """By topic, `_other` among them: the keys of `TOPIC_METRICS`."""
 
 
-def read_stats(path: Path) -> Stats:
-    """Read a file. Raises OSError, or ValueError if it is not a stats file."""
+def read_stats(path: Path, unpack: Unpack = unpack_row) -> Stats:
+    """Read a file. Raises OSError, or ValueError if it is not a stats file.
+
+    `unpack` reads the bytes of a row; a reader that comes again and again may know them.
+    """
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as memory:
         view = memoryview(memory)
         try:
-            return read_memory(view)
+            return read_memory(view, unpack)
         finally:
             view.release()
 
 
-def read_memory(memory: memoryview) -> Stats:
+def read_memory(memory: memoryview, unpack: Unpack = unpack_row) -> Stats:
     """Read the memory of a stats file. Raises ValueError if it is not one."""
     header = read_header(memory)
     values = _read_values(memory)
     rows = []
     torn_count = 0
-    end = header.rows_at + header.row_capacity * ROW_BYTES
-    for position in range(header.rows_at, end, ROW_BYTES):
+    for position in range(header.rows_at, header.requests_at, ROW_BYTES):
         if memory[position + ROW_AT] == 0:
             continue
         packed = _copy(memory, position, position + ROW_AT, position + ROW_BYTES)
         if packed is None:
             torn_count += 1
             continue
-        row = unpack_row(packed)
+        row = unpack(packed)
         if row is not None:
             rows.append(row)
     latest = read_header(memory)
@@ -83,6 +100,8 @@ def read_memory(memory: memoryview) -> Stats:
         rows,
         torn_count,
         _read_groups(memory),
+        _read_requests(memory),
+        _read_topics(memory),
     )
 
 
@@ -104,6 +123,41 @@ def _read_values(memory: memoryview) -> dict[str, float]:
     for view in (counts, reals, section):
         view.release()
     return values
+
+
+def _read_requests(memory: memoryview) -> dict[str, dict[str, Histogram]]:
+    header = read_header(memory)
+    requests: dict[str, dict[str, Histogram]] = {}
+    for start in range(header.requests_at, header.topics_at, REQUEST_BYTES):
+        if memory[start] == 0:
+            break
+        packed = bytes(memory[start : start + REQUEST_BYTES])
+        name = packed[:API_NAME_BYTES].rstrip(b"\0").decode("ascii", "replace")
+        numbers = memoryview(packed)[API_NAME_BYTES:].cast("q").tolist()
+        if any(numbers):
+            requests[name] = {
+                part.key: Histogram(numbers[at], tuple(numbers[at + 1 : at + HISTOGRAM_NUMBERS]))
+                for part, at in zip(
+                    REQUEST_PARTS, range(0, len(numbers), HISTOGRAM_NUMBERS), strict=True
+                )
+            }
+    return requests
+
+
+def _read_topics(memory: memoryview) -> dict[str, dict[str, int]]:
+    header = read_header(memory)
+    topics: dict[str, dict[str, int]] = {}
+    for start in range(header.topics_at, header.groups_at, TOPIC_BYTES):
+        if COUNTER_64.unpack_from(memory, start + 8)[0] == 0:
+            continue
+        packed = _copy(memory, start, start + 8, start + TOPIC_BYTES)
+        if packed is not None:
+            length, *values, name = TOPIC.unpack(packed)
+            if length:
+                topics[name[:length].decode("ascii", "replace")] = {
+                    metric.key: value for metric, value in zip(TOPIC_METRICS, values, strict=True)
+                }
+    return topics
 
 
 def _read_groups(memory: memoryview) -> bytes:

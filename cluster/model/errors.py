@@ -26,6 +26,11 @@ class Refused(Exception):
         self.code = code
         self.detail = detail
 
+    @property
+    def reason(self) -> str:
+        """What to tell a person: the detail, else the name of the code."""
+        return self.detail or self.code.name.upper()
+
 
 class RecordError(NamedTuple):
     """Why one record of a produced batch is refused; records are counted from 0 (KIP-467)."""

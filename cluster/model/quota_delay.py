@@ -3,7 +3,11 @@
 Kafka: `ClientQuotaManager.throttleTime`, `QuotaUtils.throttleTime`; KIP-124 caps request quotas.
 """
 
+from typing import Final
+
 from cluster.model.quotas import QuotaKind
+
+_UNITS: Final[dict[str, str]] = {QuotaKind.REQUEST: " %", QuotaKind.MUTATION: " partitions/s"}
 
 
 def delay_of(rate: float, limit: float, measured_ms: float) -> float:
@@ -18,15 +22,24 @@ def explain_delay(
     quota: str, rate: float, limit: float | None, measured_ms: float, delay_ms: int
 ) -> str:
     """The formula with its numbers, in one line; `delay_ms` is the delay after any cap."""
-    unit = " %" if quota == QuotaKind.REQUEST else " B/s"
+    unit = _UNITS.get(quota, " B/s")
     if limit is None:
         return "no limit, no delay"
+    if quota == QuotaKind.MUTATION:
+        return (
+            f"{delay_ms} ms until the tokens, {limit:.10g} a second, are no longer below zero"
+            if delay_ms
+            else "the tokens are not below zero: no delay"
+        )
     if rate <= limit or not measured_ms:
-        return f"{rate:.10g}{unit} is not above {limit:.10g}{unit}: no delay"
+        then = f"{delay_ms} ms because of what is owed from before" if delay_ms else "no delay"
+        return f"{rate:.10g}{unit} is not above {limit:.10g}{unit}: {then}"
     uncapped_ms = delay_of(rate, limit, measured_ms)
     formula = (
         f"({rate:.10g} - {limit:.10g}){unit} / {limit:.10g}{unit}"
         f" x {measured_ms / 1000:.3f} s = {uncapped_ms:.0f} ms"
     )
+    if delay_ms - uncapped_ms > 1:
+        return f"{formula}, but {delay_ms} ms because of what is owed from before"
     # Request quotas are capped at one sample window (KIP-124).
     return formula if uncapped_ms - delay_ms < 1 else f"{formula}, at most {delay_ms} ms"

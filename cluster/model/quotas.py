@@ -1,7 +1,7 @@
 """What a quota can be set for, and which quotas there are, in Kafka's words (KIP-13, KIP-55).
 
 An entity names a user, a client id, both, or the default of either; its `rule` is the level of
-precedence that it stands for.
+precedence that it stands for. Or it names an address, or the default of those (KIP-612).
 """
 
 import enum
@@ -16,6 +16,8 @@ class QuotaKind(enum.StrEnum):
     PRODUCE = "produce"
     FETCH = "fetch"
     REQUEST = "request"
+    MUTATION = "mutation"
+    CONNECTION = "connection"
 
 
 class DefaultName(enum.Enum):
@@ -28,39 +30,50 @@ DEFAULT: Final = DefaultName.DEFAULT
 
 Name = str | DefaultName
 
-ANONYMOUS: Final = "ANONYMOUS"
-"""The user of a connection that has not proved another (Kafka: `KafkaPrincipal.ANONYMOUS`)."""
-
 QUOTA_KEYS: Final[dict[str, QuotaKind]] = {
     "producer_byte_rate": QuotaKind.PRODUCE,
     "consumer_byte_rate": QuotaKind.FETCH,
     "request_percentage": QuotaKind.REQUEST,
+    "controller_mutation_rate": QuotaKind.MUTATION,
+    "connection_creation_rate": QuotaKind.CONNECTION,
 }
-"""Kafka's key of each quota; bytes per second and broker, or percent of one thread."""
+"""Kafka's key of each quota: bytes per second, percent of one thread, created and deleted
+partitions per second, or accepted connections per second; each per broker, of which only the
+controller creates and deletes."""
 
 KEY_OF_KIND: Final = {kind: key for key, kind in QUOTA_KEYS.items()}
 
 
 class QuotaEntity(NamedTuple):
-    """A user, a client id, or both; None means that it plays no part."""
+    """A user, a client id, or both; or an address. None means that it plays no part."""
 
     user: Name | None
     client_id: Name | None
+    ip: Name | None = None
 
     @property
     def rule(self) -> str:
         """The level of precedence, e.g. `default-user+client`."""
         return "+".join(
             f"default-{word}" if name is DEFAULT else word
-            for word, name in (("user", self.user), ("client", self.client_id))
+            for word, name in (("user", self.user), ("client", self.client_id), ("ip", self.ip))
             if name is not None
+        )
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """The keys of the quotas that it can have."""
+        return tuple(
+            key
+            for key, kind in QUOTA_KEYS.items()
+            if (kind is QuotaKind.CONNECTION) == (self.ip is not None)
         )
 
     def __str__(self) -> str:
         """`user alice, client-id loader-1`, for a person."""
         return ", ".join(
             f"default {word}" if name is DEFAULT else f"{word} {name!r}"
-            for word, name in (("user", self.user), ("client-id", self.client_id))
+            for word, name in (("user", self.user), ("client-id", self.client_id), ("ip", self.ip))
             if name is not None
         )
 
@@ -75,18 +88,21 @@ RULES: Final = (
     "client",
     "default-client",
 )
-"""Most specific first (KIP-55)."""
+"""Of clients, most specific first (KIP-55)."""
+
+ALL_RULES: Final = (*RULES, "ip", "default-ip")
 
 Limits = Mapping[QuotaKind, float]
 
 
-def limits_of(config: Mapping[str, str]) -> dict[QuotaKind, float]:
-    """The limits in a stored config; keys that are no quotas, and broken values, are left out."""
+def limits_of(entity: QuotaEntity, config: Mapping[str, str]) -> dict[QuotaKind, float]:
+    """The limits in an entity's stored config; other keys, and broken values, are left out."""
     limits = {}
-    for key, text in config.items():
-        kind = QUOTA_KEYS.get(key)
-        if kind is None:
+    for key in entity.keys:
+        text = config.get(key)
+        if text is None:
             continue
+        kind = QUOTA_KEYS[key]
         try:
             limit = float(text)
         except ValueError:

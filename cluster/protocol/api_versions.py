@@ -49,6 +49,9 @@ class ApiVersionsAnswers:
         bodies = (listed, *[listed + no_throttle] * 2, *[compact + no_throttle + t for t in tags])
         self._frames = [_frame(body) for body in bodies]
         self._tag_sizes = (0, 0, 0, *map(len, tags))
+        self._invalid = _frame(
+            struct.pack(">h", ErrorCode.invalid_request) + b"\1" + no_throttle + b"\0"
+        )
         own = [entry for entry in entries if entry[0] == ApiKey.API_VERSIONS]
         self._refusal = _frame(
             struct.pack(">hi", ErrorCode.unsupported_version, len(own))
@@ -60,6 +63,10 @@ class ApiVersionsAnswers:
         known = 0 <= version < len(self._frames)
         frame = self._frames[version] if known else self._refusal
         return frame[:4] + _CORRELATION.pack(correlation_id) + frame[8:]
+
+    def invalid(self, correlation_id: int) -> bytes:
+        """The frame that refuses what a request of version 3 or later says of its software."""
+        return self._invalid[:4] + _CORRELATION.pack(correlation_id) + self._invalid[8:]
 
     def throttle_position(self, version: int) -> int | None:
         """Where an answer of this version has its throttle time; None if it has none."""

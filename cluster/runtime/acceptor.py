@@ -4,14 +4,15 @@ import errno
 import logging
 import socket
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, NamedTuple, Protocol
 
+from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import UserError
 from cluster.runtime.logs import of_peer
-from cluster.runtime.loop import READABLE, EventLoop
+from cluster.runtime.loop import READABLE, EventLoop, Timer
 from cluster.runtime.transport import PlainTransport, Transport
 
 log = logging.getLogger(__name__)
@@ -22,6 +23,9 @@ enough to wait for."""
 OUT_OF_MEANS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 """Accepting again at once would fail again. Other errors mean that the client has left already."""
 _ACCEPTS_PER_TURN: Final = 64
+CLOSED_LATER_MAX: Final = 1_000
+"""Refused connections that are held up before they are closed; above this they are closed at
+once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +47,8 @@ class AcceptOptions:
     max_connections_setting: str = ""
     max_per_host: int | None = None
     max_per_host_setting: str = ""
+    max_of_hosts: Mapping[str, int] = field(default_factory=dict)
+    """By address, in place of `max_per_host`."""
     backlog: int
     send_buffer_bytes: int = 0
     receive_buffer_bytes: int = 0
@@ -55,6 +61,44 @@ class Accepted(NamedTuple):
     host: str
     port: int
     listener_name: str
+    principal: str | None = None
+    """Whom a certificate of the client names."""
+
+
+class SecuredConnection(NamedTuple):
+    """A connection that is ready for use."""
+
+    transport: Transport
+    principal: str | None
+    """Whom the client's certificate names; None where it showed none."""
+
+
+class Securing(Protocol):
+    """Prepares the connections of a listener before they are handed over: TLS."""
+
+    def begin(
+        self,
+        connection: socket.socket,
+        host: str,
+        port: int,
+        done: Callable[[SecuredConnection | None], None],
+    ) -> None:
+        """Take over a non-blocking connection. `done` is called in a later turn of the loop; with
+        None when the connection was closed instead, after a line in the log.
+        """
+        ...
+
+
+class AcceptRates(Protocol):
+    """How fast connections may come; told of each (KIP-612)."""
+
+    def close_after_ms(self, host: str, now_ms: MonotonicMs) -> int:
+        """A connection comes from this address: 0 lets it in; else it is closed after so long."""
+        ...
+
+    def pause_ms(self, listener: str, now_ms: MonotonicMs) -> tuple[int, int]:
+        """A connection was let in: how long its listener, and all of them, now accept none."""
+        ...
 
 
 class ListeningSocket(Protocol):
@@ -111,13 +155,22 @@ class Acceptor:
         self._options = options
         self._listen = listen
         self._listening: dict[str, ListeningSocket] = {}
+        self._securing: dict[str, Securing] = {}
         self._on_accepted: Callable[[Accepted], None] | None = None
+        self.rates: AcceptRates | None = None
+        """Set before `start` where connections may come too fast."""
+        self._held: dict[str, Timer] = {}
+        """Listeners that accept nothing for now since connections came too fast."""
+        self._closed_later: dict[socket.socket, Timer] = {}
         self._is_accepting = False
         self._per_host: Counter[str] = Counter()
         self._open_count = 0
 
-    def bind(self, listener: Listener) -> int:
-        """Listen, without accepting yet; the port. Raises UserError when the address is taken."""
+    def bind(self, listener: Listener, securing: Securing | None = None) -> int:
+        """Listen, without accepting yet; the port. Raises UserError when the address is taken.
+
+        Connections come as they are, or as `securing` makes them; they count from the beginning.
+        """
         try:
             listening = self._listen(listener, self._options)
         except OSError as error:
@@ -126,6 +179,8 @@ class Acceptor:
                 f" {error.strerror}"
             ) from error
         self._listening[listener.name] = listening
+        if securing is not None:
+            self._securing[listener.name] = securing
         port: int = listening.getsockname()[1]
         return port
 
@@ -139,20 +194,51 @@ class Acceptor:
         if self._is_accepting or self._on_accepted is None:
             return
         self._is_accepting = True
-        for name, listening in self._listening.items():
-            self._loop.watch(listening, READABLE, partial(self._accept, name))
+        for name in self._listening:
+            if name not in self._held:
+                self._watch(name)
+
+    def _watch(self, name: str) -> None:
+        self._loop.watch(self._listening[name], READABLE, partial(self._accept, name))
 
     def pause(self) -> None:
         """Leave new connections in the listen queue."""
         if self._is_accepting:
             self._is_accepting = False
-            for listening in self._listening.values():
-                self._loop.unwatch(listening)
+            for name, listening in self._listening.items():
+                if name not in self._held:
+                    self._loop.unwatch(listening)
 
-    def change_limits(self, max_connections: int | None, max_per_host: int | None) -> None:
+    def _hold(self, name: str, duration_ms: int) -> None:
+        """Leave a listener's connections in its queue for so long."""
+        held = self._held.get(name)
+        deadline_ms = self._loop.now_ms + duration_ms
+        if held is None:
+            if self._is_accepting:
+                self._loop.unwatch(self._listening[name])
+        elif held.deadline_ms >= deadline_ms:
+            return
+        else:
+            held.cancel()
+        self._held[name] = self._loop.call_at(deadline_ms, partial(self._go_on, name))
+
+    def _go_on(self, name: str) -> None:
+        del self._held[name]
+        if self._is_accepting:
+            self._watch(name)
+
+    def change_limits(
+        self,
+        max_connections: int | None,
+        max_per_host: int | None,
+        max_of_hosts: Mapping[str, int] | None = None,
+    ) -> None:
         """Limits for connections that come from now on; None for none. Those here stay open."""
         self._options = replace(
-            self._options, max_connections=max_connections, max_per_host=max_per_host
+            self._options,
+            max_connections=max_connections,
+            max_per_host=max_per_host,
+            max_of_hosts=max_of_hosts or {},
         )
         if not self._is_full():
             self.resume()
@@ -170,6 +256,11 @@ class Acceptor:
         """Close the listening sockets; connections are their owners'."""
         self.pause()
         self._on_accepted = None  # a connection that is closed must not start the accepting again
+        for timer in (*self._held.values(), *self._closed_later.values()):
+            timer.cancel()
+        for connection in self._closed_later:
+            connection.close()
+        self._closed_later.clear()
         for listening in self._listening.values():
             listening.close()
         self._listening.clear()
@@ -201,10 +292,17 @@ class Acceptor:
                 self._loop.call_after(RETRY_MS, self.resume)
                 return
             self._admit(connection, address[0], address[1], listener_name)
+            if listener_name in self._held:
+                return
 
     def _admit(self, connection: socket.socket, host: str, port: int, listener_name: str) -> None:
         options = self._options
-        limit = options.max_per_host
+        now_ms = self._loop.now_ms
+        close_after_ms = 0 if self.rates is None else self.rates.close_after_ms(host, now_ms)
+        if close_after_ms:
+            self._close_later(connection, host, port, close_after_ms)
+            return
+        limit = options.max_of_hosts.get(host, options.max_per_host)
         if limit is not None and self._per_host[host] >= limit:
             log.warning(
                 "refused connection from %s:%d: %d are open from that address (%s)",
@@ -229,5 +327,61 @@ class Acceptor:
             return
         self._open_count += 1
         self._per_host[host] += 1
-        assert self._on_accepted is not None
-        self._on_accepted(Accepted(PlainTransport(connection), host, port, listener_name))
+        if self.rates is not None:
+            own_ms, all_ms = self.rates.pause_ms(listener_name, now_ms)
+            if own_ms:
+                self._hold(listener_name, own_ms)
+            if all_ms:
+                for name in self._listening:
+                    self._hold(name, all_ms)
+        securing = self._securing.get(listener_name)
+        if securing is None:
+            assert self._on_accepted is not None
+            self._on_accepted(Accepted(PlainTransport(connection), host, port, listener_name))
+        else:
+            securing.begin(
+                connection, host, port, partial(self._on_secured, host, port, listener_name)
+            )
+
+    def _close_later(self, connection: socket.socket, host: str, port: int, delay_ms: int) -> None:
+        """Nothing is read from it until then: who comes too fast is held up."""
+        log.warning(
+            "refused connection from %s:%d: they come too fast from that address"
+            " (connection_creation_rate)",
+            host,
+            port,
+            extra=of_peer(host),
+        )
+        if len(self._closed_later) >= CLOSED_LATER_MAX:
+            connection.close()
+            return
+
+        def close() -> None:
+            del self._closed_later[connection]
+            connection.close()
+
+        self._closed_later[connection] = self._loop.call_after(delay_ms, close)
+
+    def _on_secured(
+        self, host: str, port: int, listener_name: str, secured: SecuredConnection | None
+    ) -> None:
+        if secured is None:
+            self.release(host)
+        elif self._on_accepted is None:  # closed meanwhile
+            secured.transport.close()
+        else:
+            transport, principal = secured
+            self._on_accepted(Accepted(transport, host, port, listener_name, principal))
+
+
+def addresses_of(host: str) -> list[str]:
+    """The addresses of a host name, or that address itself; none where it is not known.
+
+    May ask a name server, and wait for it.
+    """
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except OSError as error:
+        log.warning("cannot find the address of %s: %s", host, error)
+        return []
+    return list(dict.fromkeys(str(address[0]) for *_, address in found))

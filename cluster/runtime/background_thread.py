@@ -21,6 +21,11 @@ def run_now(call: Callable[[], None]) -> None:
     call()
 
 
+def run_detached(name: str, call: Callable[[], None]) -> None:
+    """Make one call on a new thread, which is cut off when the process ends."""
+    threading.Thread(target=call, name=name, daemon=True).start()
+
+
 class Pace:
     """How long to rest so that work takes no more than its share of a processor. Pure.
 

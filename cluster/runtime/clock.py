@@ -21,6 +21,10 @@ class Clock(Protocol):
         """The same in nanoseconds, without a call of a Python function: for each request."""
         ...
 
+    def thread_cpu_ns(self) -> int:
+        """For how many nanoseconds a processor worked for the calling thread; a system call."""
+        ...
+
     def wall_ms(self) -> WallMs:
         """Milliseconds since 1970-01-01 UTC; for record timestamps and display."""
         ...
@@ -34,6 +38,7 @@ class SystemClock:
     """The machine's own clocks."""
 
     monotonic_ns = staticmethod(time.monotonic_ns)
+    thread_cpu_ns = staticmethod(time.thread_time_ns)
     wall_ns = staticmethod(time.time_ns)
 
     def monotonic_ms(self) -> MonotonicMs:

@@ -5,6 +5,7 @@ other threads, then the calls that were deferred during the turn. Deferred calls
 batched (a partition that took fifty batches in one turn wakes its followers once).
 """
 
+import contextlib
 import heapq
 import logging
 import os
@@ -13,7 +14,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from cluster.model.clocks import MonotonicMs
 from cluster.runtime.clock import Clock
+from cluster.runtime.loop_time import LoopTime
 
 log = logging.getLogger(__name__)
 
@@ -58,10 +61,15 @@ class EventLoop:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
+        self.monotonic_ns = clock.monotonic_ns
+        self.time = LoopTime(clock.monotonic_ns, clock.thread_cpu_ns)
+        """For whom the thread works, and for how long."""
         self.now_ms = clock.monotonic_ms()
         """Monotonic time at which this turn's readiness was reported."""
         self.turn = 0
         """Counts the turns."""
+        self.turn_ns = clock.monotonic_ns()
+        """`now_ms` in nanoseconds."""
         self._selector = selectors.DefaultSelector()
         self._timers: list[tuple[int, int, Timer]] = []
         self._timer_sequence = 0
@@ -69,6 +77,12 @@ class EventLoop:
         self._deferred: deque[Callable[[], None]] = deque()
         self._posted: deque[Callable[[], None]] = deque()
         self._is_stopping = False
+        self._is_woken = False
+        """A byte is in the pipe, or about to be: whoever posts more needs none of its own."""
+        self._holding: set[int] = set()
+        """Descriptors whose transports hold bytes to read that the kernel does not know of."""
+        self._holding_readable: set[int] = set()
+        """Those of them that are watched for READABLE: they are ready in every turn."""
         self._unwatched: set[int] = set()
         """Descriptors unwatched in this turn: their remaining events are dropped, as the number may
         belong to another file by now."""
@@ -79,17 +93,44 @@ class EventLoop:
 
     def watch(self, source: HasFileno | int, events: int, callback: Callable[[int], None]) -> None:
         """Call `callback(ready_events)` whenever the descriptor is ready for one of `events`."""
-        self._selector.register(source, events, callback)
+        fd = self._selector.register(source, events, callback).fd
+        if fd in self._holding and events & READABLE:
+            self._holding_readable.add(fd)
 
     def rewatch(
         self, source: HasFileno | int, events: int, callback: Callable[[int], None]
     ) -> None:
         """Change the events of a watched descriptor."""
-        self._selector.modify(source, events, callback)
+        fd = self._selector.modify(source, events, callback).fd
+        if fd in self._holding:
+            self._follow_interest(fd, events)
 
     def unwatch(self, source: HasFileno | int) -> None:
         """Forget a descriptor, also in this turn; to be called before it is closed."""
-        self._unwatched.add(self._selector.unregister(source).fd)
+        fd = self._selector.unregister(source).fd
+        self._unwatched.add(fd)
+        if self._holding_readable:
+            self._holding_readable.discard(fd)
+
+    def mark_readable(self, fd: int, is_holding: bool) -> None:
+        """Say that bytes are to be read which have left the kernel already, as decrypted ones have.
+
+        While that is so, the descriptor is ready in every turn in which it is watched for READABLE.
+        To be taken back before it is closed.
+        """
+        if is_holding:
+            self._holding.add(fd)
+            key = self._selector.get_map().get(fd)
+            self._follow_interest(fd, 0 if key is None else key.events)
+        else:
+            self._holding.discard(fd)
+            self._holding_readable.discard(fd)
+
+    def _follow_interest(self, fd: int, events: int) -> None:
+        if events & READABLE:
+            self._holding_readable.add(fd)
+        else:
+            self._holding_readable.discard(fd)
 
     @property
     def watched_count(self) -> int:
@@ -135,8 +176,14 @@ class EventLoop:
         self._posted.append(callback)
 
     def call_from_thread(self, callback: Callable[[], None]) -> None:
-        """Thread-safe: run `callback` on the loop's thread in its next turn."""
+        """Thread-safe: run `callback` on the loop's thread in its next turn.
+
+        Many calls between two turns take one write between them: each gives up the GIL.
+        """
         self._posted.append(callback)
+        if self._is_woken:
+            return  # what is posted before the flag is taken back runs in the same turn
+        self._is_woken = True
         try:
             os.write(self._wake_writer, b"\0")
         except BlockingIOError:
@@ -156,23 +203,36 @@ class EventLoop:
     def run_once(self, max_wait_ms: int | None = None) -> None:
         """One turn; waits for readiness no longer than the next timer or `max_wait_ms`."""
         ready = self._selector.select(self._wait_seconds(max_wait_ms))
-        self.now_ms = self._clock.monotonic_ms()
+        now_ns = self.monotonic_ns()
+        self.turn_ns = now_ns
+        self.now_ms = MonotonicMs(now_ns // 1_000_000)
         self.turn += 1
+        time = self.time
+        time.begin_turn(now_ns)
+        switch, exempt = time.switch, time.exempt
         unwatched = self._unwatched
         unwatched.clear()
+        if self._holding_readable:
+            ready = self._with_holding(ready)
         for key, events in ready:
             if unwatched and key.fd in unwatched:
                 continue
             key.data(events)
+            switch(exempt)
         if self._timers:
             self._run_timers()
         # What these post in their turn waits for the next one, or they could keep the loop here.
         for _ in range(len(self._posted)):
             self._posted.popleft()()
+            switch(exempt)
         # Calls deferred by deferred calls run in this turn too, as they continue the same work.
         deferred = self._deferred
-        while deferred:
-            deferred.popleft()()
+        if deferred:
+            time.payer = time.shared
+            while deferred:
+                deferred.popleft()()
+            switch(exempt)
+        time.end_turn(self.now_ms)
 
     def close(self) -> None:
         """Release the selector and the wake-up pipe."""
@@ -191,13 +251,23 @@ class EventLoop:
             self._cancelled_count = 0
 
     def _wait_seconds(self, max_wait_ms: int | None) -> float | None:
-        if self.has_calls:
+        if self.has_calls or self._holding_readable:
             return 0.0
         wait_ms = max_wait_ms
         if self._timers:
             until_timer_ms = max(0, self._timers[0][0] - self._clock.monotonic_ms())
             wait_ms = until_timer_ms if wait_ms is None else min(wait_ms, until_timer_ms)
         return None if wait_ms is None else wait_ms / 1000.0
+
+    def _with_holding(
+        self, ready: list[tuple[selectors.SelectorKey, int]]
+    ) -> list[tuple[selectors.SelectorKey, int]]:
+        """The ready ones, and READABLE for those whose transports hold bytes."""
+        events_of = {key.fd: events for key, events in ready}
+        keys = self._selector.get_map()
+        for fd in self._holding_readable:
+            events_of[fd] = events_of.get(fd, 0) | READABLE
+        return [(keys[fd], events) for fd, events in events_of.items()]
 
     def _run_timers(self) -> None:
         while self._timers and self._timers[0][0] <= self.now_ms:
@@ -208,12 +278,12 @@ class EventLoop:
                 continue
             timer.callback = None
             callback()
+            self.time.switch(self.time.exempt)
 
     def _on_wake(self, _events: int) -> None:
-        try:
+        with contextlib.suppress(BlockingIOError):
             os.read(self._wake_reader, 4096)
-        except BlockingIOError:
-            return
+        self._is_woken = False  # after the read, which could take the byte of a later call
 
 
 def _nothing() -> None:

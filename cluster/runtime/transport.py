@@ -29,6 +29,11 @@ class Transport(Protocol):
         """
         ...
 
+    @property
+    def unsent_bytes(self) -> int:
+        """Bytes in memory beside what the owner still has to send: a copy that is encrypted."""
+        ...
+
     def fileno(self) -> int:
         """The descriptor that the loop watches."""
         ...
@@ -36,7 +41,9 @@ class Transport(Protocol):
     def send_buffers(self, buffers: Sequence[Buffer], *, more: bool = False) -> int:
         """Send the beginning of at most `BUFFERS_PER_SEND` buffers; how many bytes were taken.
 
-        `more`: something else follows at once, and may leave together with them.
+        What was not taken, or not at all because of BlockingIOError, has to come again first, by
+        either way of sending: part of it may be under way. `more`: something else follows at once,
+        and may leave together with them.
         """
         ...
 
@@ -53,6 +60,8 @@ class PlainTransport:
     """A non-blocking TCP socket as it is."""
 
     __slots__ = ("_socket", "receive_into")
+
+    unsent_bytes: Final = 0
 
     def __init__(self, connection: socket.socket) -> None:
         self._socket = connection

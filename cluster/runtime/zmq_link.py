@@ -2,6 +2,10 @@
 
 The only import of zmq. A ZeroMQ descriptor is edge-triggered and its edges also come from sends,
 so after every send and every wake-up the socket is drained until it has nothing more to say.
+
+A context with keys encrypts all its connections and authenticates both ends (CurveZMQ). It makes
+the pair when it is made, and keeps it nowhere: the public one is part of the endpoints that are
+registered, `tcp://HOST:PORT#KEY`, so who may write registrations decides who is a broker.
 """
 
 import logging
@@ -10,11 +14,19 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import zmq
+from zmq.utils import z85
 from zmq.utils.monitor import parse_monitor_message
 
 from cluster.model.errors import UserError
 from cluster.runtime.loop import READABLE, EventLoop
 from cluster.runtime.receipt import Receipt
+from cluster.runtime.zmq_admission import (
+    HANDSHAKE_TIMEOUT_MS,
+    ZAP_DOMAIN,
+    ZAP_ENDPOINT,
+    Admission,
+    FindKeys,
+)
 
 log = logging.getLogger(__name__)
 
@@ -26,13 +38,32 @@ _REQUEST_BYTES_MAX: Final = 64 << 20
 What peers ask is far smaller; answers, which hold records, are as large as batches may be.
 """
 
+_KEY_MARK: Final = "#"
+_KEY_DIGITS: Final = 64
+
+
+def key_of(endpoint: str) -> bytes | None:
+    """The public key that an endpoint names; None where it names none."""
+    digits = endpoint.partition(_KEY_MARK)[2]
+    try:
+        return bytes.fromhex(digits) if len(digits) == _KEY_DIGITS else None
+    except ValueError:
+        return None
+
 
 class ZmqContext:
-    """One per process, made after the fork."""
+    """One per process, made after the fork; its keys are its own."""
 
-    def __init__(self) -> None:
+    def __init__(self, find_keys: FindKeys | None = None) -> None:
+        """`find_keys` looks up whose connections routers take; None: everybody's, without keys."""
         self._context: zmq.Context[zmq.Socket[bytes]] = zmq.Context()
         self._receipts: dict[EventLoop, Receipt] = {}
+        self._find_keys = find_keys
+        public, secret = (b"", b"") if find_keys is None else zmq.curve_keypair()
+        self.public_key: bytes = z85.decode(public)
+        """Empty for a context without keys."""
+        self._secret_key: bytes = z85.decode(secret)
+        self._admission: _AdmissionSocket | None = None
 
     def receipt(self, loop: EventLoop) -> Receipt:
         """What the sockets of that loop share each turn."""
@@ -41,12 +72,37 @@ class ZmqContext:
         return self._receipts[loop]
 
     def socket(self, kind: int) -> "zmq.Socket[bytes]":
-        """A socket that does not keep the process alive and whose queues are bounded."""
+        """A socket of this process's keys, which does not keep the process alive and whose queues
+        are bounded.
+        """
         socket = self._context.socket(kind)
+        if self.public_key:
+            socket.setsockopt(zmq.CURVE_PUBLICKEY, self.public_key)
+            socket.setsockopt(zmq.CURVE_SECRETKEY, self._secret_key)
+            socket.setsockopt(zmq.HANDSHAKE_IVL, HANDSHAKE_TIMEOUT_MS)
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.SNDHWM, HIGH_WATER_MESSAGES)
         socket.setsockopt(zmq.RCVHWM, HIGH_WATER_MESSAGES)
         return socket
+
+    def guard(self, loop: EventLoop, socket: "zmq.Socket[bytes]") -> str:
+        """Let only holders of known keys connect to a router that does not listen yet. Returns what
+        its endpoint says of the key.
+        """
+        if self._find_keys is None:
+            return ""
+        if self._admission is None:
+            self._admission = _AdmissionSocket(
+                loop,
+                self.receipt(loop),
+                self._context.socket(zmq.ROUTER),
+                self.public_key,
+                self._find_keys,
+            )
+        socket.setsockopt(zmq.CURVE_SERVER, 1)
+        socket.setsockopt(zmq.ZAP_DOMAIN, ZAP_DOMAIN)
+        socket.setsockopt(zmq.ZAP_ENFORCE_DOMAIN, 1)
+        return f"{_KEY_MARK}{self.public_key.hex()}"
 
     def router(
         self,
@@ -139,6 +195,23 @@ class _LoopSocket:
             self._socket.close()
 
 
+class _AdmissionSocket(_LoopSocket):
+    """Where ZeroMQ asks whether a key may connect; see `Admission`."""
+
+    def __init__(
+        self,
+        loop: EventLoop,
+        receipt: Receipt,
+        socket: "zmq.Socket[bytes]",
+        own_key: bytes,
+        find_keys: FindKeys,
+    ) -> None:
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.bind(ZAP_ENDPOINT)
+        admission = Admission(loop, own_key, find_keys, self._send)
+        super().__init__(loop, receipt, socket, admission.on_question)
+
+
 class Router(_LoopSocket):
     """Binds, receives from many peers, answers by the peer's identity."""
 
@@ -154,6 +227,7 @@ class Router(_LoopSocket):
         socket = context.socket(zmq.ROUTER)
         socket.setsockopt(zmq.ROUTER_MANDATORY, 1)
         socket.setsockopt(zmq.MAXMSGSIZE, _REQUEST_BYTES_MAX)
+        key = context.guard(loop, socket)
         try:
             socket.bind(f"tcp://{host}:{port or '*'}")
         except zmq.ZMQError as error:
@@ -161,8 +235,8 @@ class Router(_LoopSocket):
             raise UserError(f"cannot listen on {host}:{port} for brokers: {error}") from error
         bound = bytes(socket.getsockopt(zmq.LAST_ENDPOINT)).rstrip(b"\0").decode("ascii")
         port = int(bound.rpartition(":")[2])
-        self.endpoint = f"tcp://{host}:{port}"
-        """Where peers connect."""
+        self.endpoint = f"tcp://{host}:{port}{key}"
+        """Where peers connect, and the key that they expect there."""
         super().__init__(
             loop, context.receipt(loop), socket, lambda frames: on_message(frames[0], frames[1:])
         )
@@ -189,9 +263,13 @@ class Dealer(_LoopSocket):
         self.endpoint = endpoint
         self._monitor: _ConnectionMonitor | None = None
         try:
-            socket.connect(endpoint)
+            address = endpoint
+            if context.public_key:
+                socket.setsockopt(zmq.CURVE_SERVERKEY, key_of(endpoint) or b"")
+                address = endpoint.partition(_KEY_MARK)[0]
+            socket.connect(address)
         except zmq.ZMQError as error:
-            # A peer may register an invalid endpoint: only that peer is not reached then.
+            # A peer may register an invalid endpoint or key: only that peer is not reached then.
             log.warning("cannot send to %r: %s", endpoint, error)
             self.is_open = False
             socket.close()

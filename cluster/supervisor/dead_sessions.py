@@ -10,6 +10,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
+from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
 from cluster.coordinator.registry.client.session_close import close_session
 
 log = logging.getLogger(__name__)
@@ -18,7 +19,9 @@ _TIMEOUT_MS: Final = 1_000
 _DEFAULT_PORT: Final = 2181
 
 
-def close_dead_session(session_file: Path, registry_address: str) -> bool:
+def close_dead_session(
+    session_file: Path, registry_address: str, access: RegistryAccess = NOBODY
+) -> bool:
     """Close the session named in the file, then remove the file.
 
     Returns whether a session was closed. False means that it had ended already, that there is no
@@ -34,7 +37,7 @@ def close_dead_session(session_file: Path, registry_address: str) -> bool:
         return False
     for host, port in registry_hosts(registry_address):
         try:
-            known = close_session(host, port, session_id, password, _TIMEOUT_MS)
+            known = close_session(host, port, session_id, password, _TIMEOUT_MS, access)
         except OSError as problem:
             log.warning("the registry at %s:%d does not answer: %s", host, port, problem)
             continue

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from cluster.model.cluster_view import ClusterView
 from cluster.model.recovery_progress import RecoveryProgress
 from cluster.supervisor.child import Child, ChildState, RestartPolicy
 from cluster.supervisor.plan import ChildSpec
@@ -19,6 +20,8 @@ class Member:
         """The offset in the log file at which the output of the last process begins."""
         self.failure: str | None = None
         """The reason that the last process reported for its failure, if any."""
+        self.view: ClusterView | None = None
+        """How its process sees the cluster, of a broker."""
         self.progress: RecoveryProgress | None = None
         """How far the process is with its logs; None unless it is recovering."""
 
@@ -38,5 +41,6 @@ class Member:
         return {
             "id": self.spec.broker_id,
             **shown,
+            "listeners": [each._asdict() for each in self.spec.listeners],
             "log_dirs": [str(path) for path in self.spec.log_dirs],
         }

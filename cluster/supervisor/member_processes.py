@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from cluster.model.cluster_view import ClusterView
 from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime.log_file import rotate_if_large
 from cluster.runtime.logs import max_log_bytes
@@ -24,20 +25,22 @@ class MemberProcesses:
         close_inherited: Callable[[], None],
         on_ready: Callable[[Member], None],
         on_progress: Callable[[Member, RecoveryProgress], None],
+        on_view: Callable[[Member, ClusterView], None],
         on_exited: Callable[[Member, str], None],
     ) -> None:
         """`on_ready`: a process reports that it serves. `on_progress`: one reports how far it is
-        before that. `on_exited`: one has ended, and how.
+        before that. `on_view`: a broker sees the cluster anew. `on_exited`: one has ended, and how.
         """
         self._loop = loop
         self._close_inherited = close_inherited
         self._on_ready = on_ready
         self._on_progress = on_progress
+        self._on_view = on_view
         self._on_exited = on_exited
 
     def fork(self, member: Member, log_file: Path) -> None:
         """Start a member's process. A failed fork is reported later, through `on_exited`."""
-        member.failure = member.progress = None
+        member.failure = member.progress = member.view = None
         rotate_if_large(log_file, max_log_bytes())
         try:
             member.log_begin_bytes = log_file.stat().st_size if log_file.exists() else 0
@@ -65,7 +68,7 @@ class MemberProcesses:
         self._read_reports(member)  # it may have reported why it failed
         self._close_reports(member)
         log.info("%s, pid %s, %s", member.spec.name, member.pid, how)
-        member.pid = None
+        member.pid = member.view = None
         self._on_exited(member, how)
 
     def _read_reports(self, member: Member) -> None:
@@ -82,6 +85,8 @@ class MemberProcesses:
                 self._on_ready(member)
             elif report.progress is not None:
                 self._on_progress(member, report.progress)
+            elif report.view is not None:
+                self._on_view(member, report.view)
 
     def _close_reports(self, member: Member) -> None:
         if member.report_fd is not None:

@@ -3,9 +3,24 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
+from cluster.model.cluster_view import ClusterView
 from cluster.model.recovery_progress import RecoveryProgress
+
+if TYPE_CHECKING:
+    from cluster.supervisor.security_files import SecurityFiles
+
+
+CLIENT_FILES: Final = {
+    "librdkafka.properties": "librdkafka and confluent-kafka, and these commands",
+    "java.properties": "Kafka's own tools and other Java clients",
+    "kafka-python.json": "the arguments of kafka-python's clients",
+    "kcat.conf": "kcat -F FILE",
+}
+"""The files for clients of a secure cluster, and whose they are; beside them are `ca.pem` and
+`truststore.p12`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,6 +31,20 @@ class Reports:
     """Called once, when it is ready to serve, with facts such as its port."""
     progress: Callable[[RecoveryProgress], None]
     """Called now and then before that, by one that takes longer: its time to start begins anew."""
+    view: Callable[[ClusterView], None]
+    """Called by a broker with each new view that it has of the cluster, before it is ready too."""
+
+
+class ListenerAddress(NamedTuple):
+    """One listener of a broker."""
+
+    name: str
+    protocol: str
+    listens_on: str
+    """The host of its settings, which may stand for every address."""
+    host: str
+    """Where this machine reaches it."""
+    port: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,15 +52,18 @@ class ChildSpec:
     """One child process. `run` returns when the child has stopped cleanly after SIGTERM."""
 
     name: str
-    """`registry` or `broker-0`: also the name of its log file."""
+    """`registry`, `dashboard` or `broker-0`: also the name of its log file."""
     label: str
-    """`registry` or `broker 0`: how messages to the user name it."""
+    """`registry`, `dashboard` or `broker 0`: how messages to the user name it."""
     host: str
+    """Where the tools connect: of a broker, to its first PLAINTEXT listener, else its first."""
     port: int
     run: Callable[[Reports], None]
     broker_id: int | None = None
     log_dirs: tuple[Path, ...] = ()
     """Where a broker keeps its partitions."""
+    listeners: tuple[ListenerAddress, ...] = ()
+    """Of a broker, all of them."""
 
     @property
     def address(self) -> str:
@@ -49,11 +81,26 @@ class ClusterPlan:
     registry_address: str
     """host:port[,host:port...][/chroot]."""
     brokers: tuple[ChildSpec, ...]
+    dashboard: ChildSpec | None = None
+    """None where there is to be none. The cluster runs on when it fails."""
+    registry_access: RegistryAccess = NOBODY
+    """Who the brokers are to the registry: so the supervisor may end their sessions."""
+    security: "SecurityFiles | None" = None
+    """Keys, certificates and passwords of a secure cluster (`start --secure`)."""
 
     @property
     def children(self) -> tuple[ChildSpec, ...]:
         """Everything to run, in the order of starting."""
-        return self.brokers if self.registry is None else (self.registry, *self.brokers)
+        others = [each for each in (self.registry, self.dashboard) if each is not None]
+        return (*others, *self.brokers)
+
+    @property
+    def dashboard_url(self) -> str | None:
+        """Where a browser finds the dashboard."""
+        if self.dashboard is None:
+            return None
+        host = f"[{self.dashboard.host}]" if ":" in self.dashboard.host else self.dashboard.host
+        return f"http://{host}:{self.dashboard.port}/"
 
     @property
     def bootstrap(self) -> str:
@@ -96,9 +143,29 @@ class DataDir:
         """The log of one process."""
         return self.logs / f"{name}.log"
 
+    @property
+    def registry_auth_file(self) -> Path:
+        """Who we are to our registry; see `registry_auth`."""
+        return self.security / "registry.auth"
+
     def session(self, broker_id: int) -> Path:
         """The file that names a broker's registry session, to close it if the broker dies."""
         return self.run / f"broker-{broker_id}.session"
+
+    @property
+    def security(self) -> Path:
+        """Keys and certificates of a secure cluster, of mode 0700."""
+        return self.path / "security"
+
+    @property
+    def clients(self) -> Path:
+        """Files with which clients connect to a secure cluster, of mode 0700."""
+        return self.path / "clients"
+
+    @property
+    def tools_properties(self) -> Path:
+        """How the tools connect to a secure cluster: a file that librdkafka's programs read too."""
+        return self.clients / "librdkafka.properties"
 
     def broker(self, broker_id: int) -> Path:
         """The log directory of one broker, unless `start` was told others (see `log_dirs`)."""

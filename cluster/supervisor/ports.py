@@ -31,21 +31,28 @@ def choose_ports(wanted: Iterable[WantedPort]) -> list[int]:
     return chosen
 
 
+def is_taken(host: str, port: int) -> bool:
+    """Whether somebody else listens on that port at this moment."""
+    try:
+        _listening(host, port).close()
+    except OSError as problem:
+        return problem.errno == errno.EADDRINUSE
+    return False
+
+
 def _bind(want: WantedPort) -> socket.socket:
     if want.port > 65_535:
         raise UserError(
             f"port {want.port} ({want.owner}) is too high: choose a lower range with {want.flag}"
         )
-    family = socket.AF_INET6 if ":" in want.host else socket.AF_INET
-    candidate = socket.socket(family, socket.SOCK_STREAM)
     try:
-        candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        candidate.bind((want.host, want.port))
-        candidate.listen(1)  # two sockets may bind one port, but not listen on it
+        return _listening(want.host, want.port)
     except OSError as problem:
-        candidate.close()
         if isinstance(problem, socket.gaierror) or problem.errno == errno.EADDRNOTAVAIL:
-            raise UserError(f"{want.host} is not an address of this machine: use --host") from None
+            host_flag = f"{want.flag.removesuffix('port')}host"
+            raise UserError(
+                f"{want.host} is not an address of this machine: use {host_flag}"
+            ) from None
         if isinstance(problem, PermissionError):
             raise UserError(
                 f"port {want.port} ({want.owner}) needs privileges: choose another with {want.flag}"
@@ -53,4 +60,15 @@ def _bind(want: WantedPort) -> socket.socket:
         raise UserError(
             f"port {want.port} ({want.owner}) is already in use; choose another with {want.flag}"
         ) from None
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    candidate = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        candidate.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        candidate.bind((host, port))
+        candidate.listen(1)  # two sockets may bind one port, but not listen on it
+    except OSError:
+        candidate.close()
+        raise
     return candidate

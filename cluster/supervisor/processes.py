@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from cluster.model.cluster_view import ClusterView
 from cluster.model.errors import InvariantViolated, StorageFailed, UserError
 from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime import logs
@@ -43,13 +44,14 @@ class Forked(NamedTuple):
 
 
 class ChildReport(NamedTuple):
-    """One report from that pipe: facts about a ready child, the reason of a failed one, or how far
-    a starting one is.
+    """One report from that pipe: facts about a ready child, the reason of a failed one, how far a
+    starting one is, or how a broker sees the cluster.
     """
 
     facts: dict[str, Any] | None
     failure: str | None
     progress: RecoveryProgress | None = None
+    view: ClusterView | None = None
 
 
 def fork_child(spec: ChildSpec, log_file: Path, close_inherited: Callable[[], None]) -> Forked:
@@ -132,8 +134,10 @@ def parse_reports(text: bytes) -> list[ChildReport]:
             message = json.loads(line)
             fields = message.get("progress")
             progress = None if fields is None else RecoveryProgress.from_json(fields)
-            reports.append(ChildReport(message.get("ready"), message.get("failed"), progress))
-        except (ValueError, TypeError, AttributeError, RecursionError):
+            seen = message.get("view")
+            view = None if seen is None else ClusterView.from_json(seen)
+            reports.append(ChildReport(message.get("ready"), message.get("failed"), progress, view))
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             log.warning("a child's report is none: %r", line[:100])
     return reports
 
@@ -186,6 +190,7 @@ def _run(spec: ChildSpec, report_fd: int) -> int:
             Reports(
                 lambda facts: _report(report_fd, {"ready": facts}),
                 lambda progress: _report(report_fd, {"progress": progress.to_json()}),
+                lambda view: _report(report_fd, {"view": view.to_json()}),
             )
         )
     except (UserError, StorageFailed) as problem:

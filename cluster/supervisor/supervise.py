@@ -3,7 +3,7 @@
 import os
 import signal
 from collections.abc import Callable
-from typing import Final
+from contextlib import suppress
 
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import UserError
@@ -17,12 +17,8 @@ from cluster.supervisor.console import Console
 from cluster.supervisor.control_socket import ControlSocket
 from cluster.supervisor.dead_sessions import close_dead_session
 from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir
-from cluster.supervisor.readiness import View, ask_broker
 from cluster.supervisor.signal_pipe import SignalPipe
 from cluster.supervisor.supervisor import Outside, Supervisor
-
-_LOOK_TIMEOUT_S: Final = 0.25
-"""Enough: a local broker that is ready answers Metadata within a millisecond."""
 
 
 def supervise(
@@ -32,13 +28,12 @@ def supervise(
     *,
     on_up: Callable[[], None] | None = None,
     policy: RestartPolicy | None = None,
-    look: Callable[[ChildSpec], View | None] | None = None,
 ) -> int:
     """Run the cluster in this process until it has stopped. Returns the exit status.
 
     `lock` is a descriptor that holds the data directory's lock. With `on_up` this process is a
-    daemon: `on_up` is called when the cluster is ready, and nothing is printed afterwards. `look`
-    replaces the Metadata request to a broker in tests. Raises UserError.
+    daemon: `on_up` is called when the cluster is ready, and nothing is printed afterwards.
+    Raises UserError.
     """
     files = DataDir(plan.data_dir)
     _begin_log(files)
@@ -47,13 +42,18 @@ def supervise(
     console = Console(loop)
 
     def now_up() -> None:
+        if plan.security is not None:
+            with suppress(OSError):  # it would be given once more, to no effect
+                plan.security.confirm()
         if on_up is not None:
             console.mute()
             on_up()
 
     def close_session(spec: ChildSpec) -> None:
         if spec.broker_id is not None:
-            close_dead_session(files.session(spec.broker_id), plan.registry_address)
+            close_dead_session(
+                files.session(spec.broker_id), plan.registry_address, plan.registry_access
+            )
 
     def close_inherited() -> None:
         control.close_inherited()
@@ -62,7 +62,7 @@ def supervise(
         loop.close()
         os.close(lock)
 
-    outside = Outside(look or _look, close_session, now_up, close_inherited)
+    outside = Outside(close_session, now_up, close_inherited)
     supervisor = Supervisor(plan, loop, clock, console, outside, policy)
     answer = Commands(supervisor, loop, clock).answer
     try:
@@ -97,7 +97,3 @@ def _begin_log(files: DataDir) -> None:
         logs.configure(log_file)
     except OSError as problem:
         raise UserError(f"cannot write {log_file}: {problem.strerror}") from None
-
-
-def _look(spec: ChildSpec) -> View | None:
-    return ask_broker(spec.host, spec.port, _LOOK_TIMEOUT_S)

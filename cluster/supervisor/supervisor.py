@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from cluster.model.clocks import MonotonicMs
+from cluster.model.cluster_view import ClusterView
 from cluster.model.errors import UserError
 from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime.clock import Clock
@@ -22,12 +23,11 @@ from cluster.supervisor.console import Console, how_to_go_on, last_lines
 from cluster.supervisor.member import Member
 from cluster.supervisor.member_processes import MemberProcesses
 from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir
-from cluster.supervisor.readiness import View, agreed_view
+from cluster.supervisor.readiness import agreed_view
 from cluster.supervisor.state_file import write_state
 
 log = logging.getLogger(__name__)
 
-_VIEW_PERIOD_MS: Final = 20
 _VIEW_PATIENCE_MS: Final = 30_000
 
 
@@ -35,8 +35,6 @@ _VIEW_PATIENCE_MS: Final = 30_000
 class Outside:
     """Callbacks for everything that the supervisor does beyond its own children."""
 
-    look: Callable[[ChildSpec], View | None]
-    """Ask one broker for its view of the cluster; returns within a fraction of a second."""
     close_session: Callable[[ChildSpec], object]
     """Close the registry session that a dead broker left, if it left one."""
     on_up: Callable[[], None]
@@ -68,13 +66,19 @@ class Supervisor:
         self._console = console
         self._outside = outside
         self._processes = MemberProcesses(
-            loop, outside.close_inherited, self._on_ready, self._on_progress, self._on_exited
+            loop,
+            outside.close_inherited,
+            self._on_ready,
+            self._on_progress,
+            self._on_view,
+            self._on_exited,
         )
         self.members = [Member(spec, policy or life.RestartPolicy()) for spec in plan.children]
         self._phase = "starting"
         self._stop_began_ms = self._phase_began_ms = self._began_ms = clock.monotonic_ms()
         self._exit_status = 0
         self._cluster_id: str | None = None
+        self._newest_view: ClusterView | None = None
         self._foreground = True
 
     # ------------------------------------------------------------------ life
@@ -122,15 +126,19 @@ class Supervisor:
 
     def describe(self) -> dict[str, Any]:
         """The state of the whole cluster, as `status` and cluster.json show it."""
-        registry = self._registry
+        registry, dashboard = self._registry, self._dashboard
         return {
             "state": self._phase,
             "cluster_id": self._cluster_id,
             "bootstrap": self._plan.bootstrap,
             "registry": self._plan.registry_address,
             "registry_process": None if registry is None else registry.describe(),
+            "dashboard": self._dashboard_url(),
+            "dashboard_process": None if dashboard is None else dashboard.describe(),
+            "secure": self._plan.security is not None,
             "data_dir": str(self._plan.data_dir),
             "supervisor_pid": os.getpid(),
+            "controller": self._controller(),
             "brokers": [member.describe() for member in self._brokers],
         }
 
@@ -158,40 +166,43 @@ class Supervisor:
     def _start_brokers(self) -> None:
         for member in self._brokers:
             self._order_start(member)
+        if self._dashboard is not None:
+            self._order_start(self._dashboard)
 
     def _order_start(self, member: Member) -> None:
         self.perform(member, member.child.on_start_ordered(self._clock.monotonic_ms()))
 
     def _on_started(self, member: Member) -> None:
         """Go on with the start now that one more child is ready for the first time."""
+        if member is self._dashboard:
+            return  # nothing waits for it
         if member is self._registry:
             self._end_phase("registry", f"ready on {member.spec.address}")
             self._start_brokers()
         elif all(broker.child.state is life.ChildState.RUNNING for broker in self._brokers):
             count = len(self._brokers)
             self._end_phase("brokers", f"{count} of {count} ready")
-            self._look(self._clock.monotonic_ms() + _VIEW_PATIENCE_MS)
+            self._loop.call_after(_VIEW_PATIENCE_MS, self._give_up_disagreement)
+            self._come_up_if_agreed()
 
-    def _look(self, deadline_ms: int) -> None:
-        if self._phase != "starting":
+    def _come_up_if_agreed(self) -> None:
+        """Once every broker is ready and sees the same cluster, with all of them in it."""
+        if any(each.child.state is not life.ChildState.RUNNING for each in self._brokers):
             return
         expected = frozenset(int(member.spec.broker_id or 0) for member in self._brokers)
-        views = [self._outside.look(spec) for spec in self._plan.brokers]
-        view = agreed_view(views, expected)
+        view = agreed_view([member.view for member in self._brokers], expected)
         if view is not None:
             self._come_up(view)
-        elif self._clock.monotonic_ms() < deadline_ms:
-            self._loop.call_after(_VIEW_PERIOD_MS, lambda: self._look(deadline_ms))
-        else:
-            self._give_up(
-                "the brokers run, but do not agree on each other and one controller: "
-                + "; ".join(
-                    f"{spec.label} {_seen(view)}"
-                    for spec, view in zip(self._plan.brokers, views, strict=True)
-                )
-            )
 
-    def _come_up(self, view: View) -> None:
+    def _give_up_disagreement(self) -> None:
+        if self._phase != "starting":
+            return
+        self._give_up(
+            "the brokers run, but do not agree on each other and one controller: "
+            + "; ".join(f"{each.spec.label} {_seen(each.view)}" for each in self._brokers)
+        )
+
+    def _come_up(self, view: ClusterView) -> None:
         self._cluster_id = view.cluster_id
         self._phase = "up"
         self._write_state()
@@ -226,15 +237,20 @@ class Supervisor:
     # ------------------------------------------------------------------ stopping
 
     def _stop_next(self) -> None:
-        """One broker at a time, so that each can hand over what it leads; the registry last."""
+        """One broker at a time, so that each can hand over what it leads; the registry last.
+
+        The dashboard stops meanwhile.
+        """
         now_ms = self._clock.monotonic_ms()
         for member in self.members:
-            if not member.child.is_alive:
+            stops_now = not member.child.is_alive or member is self._dashboard
+            if stops_now and member.child.state is not life.ChildState.STOPPING:
                 self.perform(member, member.child.on_stop_ordered(now_ms))
-        alive = self._alive()
-        if not alive:
+        if not self._alive():
             self._all_stopped()
-        elif not any(member.child.state is life.ChildState.STOPPING for member in alive):
+            return
+        alive = [member for member in self._alive() if member is not self._dashboard]
+        if alive and not any(member.child.state is life.ChildState.STOPPING for member in alive):
             following = next((member for member in alive if member in self._brokers), alive[0])
             self.perform(following, following.child.on_stop_ordered(now_ms))
 
@@ -270,9 +286,32 @@ class Supervisor:
             self._console.say(f"  {member.spec.label}: {progress.text}")
         self.perform(member, effects)
 
+    def _on_view(self, member: Member, view: ClusterView) -> None:
+        member.view = self._newest_view = view
+        if self._phase == "starting":
+            self._come_up_if_agreed()
+        else:
+            self._write_state()
+
+    def _dashboard_url(self) -> str | None:
+        """Where it is, or will be again; None where there is none or it cannot start."""
+        dashboard = self._dashboard
+        is_lost = dashboard is None or dashboard.child.state is life.ChildState.FAILED
+        return None if is_lost else self._plan.dashboard_url
+
+    def _controller(self) -> int | None:
+        """The controller as brokers see it, the newest view first; None if they know none."""
+        views = [member.view for member in self._brokers]
+        view = self._newest_view if self._newest_view in views else next(filter(None, views), None)
+        return None if view is None or view.controller < 0 else view.controller
+
     def _on_exited(self, member: Member, how: str) -> None:
         effects = member.child.on_exited(how, self._clock.monotonic_ms())
-        if self._phase == "starting":
+        is_lost = member is self._dashboard and member.child.state is life.ChildState.FAILED
+        if is_lost and member.failure is not None:
+            effects = [each for each in effects if not isinstance(each, life.Report)]
+            self._console.say(f"There is no dashboard: {member.failure}.")
+        elif self._phase == "starting" and member is not self._dashboard:
             reason = member.failure or f"it {how}"
             self._give_up(f"{member.spec.label}: {reason}", member)
             return
@@ -289,7 +328,14 @@ class Supervisor:
 
     @property
     def _registry(self) -> Member | None:
-        return next((member for member in self.members if member.spec.broker_id is None), None)
+        return self._member_of(self._plan.registry)
+
+    @property
+    def _dashboard(self) -> Member | None:
+        return self._member_of(self._plan.dashboard)
+
+    def _member_of(self, spec: ChildSpec | None) -> Member | None:
+        return next((member for member in self.members if member.spec is spec), None)
 
     @property
     def _brokers(self) -> list[Member]:
@@ -318,8 +364,8 @@ class Supervisor:
             log.warning("cannot write %s: %s", self._files.state_file, problem.strerror)
 
 
-def _seen(view: View | None) -> str:
+def _seen(view: ClusterView | None) -> str:
     if view is None:
-        return "does not answer"
+        return "has not said what it sees"
     brokers = ", ".join(map(str, sorted(view.brokers))) or "none"
     return f"sees brokers {brokers} and controller {view.controller}"

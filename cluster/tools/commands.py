@@ -29,6 +29,8 @@ COMMANDS: Final = {
         Command(
             "groups", "groups.command", "list, describe, explain, delete and reset consumer groups"
         ),
+        Command("users", "users", "add, alter, delete and list users who log in by SCRAM"),
+        Command("acls", "acls.command", "add, remove and list who may do what"),
         Command("log-dirs", "log_dirs", "show what the log directories of brokers hold"),
         Command("produce", "produce", "write lines of text to a topic"),
         Command("consume", "consume", "print the records of a topic"),

@@ -117,7 +117,13 @@ def run(args: argparse.Namespace) -> int:
     client = connect(Consumer, args, "console-consumer", settings)
     topics = topics_of(client, args)
     assignment = [] if args.group else assignment_of(topics, args)
-    consumer = ConsoleConsumer(client, printer, sys.stdout.buffer, is_terminal=sys.stdout.isatty())
+    consumer = ConsoleConsumer(
+        client,
+        printer,
+        sys.stdout.buffer,
+        is_terminal=sys.stdout.isatty(),
+        is_member=args.group is not None,
+    )
     try:
         if args.group:
             subscribe(client, args)
@@ -230,12 +236,17 @@ class ConsoleConsumer:
         output: BinaryIO,
         *,
         is_terminal: bool = False,
+        is_member: bool = False,
     ) -> None:
-        """`is_terminal`: escape control characters; other outputs get the bytes unchanged."""
+        """`is_terminal`: escape control characters; other outputs get the bytes unchanged.
+
+        `is_member`: of a group, rather than with an assignment of its own.
+        """
         self._client = client
         self._printer = printer
         self._output = output
         self._is_terminal = is_terminal
+        self._is_member = is_member
         self.count = 0
 
     def print_records(self, max_messages: int | None, timeout_ms: int | None) -> None:
@@ -256,7 +267,7 @@ class ConsoleConsumer:
             if error is None:
                 self._print(message)
                 last_s = time.monotonic()
-            elif not _may_pass(error):
+            elif not _may_pass(error, is_member=self._is_member):
                 raise UserError(explained(error))
 
     def _print(self, message: "Message") -> None:
@@ -276,11 +287,17 @@ class ConsoleConsumer:
         self.count += 1
 
 
-def _may_pass(error: "KafkaError") -> bool:
-    """Whether the client recovers by itself, e.g. when a broker is down or a leader changes."""
+def _may_pass(error: "KafkaError", *, is_member: bool) -> bool:
+    """Whether the client recovers by itself, e.g. when a broker is down or a leader changes.
+
+    librdkafka looks for a group's coordinator without being a member; that this is not allowed
+    changes nothing then.
+    """
     from confluent_kafka import KafkaError
 
     passing = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._PARTITION_EOF)
+    if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+        return not is_member
     return error.code() in passing or error.retriable()
 
 

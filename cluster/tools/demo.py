@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from cluster.loadtest.noisy_neighbour import Phases
     from cluster.supervisor.plan import DataDir
     from cluster.tools.arguments import Subparsers
+    from cluster.tools.demo_rollup import EarlyRollup
 
 TOPIC: Final = "machine.metrics"
 QUOTA: Final = 1_048_576.0
@@ -31,6 +32,9 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
     parser.add_argument("--short", action="store_true", help="shorter phases: under a minute")
     parser.add_argument(
+        "--secure", action="store_true", help="with TLS, a password and ACLs, as start --secure"
+    )
+    parser.add_argument(
         "--port",
         type=_port,
         metavar="PORT",
@@ -46,12 +50,14 @@ def run(args: argparse.Namespace) -> int:
 
     files = own_directory(args.data_dir)
     is_kept = False
+    demo = _Demo(args, files)
     try:
-        status = _Demo(args, files).run()
+        status = demo.run()
         is_kept = args.keep
     except KeyboardInterrupt:
         status = 130
     finally:
+        demo.end()
         if not is_kept:
             remove_cluster(files)
     if status == 130:
@@ -67,19 +73,29 @@ class _Demo:
         self._files = files
         self._began = time.monotonic()
         self._step = 0
+        self._rollup: EarlyRollup | None = None
         self._report = files.path.with_name(f"{files.path.name}-report.html")
 
     def run(self) -> int:
         """Returns the exit status: 1 if the quota did not hold, or a step could not be done."""
         has_spark = self._prepare()
         state = self._start()
-        self._feed(state["bootstrap"])
+        if has_spark:
+            from cluster.tools.demo_rollup import EarlyRollup
+
+            self._rollup = EarlyRollup(self._files)
+        self._feed(self._connection(state["bootstrap"]))
         holds = self._neighbours()
-        is_reported = has_spark and self._roll_up()
+        is_reported = self._roll_up()
         self._announce("What to try next")
         print(self._next_steps())
         print(f"The demo took {time.monotonic() - self._began:.0f} s.")
         return 0 if holds and is_reported else 1
+
+    def end(self) -> None:
+        """End what still runs beside the cluster."""
+        if self._rollup is not None:
+            self._rollup.end()
 
     def _prepare(self) -> bool:
         from cluster.tools.extra_packages import need_extra
@@ -97,11 +113,19 @@ class _Demo:
         from cluster.tools.demo_cluster import start_cluster
 
         self._announce("Starting a registry and three brokers")
-        state = start_cluster(self._files, self._args.port)
-        print(f"BOOTSTRAP={state['bootstrap']}, data in {shown(self._files.path)}")
+        state = start_cluster(self._files, self._args.port, secure=self._args.secure)
+        if state.get("dashboard"):
+            print(f"DASHBOARD={state['dashboard']} - open it and watch what follows")
+        print(f"BOOTSTRAP={state['bootstrap']}, data in {shown(self._files.path)}", flush=True)
         return state
 
-    def _feed(self, bootstrap: str) -> None:
+    def _connection(self, bootstrap: str) -> dict[str, str]:
+        from cluster.tools.kafka_connection import security_of
+
+        security = security_of(argparse.Namespace(data_dir=self._files.path))
+        return {"bootstrap.servers": bootstrap, **security.librdkafka()}
+
+    def _feed(self, connection: dict[str, str]) -> None:
         from confluent_kafka.admin import AdminClient
 
         from cluster.loadtest.machine_feed import feed_topic
@@ -112,7 +136,7 @@ class _Demo:
         seconds = _SHORT_FEED_S if self._args.short else _FEED_S
         self._announce(f"Feeding {TOPIC} with this machine's processes, for {seconds:g} s")
         with deferred_interrupt():
-            client = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+            client = AdminClient({**connection, "log_level": 0})
         create_topic(
             client,
             TOPIC,
@@ -121,7 +145,7 @@ class _Demo:
             replicas=None,
             configs={},
         )
-        count = feed_topic(bootstrap, TOPIC, seconds, SystemClock())
+        count = feed_topic(connection, TOPIC, seconds, SystemClock())
         print(f"{count} records, keyed by process name")
 
     def _neighbours(self) -> bool:
@@ -156,7 +180,7 @@ class _Demo:
 
     def _roll_up(self) -> bool:
         self._announce("Rolling the brokers' metrics up with PySpark, and reporting")
-        if self._command("rollup") != 0:
+        if self._rollup is None or self._rollup.finish() != 0:
             return False
         print()
         return self._command("quotas", "report", "--html", str(self._report)) == 0
@@ -175,6 +199,7 @@ class _Demo:
             command = launcher(self._files.path)
             lines += [
                 f"  {command} quotas watch",
+                f"  {command} quotas recommend --if producer_byte_rate=2MB",
                 f"  {command} load-test --client-id noisy --topic {TOPIC}",
                 f"  {command} consume --topic {TOPIC} --from-beginning --max-messages 5",
                 f"The cluster still runs. Stop it: {command} stop --purge",

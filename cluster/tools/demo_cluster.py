@@ -1,4 +1,4 @@
-"""The cluster of one run of `demo`: started for it, and removed at the end in any case."""
+"""The cluster of one run of a command: started for it, and removed at the end in any case."""
 
 import os
 import shutil
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -28,26 +29,38 @@ _STOP_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.05
 
 
-def own_directory(chosen: Path | None) -> DataDir:
+def own_directory(chosen: Path | None, command: str = "demo") -> DataDir:
     """The directory `chosen`, else a new temporary one. Raises UserError unless it is empty."""
     if chosen is None:
-        return DataDir(Path(tempfile.mkdtemp(prefix="milena-demo-")))
+        return DataDir(Path(tempfile.mkdtemp(prefix=f"milena-{command}-")))
     path = chosen.absolute()
     if path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise UserError(f"{shown(path)} is not empty: the demo wants a --data-dir of its own")
+        raise UserError(f"{shown(path)} is not empty: {command} wants a --data-dir of its own")
     return DataDir(path)
 
 
-def start_cluster(files: DataDir, port: int | None) -> dict[str, Any]:
+def start_cluster(files: DataDir, port: int | None, *, secure: bool = False) -> dict[str, Any]:
     """Start three brokers and return the supervisor's `status`.
 
     They listen on consecutive ports from `port` on; with None on the default ports if these are
-    free, else on any free ports. Raises UserError with the reason of a failure.
+    free, else on any free ports. `secure`: see `start --secure`. Raises UserError with the reason
+    of a failure.
     """
     with deferred_interrupt():  # a start can be undone only when it is over
-        done = _start(files, *wanted_ports(port))
+        done = _start(files, *wanted_ports(port), secure=secure)
         if done.returncode != 0 and "already in use" in done.stderr:  # taken since the check
-            done = _start(files, port or 0, 0)
+            done = _start(files, port or 0, 0, secure=secure)
+    return _state(files, done)
+
+
+def start_one_broker(files: DataDir, overrides: Sequence[str]) -> dict[str, Any]:
+    """As `start_cluster`, but one broker on free ports, with such settings (`key=value`)."""
+    with deferred_interrupt():
+        done = _start(files, 0, 0, 1, overrides)
+    return _state(files, done)
+
+
+def _state(files: DataDir, done: subprocess.CompletedProcess[str]) -> dict[str, Any]:
     if done.returncode != 0:
         reasons = (done.stderr or done.stdout).strip().splitlines()
         reason = reasons[-1] if reasons else f"status {done.returncode}"
@@ -55,12 +68,22 @@ def start_cluster(files: DataDir, port: int | None) -> dict[str, Any]:
     return ask_supervisor(files.control_socket, {"command": "status"})
 
 
-def _start(files: DataDir, port: int, registry_port: int) -> subprocess.CompletedProcess[str]:
+def _start(
+    files: DataDir,
+    port: int,
+    registry_port: int,
+    brokers: int = BROKERS,
+    overrides: Sequence[str] = (),
+    *,
+    secure: bool = False,
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [
             *(sys.executable, "-P", "-m", "cluster", "--data-dir", str(files.path)),
-            *("start", "--detach", "--brokers", str(BROKERS)),
+            *("start", "--detach", "--brokers", str(brokers)),
             *("--port", str(port), "--registry-port", str(registry_port)),
+            *(["--secure"] if secure else []),
+            *(f"--override={override}" for override in overrides),
         ],
         stdin=subprocess.DEVNULL,
         capture_output=True,

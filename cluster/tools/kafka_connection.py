@@ -4,6 +4,7 @@ Imports confluent-kafka only when a client is made, so that help and wrong usage
 """
 
 import argparse
+import logging
 import socket
 import sys
 import time
@@ -11,9 +12,12 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
+from cluster.client.security import UNPROTECTED, ClientSecurity, Servers
+from cluster.client.security_properties import KEYS, client_security, completed
 from cluster.model.errors import UserError
+from cluster.runtime.installation import shown
 from cluster.runtime.interrupts import deferred_interrupt
-from cluster.tools.arguments import UsageError, bootstrap_server
+from cluster.tools.arguments import UsageError, bootstrap_server, data_dir, stated_servers
 from cluster.tools.options import WeakerProperties, key_value
 
 if TYPE_CHECKING:
@@ -39,16 +43,38 @@ Client = TypeVar("Client", bound=KafkaClient)
 Answer = TypeVar("Answer")
 
 
+def add_servers(parser: argparse.ArgumentParser, *, is_nested: bool = False) -> None:
+    """Add `--bootstrap-server` and `--command-config`, for tools that have their own client.
+
+    `is_nested`: the options may stand before a sub-command as well.
+    """
+    _add_bootstrap_server(parser, is_nested=is_nested)
+    parser.set_defaults(has_own_client=True)
+    parser.add_argument(
+        "--command-config",
+        dest="command_properties",
+        action=WeakerProperties,
+        default=argparse.SUPPRESS if is_nested else [],
+        metavar="FILE",
+        help="a properties file that says how to connect: security.protocol and what belongs to it",
+    )
+
+
+def _add_bootstrap_server(parser: argparse.ArgumentParser, *, is_nested: bool = False) -> None:
+    parser.add_argument(
+        "--bootstrap-server",
+        default=argparse.SUPPRESS if is_nested else None,
+        metavar="HOST:PORT",
+        help="another cluster's brokers, separated by commas (default: the one of --data-dir)",
+    )
+
+
 def add_connection(parser: argparse.ArgumentParser, *property_options: str) -> None:
     """Add `--bootstrap-server`, and `--command-property` for settings of the client.
 
     `property_options` are other names for the latter in Kafka's tools, e.g. `--producer-property`.
     """
-    parser.add_argument(
-        "--bootstrap-server",
-        metavar="HOST:PORT",
-        help="another cluster's brokers, separated by commas (default: the one of --data-dir)",
-    )
+    _add_bootstrap_server(parser)
     parser.add_argument(
         "--command-property",
         *property_options,
@@ -65,8 +91,48 @@ def add_connection(parser: argparse.ArgumentParser, *property_options: str) -> N
         dest="command_properties",
         action=WeakerProperties,
         metavar="FILE",
-        help="a properties file with such settings, weaker than those given singly",
+        help="a properties file with such settings, weaker than those given singly; those about"
+        " security may have Java's names too",
     )
+
+
+def security_of(args: argparse.Namespace) -> ClientSecurity:
+    """How the command is to connect: as its options say, else as the secure cluster of the data
+    directory demands. Raises UserError.
+    """
+    given: dict[str, str] = dict(getattr(args, "command_properties", ()))
+    if stated_servers(args) is None and (path := data_dir(args).tools_properties).exists():
+        from cluster.config.properties_file import read_properties_file  # its library is slow
+
+        given = completed(given, read_properties_file(path).texts)
+    if KEYS.isdisjoint(given):
+        return UNPROTECTED
+    try:
+        return client_security(given)
+    except UserError as problem:
+        raise UsageError(str(problem)) from None
+
+
+def client_properties(args: argparse.Namespace) -> dict[str, Any]:
+    """Settings of a confluent-kafka client, those about security among them. Raises UserError."""
+    given = dict(args.command_properties)
+    others = {key: text for key, text in given.items() if key not in KEYS}
+    others.pop("bootstrap.servers", None)
+    return {**security_of(args).librdkafka(), **others}
+
+
+def servers_of(args: argparse.Namespace) -> Servers:
+    """The brokers to connect to by a `SocketClient`, and how. Raises UserError.
+
+    A command that has no other client says of what else it was given that it does not matter.
+    """
+    if getattr(args, "has_own_client", False):
+        given = dict(args.command_properties)
+        unused = sorted(given.keys() - KEYS - {"bootstrap.servers", "client.id"})
+        if unused:
+            print(f"warning: without effect here: {', '.join(unused)}", file=sys.stderr)
+        args.has_own_client = False  # it has been said
+    return Servers(addresses(bootstrap_server(args)), security_of(args))
 
 
 def connect(
@@ -83,14 +149,15 @@ def connect(
     from confluent_kafka import KafkaException
 
     servers = bootstrap_server(args)
-    _reach_one_of(servers)
+    _reach_one_of(Servers(addresses(servers), security_of(args)))
     chosen = {
         "bootstrap.servers": servers,
         "client.id": client_id,
         "log_level": 0,  # librdkafka's own log lines; what matters comes back as errors
+        "logger": _silent(),  # those of fatal errors too
         "error_cb": warn_of_error,
         **(settings or {}),
-        **dict(args.command_properties),
+        **client_properties(args),
     }
     try:
         with deferred_interrupt():
@@ -102,9 +169,26 @@ def connect(
     except KafkaException as problem:
         raise UserError(
             f"no Kafka broker answered at {servers} within {CONNECT_TIMEOUT_S:g} s"
-            f" ({explained(problem.args[0])})"
+            f" ({explained(problem.args[0])}){_hint(args)}"
         ) from None
     return client
+
+
+def _silent() -> logging.Logger:
+    """A logger that nobody hears."""
+    logger = logging.getLogger("cluster.tools.librdkafka")
+    logger.propagate = False
+    logger.addHandler(logging.NullHandler())
+    return logger
+
+
+def _hint(args: argparse.Namespace) -> str:
+    """What may be the matter with a broker that accepts connections and does not answer."""
+    if security_of(args) != UNPROTECTED:
+        return ""
+    path = data_dir(args).tools_properties
+    file = shown(path) if path.exists() else "FILE"
+    return f"; if it wants TLS or a login, give --command-config {file}"
 
 
 def explained(error: "KafkaError") -> str:
@@ -160,14 +244,19 @@ def _address(server: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _reach_one_of(servers: str) -> None:
-    """Check that one server accepts connections. Raises UserError.
+def _reach_one_of(servers: Servers) -> None:
+    """Check that one server accepts connections, and that client. Raises UserError.
 
-    librdkafka itself would try again without reporting a refused connection.
+    librdkafka itself would try again without reporting a refused connection or login.
     """
-    places = addresses(servers)
+    places = servers.addresses
     if not places:
         raise UsageError("--bootstrap-server takes host:port, not an empty text")
+    if servers.security != UNPROTECTED:
+        from cluster.client.socket_client import SocketClient
+
+        SocketClient.connect(servers, "milena-check", CONNECT_TIMEOUT_S / len(places)).close()
+        return
     reasons = []
     for host, port in places:
         try:

@@ -34,9 +34,15 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
 
 
+NAMED = ("registry", "dashboard")
+"""Processes that have no number."""
+
+
 def add_id(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that names the process, a broker id or `registry`; also for `restart`."""
-    parser.add_argument("id", type=_id, metavar="ID", help="a broker's number, or `registry`")
+    """Add the argument that names the process: a broker id, or one of `NAMED`."""
+    parser.add_argument(
+        "id", type=_id, metavar="ID", help=f"a broker's number, or {' or '.join(NAMED)}"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -65,7 +71,7 @@ def run(args: argparse.Namespace) -> int:
 
 def label(wanted: int | str) -> str:
     """`Broker 1` or `The registry`, at the beginning of a sentence."""
-    return "The registry" if wanted == "registry" else f"Broker {wanted}"
+    return f"The {wanted}" if wanted in NAMED else f"Broker {wanted}"
 
 
 def _what_next(
@@ -93,9 +99,11 @@ def _what_next(
 
 
 def _id(text: str) -> int | str:
-    if text != "registry" and not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"must be a broker's number or `registry`, not {text}")
-    return text if text == "registry" else int(text)
+    if text not in NAMED and not text.isdecimal():
+        raise argparse.ArgumentTypeError(
+            f"must be a broker's number, `registry` or `dashboard`, not {text}"
+        )
+    return text if text in NAMED else int(text)
 
 
 def _signal(text: str) -> signal.Signals:

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cluster.client.cluster_requests import broker_addresses
 from cluster.client.log_dir_requests import LogDirFacts, describe_log_dirs
+from cluster.client.security import Servers
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.model.printable import one_line
-from cluster.tools.arguments import UsageError, add_command, bootstrap_server
-from cluster.tools.kafka_connection import addresses
+from cluster.tools.arguments import UsageError, add_command
+from cluster.tools.kafka_connection import add_servers, servers_of
 from cluster.tools.terminal import print_table
 
 if TYPE_CHECKING:
@@ -50,18 +51,14 @@ def add_parser(subparsers: "Subparsers") -> None:
         metavar="T[,T...]",
         help="leave out the replicas of other topics",
     )
-    parser.add_argument(
-        "--bootstrap-server",
-        metavar="HOST:PORT",
-        help="another cluster's brokers, separated by commas (default: the one of --data-dir)",
-    )
+    add_servers(parser)
     parser.add_argument("--json", action="store_true", help="one object, in Kafka's form")
 
 
 def run(args: argparse.Namespace) -> int:
     """Ask the brokers and print what they say. Returns the exit status."""
     try:
-        found = _ask(addresses(bootstrap_server(args)), args.broker_list, args.topic_list)
+        found = _ask(servers_of(args), args.broker_list, args.topic_list)
     except Refused as refused:
         raise UserError(str(refused)) from None
     if args.json:
@@ -72,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _ask(
-    servers: Sequence[tuple[str, int]],
+    servers: Servers,
     brokers: Sequence[int] | None,
     topics: Sequence[str],
 ) -> dict[int, list[LogDirFacts]]:
@@ -88,7 +85,7 @@ def _ask(
         )
     found = {}
     for broker in asked:
-        with SocketClient.connect([known[broker]], _CLIENT_ID) as client:
+        with SocketClient.connect(servers.only(known[broker]), _CLIENT_ID) as client:
             found[broker] = describe_log_dirs(client, topics)
     return found
 

@@ -7,22 +7,25 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.metrics.kafka_names import BROKER_METRICS, Metric
+from cluster.metrics.stats_reader import Stats
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
 from cluster.runtime.text_table import table_text
 from cluster.tools.arguments import UsageError, add_command, data_dir
-from cluster.tools.group_lags import (
+from cluster.views.broker_rates import metric_values, topic_values
+from cluster.views.client_states import ALIVE, BrokerStats, read_brokers, read_running
+from cluster.views.group_lags import (
     GroupLags,
     group_lags,
     groups_table,
     lags_table,
     states_line,
 )
-from cluster.tools.quotas.client_states import ALIVE, BrokerStats, read_brokers, read_running
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -40,6 +43,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "metrics",
         "metrics",
         "metrics --match Groups --totals",
+        "metrics --topics",
         "metrics --group billing",
         "metrics --json",
     )
@@ -48,6 +52,9 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
     parser.add_argument(
         "--group", action="append", metavar="G", help="only how far this group is; may be repeated"
+    )
+    parser.add_argument(
+        "--topics", action="store_true", help="traffic and sizes of topics, the largest first"
     )
     parser.add_argument(
         "--totals",
@@ -81,11 +88,20 @@ def run(args: argparse.Namespace) -> int:
             return 0
     metrics = [each for each in BROKER_METRICS if not args.match or _matches(each, args.match)]
     values = {
-        broker.broker: _values(broker, None if args.totals else _former(before, broker), metrics)
+        broker.broker: metric_values(
+            broker.stats, None if args.totals else _former(before, broker), metrics
+        )
+        for broker in brokers
+    }
+    topics = {
+        broker.broker: topic_values(broker.stats, None if args.totals else _former(before, broker))
         for broker in brokers
     }
     if args.json:
-        print(json.dumps(_to_json(brokers, {} if args.group else values, groups)))
+        print(json.dumps(_to_json(brokers, {} if args.group else values, groups, topics)))
+        return 0
+    if args.topics:
+        print(_topics_text(topics.values(), is_total=args.totals))
         return 0
     if not metrics:
         raise UserError(f"no metric has {args.match} in its name")
@@ -110,36 +126,19 @@ def _chosen(groups: Sequence[GroupLags], names: Sequence[str]) -> list[GroupLags
     return [by_name[name] for name in dict.fromkeys(names)]
 
 
-def _former(before: Sequence[BrokerStats], broker: BrokerStats) -> BrokerStats | None:
+def _former(before: Sequence[BrokerStats], broker: BrokerStats) -> Stats | None:
     """The same process, looked at earlier."""
     for each in before:
         if each.broker == broker.broker and each.stats.pid == broker.stats.pid:
-            return each
+            return each.stats
     return None
-
-
-def _values(
-    broker: BrokerStats, former: BrokerStats | None, metrics: Sequence[Metric]
-) -> dict[str, float]:
-    """By key: gauges as they are; counters as they are, or per second since the former look."""
-    now = broker.stats.values
-    if former is None:
-        return {each.key: now.get(each.name, 0) for each in metrics}
-    elapsed_ms = broker.stats.written_ms - former.stats.written_ms
-    values: dict[str, float] = {}
-    for each in metrics:
-        value = now.get(each.name, 0)
-        if each.is_rate:
-            change = value - former.stats.values.get(each.name, 0)
-            value = round(change * 1_000 / elapsed_ms, 3) if elapsed_ms > 0 else 0.0
-        values[each.key] = value
-    return values
 
 
 def _to_json(
     brokers: Sequence[BrokerStats],
     values: Mapping[int, Mapping[str, float]],
     groups: Sequence[GroupLags],
+    topics: Mapping[int, Mapping[str, Mapping[str, float]]],
 ) -> dict[str, Any]:
     return {
         "ts": time.time_ns() // 1_000_000,
@@ -149,6 +148,7 @@ def _to_json(
                 "state": broker.state,
                 "age_ms": broker.age_ms,
                 "values": values.get(broker.broker, {}),
+                "topics": topics.get(broker.broker, {}),
             }
             for broker in brokers
         ],
@@ -177,6 +177,24 @@ def _print_metrics(
         for metric in metrics
     ]
     print(table_text(("METRIC", "", *columns), rows, right=columns))
+
+
+def _topics_text(brokers: Iterable[Mapping[str, Mapping[str, float]]], *, is_total: bool) -> str:
+    sums: dict[str, Counter[str]] = {}
+    for topics in brokers:
+        for topic, values in topics.items():
+            sums.setdefault(topic, Counter()).update(values)
+    if not sums:
+        return "no topics"
+    rate = "" if is_total else "/S"
+    heads = [f"MESSAGES{rate}", f"BYTES-IN{rate}", f"BYTES-OUT{rate}", "SIZE", "REPLICAS"]
+    heads.append("UNDER-REPLICATED")
+    keys = ("MessagesInPerSec", "BytesInPerSec", "BytesOutPerSec", "Size", "PartitionCount")
+    rows = [
+        (one_line(topic), *(_number(values[key]) for key in (*keys, "UnderReplicated")))
+        for topic, values in sorted(sums.items(), key=lambda item: (-item[1]["Size"], item[0]))
+    ]
+    return table_text(("TOPIC", *heads), rows, right=heads)
 
 
 def _print_overview(groups: Sequence[GroupLags]) -> None:

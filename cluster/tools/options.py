@@ -35,7 +35,7 @@ class WeakerProperties(argparse.Action):
             found = read_properties_file(Path(str(values)))
         except UserError as problem:
             raise argparse.ArgumentError(self, str(problem)) from None
-        setattr(namespace, self.dest, [*found.texts.items(), *getattr(namespace, self.dest)])
+        setattr(namespace, self.dest, [*found.texts.items(), *getattr(namespace, self.dest, [])])
 
 
 def at_least_one(text: str) -> int:

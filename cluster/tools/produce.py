@@ -3,7 +3,7 @@
 import argparse
 import signal
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -134,6 +134,7 @@ class ConsoleProducer:
         self._topic = topic
         self._is_sync = is_sync
         self.failure_count = 0
+        self._is_over = False
 
     def send_all(self, reader: LineReader, lines: Iterable[bytes]) -> None:
         """Send all lines, up to the first that cannot be parsed, as Kafka's tool does."""
@@ -150,13 +151,13 @@ class ConsoleProducer:
 
     def wait(self) -> None:
         """Wait until every record is delivered or has failed, by the client's delivery timeout."""
-        while self._client.flush(_POLL_S):
+        while self._attend(lambda: self._client.flush(_POLL_S)):
             pass
 
     def give_up(self) -> None:
         """Wait a few seconds for records in flight, then count the others as failed."""
         try:
-            left = self._client.flush(_INTERRUPTED_PATIENCE_S)
+            left = self._attend(lambda: self._client.flush(_INTERRUPTED_PATIENCE_S))
         except KeyboardInterrupt:
             left = len(self._client)
         if left:
@@ -175,12 +176,24 @@ class ConsoleProducer:
                     on_delivery=partial(self._on_delivery, number),
                 )
             except BufferError:
-                self._client.poll(_POLL_S)  # the queue is full: let some of it go
+                self._attend(lambda: self._client.poll(_POLL_S))  # the queue is full
                 continue
             except KafkaException as problem:
                 self._on_delivery(number, problem.args[0], None)
             break
-        self._client.poll(0)
+        self._attend(lambda: self._client.poll(0))
+
+    def _attend(self, wait: Callable[[], int]) -> int:
+        """What `wait` returns; 0 once the client has given up for good, which is said once."""
+        from confluent_kafka import KafkaException
+
+        try:
+            return wait()
+        except KafkaException as end:
+            if not self._is_over:
+                self._is_over = True
+                self._complain(explained(end.args[0]))
+            return 0
 
     def _on_delivery(
         self, number: int, error: "KafkaError | None", _message: "Message | None"

@@ -5,7 +5,9 @@ import contextlib
 import queue
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kazoo.client import KazooClient
@@ -25,16 +27,25 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.paths import join
 from kazoo.protocol.states import KazooState, ZnodeStat
 
+from cluster.config.broker import BROKER_SETTINGS, ZOOKEEPER_SSL_CLIENT_ENABLE
+from cluster.config.properties_file import read_properties_file
+from cluster.config.setting import SettingError
+from cluster.config.snapshot import Layer, Settings, Source
+from cluster.coordinator.registry.client.kazoo_setup import kazoo_arguments, start_client
+from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess, tls_of
 from cluster.model.clocks import WallMs
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
-from cluster.tools.arguments import UsageError, add_command, running_state
+from cluster.runtime.tls_context import TlsClientOptions
+from cluster.supervisor.registry_auth import registry_access
+from cluster.tools.arguments import UsageError, add_command, data_dir, running_state
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
 
 CONNECT_TIMEOUT_S: Final = 5.0
 _SESSION_TIMEOUT_S: Final = 10.0
+_TLS_PREFIX: Final = "zookeeper.ssl."
 _REFUSALS: Final[dict[type[KazooException], str]] = {
     NoNodeError: "Node does not exist: {path}",
     NodeExistsError: "Node already exists: {path}",
@@ -66,7 +77,17 @@ def add_parser(subparsers: "Subparsers") -> None:
         help="another registry or ZooKeeper than that of the running cluster",
     )
     parser.add_argument(
-        "--auth", metavar="SCHEME:AUTH", help="prove an identity first, e.g. digest:user:password"
+        "--auth",
+        metavar="SCHEME:AUTH",
+        help="prove an identity first: sasl:USER:PASSWORD, digest:USER:PASSWORD, or @FILE that"
+        " holds such a line and only you can read (default: that of the running cluster)",
+    )
+    parser.add_argument(
+        "--zk-tls-config-file",
+        metavar="FILE",
+        type=Path,
+        help="reach it over TLS as the zookeeper.ssl.* properties in this file say (as for Kafka's"
+        " tools; a broker's own properties file will do)",
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", dest="action", required=True)
     for name, (summary, _) in _ACTIONS.items():
@@ -103,7 +124,10 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError("--version does not go with --recursive")
     server = args.server or str(running_state(args)["registry"])
     _, act = _ACTIONS[args.action]
-    with _connected(server, args.auth) as client:
+    access = _access(args)
+    if args.zk_tls_config_file is not None:
+        access = replace(access, tls=_tls_of_file(args.zk_tls_config_file))
+    with _connected(server, access) as client:
         try:
             act(client, args)
         except KazooException as refused:
@@ -114,16 +138,35 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-@contextlib.contextmanager
-def _connected(server: str, auth: str | None) -> Iterator[KazooClient]:
-    scheme, _, credentials = (auth or "").partition(":")
-    client = KazooClient(
-        server,
-        timeout=_SESSION_TIMEOUT_S,
-        auth_data=[(scheme, credentials)] if auth else None,
-    )
+def _access(args: argparse.Namespace) -> RegistryAccess:
+    given: str | None = args.auth
+    if given is None:
+        return NOBODY if args.server else registry_access(data_dir(args).registry_auth_file)
+    if given.startswith("@"):
+        return registry_access(Path(given[1:]), is_needed=True)
     try:
-        client.start(timeout=CONNECT_TIMEOUT_S)
+        return RegistryAccess.parse(given)
+    except ValueError as problem:
+        raise UsageError(f"--auth: {problem}") from None
+
+
+def _tls_of_file(path: Path) -> TlsClientOptions | None:
+    """Properties of other names are left alone, as Kafka's tools do."""
+    texts = read_properties_file(path).texts
+    mine = {name: text for name, text in texts.items() if name.startswith(_TLS_PREFIX)}
+    enabled = {ZOOKEEPER_SSL_CLIENT_ENABLE.name: "true"}
+    try:
+        settings = Settings(BROKER_SETTINGS, [Layer(Source.STATIC_BROKER, enabled | mine)])
+    except SettingError as problem:
+        raise UserError(f"{path}: {problem}") from None
+    return tls_of(settings)
+
+
+@contextlib.contextmanager
+def _connected(server: str, access: RegistryAccess) -> Iterator[KazooClient]:
+    client = KazooClient(server, timeout=_SESSION_TIMEOUT_S, **kazoo_arguments(access))
+    try:
+        start_client(client, CONNECT_TIMEOUT_S)
     except KazooTimeoutError:
         raise UserError(f"no registry answers at {server}") from None
     except AuthFailedError:

@@ -9,7 +9,7 @@ from cluster.runtime.installation import shown
 from cluster.supervisor.control_socket import ask_supervisor
 from cluster.supervisor.plan import DataDir
 from cluster.tools.arguments import add_command, data_dir, running_state
-from cluster.tools.kill import add_id, label
+from cluster.tools.kill import NAMED, add_id, label
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -45,13 +45,13 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _process(state: dict[str, Any], wanted: int | str) -> dict[str, Any]:
-    registry: dict[str, Any] = state["registry_process"]
-    if wanted == "registry":
-        return registry
+    if wanted in NAMED:
+        named: dict[str, Any] = state[f"{wanted}_process"]
+        return named
     brokers: list[dict[str, Any]] = state["brokers"]
     return next(broker for broker in brokers if broker["id"] == wanted)
 
 
 def _where(files: DataDir, wanted: int | str) -> str:
-    name = wanted if wanted == "registry" else f"broker-{wanted}"
+    name = wanted if wanted in NAMED else f"broker-{wanted}"
     return f"see {shown(files.log(str(name)))}"

@@ -7,19 +7,22 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from cluster.analytics.offset_ranges import PYTHON, SOURCES
+from cluster.model.errors import UserError
 from cluster.model.topics import METRICS_TOPIC
 from cluster.runtime.installation import launcher, shown
 from cluster.runtime.text_table import table_text
-from cluster.tools.arguments import add_command, bootstrap_server, data_dir
+from cluster.tools import rollup_follow
+from cluster.tools.arguments import add_command, bootstrap_server, data_dir, duration
 from cluster.tools.extra_packages import need_extra
-from cluster.tools.kafka_connection import add_connection, connect
+from cluster.tools.kafka_connection import add_connection, client_properties, connect
 
 if TYPE_CHECKING:
-    from cluster.analytics.rollup_job import RollupOptions, RollupSummary
+    from cluster.analytics.rollup_job import RollupOptions, RollupSummary, StartSpark
     from cluster.tools.arguments import Subparsers
 
 EXTRA: Final = "rollup"
@@ -34,6 +37,8 @@ def add_parser(subparsers: "Subparsers") -> None:
         subparsers,
         "rollup",
         "rollup",
+        "rollup --retain 30d",
+        "rollup --follow --trigger-interval 5s",
         "rollup --output /tmp/windows --json",
         "rollup --master spark://10.0.0.1:7077 --bootstrap-server 10.0.0.2:9092",
     )
@@ -56,7 +61,39 @@ def add_parser(subparsers: "Subparsers") -> None:
         metavar="URL",
         help="the Spark cluster that computes (default: local[*], this machine's processors)",
     )
-    parser.add_argument("--json", action="store_true", help="the summary as one object")
+    parser.add_argument(
+        "--source",
+        choices=SOURCES,
+        default=PYTHON,
+        help="what Spark reads with: our data source, or its own connector (default: python)",
+    )
+    parser.add_argument(
+        "--packages",
+        metavar="G:A:V",
+        help="Maven coordinates that Spark is to load, such as its connector's",
+    )
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="read all that the topic holds, not only what is new since the last run",
+    )
+    parser.add_argument(
+        "--retain",
+        type=duration,
+        metavar="30d",
+        help="remove windows of days that ended so long ago (default: keep all)",
+    )
+    parser.add_argument(
+        "--when-told",
+        action="store_true",
+        help="start Spark now, and look at the topic when a line comes on standard input",
+    )
+    rollup_follow.add_options(parser)
+    parser.add_argument(
+        "--json",
+        action="store_true",
+        help="the summary as one object; with --follow one object for each batch",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
@@ -64,19 +101,30 @@ def run(args: argparse.Namespace) -> int:
     began = time.monotonic()
     servers = _reachable(args)
     need_extra(EXTRA, "pyspark", "pyarrow")
-    _need_java()
+    need_java()
 
     from cluster.analytics.rollup_job import RollupOptions, roll_up
 
     files = data_dir(args)
     options = RollupOptions(
-        connection={"bootstrap.servers": servers, **dict(args.command_properties)},
+        connection={"bootstrap.servers": servers, **client_properties(args)},
         topic=args.topic,
         output=output_dir(args),
         log=files.log("rollup"),
         master=args.master,
+        source=args.source,
+        packages=args.packages,
+        full=args.full,
+        retain=args.retain,
     )
-    summary = roll_up(options, _phase)
+    if args.follow:
+        return rollup_follow.run_follow(args, options, phase)
+    if args.when_told:
+        with _early_spark(options) as start_spark:
+            began = time.monotonic()
+            summary = roll_up(options, phase, start_spark)
+    else:
+        summary = roll_up(options, phase)
     seconds = time.monotonic() - began
     if args.json:
         print(json.dumps(_as_json(summary, options, seconds), indent=2))
@@ -95,6 +143,18 @@ def output_dir(args: argparse.Namespace) -> Path:
     return data_dir(args).path / "rollup" if chosen is None else chosen.absolute()
 
 
+@contextmanager
+def _early_spark(options: "RollupOptions") -> "Iterator[StartSpark]":
+    """Start Spark and wait for a line on stdin; gives what hands that session out."""
+    from cluster.analytics.spark_session import spark_session, warm_up
+
+    with spark_session(options.master, options.log) as session:
+        warm_up(session)
+        if not sys.stdin.readline():
+            raise UserError("--when-told: standard input ended before a line came")
+        yield lambda *_: nullcontext(session)
+
+
 def _reachable(args: argparse.Namespace) -> str:
     """The bootstrap servers, after one has answered: checked before Spark is downloaded."""
     from confluent_kafka.admin import AdminClient
@@ -103,7 +163,7 @@ def _reachable(args: argparse.Namespace) -> str:
     return bootstrap_server(args)
 
 
-def _need_java() -> None:
+def need_java() -> None:
     """Make sure that there is a Java, installing one if necessary. Raises UserError."""
     from cluster.analytics.java_process import NoJava, find_java
 
@@ -119,7 +179,7 @@ def _need_java() -> None:
 
 
 @contextmanager
-def _phase(title: str) -> Iterator[None]:
+def phase(title: str) -> Iterator[None]:
     """Print one progress line on stderr, with the seconds that the block took."""
     print(f"  {title} ... ", end="", file=sys.stderr, flush=True)
     began = time.monotonic()
@@ -146,7 +206,9 @@ def _as_json(summary: "RollupSummary", options: "RollupOptions", seconds: float)
         "lag_records": summary.lag_records,
         "other_records": summary.other_records,
         "rejected_records": summary.rejected_records,
+        "late_records": summary.late_records,
         "lost_records": summary.lost_records,
+        "removed_files": summary.removed_files,
         **{name: time and time.isoformat() for name, time in times.items()},
         "windows": summary.windows.get("quota", {}),
         "group_windows": summary.windows.get("group", {}),
@@ -165,8 +227,12 @@ def _as_text(summary: "RollupSummary", options: "RollupOptions", seconds: float)
         ("  of other kinds", f"{summary.other_records:,}"),
         ("  rejected", f"{summary.rejected_records:,}"),
     ]
+    if summary.late_records:
+        rows.append(("  late, added all the same", f"{summary.late_records:,}"))
     if summary.lost_records:
-        rows.append(("removed while reading", f"{summary.lost_records:,}"))
+        rows.append(("removed before they were read", f"{summary.lost_records:,}"))
+    if summary.is_other_topic:
+        rows.append(("the topic", "was made again: read from its start"))
     if summary.first_window and summary.last_window:
         rows += [
             ("first window", f"{summary.first_window:%Y-%m-%d %H:%M:%S} UTC"),
@@ -178,6 +244,10 @@ def _as_text(summary: "RollupSummary", options: "RollupOptions", seconds: float)
         for width, count in counts.items()
     ]
     rows += [("written to", shown(options.output)), ("took", f"{seconds:.1f} s")]
-    if not summary.windows:
+    if not summary.records:
+        rows[-2] = ("written", "nothing: no record is new since the last run")
+    elif not summary.windows:
         rows[-2] = ("written", "nothing: no record is about quotas or groups")
+    if summary.removed_files:
+        rows.insert(-1, ("files no longer retained", f"{summary.removed_files:,}"))
     return table_text(("", ""), rows)

@@ -1,13 +1,13 @@
 """What reports over the rollup's windows share: their options, and reading the windows."""
 
 import argparse
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cluster.model.errors import UserError
 from cluster.runtime.installation import launcher, shown
-from cluster.tools.arguments import data_dir
+from cluster.tools.arguments import data_dir, duration
 from cluster.tools.extra_packages import need_extra
 from cluster.tools.rollup import EXTRA, output_dir
 
@@ -17,19 +17,14 @@ if TYPE_CHECKING:
     from cluster.analytics.usage_history import Span
     from cluster.analytics.window_files import WindowKind
 
-WIDTHS_S: Final = {"10s": 10, "1m": 60}
+WIDTHS_S: Final = {"10s": 10, "1m": 60, "1h": 3600}
 _LONG: Final = timedelta(hours=2)
 """Longer periods are shown in windows of one minute, unless an option says otherwise."""
 
 
 def add_window_options(parser: argparse.ArgumentParser) -> None:
-    """Add `--output`, `--width` and `--last`."""
-    parser.add_argument(
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="where `rollup` wrote the windows (default: rollup, in --data-dir)",
-    )
+    """Add `--rollup`, `--width`, `--last`, `--since` and `--until`."""
+    add_place(parser)
     parser.add_argument(
         "--width",
         choices=tuple(WIDTHS_S),
@@ -37,29 +32,59 @@ def add_window_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--last",
-        type=_duration,
+        type=duration,
         metavar="30m",
         help="only this much before the latest window: a number and s, m, h or d",
     )
+    add_period(parser)
 
 
-def windows_place(args: argparse.Namespace, *packages: str) -> Path:
+def add_place(parser: argparse.ArgumentParser) -> None:
+    """Add `--rollup`, where the windows are."""
+    parser.add_argument(
+        *("--rollup", "--output"),
+        dest="output",
+        type=Path,
+        metavar="DIR",
+        help="where `rollup` wrote the windows (default: rollup, in --data-dir)",
+    )
+
+
+def add_period(parser: argparse.ArgumentParser) -> None:
+    """Add `--since` and `--until`, of which the values are times in UTC or None."""
+    for name, which in (("--since", "at or after"), ("--until", "before")):
+        parser.add_argument(
+            name,
+            type=_time,
+            metavar="TIME",
+            help=f"only windows that begin {which} it: 2026-11-22, 2026-11-22T14:30, in UTC",
+        )
+
+
+def windows_place(args: argparse.Namespace) -> Path:
     """The folder of the windows, once the packages that read them are there. Raises UserError."""
     output = output_dir(args)
     if not output.is_dir():
         raise no_windows(args)
-    need_extra(EXTRA, "pyarrow", *packages)
+    need_extra(EXTRA, "pyarrow")
     return output
 
 
 def no_windows(args: argparse.Namespace) -> UserError:
-    """There are none; says how to make some."""
+    """There are none, or none within the period; says how to make some."""
+    period = [
+        f"{word} {time:%Y-%m-%d %H:%M:%S} UTC"
+        for word, time in (("from", args.since), ("before", args.until))
+        if time is not None
+    ]
+    if period and output_dir(args).is_dir():
+        return UserError(f"there are no windows {' '.join(period)} in {shown(output_dir(args))}")
     hint = f"run `{launcher(data_dir(args).path)} rollup` first"
     return UserError(f"there are no windows in {shown(output_dir(args))}: {hint}")
 
 
 def chosen_windows(args: argparse.Namespace, kind: "WindowKind") -> "tuple[str, pa.Table]":
-    """The windows within `--last` and their width: the chosen one, or one that suits the period.
+    """The windows within the period, and their width: the chosen one, or one that suits the period.
 
     Raises UserError if a file is broken.
     """
@@ -70,12 +95,12 @@ def chosen_windows(args: argparse.Namespace, kind: "WindowKind") -> "tuple[str, 
     output = output_dir(args)
     width = args.width or "10s"
     try:
-        windows = _within(read_windows(output, width, kind=kind), args.last)
+        windows = _within(read_windows(output, width, kind=kind), args)
         starts = windows["window_start"]
         is_long = windows.num_rows and starts[-1].as_py() - starts[0].as_py() > _LONG
         if is_long and args.width is None:
             width = "1m"
-            windows = _within(read_windows(output, width, kind=kind), args.last)
+            windows = _within(read_windows(output, width, kind=kind), args)
     except (OSError, pa.ArrowException) as problem:
         reason = str(problem).partition("\n")[0]
         raise UserError(f"cannot read the windows in {shown(output)}: {reason}") from None
@@ -93,25 +118,29 @@ def span_of(windows: "pa.Table", width: str) -> "Span":
     )
 
 
-def _within(windows: "pa.Table", last: timedelta | None) -> "pa.Table":
-    if last is None or not windows.num_rows:
-        return windows
+def _within(windows: "pa.Table", args: argparse.Namespace) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    kind = windows["window_start"].type
+    for time, is_within in ((args.since, pc.greater_equal), (args.until, pc.less)):
+        if time is not None:
+            windows = windows.filter(is_within(windows["window_start"], pa.scalar(time, kind)))
+    if args.last is None or not windows.num_rows:
+        return windows
     starts = windows["window_start"]
     try:
-        first = starts[-1].as_py() - last
+        first = starts[-1].as_py() - args.last
     except OverflowError:  # before the year 1: everything
         return windows
-    return windows.filter(pc.greater(starts, pa.scalar(first, starts.type)))
+    return windows.filter(pc.greater(starts, pa.scalar(first, kind)))
 
 
-def _duration(text: str) -> timedelta:
-    units = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-    if not text[:-1].isdecimal() or text[-1:] not in units or not int(text[:-1]):
-        raise argparse.ArgumentTypeError(f"must be like 90s, 30m, 6h or 2d, not {text}")
+def _time(text: str) -> datetime:
     try:
-        return timedelta(**{units[text[-1]]: int(text[:-1])})
-    except OverflowError:  # millions of years
-        raise argparse.ArgumentTypeError(f"must be less than 999999999d, not {text}") from None
+        time = datetime.fromisoformat(text)
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise argparse.ArgumentTypeError(
+            f"must be a time such as 2026-11-22 or 2026-11-22T14:30:00, not {text}"
+        ) from None

@@ -24,6 +24,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "start",
         "start",
         "start --brokers 1 --detach",
+        "start --secure --detach",
         "start --config etc/server.properties --override num.partitions=3",
     )
     parser.add_argument(
@@ -57,7 +58,13 @@ def add_parser(subparsers: "Subparsers") -> None:
         " below the data directory unless absolute (default: as last time, else that directory)",
     )
     parser.add_argument(
-        "--host", default="127.0.0.1", help="address brokers listen on (default: 127.0.0.1)"
+        "--secure",
+        action="store_true",
+        help="TLS, a password and ACLs: makes certificates, a user who may do everything, and files"
+        " for clients in DATA_DIR/clients; the data directory stays secure",
+    )
+    parser.add_argument(
+        "--host", help="address brokers listen on (default: that of the file, else 127.0.0.1)"
     )
     parser.add_argument(
         "--advertised-host",
@@ -67,9 +74,28 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument(
         "--port",
         type=_port,
-        default=9092,
-        help="port of broker 0, the next ones follow (default: 9092; 0: any free ones)",
+        help="port of broker 0, the next ones follow; of several listeners that of the first, the"
+        " others move with it (default: that of the file, else 9092; 0: any free ones)",
     )
+    parser.add_argument(
+        "--dashboard-port",
+        type=_port,
+        metavar="PORT",
+        help="port of the dashboard (default: 9292, or a free one where that is taken)",
+    )
+    parser.add_argument(
+        "--dashboard-host",
+        default="127.0.0.1",
+        metavar="HOST",
+        help="address the dashboard listens on (default: 127.0.0.1); it asks for a password on"
+        " any address that other machines can reach",
+    )
+    parser.add_argument(
+        "--dashboard-actions",
+        action="store_true",
+        help="let a dashboard that other machines can reach change quotas and kill brokers too",
+    )
+    parser.add_argument("--no-dashboard", action="store_true", help="start no dashboard")
     parser.add_argument(
         "--registry-port", type=_port, default=2181, help="port of the registry (default: 2181)"
     )
@@ -92,6 +118,11 @@ def run(args: argparse.Namespace) -> int:
                 f"a cluster of {len(state['brokers'])} brokers is running in"
                 f" {shown(files.path)}: stop it before you change their number"
             )
+        if args.secure and not state["secure"]:
+            raise UserError(
+                f"the cluster in {shown(files.path)} runs without security: stop it before you"
+                " make it secure"
+            )
         print("Cluster is already running.")
         print(how_to_go_on(state, foreground=False))
         return 0
@@ -110,6 +141,11 @@ def run(args: argparse.Namespace) -> int:
         overrides=tuple(args.override),
         log_dirs=args.log_dirs,
         detach=args.detach,
+        has_dashboard=not args.no_dashboard,
+        dashboard_host=args.dashboard_host,
+        dashboard_port=args.dashboard_port,
+        dashboard_actions=args.dashboard_actions,
+        secure=args.secure,
     )
     return launch.start(options, began_ms, note=lambda text: print(text, file=sys.stderr))
 

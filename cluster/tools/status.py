@@ -3,20 +3,18 @@
 import argparse
 import json
 import time
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from cluster.runtime.installation import shown
 from cluster.supervisor.console import table
-from cluster.supervisor.readiness import View, ask_broker
 from cluster.tools.arguments import add_command, data_dir, running_state
-from cluster.tools.group_lags import GroupLags, group_lags, groups_table
-from cluster.tools.quotas.client_states import read_brokers
+from cluster.views.client_states import read_brokers
+from cluster.views.group_lags import GroupLags, group_lags, groups_table
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
 
-_ANSWER_TIMEOUT_S: Final = 0.25
 _GROUPS_SHOWN: Final = 10
 
 
@@ -29,9 +27,6 @@ def add_parser(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the state of the running cluster and return 0. Raises NotRunning."""
     state = running_state(args)
-    view = _ask_some_broker(state)
-    state["controller"] = view.controller if view and view.controller >= 0 else None
-    state["cluster_id"] = state["cluster_id"] or (view.cluster_id if view else None)
     files = data_dir(args)
     groups = group_lags(read_brokers(files), time.time_ns() // 1_000_000)
     if args.json:
@@ -59,12 +54,3 @@ def _groups_text(groups: Sequence[GroupLags]) -> str:
     text = groups_table(groups[:_GROUPS_SHOWN])
     more = len(groups) - _GROUPS_SHOWN
     return text if more <= 0 else f"{text}\n... and {more:,} more: metrics --json"
-
-
-def _ask_some_broker(state: Mapping[str, Any]) -> View | None:
-    for broker in state["brokers"]:
-        if broker["state"] == "running":
-            view = ask_broker(broker["host"], broker["port"], _ANSWER_TIMEOUT_S)
-            if view is not None:
-                return view
-    return None

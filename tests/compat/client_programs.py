@@ -32,6 +32,7 @@ from tests.support.topics import create_topic, leader
 from tests.support.waiting import is_readable, wait_until
 
 _HERE: Final = Path(__file__).parent
+NPM_CI: Final = ("npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund")
 _BUILD_DEADLINE_S: Final = 300.0
 _DEADLINE_S: Final = 120.0
 
@@ -105,8 +106,7 @@ def go_programs() -> Path:
 def _javascript_programs() -> tuple[Path | None, str]:
     if shutil.which("node") is None:
         return None, "there is no node"
-    fetch = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-    return built(_HERE / "javascript_clients", fetch=fetch)
+    return built(_HERE / "javascript_clients", fetch=NPM_CI)
 
 
 def javascript_programs() -> Path:
@@ -176,6 +176,11 @@ class RunningProgram:
         for pipe in (self._stdin, self._stdout, self._errors):
             pipe.close()
 
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
     def write_line(self, told: object) -> None:
         """One line of JSON."""
         self._stdin.write(json.dumps(told).encode() + b"\n")
@@ -224,9 +229,7 @@ class ClientProgram:
 
     def produce(self, topic: str, samples: Sequence[Sample], **request: object) -> Transfer:
         """Produce each record to its partition. Returns the outcome of each, in order."""
-        defaults = {"compression": "none", "acks": "all", "idempotent": False}
-        sent = [_to_json(sample) for sample in samples]
-        return _transfer(self.ask("produce", topic=topic, records=sent, **{**defaults, **request}))
+        return _transfer(self.ask("produce", topic=topic, **{**as_produced(samples), **request}))
 
     def consume(self, topic: str, **request: object) -> Transfer:
         """Read every partition from its beginning to its present end."""
@@ -279,6 +282,12 @@ class Stream:
         value = base64.b64decode(told["value"] or "")
         self.records.append(Placed(told["partition"], told["offset"], value))
         return True
+
+
+def as_produced(samples: Sequence[Sample]) -> dict[str, object]:
+    """The part of a request that says what to produce, and the usual way."""
+    sent = [_to_json(sample) for sample in samples]
+    return {"records": sent, "compression": "none", "acks": "all", "idempotent": False}
 
 
 def _to_json(sample: Sample) -> dict[str, object]:

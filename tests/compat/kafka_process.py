@@ -5,7 +5,7 @@ import json
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -201,8 +201,10 @@ class KafkaProcess:
         address: Address,
         registry: str,
         overrides: Mapping[str, str] | None = None,
+        java: Sequence[str] = _JAVA,
     ) -> None:
         """`registry` is what `zookeeper.connect` takes; files of its own lie beside `log_dir`."""
+        self._java = java
         self.broker_id = broker_id
         self.address = address
         self.log_path = log_dir.with_name(f"{log_dir.name}-kafka.log")
@@ -228,6 +230,12 @@ class KafkaProcess:
         """The address for clients' `bootstrap.servers`."""
         return "{}:{}".format(*self.address)
 
+    @property
+    def pid(self) -> int:
+        """The process, while it runs."""
+        assert self._process is not None
+        return self._process.pid
+
     def log(self) -> str:
         """What it has logged so far."""
         return self.log_path.read_text()
@@ -237,7 +245,7 @@ class KafkaProcess:
         with self.log_path.open("a") as log:
             self._process = subprocess.Popen(
                 [
-                    *_JAVA,
+                    *self._java,
                     "-Xmx512m",
                     "-Dorg.slf4j.simpleLogger.showDateTime=true",
                     "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",

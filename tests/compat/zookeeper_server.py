@@ -9,7 +9,7 @@ import os
 import shutil
 import socket
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -80,11 +80,13 @@ class ZooKeeperProcess:
         tick_time_ms: int = 200,
         settings: Mapping[str, str] | None = None,
         heap_mib: int = 256,
+        java_options: Sequence[str] = (),
     ) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self.port = free_port()
         self.log_path = directory / "zookeeper.log"
         self._heap_mib = heap_mib
+        self._java_options = java_options
         self._process: subprocess.Popen[bytes] | None = None
         facts = {
             "dataDir": str(directory / "data"),
@@ -118,6 +120,7 @@ class ZooKeeperProcess:
                 [
                     "java",
                     f"-Xmx{self._heap_mib}m",
+                    *self._java_options,
                     "-XX:TieredStopAtLevel=1",
                     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
                     "-cp",

@@ -1,5 +1,6 @@
 """A registry in a process of its own, for tests: started on a port the kernel chooses, killable."""
 
+import json
 import signal
 import subprocess
 import sys
@@ -7,18 +8,21 @@ from collections.abc import Callable
 from pathlib import Path
 from time import monotonic
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from kazoo.client import KazooClient
 
 _SCRIPT = """
-import logging, sys
+import json, logging, sys
 from pathlib import Path
-from cluster.coordinator.registry.server.options import RegistryOptions
+from cluster.coordinator.registry.server.options import LoginOptions, RegistryOptions
 from cluster.coordinator.registry.server.registry_process import run_registry
+from cluster.runtime.key_stores import StoreSource
+from cluster.runtime.tls_context import TlsOptions
 
 logging.basicConfig(level=logging.WARNING, format="%(message)s")
-directory, port, tick_time_ms, snapshot_every, max_connections, min_free_bytes = sys.argv[1:]
+directory, port, tick_time_ms, snapshot_every, max_connections, min_free_bytes = sys.argv[1:7]
+logins, tls = sys.argv[7:]
 run_registry(
     RegistryOptions(
         data_dir=Path(directory),
@@ -27,6 +31,12 @@ run_registry(
         snapshot_every_transactions=int(snapshot_every),
         max_client_connections=int(max_connections),
         min_free_bytes=int(min_free_bytes),
+        logins=LoginOptions(**json.loads(logins)),
+        tls=None if tls == "null" else TlsOptions(
+            StoreSource("keystore", "PEM", json.loads(tls)["key_store"]),
+            StoreSource("truststore", "PEM", json.loads(tls)["trust_store"]),
+            json.loads(tls)["client_auth"],
+        ),
     ),
     lambda port: print(port, flush=True),
 )
@@ -52,8 +62,12 @@ class RegistryProcess:
         snapshot_every: int = 20_000,
         max_connections: int = 0,
         min_free_bytes: int = 0,
+        logins: dict[str, Any] | None = None,
+        tls: dict[str, str] | None = None,
     ) -> None:
-        self._arguments = [tick_time_ms, snapshot_every, max_connections, min_free_bytes]
+        """`logins`: the fields of LoginOptions. `tls`: paths of PEM files, and `client_auth`."""
+        numbers = [tick_time_ms, snapshot_every, max_connections, min_free_bytes]
+        self._arguments = [*map(str, numbers), json.dumps(logins or {}), json.dumps(tls)]
         self.directory = directory
         self.port = 0
         self.clients: list[KazooClient] = []
@@ -62,10 +76,13 @@ class RegistryProcess:
 
     def start(self) -> Self:
         """Returns when clients can connect."""
-        numbers = [str(one) for one in (self.port, *self._arguments)]
         with self.log_path.open("a") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _SCRIPT, str(self.directory), *numbers],
+                [
+                    sys.executable,
+                    *("-c", _SCRIPT, str(self.directory), str(self.port)),
+                    *self._arguments,
+                ],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 text=True,

@@ -159,10 +159,11 @@ def test_connections_of_one_broker_are_limited_and_let_in_again(
             except ConnectionError:
                 return True
 
-    change(three, 2, max_connections_per_ip="0")
-    wait_until(is_closed, "the limit")
-    write(registry, OWN.format(2), {})
-    wait_until(lambda: not is_closed(), "the end of the limit")
+    with socket.create_connection(three.addresses[2], 10):
+        change(three, 2, max_connections_per_ip="1")
+        wait_until(is_closed, "the limit")
+        write(registry, OWN.format(2), {})
+        wait_until(lambda: not is_closed(), "the end of the limit")
 
 
 def test_nonsense_in_the_registry_is_one_line_and_the_rest_applied(

@@ -8,6 +8,7 @@ import contextlib
 import socket
 import struct
 from collections.abc import Callable, Iterator
+from itertools import count
 
 import psutil
 import pytest
@@ -16,6 +17,7 @@ from kazoo.client import KazooClient
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey
 from tests.support.broker_probes import batch_of, fetched, produced
+from tests.support.half_open import half_open
 from tests.support.kafka_wire import (
     WireClient,
     fetch_from,
@@ -27,6 +29,7 @@ from tests.support.kafka_wire import (
     wanted,
 )
 from tests.support.running_cluster import HOST, Address, Cluster
+from tests.support.tls import PASSWORD, a_server, client_context
 from tests.support.topics import create_topic
 from tests.support.waiting import wait_until
 
@@ -41,6 +44,8 @@ REGISTRY_RECEIVING, REGISTRY_UNSENT, REGISTRY_ROUND = 32 * MIB, 64 * MIB, 16 * M
 PER_CONNECTION = 64 << 10
 SLACK = 24 * MIB
 """For fragmentation of the heap, and for memory that is in use at the time of a sample."""
+HALF_OPEN = 1_500
+HANDSHAKES_BOUND = 1_024 * 46 * 1024 + HALF_OPEN * 18 * 1024
 GIVEN_BACK_WITHIN = 40 * MIB
 """The pool of buffers keeps up to 32 MiB."""
 
@@ -186,6 +191,70 @@ def test_a_large_request_gets_through_although_silent_half_requests_hold_the_mem
         batch = bytes(batch_of(b"v" * 900_000))
         assert produced(honest, topic, batch).error_code == ErrorCode.none
     hostile.close()
+
+
+@pytest.fixture(scope="module")
+def encrypted(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[tuple[Cluster, Address, Address]]:
+    """And the addresses of its plain and of its TLS listener."""
+    tmp_path = tmp_path_factory.mktemp("encrypted")
+    store = tmp_path / "broker.p12"
+    store.touch(0o600)
+    store.write_bytes(a_server().pkcs12("broker", PASSWORD))
+    overrides = {
+        "listeners": "PLAINTEXT://:0,SSL://:0",
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": str(store),
+        "ssl.keystore.password": PASSWORD,
+        "socket.listen.backlog.size": str(HALF_OPEN),
+    }
+    with Cluster(tmp_path / "cluster", brokers=1, overrides=overrides) as cluster:
+        listeners = cluster.state()["brokers"][0]["listeners"]
+        ports = {each["name"]: each["port"] for each in listeners}
+        yield cluster, (HOST, ports["PLAINTEXT"]), (HOST, ports["SSL"])
+
+
+@pytest.mark.parametrize("kind", ["hello", "half"])
+def test_half_open_handshakes_take_no_more_than_stated(
+    encrypted: tuple[Cluster, Address, Address], kind: str
+) -> None:
+    cluster, plain, secure = encrypted
+    topic = create_topic(cluster, assignments=[[0]])
+    pid = cluster.pid(0)
+    context = client_context()
+
+    def serve_another(number: int) -> None:
+        with WireClient(plain) as bystander:
+            answer = produced(bystander, topic, bytes(batch_of(b"meanwhile")))
+            assert (answer.error_code, answer.base_offset) == (ErrorCode.none, number)
+        with (
+            socket.create_connection(secure, 20) as connection,
+            context.wrap_socket(connection, server_hostname="localhost") as client,
+        ):
+            client.sendall(frame_of(metadata_request(), 1))
+            assert client.recv(4)
+
+    serve_another(0)
+    before = unique_bytes(pid)
+    with half_open(secure, HALF_OPEN, kind) as attack:
+        assert attack.stdout.readline()
+        worst = unique_bytes(pid) - before
+        numbers = count(1)
+
+        def is_full() -> bool:
+            nonlocal worst
+            serve_another(next(numbers))
+            worst = max(worst, unique_bytes(pid) - before)
+            return kind != "hello" or "gave way" in cluster.log_text("broker-0")
+
+        wait_until(is_full, "handshakes to give way")
+    print(f"{kind}: {worst / MIB:.1f} MiB")
+    assert worst <= HANDSHAKES_BOUND + SLACK
+    wait_until(
+        lambda: unique_bytes(pid) <= before + GIVEN_BACK_WITHIN, "the memory to be given back"
+    )
+    assert cluster.pid(0) == pid
 
 
 def jute_half_records(_: bytes) -> bytes:

@@ -14,10 +14,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from cluster.metrics.kafka_names import BY_KEY
+from cluster.metrics.kafka_names import BY_KEY, requests_of
 from cluster.metrics.stats_reader import read_stats
 from cluster.records.builder import NewRecord, build_batch
 from tests.support.kafka_wire import WireClient, fetch_request, frame_of, produce_request
@@ -26,6 +26,7 @@ from tests.support.topics import create_topic, leader
 from tests.support.waiting import DEADLINE_S, is_readable, wait_until
 
 METRICS = "__cluster_metrics"
+THROTTLE = "ThrottleTimeMs"
 ROOT = Path(__file__).parents[2]
 
 
@@ -141,6 +142,46 @@ def test_sums_of_usage_are_what_the_client_sent(watched, metric_records):
     assert (row.usage, row.requests) == (sent_bytes, 20)
 
 
+def test_topics_and_times_are_those_of_what_a_client_did(watched):
+    create_topic(watched, name="counted", configs={"min.insync.replicas": "2"})
+    broker = leader(watched, "counted")
+    producer = Producer({"bootstrap.servers": watched.bootstrap, "acks": "all"})
+    for number in range(500):
+        producer.produce("counted", b"x" * 1_000, str(number))
+    assert producer.flush(DEADLINE_S) == 0
+    consumer = Consumer(
+        {"bootstrap.servers": watched.bootstrap, "group.id": "g", "enable.auto.commit": False}
+    )
+    consumer.assign([TopicPartition("counted", 0, 0)])
+    read = 0
+    while read < 500:
+        read += len(consumer.consume(500, timeout=DEADLINE_S))
+    consumer.close()
+
+    def figures():
+        stats = stats_of(watched, broker)
+        topic = stats.topics.get("counted")
+        is_done = topic and topic["BytesOutPerSec"] and topic["Size"] >= topic["BytesInPerSec"]
+        return stats if is_done else None
+
+    stats = wait_until(figures, "the topic's figures")
+    topic = stats.topics["counted"]
+    assert topic["MessagesInPerSec"] == 500
+    assert topic["Size"] == topic["BytesInPerSec"] > 500_000
+    assert topic["BytesOutPerSec"] >= topic["BytesInPerSec"]
+    assert (topic["LeaderCount"], topic["NumLogSegments"], topic["UnderReplicated"]) == (1, 1, 0)
+    times = stats.requests["Produce"]
+    assert 0 < times["TotalTimeMs"].count <= stats.values[requests_of("PRODUCE")]
+    parts = sum(part.sum_us for key, part in times.items() if key not in ("TotalTimeMs", THROTTLE))
+    # Each part is rounded down to whole microseconds.
+    assert 0 <= times["TotalTimeMs"].sum_us - parts <= 5 * times["TotalTimeMs"].count
+    assert times["RemoteTimeMs"].sum_us > 0, "acks=all waits for the followers"
+    idle = stats.values[BY_KEY["RequestHandlerAvgIdlePercent"].name]
+    assert 0 <= idle <= 1
+    of_followers = [stats_of(watched, other).topics["counted"] for other in {0, 1, 2} - {broker}]
+    assert [(each["PartitionCount"], each["LeaderCount"]) for each in of_followers] == [(1, 0)] * 2
+
+
 def test_replicas_on_a_broker_are_counted(watched):
     """Followers learn of a topic, and publish their gauges, at their own pace."""
     create_topic(watched, partitions=2)
@@ -220,7 +261,7 @@ def test_explain_says_which_rule_and_shows_the_arithmetic(watched, metric_record
     assert row["muted_left_ms"] > 0
     assert re.search(r"^ANONYMOUS +slow +produce +client ", plain, re.MULTILINE)
     assert re.search(r"^  > client ", text, re.MULTILINE)
-    assert f"/ {limit} B/s x" in text
+    assert f"{limit} B/s" in text  # the formula, or after eleven seconds what is left to pay
 
     def throttled():
         return [

@@ -9,6 +9,7 @@ import pytest
 from kazoo.exceptions import NoAuthError
 
 from cluster.coordinator.registry.client.kazoo_session import KazooSession
+from cluster.coordinator.registry.client.registry_access import RegistryAccess
 from cluster.coordinator.registry.client.session_close import close_session
 from cluster.model.errors import UserError
 from tests.integration.registry_process import DEADLINE_SECONDS, RegistryProcess, wait_until
@@ -46,7 +47,12 @@ class Owner:
 
 @pytest.fixture
 def owner(registry: RegistryProcess, tmp_path: Path) -> Iterator[Owner]:
-    one = Owner(registry, tmp_path / "a.session", identity="digest:a:b", protects_znodes=True)
+    one = Owner(
+        registry,
+        tmp_path / "a.session",
+        access=RegistryAccess("digest", "a", "b"),
+        protects_znodes=True,
+    )
     yield one
     one.session.close(2_000)
 

@@ -10,13 +10,15 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
+from confluent_kafka.admin import AdminClient
 
 from tests.support.metric_records import (
     START_MS,
+    Record,
     generated_group_records,
     generated_records,
     lag_windows_of,
@@ -32,12 +34,15 @@ from tests.support.waiting import wait_until
 need_spark()
 
 import pyarrow as pa  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
 
-from cluster.analytics.rollup_job import RollupOptions, compute, filled_ranges  # noqa: E402
+from cluster.analytics import rollup_job  # noqa: E402
+from cluster.analytics.rollup_job import RollupOptions, RollupSummary  # noqa: E402
 from cluster.analytics.spark_session import spark_session  # noqa: E402
 from cluster.analytics.window_files import (  # noqa: E402
     GROUP_WINDOWS,
     LAG_WINDOWS,
+    WIDTHS_S,
     WINDOW_SCHEMA,
     read_windows,
     replace_windows,
@@ -52,7 +57,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 ROOT = Path(__file__).parents[2]
-WIDTHS_S = {"10s": 10, "1m": 60}
 PATIENCE_S = 120.0
 
 
@@ -62,23 +66,19 @@ def spark(tmp_path_factory) -> Iterator["SparkSession"]:
         yield session
 
 
-def options(cluster: Cluster, topic: str, output: Path) -> RollupOptions:
-    return RollupOptions(
+def roll_up(
+    spark: "SparkSession", cluster: Cluster, topic: str, output: Path, **how: Any
+) -> RollupSummary:
+    """What the command does, in a Spark that is there already."""
+    options = RollupOptions(
         connection={"bootstrap.servers": cluster.bootstrap},
         topic=topic,
         output=output,
         log=output / "rollup.log",
         master="unused",
+        **how,
     )
-
-
-def roll_up(spark: "SparkSession", cluster: Cluster, topic: str, output: Path) -> dict[str, int]:
-    """What the command does between starting Spark and stopping it; the records by kind."""
-    chosen = options(cluster, topic, output)
-    computed = compute(spark, chosen, filled_ranges(chosen), lambda _: nullcontext())
-    for kind, tables in computed.windows.items():
-        replace_windows(output, tables, kind)
-    return computed.counts
+    return rollup_job.roll_up(options, lambda _: nullcontext(), lambda *_: nullcontext(spark))
 
 
 def expected(records, width: str) -> pa.Table:
@@ -90,54 +90,120 @@ def contents(output: Path) -> dict[str, bytes]:
     return {str(path.relative_to(output)): path.read_bytes() for path in output.rglob("*.parquet")}
 
 
-def test_it_equals_plain_python_and_a_second_run_changes_nothing(spark, cluster, tmp_path):
-    topic = create_topic(cluster, unique_name("metrics"), partitions=3)
-    groups = list(generated_group_records(7, seconds=200))
-    records = [*generated_records(7, seconds=200), *groups]
-    bad = [b"not json", b"{}", b'{"v":1,"kind":"quota"}', b"\xff\xfe", b"[" * 1000]
-    produce(cluster.bootstrap, topic, [*records[:500], *bad, *records[500:]])
-    counts = roll_up(spark, cluster, topic, tmp_path)
-    kinds = Counter(record["kind"] for record in records)
-    kinds["other"] = kinds.pop("broker")
-    assert counts == {**kinds, "rejected": len(bad)}
+def assert_equal_to_plain_python(output: Path, records: list[Record]) -> None:
     for width, width_s in WIDTHS_S.items():
-        assert read_windows(tmp_path, width) == expected(records, width)
+        assert read_windows(output, width) == expected(records, width)
         for kind in (LAG_WINDOWS, GROUP_WINDOWS):
-            rows = lag_windows_of(groups, width_s, kind.name)
-            found = read_windows(tmp_path, width, kind=kind)
+            rows = lag_windows_of(records, width_s, kind.name)
+            found = read_windows(output, width, kind=kind)
             assert found == pa.Table.from_pylist(rows, schema=kind.schema)
+
+
+def aside(output: Path) -> list[dict[str, Any]]:
+    """What was put aside, in the order of runs."""
+    files = sorted((output / "aside").glob("*.jsonl"))
+    return [json.loads(line) for path in files for line in path.read_text().splitlines()]
+
+
+def test_runs_that_each_read_what_is_new_equal_plain_python(spark, cluster, tmp_path):
+    """Late, doubled and malformed records among them."""
+    topic = create_topic(cluster, unique_name("metrics"), partitions=3)
+    records = [*generated_records(7, seconds=200), *generated_group_records(7, seconds=200)]
+    records.sort(key=lambda record: record["ts"])
+    parts = [records[:900], records[900:3500], records[3500:]]
+    late = [record for record in parts[0] if record["kind"] == "quota"][:40]
+    parts[2] += [*late, *late[:5]]
+    bad = [b"not json", b"{}", b'{"v":1,"kind":"quota"}', b"\xff\xfe", b"[" * 1000]
+    seen: list[Record] = []
+    for number, part in enumerate(parts):
+        produce(cluster.bootstrap, topic, [*part, *bad])
+        summary = roll_up(spark, cluster, topic, tmp_path)
+        kinds = Counter(record["kind"] for record in part)
+        kinds["other"] = kinds.pop("broker")
+        assert summary.counts == {**kinds, "rejected": len(bad)}
+        assert summary.late_records == (0 if number < 2 else 45)
+        seen += part
+        assert_equal_to_plain_python(tmp_path, seen)
+    assert Counter(line["reason"] for line in aside(tmp_path)) == {
+        "not JSON": 9,
+        "v: not version 1": 3,
+        "broker: missing": 3,
+    }
+
     before = contents(tmp_path)
-    assert roll_up(spark, cluster, topic, tmp_path) == counts
+    assert roll_up(spark, cluster, topic, tmp_path).records == 0
+    assert contents(tmp_path) == before
+    assert roll_up(spark, cluster, topic, tmp_path, full=True).records == len(seen) + 3 * len(bad)
     assert contents(tmp_path) == before
 
 
-def test_later_records_complete_windows_and_earlier_ones_stay(spark, cluster, tmp_path):
-    """A topic that lost its beginning, as retention makes it: here another topic with the rest."""
+def test_a_topic_that_was_made_again_is_added(spark, cluster, tmp_path):
+    topic = create_topic(cluster, unique_name("metrics"))
     records = list(generated_records(8, seconds=120))
-    first, second = (create_topic(cluster, unique_name("metrics")) for _ in range(2))
-    produce(cluster.bootstrap, first, records[: len(records) // 2])
-    produce(cluster.bootstrap, second, [r for r in records if r["ts"] > START_MS + 20_500])
-    roll_up(spark, cluster, first, tmp_path)
-    roll_up(spark, cluster, second, tmp_path)
-    for width in WIDTHS_S:
-        assert read_windows(tmp_path, width) == expected(records, width)
+    half = len(records) // 2
+    produce(cluster.bootstrap, topic, records[:half])
+    roll_up(spark, cluster, topic, tmp_path)
+    cluster.command("topics", "--delete", "--topic", topic)
+    wait_until(lambda: topic not in topics(cluster), "the topic to be gone")
+    create_topic(cluster, topic)
+    produce(cluster.bootstrap, topic, records[half:])
+    summary = roll_up(spark, cluster, topic, tmp_path)
+    assert summary.is_other_topic
+    assert_equal_to_plain_python(tmp_path, records)
 
 
-def test_a_topic_without_quota_records_leaves_no_files(spark, cluster, tmp_path):
+def test_windows_of_an_early_version_are_completed(spark, cluster, tmp_path):
+    """They lie in files by day; of a window the one with more records is kept."""
+    topic = create_topic(cluster, unique_name("metrics"))
+    records = list(generated_records(8, seconds=120))
+    early = expected(records[: len(records) // 2], "10s").drop_columns(
+        ["rate_p95", "utilization", "seconds_throttled"]
+    )
+    (tmp_path / "width=10s").mkdir()
+    pq.write_table(early, tmp_path / "width=10s" / "2026-09-21.parquet")
+    produce(cluster.bootstrap, topic, [r for r in records if r["ts"] > START_MS + 20_500])
+    roll_up(spark, cluster, topic, tmp_path)
+    newer = ["rate_p95", "seconds_throttled", "utilization"]
+    found, wanted = (
+        each.drop_columns(newer)
+        for each in (read_windows(tmp_path, "10s"), expected(records, "10s"))
+    )
+    assert found == wanted
+    assert not (tmp_path / "width=10s" / "2026-09-21.parquet").exists()
+
+
+def test_windows_of_another_topic_are_one_line(spark, cluster, tmp_path):
+    topics_made = [create_topic(cluster, unique_name("metrics")) for _ in range(2)]
+    for topic in topics_made:
+        produce(cluster.bootstrap, topic, [quota_record()])
+    roll_up(spark, cluster, topics_made[0], tmp_path)
+    with pytest.raises(UserError, match=r"holds windows of topic [^\n]*$"):
+        roll_up(spark, cluster, topics_made[1], tmp_path)
+
+
+def test_a_topic_without_quota_records_leaves_no_windows(spark, cluster, tmp_path):
     topic = create_topic(cluster, unique_name("metrics"))
     produce(cluster.bootstrap, topic, [b"hello", b"world"])
-    assert roll_up(spark, cluster, topic, tmp_path) == {"rejected": 2}
+    assert roll_up(spark, cluster, topic, tmp_path).counts == {"rejected": 2}
     assert contents(tmp_path) == {}
+    assert [line["offset"] for line in aside(tmp_path)] == [0, 1]
 
 
 def test_a_broken_earlier_file_is_one_line(spark, cluster, tmp_path):
     topic = create_topic(cluster, unique_name("metrics"))
     produce(cluster.bootstrap, topic, [quota_record()])
     roll_up(spark, cluster, topic, tmp_path)
-    (path,) = (tmp_path / "width=10s").iterdir()
+    (path,) = (tmp_path / "width=10s").glob("*/*.parquet")
     path.write_bytes(b"half")
+    produce(cluster.bootstrap, topic, [quota_record()])
     with pytest.raises(UserError, match=r"cannot read the earlier windows.*[^\n]*$"):
         roll_up(spark, cluster, topic, tmp_path)
+
+
+def topics(cluster: Cluster) -> list[str]:
+    return list(
+        AdminClient({"bootstrap.servers": cluster.bootstrap}).list_topics(timeout=10).topics
+    )
 
 
 def start(cluster: Cluster, topic: str, output: Path, *more: str) -> subprocess.Popen[str]:

@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Any
 
+from cluster.runtime.loop_time import LoopTime
+
 log = logging.getLogger("cluster")
 FIRST_MS = 1_000
 WALL_OFFSET_MS = 1_700_000_000_000
@@ -45,6 +47,9 @@ class World:
 
     def monotonic_ns(self) -> int:
         return self.now_ms * 1_000_000
+
+    def thread_cpu_ns(self) -> int:
+        return 0
 
     def wall_ms(self) -> int:
         return self.now_ms + WALL_OFFSET_MS
@@ -217,6 +222,7 @@ class SimulatedLoop:
 
     def __init__(self, node: Node) -> None:
         self._node = node
+        self.time = LoopTime(node.world.monotonic_ns, node.world.thread_cpu_ns)
 
     @property
     def now_ms(self) -> int:

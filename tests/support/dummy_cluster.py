@@ -11,11 +11,11 @@ import sys
 import time
 from pathlib import Path
 
+from cluster.model.cluster_view import ClusterView
 from cluster.model.errors import StorageFailed
 from cluster.supervisor.child import RestartPolicy
 from cluster.supervisor.lock_file import hold_lock
 from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir, Reports
-from cluster.supervisor.readiness import View
 from cluster.supervisor.supervise import supervise
 
 
@@ -24,7 +24,7 @@ def is_listed(files: DataDir, name: str, broker_id: int | None) -> bool:
     return path.exists() and str(broker_id) in path.read_text().split()
 
 
-def child(files: DataDir, name: str, broker_id: int | None) -> ChildSpec:
+def child(files: DataDir, name: str, broker_id: int | None, view: ClusterView) -> ChildSpec:
     def note(event: str) -> None:
         with (files.path / "events").open("a") as events:
             events.write(f"{name} {event} {os.getpid()}\n")
@@ -38,6 +38,7 @@ def child(files: DataDir, name: str, broker_id: int | None) -> ChildSpec:
         signal.set_wakeup_fd(writer.fileno())
         signal.signal(signal.SIGTERM, lambda *_: None)
         note("started")
+        reports.view(view)
         reports.ready({})
         while reader.recv(1):
             note("told to stop")
@@ -53,15 +54,16 @@ def main(data_dir: Path, broker_count: int) -> int:
     files.logs.mkdir()
     lock = hold_lock(files.lock_file)
     assert lock is not None
-    brokers = tuple(child(files, f"broker-{number}", number) for number in range(broker_count))
-    plan = ClusterPlan(data_dir, child(files, "registry", None), "127.0.0.1:1", brokers)
-    view = View("dummies", 0, frozenset(range(broker_count)))
+    view = ClusterView("dummies", 0, frozenset(range(broker_count)))
+    brokers = tuple(
+        child(files, f"broker-{number}", number, view) for number in range(broker_count)
+    )
+    plan = ClusterPlan(data_dir, child(files, "registry", None, view), "127.0.0.1:1", brokers)
     return supervise(
         plan,
         lock,
         time.monotonic_ns() // 1_000_000,
         policy=RestartPolicy(backoff_ms=100, stop_timeout_ms=60_000),
-        look=lambda _spec: view,
     )
 
 

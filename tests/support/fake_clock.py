@@ -19,6 +19,9 @@ class FakeClock:
     def monotonic_ns(self) -> int:
         return self.now_ms * 1_000_000
 
+    def thread_cpu_ns(self) -> int:
+        return 0
+
     def wall_ms(self) -> WallMs:
         return WallMs(self.now_ms + self._wall_offset_ms)
 

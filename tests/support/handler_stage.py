@@ -28,6 +28,7 @@ from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch, Offset, To
 from cluster.protocol.peer.control import AlterPartition, ClusterUpdate
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.loop_time import Payer
 from cluster.runtime.peer_sockets import PeerSockets
 from tests.support.cluster_states import a_broker
 from tests.support.fake_clock import FakeClock
@@ -56,7 +57,14 @@ class StageConnection:
         self._frames: list[bytes | None] = []
         self.listener_name = listener
         self.peer = f"client {number}"
+        self.host = "127.0.0.1"
         self.principal = "ANONYMOUS"
+        self.login: Any = None
+        self.session: Any = None
+        self.deadline: Any = None
+        self.max_frame_bytes = 100 << 20
+        self.payer = Payer()
+        self.software = ("", "")
         self.routes: dict[int, Any] = {}
         self.on_close: Any = None
         self.is_open = True
@@ -64,6 +72,8 @@ class StageConnection:
         self.client_id = "wire"
         self.closed_because: str | None = None
         self.mute_reasons = 0
+        self.arrived_ns = stage.loop.turn_ns
+        self.answered: list[Any] = []
 
     # -- the channel's side ------------------------------------------------------------------------
 
@@ -76,11 +86,20 @@ class StageConnection:
         if buffers is None:
             self._expected.pop(0)
             return
+        now_ns = self._stage.loop.monotonic_ns()
+        for note in self.answered:
+            note(now_ns, now_ns)
+        self.answered.clear()
         parts = [b if isinstance(b, bytes | bytearray) else b.view() for b in buffers]
         self._frames.append(b"".join(parts))
 
     def hold(self, size_bytes: int) -> None:
         self.held_bytes = size_bytes
+
+    kept_bytes = 0
+
+    def arrived_bytes(self) -> int:
+        return 0
 
     def mute(self, reason: int) -> None:
         self.mute_reasons |= reason
@@ -101,6 +120,7 @@ class StageConnection:
         A broken protocol closes the connection, as a channel does.
         """
         assert self.is_open
+        self.arrived_ns = self._stage.loop.turn_ns
         self._correlation_id += 1
         self._expected.append((self._correlation_id, message))
         frame = bytearray(frame_of(message, self._correlation_id, self.client_id))[4:]
@@ -148,9 +168,12 @@ class StageConnection:
             return None
         return self.take_frame()
 
-    def close(self) -> None:
+    def close(self, reason: str | None = None) -> None:
         """The connection is gone, from either side."""
         self.is_open = False
+        self.closed_because = self.closed_because or reason
+        if self.deadline is not None:
+            self.deadline.cancel()
         if self.on_close is not None:
             self.on_close()
             self.on_close = None
@@ -318,7 +341,9 @@ class HandlerStage:
 
     def connect(self, listener: str = "PLAINTEXT") -> StageConnection:
         """Another client."""
-        return StageConnection(self, listener, next(self._connection_numbers))
+        connection = StageConnection(self, listener, next(self._connection_numbers))
+        self.core.authentication.logins.on_connected(connection)
+        return connection
 
     def turn(self) -> None:
         """Run one turn of the loop: due timers and deferred calls."""

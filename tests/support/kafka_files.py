@@ -87,3 +87,34 @@ zookeeper.connect=localhost:2181
 zookeeper.connection.timeout.ms=18000
 group.initial.rebalance.delay.ms=0
 {_SIZES}"""
+
+_LOGIN: Final = "org.apache.kafka.common.security"
+SECURE_SERVER_3_9: Final = f"""\
+broker.id=0
+listeners=INTERNAL://:9091,CLIENTS://:9092,CERTIFIED://:9093
+advertised.listeners=INTERNAL://localhost:9091,CLIENTS://localhost:9092,CERTIFIED://localhost:9093
+listener.security.protocol.map=INTERNAL:SASL_PLAINTEXT,CLIENTS:SASL_SSL,CERTIFIED:SSL
+inter.broker.listener.name=INTERNAL
+sasl.enabled.mechanisms=PLAIN,SCRAM-SHA-512
+sasl.mechanism.inter.broker.protocol=PLAIN
+listener.name.internal.plain.sasl.jaas.config={_LOGIN}.plain.PlainLoginModule required \\
+  username="admin" password="admin-secret" user_admin="admin-secret";
+listener.name.clients.sasl.enabled.mechanisms=SCRAM-SHA-512
+listener.name.clients.scram-sha-512.sasl.jaas.config={_LOGIN}.scram.ScramLoginModule required;
+ssl.keystore.location=/etc/kafka/server.p12
+ssl.keystore.password=store-secret
+ssl.key.password=store-secret
+ssl.keystore.type=PKCS12
+ssl.truststore.location=/etc/kafka/trust.p12
+ssl.truststore.password=store-secret
+ssl.truststore.type=PKCS12
+ssl.endpoint.identification.algorithm=
+listener.name.certified.ssl.client.auth=required
+listener.name.certified.ssl.principal.mapping.rules=RULE:^CN=([^,]+),.*$/$1/L,DEFAULT
+sasl.login.callback.handler.class=org.example.Handler
+authorizer.class.name=kafka.security.authorizer.AclAuthorizer
+super.users=User:admin
+log.dirs=/tmp/kafka-logs
+zookeeper.connect=localhost:2181
+{_SIZES}"""
+"""Of a broker with TLS, logins and ACLs, as its documentation tells to write it."""

@@ -2,6 +2,7 @@
 
 import json
 import math
+import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -185,7 +186,8 @@ def lag_windows_of(records: Iterable[Record], width_s: int, kind: str) -> list[R
             found[key].append(record)
     rows = []
     for key, members in sorted(found.items()):
-        lags = [member["lag"] for member in sorted(members, key=lambda each: each["ts"])]
+        in_order = sorted(members, key=lambda each: (each["ts"], each["lag"]))
+        lags = [member["lag"] for member in in_order]
         row = {
             "window_start": datetime.fromtimestamp(key[0], UTC),
             **dict(zip(names, key[1:], strict=True)),
@@ -232,6 +234,11 @@ def _window(key: tuple[Any, ...], members: list[Record], width_s: int) -> Record
         "usage_sum": usage,
         "rate_avg": usage / width_s,
         "rate_max": max(member["rate"] for member in members),
+        "rate_p95": min(
+            sorted(_single(member["rate"]) for member in members)[-(-95 * len(members) // 100) - 1],
+            max(member["rate"] for member in members),
+        ),
+        "utilization": usage / width_s / limit if limit else None,
         "requests": sum(member["requests"] for member in members),
         "throttled": sum(member["throttled"] for member in members),
         "throttle_ms_sum": _exact_sum(member["throttle_ms"] for member in members),
@@ -240,8 +247,14 @@ def _window(key: tuple[Any, ...], members: list[Record], width_s: int) -> Record
         "seconds_over_limit": sum(
             limit is not None and member["rate"] > limit for member in members
         ),
+        "seconds_throttled": sum(member["throttled"] > 0 for member in members),
         "records": len(members),
     }
+
+
+def _single(number: float) -> float:
+    """The number in the precision in which files keep it."""
+    return float(struct.unpack("<f", struct.pack("<f", number))[0])
 
 
 def _exact_sum(numbers: Iterable[float]) -> float:

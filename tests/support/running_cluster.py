@@ -51,14 +51,20 @@ class Cluster:
         brokers: int = 3,
         overrides: Mapping[str, str] | None = None,
         installed: Path | None = None,
+        secure: bool = False,
+        dashboard: bool = False,
     ) -> None:
-        """`installed` is a `milena` command to use instead of this checkout."""
+        """`installed` is a `milena` command to use instead of this checkout. `secure`: see
+        `start --secure`. `dashboard`: whether it has one, which most tests do not use.
+        """
         self.data_dir = data_dir
         self._installed = installed
         self.size = brokers
         self._files = DataDir(data_dir)
         self._overrides = {**_DEFAULT_OVERRIDES, **(overrides or {})}
-        self._port = free_ports(brokers + 1)
+        self._port = free_ports(brokers + 2)
+        self._secure = secure
+        self._dashboard = dashboard
 
     # -- life ------------------------------------------------------------------------------------
 
@@ -87,6 +93,8 @@ class Cluster:
             f"--brokers={self.size}",
             f"--port={self._port}",
             f"--registry-port={self.registry_port}",
+            *(["--secure"] if self._secure else []),
+            f"--dashboard-port={self.dashboard_port}" if self._dashboard else "--no-dashboard",
             *(f"--override={key}={value}" for key, value in self._overrides.items()),
         ]
 
@@ -160,6 +168,11 @@ class Cluster:
         """Where the registry listens."""
         return self._port + self.size
 
+    @property
+    def dashboard_port(self) -> int:
+        """Where the dashboard listens, if there is one."""
+        return self.registry_port + 1
+
     def state(self) -> dict[str, Any]:
         """What the supervisor says, without the controller."""
         return ask_supervisor(self._files.control_socket, {"command": "status"})
@@ -174,10 +187,12 @@ class Cluster:
         return self._files.broker(broker)
 
     def processes(self) -> dict[str, int]:
-        """Process id of the supervisor, the registry and every broker that runs, by name."""
+        """Process id of the supervisor and of every child that runs, by name."""
         state = self.state()
         found = {"supervisor": state["supervisor_pid"]}
         found["registry"] = state["registry_process"]["pid"]
+        if state["dashboard_process"] is not None:
+            found["dashboard"] = state["dashboard_process"]["pid"]
         found |= {f"broker-{broker['id']}": broker["pid"] for broker in state["brokers"]}
         return {name: pid for name, pid in found.items() if pid is not None}
 

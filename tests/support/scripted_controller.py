@@ -13,6 +13,8 @@ class AskedOfController:
     on_done: Any
     timeout_ms: int
     validate_only: bool = False
+    admit: Any = None
+    """What asks the quota of the client."""
 
 
 class ScriptedController:
@@ -20,22 +22,29 @@ class ScriptedController:
 
     def __init__(self) -> None:
         self.asked: list[AskedOfController] = []
+        self.is_active = True
 
     def create_topics(
-        self, topics: Any, *, validate_only: bool, timeout_ms: int, on_done: Any
+        self, topics: Any, *, validate_only: bool, timeout_ms: int, on_done: Any, admit: Any = None
     ) -> None:
         self.asked.append(
-            AskedOfController("create_topics", topics, on_done, timeout_ms, validate_only)
+            AskedOfController("create_topics", topics, on_done, timeout_ms, validate_only, admit)
         )
 
-    def delete_topics(self, topics: Any, timeout_ms: int, on_done: Any) -> None:
-        self.asked.append(AskedOfController("delete_topics", topics, on_done, timeout_ms))
-
-    def create_partitions(
-        self, topics: Any, *, validate_only: bool, timeout_ms: int, on_done: Any
+    def delete_topics(
+        self, topics: Any, timeout_ms: int, on_done: Any, *, admit: Any = None
     ) -> None:
         self.asked.append(
-            AskedOfController("create_partitions", topics, on_done, timeout_ms, validate_only)
+            AskedOfController("delete_topics", topics, on_done, timeout_ms, admit=admit)
+        )
+
+    def create_partitions(
+        self, topics: Any, *, validate_only: bool, timeout_ms: int, on_done: Any, admit: Any = None
+    ) -> None:
+        self.asked.append(
+            AskedOfController(
+                "create_partitions", topics, on_done, timeout_ms, validate_only, admit
+            )
         )
 
     def on_topics_missed(self, request: Any, reply: Any) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from cluster.tools.commands import COMMANDS
 from cluster.tools.main import main
+from cluster.tools.quotas.subcommands import QUOTA_COMMANDS
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
@@ -18,6 +19,14 @@ def test_a_command_has_a_module_and_help_with_an_example(command, capsys):
     text = capsys.readouterr().out
     assert "example" in text
     assert f"bin/cluster {command.name}" in text
+
+
+@pytest.mark.parametrize("command", QUOTA_COMMANDS.values(), ids=lambda command: command.name)
+def test_a_sub_command_of_quotas_has_help_with_an_example(command, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main(["quotas", command.name, "--help"])
+    assert ended.value.code == 0
+    assert f"bin/cluster quotas {command.name}" in capsys.readouterr().out
 
 
 def test_without_a_command_there_is_help_and_status_2(capsys):

@@ -19,6 +19,8 @@ HANDLES: dict[Handle, Setting[Any]] = {
     for handle, setting in vars(table).items()
     if isinstance(setting, Setting)
 }
+READ_FOR_OTHERS = {"jaas.py", "listeners.py"}
+"""Modules of the tables' own folder that hand values to the parts of a broker."""
 ALL = [*BROKER_SETTINGS, *TOPIC_SETTINGS, *GROUP_SETTINGS]
 
 
@@ -28,7 +30,9 @@ def settings_read() -> frozenset[str]:
     A broker setting is also read where a setting of topics or groups is that follows it.
     """
     read = handles_read(
-        path.read_text() for path in PACKAGE.rglob("*.py") if path.parent != PACKAGE / "config"
+        path.read_text()
+        for path in PACKAGE.rglob("*.py")
+        if path.parent != PACKAGE / "config" or path.name in READ_FOR_OTHERS
     )
     followed = {
         setting.broker_setting.name

@@ -1,10 +1,13 @@
+import socket
+
 import pytest
 
 from cluster import launch
 from cluster.config import broker as keys
+from cluster.config.listeners import of_listener
 from cluster.launch import StartOptions, make_plan
 from cluster.model.errors import UserError
-from cluster.supervisor.plan import DataDir, Reports
+from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir, Reports
 from cluster.supervisor.state_file import write_state
 from tests.support import kafka_files
 
@@ -21,21 +24,68 @@ def settings_of_brokers(monkeypatch):
 
     def collect(plan):
         for spec in plan.brokers:
-            spec.run(Reports(NO_NOTE, NO_NOTE))  # type: ignore[arg-type]  # called by nobody
+            spec.run(Reports(NO_NOTE, NO_NOTE, NO_NOTE))  # type: ignore[arg-type]  # called by nobody
         return [settings for settings, _ in seen]
 
     return collect
 
 
 def options(path, **chosen) -> StartOptions:
-    return StartOptions(**{"data_dir": path, "port": 0, "registry_port": 0, **chosen})
+    usual = {"data_dir": path, "port": 0, "registry_port": 0, "has_dashboard": False}
+    return StartOptions(**{**usual, **chosen})
 
 
-def test_three_brokers_and_a_registry_unless_told_otherwise(tmp_path):
-    plan = make_plan(options(tmp_path), NO_NOTE)
-    assert [spec.name for spec in plan.children] == ["registry", "broker-0", "broker-1", "broker-2"]
+def test_three_brokers_a_registry_and_a_dashboard_unless_told_otherwise(tmp_path):
+    plan = make_plan(options(tmp_path, has_dashboard=True, dashboard_port=0), NO_NOTE)
+    names = ["registry", "dashboard", "broker-0", "broker-1", "broker-2"]
+    assert [spec.name for spec in plan.children] == names
+    assert plan.dashboard_url == f"http://127.0.0.1:{plan.dashboard.port}/"
     assert plan.registry_address == plan.registry.address
     assert len(set(plan.bootstrap.split(","))) == 3
+
+
+def test_no_dashboard_is_started_when_none_is_wanted(tmp_path):
+    plan = make_plan(options(tmp_path), NO_NOTE)
+    assert (plan.dashboard, plan.dashboard_url) == (None, None)
+
+
+def test_a_taken_port_of_the_dashboard_costs_the_dashboard_only(tmp_path):
+    notes = []
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen(1)
+        port = taken.getsockname()[1]
+        plan = make_plan(options(tmp_path, has_dashboard=True, dashboard_port=port), notes.append)
+    assert plan.dashboard is None
+    assert len(plan.brokers) == 3
+    assert notes == [
+        f"There is no dashboard: port {port} is in use; choose another --dashboard-port."
+    ]
+
+
+def test_another_port_is_taken_where_the_usual_one_of_the_dashboard_is_in_use(
+    tmp_path, monkeypatch
+):
+    notes = []
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen(1)
+        port = taken.getsockname()[1]
+        monkeypatch.setattr(launch, "DASHBOARD_PORT", port)
+        plan = make_plan(options(tmp_path, has_dashboard=True), notes.append)
+    assert plan.dashboard.port != port
+    assert notes == []
+
+
+def test_an_address_of_another_machine_is_refused_for_the_dashboard(tmp_path):
+    chosen = options(tmp_path, has_dashboard=True, dashboard_host="192.0.2.1", dashboard_port=0)
+    with pytest.raises(UserError, match="use --dashboard-host"):
+        make_plan(chosen, NO_NOTE)
+
+
+def test_the_address_of_a_dashboard_on_ipv6_is_a_url(tmp_path):
+    spec = ChildSpec("dashboard", "dashboard", "::1", 9292, lambda _reports: None)
+    assert ClusterPlan(tmp_path, None, "", (), spec).dashboard_url == "http://[::1]:9292/"
 
 
 def test_each_broker_has_its_own_values_and_all_share_the_rest(tmp_path, settings_of_brokers):
@@ -98,8 +148,9 @@ def test_kafkas_single_node_file_starts_brokers_that_advertise_its_host(
     config.write_text(kafka_files.SERVER_4_1)
     notes = []
     plan = make_plan(options(tmp_path, brokers=brokers, config=config), notes.append)
-    assert f"From {config}, `start` sets itself: node.id, listeners." in notes
-    assert not [note for note in notes if note.startswith("Warning")]
+    assert f"From {config}, `start` sets itself: node.id." in notes
+    (warning,) = [note for note in notes if note.startswith("Warning")]
+    assert warning.startswith("Warning: inter.broker.listener.name (")
     for spec, settings in zip(plan.brokers, settings_of_brokers(plan), strict=True):
         (advertised,) = settings[keys.ADVERTISED_LISTENERS]
         assert (advertised.host, advertised.port) == ("localhost", spec.port)
@@ -120,7 +171,7 @@ def test_a_host_on_the_command_line_is_stronger_than_the_files(tmp_path, setting
         (kafka_files.CONTROLLER_4_1, r"server\.properties, line 1: process\.roles=controller is"),
         ("\nlog.segmnt.bytes=1", r"server\.properties, line 2: Unknown broker setting"),
         ("\n\nnum.partitions many", r"server\.properties, line 3: num\.partitions=many is not"),
-        ("listeners=SSL://:9093", r"server\.properties, line 1: listeners: SSL://:9093 needs"),
+        ("listeners=SSL://:9093", r"server\.properties, line 1: the listener SSL needs a private"),
     ],
 )
 def test_mistakes_in_a_file_are_refused_with_their_line(tmp_path, text, message):
@@ -133,7 +184,8 @@ def test_mistakes_in_a_file_are_refused_with_their_line(tmp_path, text, message)
 @pytest.mark.parametrize(
     ("chosen", "message"),
     [
-        ({"overrides": ("listeners=PLAINTEXT://:1",)}, "use --host, --port"),
+        ({"overrides": ("broker.id=1",)}, "`start` numbers them"),
+        ({"overrides": ("listeners=A://:1",)}, "needs an entry for A in"),
         ({"overrides": ("advertised.listeners=PLAINTEXT://a:1",)}, "--advertised-host"),
         ({"overrides": ("log.segmnt.bytes=1",)}, "did you mean log.segment.bytes"),
         ({"overrides": ("num.partitions",)}, "key=value"),
@@ -241,3 +293,139 @@ def test_a_log_directory_of_kafka_is_not_built_in(tmp_path):
     (tmp_path / "kafka" / "meta.properties").write_text("version=0\nbroker.id=0\n")
     with pytest.raises(UserError, match="is a log directory of a broker"):
         make_plan(options(tmp_path, log_dirs="kafka"), NO_NOTE)
+
+
+NAMED = (
+    "listeners=A://:9092,B://0.0.0.0:9192",
+    "listener.security.protocol.map=A:PLAINTEXT,B:SASL_PLAINTEXT",
+    "sasl.enabled.mechanisms=SCRAM-SHA-256",
+)
+
+
+def test_each_broker_has_every_listener_with_a_port_of_its_own(tmp_path, settings_of_brokers):
+    plan = make_plan(options(tmp_path, brokers=2, overrides=NAMED), lambda note: None)
+    ports = {each.port for spec in plan.brokers for each in spec.listeners}
+    assert len(ports) == 4
+    for spec, settings in zip(plan.brokers, settings_of_brokers(plan), strict=True):
+        a, b = spec.listeners
+        assert (a.name, a.protocol, a.listens_on, a.host) == (
+            *("A", "PLAINTEXT"),
+            *("127.0.0.1", "127.0.0.1"),
+        )
+        assert (b.name, b.protocol, b.listens_on, b.host) == (
+            *("B", "SASL_PLAINTEXT"),
+            *("0.0.0.0", "127.0.0.1"),
+        )
+        assert (spec.host, spec.port) == (a.host, a.port)
+        assert [str(each) for each in settings[keys.LISTENERS]] == [
+            f"A://127.0.0.1:{a.port}",
+            f"B://0.0.0.0:{b.port}",
+        ]
+        assert [str(each) for each in settings[keys.ADVERTISED_LISTENERS]] == [
+            f"A://127.0.0.1:{a.port}",
+            f"B://127.0.0.1:{b.port}",
+        ]
+
+
+def test_a_port_that_is_taken_is_named_with_its_listener(tmp_path):
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        overrides = (f"listeners=A://:0,B://:{port}", *NAMED[1:])
+        with pytest.raises(UserError, match=rf"port {port} \(broker 0, B\) is already in use"):
+            make_plan(options(tmp_path, brokers=1, port=None, overrides=overrides), NO_NOTE)
+
+
+def test_a_secure_cluster_has_one_sasl_ssl_listener_with_certificates_and_an_authorizer(
+    tmp_path, settings_of_brokers
+):
+    notes: list[str] = []
+    overrides = ("super.users=User:eve", "sasl.enabled.mechanisms=SCRAM-SHA-256")
+    plan = make_plan(options(tmp_path, brokers=2, secure=True, overrides=overrides), notes.append)
+    brokers = settings_of_brokers(plan)
+    assert plan.security is not None
+    for broker, (spec, settings) in enumerate(zip(plan.brokers, brokers, strict=True)):
+        (listener,) = settings[keys.LISTENERS]
+        (advertised,) = settings[keys.ADVERTISED_LISTENERS]
+        assert (listener.name, listener.port) == ("SASL_SSL", spec.port)
+        assert (advertised.name, advertised.port) == ("SASL_SSL", spec.port)
+        assert settings[keys.SSL_KEYSTORE_LOCATION] == str(plan.security.key_store(broker))
+        assert settings[keys.SASL_ENABLED_MECHANISMS] == ("SCRAM-SHA-256", "SCRAM-SHA-512")
+        assert settings[keys.AUTHORIZER_CLASS_NAME]
+        assert settings[keys.SUPER_USERS] == {"User:admin", "User:eve"}
+        assert settings[keys.ZOOKEEPER_SET_ACL]
+        assert settings[keys.REGISTRY_AUTH]
+
+
+def test_a_cluster_that_was_secure_once_remains_so_and_says_so(tmp_path):
+    first = make_plan(options(tmp_path, secure=True), NO_NOTE)
+    write_state(DataDir(tmp_path).state_file, {"secure": True, "brokers": [{}, {}, {}]})
+    notes: list[str] = []
+    second = make_plan(options(tmp_path), notes.append)
+    assert second.security == first.security
+    assert any("of a secure cluster" in note for note in notes)
+
+
+def test_another_cluster_has_no_secrets(tmp_path):
+    assert make_plan(options(tmp_path), NO_NOTE).security is None
+    assert not DataDir(tmp_path).security.exists()
+
+
+def test_a_secure_cluster_may_have_other_listeners_beside(tmp_path):
+    more = ("listeners=SSL://:9093,SASL_SSL://:9092",)
+    plan = make_plan(options(tmp_path, secure=True, overrides=more), lambda note: None)
+    for spec in plan.brokers:
+        _, for_tools = spec.listeners
+        assert (for_tools.name, for_tools.port) == ("SASL_SSL", spec.port)
+
+
+def test_a_secure_cluster_without_a_secure_listener_is_refused(tmp_path):
+    with pytest.raises(UserError, match=r"need one with the protocol SASL_SSL: add SASL_SSL://"):
+        make_plan(options(tmp_path, secure=True, overrides=("listeners=SSL://:1",)), NO_NOTE)
+
+
+def test_a_file_of_a_kafka_broker_with_tls_logins_and_acls_is_taken_as_it_is(
+    tmp_path, settings_of_brokers
+):
+    config = tmp_path / "server.properties"
+    config.write_text(kafka_files.SECURE_SERVER_3_9)
+    notes: list[str] = []
+    plan = make_plan(options(tmp_path, brokers=3, config=config), notes.append)
+    for spec, settings in zip(plan.brokers, settings_of_brokers(plan), strict=True):
+        assert [(each.name, each.protocol) for each in spec.listeners] == [
+            ("INTERNAL", "SASL_PLAINTEXT"),
+            ("CLIENTS", "SASL_SSL"),
+            ("CERTIFIED", "SSL"),
+        ]
+        assert [each.host for each in settings[keys.ADVERTISED_LISTENERS]] == ["localhost"] * 3
+        certified = of_listener(settings, "CERTIFIED")
+        assert certified[keys.SSL_CLIENT_AUTH] == "required"
+        assert certified[keys.SSL_KEYSTORE_PASSWORD] == "store-secret"
+        assert of_listener(settings, "CLIENTS")[keys.SASL_ENABLED_MECHANISMS] == ("SCRAM-SHA-512",)
+    assert not [note for note in notes if "secret" in note]
+    left_out = " ".join(note for note in notes if note.startswith("Without effect here"))
+    assert "ssl.endpoint.identification.algorithm" in left_out
+    assert "sasl.login.callback.handler.class" in left_out
+
+
+def test_a_password_on_the_command_line_is_warned_of_without_it(tmp_path):
+    notes: list[str] = []
+    overrides = ("password.encoder.secret=s3cret", "num.partitions=3")
+    make_plan(options(tmp_path, overrides=overrides), notes.append)
+    assert [note for note in notes if "s3cret" in note] == []
+    (warning,) = [note for note in notes if "on the command line" in note]
+    assert "password.encoder.secret" in warning
+    assert "num.partitions" not in warning
+
+
+def test_a_secure_cluster_at_somebody_elses_registry_protects_znodes_if_it_logs_in_there(
+    tmp_path, settings_of_brokers
+):
+    elsewhere = "zookeeper.connect=zk:2181"
+    login = "milena.registry.auth=digest:brokers:secret"
+    protected = []
+    for name, overrides in (("a", (elsewhere,)), ("b", (elsewhere, login))):
+        (tmp_path / name).mkdir()
+        chosen = options(tmp_path / name, brokers=1, secure=True, overrides=overrides)
+        (settings,) = settings_of_brokers(make_plan(chosen, lambda _note: None))[-1:]
+        protected.append(settings[keys.ZOOKEEPER_SET_ACL])
+    assert protected == [False, True]

@@ -113,6 +113,8 @@ class GroupMetrics:
         counters.set("NumOffsets", offsets)
         for state in GroupState:
             counters.set(f"NumGroups{state.value}", classic[state.value])
+        joining = classic[GroupState.PREPARING_REBALANCE.value]
+        counters.set("RebalancePurgatorySize", joining)
         counters.set("GroupCountClassic", classic.total())
         counters.set("GroupCountConsumer", newer.total())
         for newer_state in ConsumerState:

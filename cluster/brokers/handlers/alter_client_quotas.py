@@ -2,12 +2,13 @@
 
 Any broker serves it. Answers when the registry has the changes; every broker follows within a
 round trip to the registry. Each entry succeeds or fails alone; one with any mistake changes
-nothing. Not done: quotas of IP addresses, and of mutations (refused). v1 flexible.
+nothing. v1 flexible.
 """
 
 from datetime import timedelta
 from typing import Final
 
+from cluster.brokers.handlers.access import ALTER_CLUSTER_CONFIGS, may
 from cluster.brokers.handlers.ports import HasQuotaChanges
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.brokers.quotas.alteration import changes_of, entity_of
@@ -28,14 +29,20 @@ def handle(
     request: AlterClientQuotasRequest, context: RequestContext, services: HasQuotaChanges
 ) -> NotYet:
     """Check every entry and have the good ones written."""
+    may_alter = may(services, context, ALTER_CLUSTER_CONFIGS)
     changes: dict[QuotaEntity, dict[str, str | None]] = {}
     entities: list[QuotaEntity | Refused] = []
     for entry in request.entries:
+        if not may_alter:
+            entities.append(Refused(ErrorCode.cluster_authorization_failed))
+            continue
         try:
             entity = entity_of([(part.entity_type, part.entity_name) for part in entry.entity])
             if entity in changes:
                 raise Refused(ErrorCode.invalid_request, f"Quotas of {entity} are altered twice")
-            changes[entity] = changes_of((op.key, op.value, op.remove) for op in entry.ops)
+            changes[entity] = changes_of(
+                entity, ((op.key, op.value, op.remove) for op in entry.ops)
+            )
             entities.append(entity)
         except Refused as refused:
             entities.append(refused)
@@ -66,4 +73,4 @@ def _result(entry: QuotaAlteration, error: Exception | None) -> QuotaAlterationR
     return QuotaAlterationResult(error_code=code, error_message=detail, entity=entry.entity)
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=(ALTER_CLUSTER_CONFIGS,))

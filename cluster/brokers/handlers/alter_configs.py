@@ -7,7 +7,7 @@ v2 flexible.
 from datetime import timedelta
 from typing import Final
 
-from cluster.brokers.handlers.config_alterations import SET, AltersConfigs, Resource, alter
+from cluster.brokers.handlers.config_alterations import RIGHTS, SET, AltersConfigs, Resource, alter
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.model.plan import Outcome
 from cluster.protocol.api import Api, ApiKey
@@ -49,6 +49,7 @@ def handle(
             )
             for each in request.resources
         ],
+        context,
         services,
         on_done,
         is_whole=True,
@@ -57,4 +58,4 @@ def handle(
     return PARKED
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=RIGHTS)

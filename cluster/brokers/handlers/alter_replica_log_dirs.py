@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+from cluster.brokers.handlers.access import ALTER_CLUSTER, may
 from cluster.brokers.handlers.ports import HasMoves
 from cluster.brokers.handlers.request import RequestContext, adapted
 from cluster.model.errors import ErrorCode, Refused
@@ -25,9 +26,10 @@ API: Final = Api(ApiKey.ALTER_REPLICA_LOG_DIRS, 1, 2)
 
 
 def handle(
-    request: AlterReplicaLogDirsRequest, _context: RequestContext, services: HasMoves
+    request: AlterReplicaLogDirsRequest, context: RequestContext, services: HasMoves
 ) -> AlterReplicaLogDirsResponse:
     """One result per partition; of several directories for one, the last counts, as in Kafka."""
+    may_alter = may(services, context, ALTER_CLUSTER)
     wanted = {
         TopicPartition(topic.name, number): directory.path
         for directory in request.dirs
@@ -38,7 +40,10 @@ def handle(
     for partition, path in wanted.items():
         results[partition.topic].append(
             AlterReplicaLogDirPartitionResult(
-                partition_index=partition.partition, error_code=_move(partition, path, services)
+                partition_index=partition.partition,
+                error_code=_move(partition, path, services)
+                if may_alter
+                else ErrorCode.cluster_authorization_failed,
             )
         )
     return AlterReplicaLogDirsResponse(
@@ -58,4 +63,4 @@ def _move(partition: TopicPartition, path: str, services: HasMoves) -> ErrorCode
     return ErrorCode.none
 
 
-HANDLER: Final = adapted(API, handle, authorizes="ALTER on the cluster")
+HANDLER: Final = adapted(API, handle, authorizes=(ALTER_CLUSTER,))

@@ -2,19 +2,26 @@
 
 Answers at once from prepared bytes; a version that is unknown here gets error 35 in the layout of
 version 0 with our range (KIP-511), which no other API does.
-v3 flexible, client software name and version (accepted as they are), features in force (KIP-584);
-v4 the levels of features that are supported.
+v3 flexible, client software name and version (kept on the connection; INVALID_REQUEST unless they
+are as KIP-511 demands), features in force (KIP-584); v4 the levels of features that are supported.
 """
 
+import re
 from typing import Final, NamedTuple
 
 from cluster.brokers.handlers.ports import HasApiVersions
-from cluster.brokers.handlers.request import Handler, RequestContext
+from cluster.brokers.handlers.request import Handler, RequestContext, Unchecked
 from cluster.brokers.network.connection import Outgoing
+from cluster.protocol.adapter import decode_request
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.api_versions import MAX_VERSION, with_throttle_time
 
 API: Final = Api(ApiKey.API_VERSIONS, 0, MAX_VERSION)
+_FIRST_WITH_SOFTWARE: Final = 3
+_KEPT_CHARACTERS: Final = 100
+"""Of each, so that a connection takes no more memory than it should."""
+_IS_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?").fullmatch
+"""Kafka's `ApiVersionsRequest.isValid`."""
 
 
 class Answer(NamedTuple):
@@ -24,17 +31,27 @@ class Answer(NamedTuple):
     throttle_position: int | None
 
 
-def handle(_request: None, context: RequestContext, services: HasApiVersions) -> Answer:
+def handle(
+    software: tuple[str, str] | None, context: RequestContext, services: HasApiVersions
+) -> Answer:
     """The APIs of this broker, and its features."""
     answers, version = services.api_versions, context.version
+    if software is not None:
+        if not all(_IS_SOFTWARE(word) for word in software):
+            return Answer(answers.invalid(context.correlation_id), None)
+        name, release = software
+        context.channel.software = name[:_KEPT_CHARACTERS], release[:_KEPT_CHARACTERS]
     return Answer(
         answers.answer(version, context.correlation_id), answers.throttle_position(version)
     )
 
 
-def _decode(_version: int, _frame: memoryview, _position: int) -> None:
-    # Nothing in the body changes the answer, and a client this new may send what we cannot read.
-    return
+def _decode(version: int, frame: memoryview, position: int) -> tuple[str, str] | None:
+    # A client that is newer than this broker may send what cannot be read here.
+    if not _FIRST_WITH_SOFTWARE <= version <= MAX_VERSION:
+        return None
+    request = decode_request(ApiKey.API_VERSIONS, version, frame, position)
+    return request.client_software_name, request.client_software_version
 
 
 def _encode(
@@ -46,5 +63,11 @@ def _encode(
 
 
 HANDLER: Final = Handler(
-    API, handle, _decode, _encode, before_authentication=True, answers_any_version=True
+    API,
+    handle,
+    _decode,
+    _encode,
+    authorizes=Unchecked("clients ask for it before they authenticate"),
+    before_authentication=True,
+    answers_any_version=True,
 )

@@ -1,30 +1,35 @@
-"""Which operations a client may do, as bit fields of AclOperation codes (KIP-430).
+"""Which operations a client may do, as bit fields of AclOperation codes (KIP-430)."""
 
-Without an authorizer everything that a resource supports is allowed.
-"""
-
+from collections.abc import Iterable
 from typing import Final
+
+from cluster.brokers.handlers.access import DESCRIBE_CLUSTER, may
+from cluster.brokers.handlers.ports import HasAuthorizer
+from cluster.brokers.handlers.request import RequestContext
+from cluster.model.acls import CLUSTER_NAME, SUPPORTED_OPERATIONS, AclOperation, ResourceType
 
 NOT_REQUESTED: Final = -(2**31)
 
-_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = 3, 4, 5, 6, 7, 8
-_CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = 9, 10, 11, 12
 
-
-def _bits(*operations: int) -> int:
+def _bits(operations: Iterable[AclOperation]) -> int:
     return sum(1 << operation for operation in operations)
 
 
-TOPIC_OPERATIONS: Final = _bits(
-    _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE, _DESCRIBE_CONFIGS, _ALTER_CONFIGS
-)
-CLUSTER_OPERATIONS: Final = _bits(
-    _CREATE,
-    _ALTER,
-    _DESCRIBE,
-    _CLUSTER_ACTION,
-    _DESCRIBE_CONFIGS,
-    _ALTER_CONFIGS,
-    _IDEMPOTENT_WRITE,
-)
-GROUP_OPERATIONS: Final = _bits(_READ, _DELETE, _DESCRIBE)
+_EVERYTHING: Final = {kind: _bits(operations) for kind, operations in SUPPORTED_OPERATIONS.items()}
+
+
+def authorized_operations(
+    services: HasAuthorizer, context: RequestContext, resource_type: ResourceType, name: str
+) -> int:
+    """What the client may do with a resource; without an authorizer all that its type supports."""
+    authorizer = services.authorizer
+    if authorizer is None:
+        return _EVERYTHING[resource_type]
+    return _bits(authorizer.allowed_operations(context.user, context.host, resource_type, name))
+
+
+def cluster_operations(services: HasAuthorizer, context: RequestContext) -> int:
+    """What it may do with the cluster; nothing is said to whom may not describe it."""
+    if not may(services, context, DESCRIBE_CLUSTER):
+        return 0
+    return authorized_operations(services, context, ResourceType.CLUSTER, CLUSTER_NAME)

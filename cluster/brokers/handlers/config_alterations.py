@@ -9,6 +9,12 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 
+from cluster.brokers.handlers.access import (
+    ALTER_CLUSTER_CONFIGS,
+    ALTER_GROUP_CONFIGS,
+    ALTER_TOPIC_CONFIGS,
+    check,
+)
 from cluster.brokers.handlers.broker_loggers import BROKER_LOGGER, check_levels, take_levels
 from cluster.brokers.handlers.describe_configs import (
     BROKER,
@@ -26,6 +32,7 @@ from cluster.brokers.handlers.ports import (
     HasSettings,
     HasTopicSettings,
 )
+from cluster.brokers.handlers.request import RequestContext
 from cluster.config.broker import BROKER_SETTINGS
 from cluster.config.dynamic import CLUSTER_WIDE, OWN
 from cluster.config.group import GROUP_SETTINGS
@@ -37,6 +44,8 @@ from cluster.model.errors import ErrorCode, Refused
 from cluster.model.plan import Outcome
 from cluster.model.topics import TopicAlteration, check_topic_name
 
+RIGHTS: Final = (ALTER_TOPIC_CONFIGS, ALTER_CLUSTER_CONFIGS, ALTER_GROUP_CONFIGS)
+"""Which of them is needed depends on the resource."""
 SET: Final = 0
 DELETE: Final = 1
 APPEND: Final = 2
@@ -62,6 +71,7 @@ class AltersConfigs(
 
 def alter(
     asked: Sequence[tuple[Resource, Sequence[Operation]]],
+    context: RequestContext,
     services: AltersConfigs,
     on_done: Callable[[dict[Resource, Outcome]], None],
     *,
@@ -82,6 +92,7 @@ def alter(
             if times[resource] > 1:
                 raise Refused(ErrorCode.invalid_request, "Each resource must appear at most once.")
             _check_keys(operations)
+            _check_access(resource, context, services)
             if resource[0] == BROKER_LOGGER and not is_whole:
                 _alter_loggers(resource[1], operations, services, validate_only=validate_only)
                 outcomes[resource] = Outcome(ErrorCode.none)
@@ -129,6 +140,16 @@ def alter(
             partial(end, resource),
             is_dry=validate_only,
         )
+
+
+def _check_access(resource: Resource, context: RequestContext, services: AltersConfigs) -> None:
+    resource_type, name = resource
+    if resource_type in (BROKER, BROKER_LOGGER):
+        check(services, context, ALTER_CLUSTER_CONFIGS)
+    elif resource_type == GROUP:
+        check(services, context, ALTER_GROUP_CONFIGS, name)
+    elif resource_type == TOPIC:
+        check(services, context, ALTER_TOPIC_CONFIGS, name)
 
 
 def _topic_of(resource: Resource) -> str:

@@ -9,7 +9,8 @@ v1 by which protocol each member takes part (KIP-1099).
 from collections.abc import Iterable
 from typing import Final, Protocol
 
-from cluster.brokers.handlers.authorized_operations import GROUP_OPERATIONS, NOT_REQUESTED
+from cluster.brokers.handlers.access import DESCRIBE_GROUP, DESCRIBE_TOPIC, allowed_among
+from cluster.brokers.handlers.authorized_operations import NOT_REQUESTED, authorized_operations
 from cluster.brokers.handlers.group_requests import NO_TIME, check_consumer_protocol, find_group
 from cluster.brokers.handlers.ports import HasGroups, HasSettings
 from cluster.brokers.handlers.request import RequestContext, adapted
@@ -18,6 +19,7 @@ from cluster.coordinator.groups.consumer_requests import (
     ConsumerGroupDescription,
     DescribedConsumer,
 )
+from cluster.model.acls import ResourceType
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
@@ -40,28 +42,30 @@ class Ports(HasGroups, HasSettings, Protocol):
 
 
 def handle(
-    request: ConsumerGroupDescribeRequest, _context: RequestContext, services: Ports
+    request: ConsumerGroupDescribeRequest, context: RequestContext, services: Ports
 ) -> ConsumerGroupDescribeResponse:
     """State, epochs and members of each group."""
-    with_operations = request.include_authorized_operations
     return ConsumerGroupDescribeResponse(
         throttle_time=NO_TIME,
         groups=tuple(
-            _describe(group_id, services, with_operations=with_operations)
+            _describe(group_id, request, context, services)
             for group_id in dict.fromkeys(request.group_ids)
         ),
     )
 
 
-def _describe(group_id: str, services: Ports, *, with_operations: bool) -> DescribedConsumerGroup:
+def _describe(
+    group_id: str, request: ConsumerGroupDescribeRequest, context: RequestContext, services: Ports
+) -> DescribedConsumerGroup:
     try:
         check_consumer_protocol(services)
-        partition = find_group(services, group_id)
+        partition = find_group(services, context, DESCRIBE_GROUP, group_id)
         found = partition.describe_consumer_group(group_id)
         if found is None:
             is_classic = partition.describe(group_id) is not None
             why = "is not a consumer group" if is_classic else "not found"
             raise Refused(ErrorCode.group_id_not_found, f"Group {group_id} {why}.")
+        _check_topics(found, context, services)
     except Refused as refused:
         return DescribedConsumerGroup(
             error_code=refused.code,
@@ -73,10 +77,29 @@ def _describe(group_id: str, services: Ports, *, with_operations: bool) -> Descr
             assignor_name="",
             members=(),
         )
-    return _described(found, with_operations=with_operations)
+    operations = NOT_REQUESTED
+    if request.include_authorized_operations:
+        operations = authorized_operations(services, context, ResourceType.GROUP, group_id)
+    return _described(found, operations)
 
 
-def _described(found: ConsumerGroupDescription, *, with_operations: bool) -> DescribedConsumerGroup:
+def _check_topics(
+    found: ConsumerGroupDescription, context: RequestContext, services: Ports
+) -> None:
+    """Raise Refused where it would show topics that the client may not know of."""
+    topics = {
+        each.topic
+        for member in found.members
+        for each in (*member.assignment, *member.target_assignment)
+    }
+    if allowed_among(services, context, DESCRIBE_TOPIC, topics) != topics:
+        raise Refused(
+            ErrorCode.topic_authorization_failed,
+            "The group has described topic(s) that the client is not authorized to describe.",
+        )
+
+
+def _described(found: ConsumerGroupDescription, operations: int) -> DescribedConsumerGroup:
     return DescribedConsumerGroup(
         error_code=ErrorCode.none,
         group_id=found.group_id,
@@ -85,7 +108,7 @@ def _described(found: ConsumerGroupDescription, *, with_operations: bool) -> Des
         assignment_epoch=found.assignment_epoch,
         assignor_name=found.assignor,
         members=tuple(map(_member, found.members)),
-        authorized_operations=GROUP_OPERATIONS if with_operations else NOT_REQUESTED,
+        authorized_operations=operations,
     )
 
 
@@ -116,4 +139,4 @@ def _assignment(topics: Iterable[AssignedTopic]) -> ConsumerGroupDescribeAssignm
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes="DESCRIBE on the group")
+HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_GROUP, DESCRIBE_TOPIC))

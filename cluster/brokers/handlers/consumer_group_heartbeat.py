@@ -9,6 +9,7 @@ v1 expressions, and member ids that the members choose (KIP-1082).
 from datetime import timedelta
 from typing import Final, Protocol
 
+from cluster.brokers.handlers.access import DESCRIBE_TOPIC, READ_GROUP, check, may
 from cluster.brokers.handlers.group_requests import (
     MILLISECOND,
     NO_TIME,
@@ -50,16 +51,22 @@ def handle(
     """Take in a member's news, and tell it its partitions."""
     try:
         check_consumer_protocol(services)
+        check(services, context, READ_GROUP, request.group_id)
+        for topic in request.subscribed_topic_names or ():
+            check(services, context, DESCRIBE_TOPIC, topic)
         group = services.groups.find(request.group_id)
     except Refused as refused:
         return _response(ConsumerHeartbeatReply(refused.code, refused.detail or None))
-    beat = _heartbeat(request, context)
+    beat = _heartbeat(request, context, services)
     return answered(context, lambda on_reply: group.consumer_heartbeat(beat, on_reply), _response)
 
 
 def _heartbeat(
-    request: ConsumerGroupHeartbeatRequest, context: RequestContext
+    request: ConsumerGroupHeartbeatRequest, context: RequestContext, services: Ports
 ) -> ConsumerHeartbeat:
+    def may_know(topic: str) -> bool:
+        return may(services, context, DESCRIBE_TOPIC, topic, is_audited=False)
+
     return ConsumerHeartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
@@ -74,6 +81,7 @@ def _heartbeat(
         server_assignor=request.server_assignor,
         owned_partitions=_owned(request),
         requires_member_id=context.version >= _FIRST_WITH_OWN_MEMBER_IDS,
+        may_know=None if services.authorizer is None else may_know,
     )
 
 
@@ -106,4 +114,4 @@ def _response(reply: ConsumerHeartbeatReply) -> ConsumerGroupHeartbeatResponse:
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes="READ on the group")
+HANDLER: Final = adapted(API, handle, authorizes=(READ_GROUP, DESCRIBE_TOPIC))

@@ -1,16 +1,23 @@
 """CreateTopics (API key 19), versions 2-7.
 
 Served by the controller (NOT_CONTROLLER elsewhere). Answers when every live broker knows the new
-topics, or at the timeout (REQUEST_TIMED_OUT, although they exist). Not done: mutation quotas
-(KIP-599).
-v4 default partition count and replication factor (-1); v5 flexible, configs; v7 topic ids.
+topics, or at the timeout (REQUEST_TIMED_OUT, although they exist).
+v4 default partition count and replication factor (-1); v5 flexible, configs; v6 topics over
+`controller_mutation_rate` are refused (KIP-599); v7 topic ids.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import timedelta
 from typing import Final, Protocol
 
-from cluster.brokers.handlers.ports import HasController, HasTopicSettings
+from cluster.brokers.handlers.access import (
+    CREATE_ON_CLUSTER,
+    CREATE_TOPIC,
+    DESCRIBE_TOPIC_CONFIGS,
+    allowed_among,
+    may,
+)
+from cluster.brokers.handlers.ports import HasController, HasLoop, HasTopicSettings
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.config.describe import describe
 from cluster.model.cluster import TopicState
@@ -30,19 +37,23 @@ from cluster.protocol.messages import (
 API: Final = Api(ApiKey.CREATE_TOPICS, 2, 7)
 
 
-class Ports(HasController, HasTopicSettings, Protocol):
+class Ports(HasController, HasTopicSettings, HasLoop, Protocol):
     """What CreateTopics needs of its broker."""
 
 
 def handle(request: CreateTopicsRequest, context: RequestContext, services: Ports) -> NotYet:
     """Hand the topics to the controller."""
+    allowed = _creatable(request, context, services)
     null_config = {t.name for t in request.topics if any(c.value is None for c in t.configs)}
     duplicates = _duplicates([t.name for t in request.topics])
-    topics = [_new_topic(t) for t in request.topics if t.name not in null_config | duplicates]
+    topics = [_new_topic(t) for t in request.topics if t.name in allowed - null_config - duplicates]
     names = list(dict.fromkeys(topic.name for topic in request.topics))
     refused = dict.fromkeys(
         null_config, Outcome(ErrorCode.invalid_config, "Null value not supported for topic configs")
     ) | dict.fromkeys(duplicates, Outcome(ErrorCode.invalid_request, "Duplicate topic name."))
+    for name in set(names) - allowed - duplicates:
+        refused[name] = Outcome(ErrorCode.topic_authorization_failed, "Authorization failed.")
+    described = allowed_among(services, context, DESCRIBE_TOPIC_CONFIGS, allowed, is_audited=False)
 
     def on_done(outcomes: dict[str, Outcome], planned: dict[str, TopicState]) -> None:
         outcomes = outcomes | refused
@@ -50,18 +61,31 @@ def handle(request: CreateTopicsRequest, context: RequestContext, services: Port
             CreateTopicsResponse(
                 throttle_time=timedelta(0),
                 topics=tuple(
-                    _result(name, outcomes[name], planned.get(name), services) for name in names
+                    _result(name, outcomes[name], planned.get(name), services, described)
+                    for name in names
                 ),
             )
         )
 
+    if names and not allowed:  # no work for the controller
+        on_done({}, {})
+        return PARKED
     services.controller.create_topics(
         topics,
         validate_only=request.validate_only,
         timeout_ms=request.timeout // timedelta(milliseconds=1),
         on_done=on_done,
+        admit=context.limit_mutations(6, lambda: services.loop.now_ms),
     )
     return PARKED
+
+
+def _creatable(request: CreateTopicsRequest, context: RequestContext, services: Ports) -> set[str]:
+    """The names that the client may create topics of."""
+    names = {topic.name for topic in request.topics}
+    if may(services, context, CREATE_ON_CLUSTER, is_audited=False):
+        return names
+    return allowed_among(services, context, CREATE_TOPIC, names)
 
 
 def _duplicates(names: Sequence[str]) -> set[str]:
@@ -79,7 +103,11 @@ def _new_topic(topic: CreatableTopic) -> NewTopic:
 
 
 def _result(
-    name: str, outcome: Outcome, topic: TopicState | None, services: Ports
+    name: str,
+    outcome: Outcome,
+    topic: TopicState | None,
+    services: Ports,
+    described: Collection[str],
 ) -> CreatableTopicResult:
     if outcome.code is not ErrorCode.none or topic is None:
         return CreatableTopicResult(
@@ -87,6 +115,15 @@ def _result(
             topic_id=None,
             error_code=outcome.code,
             error_message=outcome.detail,
+            configs=None,
+        )
+    if name not in described:
+        return CreatableTopicResult(
+            name=name,
+            topic_id=topic.topic_id,
+            error_code=ErrorCode.none,
+            error_message=None,
+            topic_config_error_code=int(ErrorCode.topic_authorization_failed),
             configs=None,
         )
     return CreatableTopicResult(
@@ -109,4 +146,6 @@ def _result(
     )
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(
+    API, handle, authorizes=(CREATE_ON_CLUSTER, CREATE_TOPIC, DESCRIBE_TOPIC_CONFIGS)
+)

@@ -8,6 +8,7 @@ v2 flexible.
 from typing import Final
 
 from cluster.brokers.groups.group_partition import GroupPartition
+from cluster.brokers.handlers.access import DELETE_GROUP, check
 from cluster.brokers.handlers.group_requests import NO_TIME
 from cluster.brokers.handlers.ports import HasGroups
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
@@ -31,6 +32,7 @@ def handle(
     results: list[DeletedGroup] = []
     for group_id in dict.fromkeys(request.groups_names):
         try:
+            check(services, context, DELETE_GROUP, group_id)
             found.setdefault(services.groups.find(group_id), []).append(group_id)
         except Refused as refused:
             results.append(DeletedGroup(group_id, refused.code))
@@ -62,4 +64,4 @@ def _response(results: list[DeletedGroup]) -> DeleteGroupsResponse:
     )
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=(DELETE_GROUP,))

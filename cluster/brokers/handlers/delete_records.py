@@ -7,8 +7,9 @@ v2 flexible.
 
 import logging
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
+from cluster.brokers.handlers.access import DELETE_TOPIC, check
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.ports import CanWait, HasLog, HasPartitions
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
@@ -69,6 +70,8 @@ class _Waiting:
 class _DelayedDeletion:
     """A request in the purgatory."""
 
+    kind: ClassVar[str] = "DeleteRecords"
+
     def __init__(
         self,
         context: RequestContext,
@@ -106,7 +109,8 @@ def handle(
             DeleteRecordsTopicResult(
                 name=topic.name,
                 partitions=tuple(
-                    _delete(topic.name, asked, services, waiting) for asked in topic.partitions
+                    _delete(topic.name, asked, context, services, waiting)
+                    for asked in topic.partitions
                 ),
             )
             for topic in request.topics
@@ -125,7 +129,11 @@ def handle(
 
 
 def _delete(
-    topic: str, asked: DeleteRecordsPartition, services: Ports, waiting: list[_Waiting]
+    topic: str,
+    asked: DeleteRecordsPartition,
+    context: RequestContext,
+    services: Ports,
+    waiting: list[_Waiting],
 ) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(
         partition_index=asked.partition_index,
@@ -133,6 +141,7 @@ def _delete(
         error_code=ErrorCode.none,
     )
     try:
+        check(services, context, DELETE_TOPIC, topic)
         if topic in INTERNAL_TOPICS:
             raise Refused(ErrorCode.invalid_topic_exception)
         partition = find_partition(services, topic, asked.partition_index)
@@ -149,4 +158,4 @@ def _delete(
     return result
 
 
-HANDLER: Final = adapted(API, handle, authorizes="DELETE")
+HANDLER: Final = adapted(API, handle, authorizes=(DELETE_TOPIC,))

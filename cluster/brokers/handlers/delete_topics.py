@@ -3,14 +3,16 @@
 Served by the controller. Answers when every live broker has dropped the topics, or at the timeout
 (REQUEST_TIMED_OUT, although they are deleted); a broker that is down drops its replicas when it is
 back.
-v4 flexible; v5 error messages; v6 topics by id.
+v4 flexible; v5 error messages, topics over `controller_mutation_rate` are refused (KIP-599); v6
+topics by id.
 """
 
 import uuid
 from datetime import timedelta
 from typing import Final, Protocol
 
-from cluster.brokers.handlers.ports import HasController, HasSettings
+from cluster.brokers.handlers.access import DELETE_TOPIC, DESCRIBE_TOPIC, may
+from cluster.brokers.handlers.ports import HasController, HasLoop, HasMetadata, HasSettings
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.config.broker import DELETE_TOPIC_ENABLE
 from cluster.model.errors import ErrorCode
@@ -20,12 +22,16 @@ from cluster.protocol.messages import (
     DeletableTopicResult,
     DeleteTopicsRequest,
     DeleteTopicsResponse,
+    DeleteTopicState,
 )
 
 API: Final = Api(ApiKey.DELETE_TOPICS, 1, 6)
 
 
-class Ports(HasController, HasSettings, Protocol):
+_Deleted = tuple[str | None, uuid.UUID | None, Outcome]
+
+
+class Ports(HasController, HasSettings, HasMetadata, HasLoop, Protocol):
     """What DeleteTopics needs of its broker."""
 
 
@@ -33,21 +39,47 @@ def handle(
     request: DeleteTopicsRequest, context: RequestContext, services: Ports
 ) -> DeleteTopicsResponse | NotYet:
     """Hand the topics to the controller."""
-    topics = [(topic.name, topic.topic_id) for topic in request.topics]
+    refused: list[_Deleted] = []
+    topics: list[tuple[str | None, uuid.UUID | None]] = []
+    for asked in request.topics:
+        denial = _denial(asked, context, services)
+        if denial is None:
+            topics.append((asked.name, asked.topic_id))
+        else:
+            refused.append(denial)
     if not services.settings[DELETE_TOPIC_ENABLE]:
         disabled = Outcome(ErrorCode.topic_deletion_disabled, "delete.topic.enable is false")
-        return _response([(name, topic_id, disabled) for name, topic_id in topics])
+        return _response([(name, topic_id, disabled) for name, topic_id in topics] + refused)
+    if refused and not topics:  # no work for the controller
+        return _response(refused)
     services.controller.delete_topics(
         topics,
         request.timeout // timedelta(milliseconds=1),
-        lambda outcomes: context.answer(_response(outcomes)),
+        lambda outcomes: context.answer(_response(outcomes + refused)),
+        admit=context.limit_mutations(5, lambda: services.loop.now_ms),
     )
     return PARKED
 
 
-def _response(
-    outcomes: list[tuple[str | None, uuid.UUID | None, Outcome]],
-) -> DeleteTopicsResponse:
+def _denial(asked: DeleteTopicState, context: RequestContext, services: Ports) -> _Deleted | None:
+    """None where the client may delete the topic. Whoever may not even know of a topic does not
+    learn the name that an id has.
+    """
+    by_id = asked.name is None
+    name = services.metadata.topic_name(asked.topic_id) if by_id else asked.name
+    if name is None:
+        if services.authorizer is None:
+            return None
+        # The controller may know it already, but not who may delete it.
+        return None, asked.topic_id, Outcome(ErrorCode.unknown_topic_id)
+    may_know = not by_id or may(services, context, DESCRIBE_TOPIC, name)
+    if may_know and may(services, context, DELETE_TOPIC, name):
+        return None
+    denied = Outcome(ErrorCode.topic_authorization_failed)
+    return name if may_know else None, asked.topic_id, denied
+
+
+def _response(outcomes: list[_Deleted]) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(
         throttle_time=timedelta(0),
         responses=tuple(
@@ -62,4 +94,4 @@ def _response(
     )
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=(DELETE_TOPIC, DESCRIBE_TOPIC))

@@ -7,6 +7,7 @@ v1 flexible.
 from datetime import timedelta
 from typing import Final
 
+from cluster.brokers.handlers.access import DESCRIBE_CLUSTER_CONFIGS, check
 from cluster.brokers.handlers.ports import HasQuotaChanges
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.brokers.quotas.alteration import FilterComponent, parts_of, selected
@@ -34,6 +35,7 @@ def handle(
         for each in request.components
     ]
     try:
+        check(services, context, DESCRIBE_CLUSTER_CONFIGS)
         selected({}, components, strict=request.strict)
     except Refused as refused:
         return _refusal(refused.code, refused.detail)
@@ -74,4 +76,4 @@ def _refusal(code: ErrorCode, detail: str) -> DescribeClientQuotasResponse:
     )
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_CLUSTER_CONFIGS,))

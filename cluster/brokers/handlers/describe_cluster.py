@@ -6,7 +6,8 @@ Answers at once from the broker's cache. v1 endpoint type (brokers only); v2 fen
 from datetime import timedelta
 from typing import Final
 
-from cluster.brokers.handlers.authorized_operations import CLUSTER_OPERATIONS, NOT_REQUESTED
+from cluster.brokers.handlers.access import DESCRIBE_CLUSTER
+from cluster.brokers.handlers.authorized_operations import NOT_REQUESTED, cluster_operations
 from cluster.brokers.handlers.ports import HasMetadata
 from cluster.brokers.handlers.request import RequestContext, adapted
 from cluster.model.errors import ErrorCode
@@ -58,9 +59,11 @@ def handle(
             if (endpoint := broker.endpoint(context.listener)) is not None
         ),
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
+            cluster_operations(services, context)
+            if request.include_cluster_authorized_operations
+            else NOT_REQUESTED
         ),
     )
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_CLUSTER,))

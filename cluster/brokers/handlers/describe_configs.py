@@ -11,6 +11,12 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import Final, Protocol
 
+from cluster.brokers.handlers.access import (
+    DESCRIBE_CLUSTER_CONFIGS,
+    DESCRIBE_GROUP_CONFIGS,
+    DESCRIBE_TOPIC_CONFIGS,
+    check,
+)
 from cluster.brokers.handlers.broker_loggers import BROKER_LOGGER, describe_loggers
 from cluster.brokers.handlers.ports import (
     HasBrokerId,
@@ -46,21 +52,27 @@ class Ports(HasMetadata, HasSettings, HasTopicSettings, HasBrokerId, HasGroupCon
 
 
 def handle(
-    request: DescribeConfigsRequest, _context: RequestContext, services: Ports
+    request: DescribeConfigsRequest, context: RequestContext, services: Ports
 ) -> DescribeConfigsResponse:
     """One result per asked resource."""
     return DescribeConfigsResponse(
         throttle_time=timedelta(0),
-        results=tuple(_describe(resource, request, services) for resource in request.resources),
+        results=tuple(
+            _describe(resource, request, context, services) for resource in request.resources
+        ),
     )
 
 
 def _describe(
-    resource: DescribeConfigsResource, request: DescribeConfigsRequest, services: Ports
+    resource: DescribeConfigsResource,
+    request: DescribeConfigsRequest,
+    context: RequestContext,
+    services: Ports,
 ) -> DescribeConfigsResult:
     code, detail = ErrorCode.none, None
     entries: Iterable[Entry] = ()
     try:
+        _check_access(resource, context, services)
         entries = _entries(resource, services)
     except Refused as refused:
         code, detail = refused.code, refused.detail
@@ -74,6 +86,17 @@ def _describe(
             _result(entry, request) for entry in entries if not wanted or entry.name in wanted
         ),
     )
+
+
+def _check_access(
+    resource: DescribeConfigsResource, context: RequestContext, services: Ports
+) -> None:
+    if resource.resource_type == TOPIC:
+        check(services, context, DESCRIBE_TOPIC_CONFIGS, resource.resource_name)
+    elif resource.resource_type in (BROKER, BROKER_LOGGER):
+        check(services, context, DESCRIBE_CLUSTER_CONFIGS)
+    elif resource.resource_type == GROUP:
+        check(services, context, DESCRIBE_GROUP_CONFIGS, resource.resource_name)
 
 
 def _entries(resource: DescribeConfigsResource, services: Ports) -> list[Entry]:
@@ -141,4 +164,8 @@ def _result(entry: Entry, request: DescribeConfigsRequest) -> DescribeConfigsRes
     )
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(
+    API,
+    handle,
+    authorizes=(DESCRIBE_TOPIC_CONFIGS, DESCRIBE_CLUSTER_CONFIGS, DESCRIBE_GROUP_CONFIGS),
+)

@@ -8,11 +8,13 @@ before it an unknown group is one in state Dead (KIP-1043).
 
 from typing import Final
 
-from cluster.brokers.handlers.authorized_operations import GROUP_OPERATIONS, NOT_REQUESTED
+from cluster.brokers.handlers.access import DESCRIBE_GROUP, check
+from cluster.brokers.handlers.authorized_operations import NOT_REQUESTED, authorized_operations
 from cluster.brokers.handlers.group_requests import NO_TIME
 from cluster.brokers.handlers.ports import HasGroups
 from cluster.brokers.handlers.request import RequestContext, adapted
 from cluster.coordinator.groups.requests import GroupDescription
+from cluster.model.acls import ResourceType
 from cluster.model.errors import ErrorCode, Refused
 from cluster.protocol.api import Api, ApiKey
 from cluster.protocol.messages import (
@@ -35,32 +37,31 @@ def handle(
     return DescribeGroupsResponse(
         throttle_time=NO_TIME,
         groups=tuple(
-            _describe(
-                group_id,
-                context.version,
-                services,
-                with_operations=request.include_authorized_operations,
-            )
+            _describe(group_id, request, context, services)
             for group_id in dict.fromkeys(request.groups)
         ),
     )
 
 
 def _describe(
-    group_id: str, version: int, services: HasGroups, *, with_operations: bool
+    group_id: str, request: DescribeGroupsRequest, context: RequestContext, services: HasGroups
 ) -> DescribedGroup:
     try:
+        check(services, context, DESCRIBE_GROUP, group_id)
         partition = services.groups.find(group_id)
     except Refused as refused:
         return _nothing(group_id, refused.code, "", None)
+    operations = NOT_REQUESTED
+    if request.include_authorized_operations:
+        operations = authorized_operations(services, context, ResourceType.GROUP, group_id)
     found = partition.describe(group_id)
     if found is not None:
-        return _described(found, with_operations=with_operations)
-    if version >= _FIRST_WITH_NOT_FOUND:
+        return _described(found, operations)
+    if context.version >= _FIRST_WITH_NOT_FOUND:
         is_newer = partition.describe_consumer_group(group_id) is not None
         message = f"Group {group_id} {'is not a classic group' if is_newer else 'not found'}."
         return _nothing(group_id, ErrorCode.group_id_not_found, _DEAD, message)
-    return _nothing(group_id, ErrorCode.none, _DEAD, None, with_operations=with_operations)
+    return _nothing(group_id, ErrorCode.none, _DEAD, None, operations)
 
 
 def _nothing(
@@ -68,8 +69,7 @@ def _nothing(
     code: ErrorCode,
     state: str,
     message: str | None,
-    *,
-    with_operations: bool = False,
+    operations: int = NOT_REQUESTED,
 ) -> DescribedGroup:
     return DescribedGroup(
         error_code=code,
@@ -79,11 +79,11 @@ def _nothing(
         protocol_type="",
         protocol_data="",
         members=(),
-        authorized_operations=GROUP_OPERATIONS if with_operations else NOT_REQUESTED,
+        authorized_operations=operations,
     )
 
 
-def _described(found: GroupDescription, *, with_operations: bool) -> DescribedGroup:
+def _described(found: GroupDescription, operations: int) -> DescribedGroup:
     return DescribedGroup(
         error_code=ErrorCode.none,
         group_id=found.group_id,
@@ -101,8 +101,8 @@ def _described(found: GroupDescription, *, with_operations: bool) -> DescribedGr
             )
             for member in found.members
         ),
-        authorized_operations=GROUP_OPERATIONS if with_operations else NOT_REQUESTED,
+        authorized_operations=operations,
     )
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_GROUP,))

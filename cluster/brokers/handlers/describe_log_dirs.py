@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from datetime import timedelta
 from typing import Final, Protocol
 
+from cluster.brokers.handlers.access import DESCRIBE_CLUSTER, may
 from cluster.brokers.handlers.ports import HasMoves, MakesAnswersInSlices
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.brokers.log.log_directory import LogDirectory
@@ -69,6 +70,12 @@ def handle(
 
     Where there are many replicas, the answer is made in slices.
     """
+    if not may(services, context, DESCRIBE_CLUSTER):
+        return DescribeLogDirsResponse(
+            throttle_time=timedelta(0),
+            error_code=ErrorCode.cluster_authorization_failed,
+            results=(),
+        )
     wanted = None
     if request.topics is not None:
         wanted = {
@@ -168,4 +175,4 @@ def _volume(directory: LogDirectory) -> tuple[int, int]:
     return facts.f_frsize * facts.f_blocks, facts.f_frsize * facts.f_bavail
 
 
-HANDLER: Final = adapted(API, handle, authorizes="DESCRIBE on the cluster")
+HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_CLUSTER,))

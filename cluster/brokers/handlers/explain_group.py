@@ -9,6 +9,7 @@ what it knows, former ones with what they have kept, each with an error code bes
 import struct
 from typing import Final, Protocol
 
+from cluster.brokers.handlers.access import DESCRIBE_GROUP, may
 from cluster.brokers.handlers.ports import CanWait, HasBrokerId, HasGroups
 from cluster.brokers.handlers.request import Handler, RequestContext
 from cluster.brokers.network.connection import Outgoing
@@ -30,11 +31,14 @@ class Ports(HasGroups, HasBrokerId, CanWait, Protocol):
     """What the handler needs."""
 
 
-def handle(group_id: str, _context: RequestContext, services: Ports) -> ExplainAnswer:
+def handle(group_id: str, context: RequestContext, services: Ports) -> ExplainAnswer:
     """What this broker knows of a group."""
     groups = services.groups
     code, since_ms, found = ErrorCode.none, None, None
+    is_allowed = may(services, context, DESCRIBE_GROUP, group_id)
     try:
+        if not is_allowed:
+            raise Refused(ErrorCode.group_authorization_failed)
         led = groups.find(group_id)
     except Refused as refused:
         code = refused.code
@@ -52,7 +56,7 @@ def handle(group_id: str, _context: RequestContext, services: Ports) -> ExplainA
         services.clock.wall_ms(),
         -1 if since_ms is None else since_ms,
         found,
-        groups.former.of(group_id),
+        groups.former.of(group_id) if is_allowed else (),
     )
 
 
@@ -68,4 +72,4 @@ def _encode(
     return [_PREFIX.pack(len(body) + 4, correlation_id) + body]
 
 
-HANDLER: Final = Handler(API, handle, _decode, _encode)
+HANDLER: Final = Handler(API, handle, _decode, _encode, authorizes=(DESCRIBE_GROUP,))

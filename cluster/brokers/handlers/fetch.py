@@ -11,8 +11,9 @@ v18 a replica's high watermark by tag (KIP-1166), which only KRaft's quorum uses
 
 import logging
 import uuid
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
+from cluster.brokers.handlers.access import READ_TOPIC
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
 from cluster.brokers.handlers.ports import HasPartitions, KnowsLiveness
@@ -69,6 +70,8 @@ class _Result:
 class _DelayedFetch:
     """A fetch in the purgatory."""
 
+    kind: ClassVar[str] = "Fetch"
+
     def __init__(self, request: FetchRequest, context: RequestContext, services: Ports) -> None:
         self._request = request
         self._context = context
@@ -113,8 +116,17 @@ def _read_all(request: FetchRequest, context: RequestContext, services: Ports) -
     min_bytes = min(request.min_bytes, budget)
     result = _Result()
     counted = 0
+    authorizer = services.authorizer
     for name, topic_id, partitions in request.topics:
         topic = name if name is not None else services.metadata.topic_name(topic_id)
+        if (
+            authorizer is not None
+            and topic is not None
+            and not authorizer.allows(context.user, context.host, *READ_TOPIC, topic)
+        ):
+            result.topics.append((name, topic_id, [_denied(each) for each in partitions]))
+            result.is_enough = True
+            continue
         fetched = []
         for wanted in partitions:
             item, held_back = _read(topic, topic_id, wanted, budget, result, context, services)
@@ -127,6 +139,10 @@ def _read_all(request: FetchRequest, context: RequestContext, services: Ports) -
     if counted >= min_bytes:
         result.is_enough = True
     return result
+
+
+def _denied(wanted: FetchPartition) -> FetchedPartition:
+    return FetchedPartition(wanted.index, int(ErrorCode.topic_authorization_failed), -1, -1, -1)
 
 
 def _read(
@@ -249,8 +265,7 @@ def _diverging_epoch(partition: Partition, wanted: FetchPartition) -> tuple[int,
 def _encode(
     version: int, correlation_id: int, answer: Answer, throttle_ms: int
 ) -> "list[Outgoing]":
-    # A throttled fetch is answered empty: the bytes would be over the limit (KIP-219).
-    topics, endpoints = answer if throttle_ms == 0 else ([], [])
+    topics, endpoints = answer
     packed: list[Outgoing] = pack_fetch_response(  # type: ignore[assignment]  # bytes and slices
         version, correlation_id, topics, throttle_time_ms=throttle_ms, node_endpoints=endpoints
     )
@@ -271,7 +286,9 @@ HANDLER: Final = Handler(
     handle,
     scan_fetch_request,
     _encode,
+    authorizes=(READ_TOPIC,),
     charge=ClientAccounts.on_fetched,
     measure=_size_bytes,
+    without_data=lambda _answer: ([], []),
     note_sent=_note_sent,
 )

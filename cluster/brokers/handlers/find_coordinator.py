@@ -9,6 +9,7 @@ v1 kinds of keys, error messages; v3 flexible; v4 several keys (KIP-699); v6 sha
 
 from typing import Final, Protocol
 
+from cluster.brokers.handlers.access import DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID, check
 from cluster.brokers.handlers.group_requests import NO_TIME
 from cluster.brokers.handlers.ports import AsksController, HasGroups, KnowsLiveness
 from cluster.brokers.handlers.request import RequestContext, adapted
@@ -26,6 +27,7 @@ from cluster.protocol.messages import (
 API: Final = Api(ApiKey.FIND_COORDINATOR, 0, 6)
 
 _GROUP: Final = 0
+_TRANSACTION: Final = 1
 _FIRST_WITH_SEVERAL: Final = 4
 _NO_NODE: Final = -1
 
@@ -57,6 +59,10 @@ def handle(
 
 def _coordinator(key: str, key_type: int, context: RequestContext, services: Ports) -> Coordinator:
     try:
+        if key_type == _TRANSACTION:
+            check(services, context, DESCRIBE_TRANSACTIONAL_ID, key)
+        elif key_type == _GROUP:
+            check(services, context, DESCRIBE_GROUP, key)
         if key_type != _GROUP:
             raise Refused(ErrorCode.invalid_request, "There are coordinators of groups only.")
         broker, endpoint = _leader(key, context, services)
@@ -95,4 +101,4 @@ def _leader(group_id: str, context: RequestContext, services: Ports) -> tuple[Br
     return state.leader, endpoint
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_GROUP, DESCRIBE_TRANSACTIONAL_ID))

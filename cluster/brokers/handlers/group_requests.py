@@ -5,9 +5,11 @@ from datetime import timedelta
 from typing import Final, TypeVar
 
 from cluster.brokers.groups.group_partition import GroupPartition
+from cluster.brokers.handlers.access import check
 from cluster.brokers.handlers.ports import HasGroups, HasSettings
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext
 from cluster.config.broker import GROUP_COORDINATOR_REBALANCE_PROTOCOLS
+from cluster.model.acls import Right
 from cluster.model.errors import ErrorCode, Refused
 
 MILLISECOND: Final = timedelta(milliseconds=1)
@@ -17,11 +19,15 @@ ReplyT = TypeVar("ReplyT")
 ResponseT = TypeVar("ResponseT")
 
 
-def find_group(services: HasGroups, group_id: str) -> GroupPartition:
-    """The partition that keeps a group, for requests that need a name.
+def find_group(
+    services: HasGroups, context: RequestContext, right: Right, group_id: str
+) -> GroupPartition:
+    """The partition that keeps a group, for requests that need a name and this right.
 
-    Raises Refused: INVALID_GROUP_ID, NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS.
+    Raises Refused: GROUP_AUTHORIZATION_FAILED, INVALID_GROUP_ID, NOT_COORDINATOR,
+    COORDINATOR_LOAD_IN_PROGRESS.
     """
+    check(services, context, right, group_id)
     if not group_id:
         raise Refused(ErrorCode.invalid_group_id)
     return services.groups.find(group_id)

@@ -6,6 +6,7 @@ v3 static members (KIP-345); v4 flexible.
 
 from typing import Final
 
+from cluster.brokers.handlers.access import READ_GROUP
 from cluster.brokers.handlers.group_requests import NO_TIME, find_group
 from cluster.brokers.handlers.ports import HasGroups
 from cluster.brokers.handlers.request import RequestContext, adapted
@@ -18,11 +19,11 @@ API: Final = Api(ApiKey.HEARTBEAT, 0, 4)
 
 
 def handle(
-    request: HeartbeatRequest, _context: RequestContext, services: HasGroups
+    request: HeartbeatRequest, context: RequestContext, services: HasGroups
 ) -> HeartbeatResponse:
     """Prolong a member's session."""
     try:
-        group = find_group(services, request.group_id)
+        group = find_group(services, context, READ_GROUP, request.group_id)
     except Refused as refused:
         return HeartbeatResponse(throttle_time=NO_TIME, error_code=refused.code)
     code = group.heartbeat(
@@ -33,4 +34,4 @@ def handle(
     return HeartbeatResponse(throttle_time=NO_TIME, error_code=code)
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=(READ_GROUP,))

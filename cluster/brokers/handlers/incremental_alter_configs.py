@@ -9,7 +9,7 @@ comes when the registry has the change and this broker applies it. Levels of a b
 from datetime import timedelta
 from typing import Final
 
-from cluster.brokers.handlers.config_alterations import AltersConfigs, Resource, alter
+from cluster.brokers.handlers.config_alterations import RIGHTS, AltersConfigs, Resource, alter
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.model.plan import Outcome
 from cluster.protocol.api import Api, ApiKey
@@ -51,6 +51,7 @@ def handle(
             )
             for each in request.resources
         ],
+        context,
         services,
         on_done,
         is_whole=False,
@@ -59,4 +60,4 @@ def handle(
     return PARKED
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=RIGHTS)

@@ -9,6 +9,12 @@ v5 lets the broker answer TRANSACTION_ABORTABLE (KIP-890), which only transactio
 from datetime import timedelta
 from typing import Final
 
+from cluster.brokers.handlers.access import (
+    IDEMPOTENT_WRITE,
+    WRITE_TOPIC,
+    WRITE_TRANSACTIONAL_ID,
+    may,
+)
 from cluster.brokers.handlers.ports import HasProducerIds
 from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
 from cluster.model.errors import ErrorCode
@@ -23,6 +29,12 @@ def handle(
     request: InitProducerIdRequest, context: RequestContext, services: HasProducerIds
 ) -> InitProducerIdResponse | NotYet:
     """A fresh producer id."""
+    if not _may(request, context, services):
+        return _refused(
+            ErrorCode.cluster_authorization_failed
+            if request.transactional_id is None
+            else ErrorCode.transactional_id_authorization_failed
+        )
     if (request.producer_id == NO_PRODUCER_ID) != (request.producer_epoch == NO_PRODUCER_EPOCH):
         return _refused(ErrorCode.invalid_request)
     if request.transactional_id is not None:
@@ -49,8 +61,22 @@ def handle(
     return PARKED
 
 
+def _may(request: InitProducerIdRequest, context: RequestContext, services: HasProducerIds) -> bool:
+    """Whoever may write to some topic may do so idempotently (KIP-679)."""
+    if request.transactional_id is not None:
+        return may(services, context, WRITE_TRANSACTIONAL_ID, request.transactional_id)
+    authorizer = services.authorizer
+    return (
+        authorizer is None
+        or may(services, context, IDEMPOTENT_WRITE, is_audited=False)
+        or authorizer.allows_some(context.user, context.host, *WRITE_TOPIC)
+    )
+
+
 def _refused(code: ErrorCode) -> InitProducerIdResponse:
     return InitProducerIdResponse(throttle_time=timedelta(0), error_code=code, producer_epoch=-1)
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(
+    API, handle, authorizes=(WRITE_TRANSACTIONAL_ID, IDEMPOTENT_WRITE, WRITE_TOPIC)
+)

@@ -8,6 +8,7 @@ join (KIP-800); v9 a leader may be told to skip its assignment (KIP-814).
 
 from typing import Final
 
+from cluster.brokers.handlers.access import READ_GROUP
 from cluster.brokers.handlers.group_requests import (
     MILLISECOND,
     NO_TIME,
@@ -34,7 +35,7 @@ def handle(
 ) -> JoinGroupResponse | NotYet:
     """Take a member into the next generation."""
     try:
-        group = find_group(services, request.group_id)
+        group = find_group(services, context, READ_GROUP, request.group_id)
     except Refused as refused:
         return _response(JoinGroupReply(refused.code, request.member_id))
     joining = _joining(request, context)
@@ -81,4 +82,4 @@ def _response(reply: JoinGroupReply) -> JoinGroupResponse:
     )
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=(READ_GROUP,))

@@ -6,6 +6,7 @@ flexible; v5 the reason to leave (KIP-800).
 
 from typing import Final
 
+from cluster.brokers.handlers.access import READ_GROUP
 from cluster.brokers.handlers.group_requests import NO_TIME, answered, find_group
 from cluster.brokers.handlers.ports import HasGroups
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
@@ -24,7 +25,7 @@ def handle(
 ) -> LeaveGroupResponse | NotYet:
     """Take members out of a group."""
     try:
-        group = find_group(services, request.group_id)
+        group = find_group(services, context, READ_GROUP, request.group_id)
     except Refused as refused:
         return _response(LeaveGroupReply(refused.code), context.version)
     if context.version >= _FIRST_WITH_SEVERAL:
@@ -61,4 +62,4 @@ def _response(reply: LeaveGroupReply, version: int) -> LeaveGroupResponse:
     )
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=(READ_GROUP,))

@@ -9,6 +9,7 @@ v1 types of resources (KIP-1142).
 from collections.abc import Iterable, Mapping
 from typing import Final, Protocol
 
+from cluster.brokers.handlers.access import DESCRIBE_CLUSTER_CONFIGS, may
 from cluster.brokers.handlers.broker_loggers import BROKER_LOGGER
 from cluster.brokers.handlers.describe_configs import BROKER, GROUP, TOPIC
 from cluster.brokers.handlers.group_requests import NO_TIME
@@ -36,6 +37,12 @@ def handle(
     request: ListConfigResourcesRequest, context: RequestContext, services: Ports
 ) -> ListConfigResourcesResponse:
     """The resources of the asked types, of all types if none is named."""
+    if not may(services, context, DESCRIBE_CLUSTER_CONFIGS):
+        return ListConfigResourcesResponse(
+            throttle_time=NO_TIME,
+            error_code=ErrorCode.cluster_authorization_failed,
+            config_resources=(),
+        )
     brokers = list(map(str, services.metadata.brokers))
     names: Mapping[int, Iterable[str]] = {
         GROUP: services.group_configs.group_ids(),
@@ -60,4 +67,4 @@ def handle(
     )
 
 
-HANDLER: Final = adapted(API, handle, authorizes="DESCRIBE_CONFIGS on the cluster")
+HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_CLUSTER_CONFIGS,))

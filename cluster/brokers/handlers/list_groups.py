@@ -7,6 +7,7 @@ v3 flexible; v4 states, and a filter by them (KIP-518); v5 types, and a filter b
 
 from typing import Final
 
+from cluster.brokers.handlers.access import DESCRIBE_CLUSTER, DESCRIBE_GROUP, may
 from cluster.brokers.handlers.group_requests import NO_TIME
 from cluster.brokers.handlers.ports import HasGroups
 from cluster.brokers.handlers.request import RequestContext, adapted
@@ -18,10 +19,11 @@ API: Final = Api(ApiKey.LIST_GROUPS, 0, 5)
 
 
 def handle(
-    request: ListGroupsRequest, _context: RequestContext, services: HasGroups
+    request: ListGroupsRequest, context: RequestContext, services: HasGroups
 ) -> ListGroupsResponse:
     """Names, protocol types, states and types of groups."""
     groups = services.groups
+    sees_all = may(services, context, DESCRIBE_CLUSTER, is_audited=False)
     is_loading = groups.is_loading
     return ListGroupsResponse(
         throttle_time=NO_TIME,
@@ -35,8 +37,9 @@ def handle(
             )
             for led in groups.all_loaded()
             for group in led.list_groups(request.states_filter, request.types_filter)
+            if sees_all or may(services, context, DESCRIBE_GROUP, group.group_id, is_audited=False)
         ),
     )
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_CLUSTER, DESCRIBE_GROUP))

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Final
 
+from cluster.brokers.handlers.access import DESCRIBE_TOPIC, check
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.ports import HasPartitions
 from cluster.brokers.handlers.request import RequestContext, adapted
@@ -70,7 +71,7 @@ def handle(
                     _list(
                         topic.name,
                         asked,
-                        context.version,
+                        context,
                         services,
                         is_repeated=times[topic.name, asked.partition_index] > 1,
                     )
@@ -85,13 +86,14 @@ def handle(
 def _list(
     topic: str,
     asked: ListOffsetsPartition,
-    version: int,
+    context: RequestContext,
     services: HasPartitions,
     *,
     is_repeated: bool,
 ) -> ListOffsetsPartitionResponse:
-    index = asked.partition_index
+    index, version = asked.partition_index, context.version
     try:
+        check(services, context, DESCRIBE_TOPIC, topic)
         if is_repeated:
             raise Refused(ErrorCode.invalid_request, "the partition is in the request twice")
         # What a version does not know is an error of this partition alone, as in Kafka.
@@ -145,4 +147,4 @@ def _find_offset(partition: Partition, asked: ListOffsetsPartition) -> _Found:
     return found.timestamp_ms, found.offset, own.epochs.epoch_at(found.offset)
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_TOPIC,))

@@ -11,13 +11,22 @@ LEADER_NOT_AVAILABLE; v8 authorized operations; v9 flexible; v12 topics by id; v
 
 import struct
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import timedelta
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
+from cluster.brokers.handlers.access import (
+    CREATE_ON_CLUSTER,
+    CREATE_TOPIC,
+    DESCRIBE_CLUSTER,
+    DESCRIBE_TOPIC,
+    allowed_among,
+    may,
+)
 from cluster.brokers.handlers.authorized_operations import (
-    CLUSTER_OPERATIONS,
     NOT_REQUESTED,
-    TOPIC_OPERATIONS,
+    authorized_operations,
+    cluster_operations,
 )
 from cluster.brokers.handlers.ports import (
     AsksController,
@@ -30,6 +39,7 @@ from cluster.brokers.network.connection import Outgoing
 from cluster.brokers.peer_liveness import ELECTION_WAIT_MS, PING_TIMEOUT_MS, Tickets
 from cluster.brokers.peer_pings import LIVENESS
 from cluster.config.broker import AUTO_CREATE_TOPICS_ENABLE
+from cluster.model.acls import ResourceType
 from cluster.model.cluster import BrokerRegistration, PartitionState, TopicState
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import BrokerId
@@ -67,6 +77,8 @@ class _DelayedMetadata:
     """A request in the purgatory: the cluster is not known yet, or a leader has not answered, or is
     dead and not replaced."""
 
+    kind: ClassVar[str] = "Metadata"
+
     def __init__(
         self,
         request: MetadataRequest,
@@ -81,7 +93,7 @@ class _DelayedMetadata:
 
     def try_complete(self) -> bool:
         services = self._services
-        leaders = _leaders(self._request, services)
+        leaders = _leaders(self._request, self._context, services)
         if _must_wait(leaders, self._tickets, services):
             return False
         self._answer()
@@ -101,6 +113,8 @@ class _DelayedMetadata:
 
 class _SpacedMetadata:
     """A request in the purgatory, for the pause after an answer that listed a departed broker."""
+
+    kind: ClassVar[str] = "Metadata"
 
     def __init__(self, request: MetadataRequest, context: RequestContext, services: Ports) -> None:
         self._request = request
@@ -130,8 +144,8 @@ def handle(request: MetadataRequest, context: RequestContext, services: Ports) -
 def _handle_now(
     request: MetadataRequest, context: RequestContext, services: Ports
 ) -> bytes | NotYet:
-    remembered = services.metadata.encoded_answers.get(_what_is_asked(request, context))
-    leaders = _leaders(request, services) if remembered is None else remembered[1]
+    remembered = services.metadata.encoded_answers.get(_what_is_asked(request, context, services))
+    leaders = _leaders(request, context, services) if remembered is None else remembered[1]
     tickets = services.liveness.inquire(leaders)
     if _must_wait(leaders, tickets, services):
         _park(request, context, services, tickets)
@@ -160,10 +174,10 @@ def _park(
 def _answer(request: MetadataRequest, context: RequestContext, services: Ports) -> bytes | NotYet:
     """The frame of the answer that holds now; about many partitions it is made in slices."""
     if services.liveness.is_calm(services.loop.now_ms):
-        found = services.metadata.encoded_answers.get(_what_is_asked(request, context))
+        found = services.metadata.encoded_answers.get(_what_is_asked(request, context, services))
         if found is not None:
             return _addressed(found[0], context)
-    topics = _asked_topics(request, services)
+    topics = _asked_topics(request, context, services)
     if sum(len(topic.partitions) for topic in topics) > _PARTITIONS_AT_ONCE:
         services.slices.start(
             _answer_later(request, context, services, services.metadata.state_number, topics)
@@ -189,7 +203,10 @@ def _encoded(
         remembered = services.metadata.encoded_answers
         if len(remembered) >= _REMEMBERED_MAX:
             remembered.clear()
-        remembered[_what_is_asked(request, context)] = frame, _leaders(request, services)
+        remembered[_what_is_asked(request, context, services)] = (
+            frame,
+            _leaders(request, context, services),
+        )
     return frame
 
 
@@ -224,8 +241,8 @@ def _answer_later(
     context.answer(_addressed(frame, context))
 
 
-def _what_is_asked(request: MetadataRequest, context: RequestContext) -> object:
-    topics = request.topics
+def _what_is_asked(request: MetadataRequest, context: RequestContext, services: Ports) -> object:
+    topics, authorizer = request.topics, services.authorizer
     return (
         context.version,
         context.listener,
@@ -233,6 +250,8 @@ def _what_is_asked(request: MetadataRequest, context: RequestContext) -> object:
         request.include_cluster_authorized_operations,
         request.include_topic_authorized_operations,
         None if topics is None else tuple((topic.name, topic.topic_id) for topic in topics),
+        # Who sees what depends on the rules, too.
+        None if authorizer is None else (context.user, context.host, authorizer.rules_number),
     )
 
 
@@ -240,23 +259,33 @@ def _addressed(frame: bytes, context: RequestContext) -> bytes:
     return frame[:4] + _CORRELATION.pack(context.correlation_id) + frame[8:]
 
 
-def _asked_topics(request: MetadataRequest, services: Ports) -> list[TopicState]:
-    """The topics of the request that exist, each once."""
+def _asked_topics(
+    request: MetadataRequest, context: RequestContext, services: Ports
+) -> list[TopicState]:
+    """The topics of the request that exist and of which the client may know, each once."""
     metadata = services.metadata
     if request.topics is None:
-        return list(metadata.topics.values())
+        seen = allowed_among(services, context, DESCRIBE_TOPIC, metadata.topics, is_audited=False)
+        return [topic for name, topic in metadata.topics.items() if name in seen]
     names = {
         metadata.topic_name(asked.topic_id) if _is_asked_by_id(asked) else asked.name
         for asked in request.topics
     }
-    return [metadata.topics[name] for name in names if name in metadata.topics]
+    return [
+        metadata.topics[name]
+        for name in names
+        if name in metadata.topics
+        and may(services, context, DESCRIBE_TOPIC, name, is_audited=False)
+    ]
 
 
-def _leaders(request: MetadataRequest, services: Ports) -> frozenset[BrokerId]:
+def _leaders(
+    request: MetadataRequest, context: RequestContext, services: Ports
+) -> frozenset[BrokerId]:
     """Who leads the partitions of the asked topics."""
     return frozenset(
         state.leader
-        for topic in _asked_topics(request, services)
+        for topic in _asked_topics(request, context, services)
         for state in topic.partitions.values()
     )
 
@@ -278,20 +307,16 @@ def describe_cluster_topics(
     `prepared` has the partitions of topics whose encoding would take long, by topic.
     """
     metadata = services.metadata
-    topic_operations = (
-        TOPIC_OPERATIONS if request.include_topic_authorized_operations else NOT_REQUESTED
-    )
     if request.topics is None:
         topics = [
-            _known_topic(topic, context, services, topic_operations, prepared)
-            for topic in metadata.topics.values()
+            _known_topic(topic, request, context, services, prepared)
+            for topic in _asked_topics(request, context, services)
         ]
     else:
         # A topic named twice is answered once, as in Kafka: clients index the answer by name.
         once = {(asked.name, asked.topic_id): asked for asked in request.topics}
         topics = [
-            _asked_topic(asked, request, context, services, topic_operations, prepared)
-            for asked in once.values()
+            _asked_topic(asked, request, context, services, prepared) for asked in once.values()
         ]
         _create_missing(topics, request, services)
     return MetadataResponse(
@@ -307,7 +332,9 @@ def describe_cluster_topics(
         controller_id=metadata.controller_id,
         topics=tuple(topics),
         cluster_authorized_operations=(
-            CLUSTER_OPERATIONS if request.include_cluster_authorized_operations else NOT_REQUESTED
+            cluster_operations(services, context)
+            if request.include_cluster_authorized_operations
+            else NOT_REQUESTED
         ),
         error_code=ErrorCode.none,
     )
@@ -329,7 +356,6 @@ def _asked_topic(
     request: MetadataRequest,
     context: RequestContext,
     services: Ports,
-    operations: int,
     prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponseTopic:
     name = asked.name
@@ -337,19 +363,28 @@ def _asked_topic(
         name = services.metadata.topic_name(asked.topic_id)
         if name is None:
             return _missing(None, asked, ErrorCode.unknown_topic_id)
+        if not may(services, context, DESCRIBE_TOPIC, name):
+            return _missing(None, asked, ErrorCode.topic_authorization_failed)
+    elif not may(services, context, DESCRIBE_TOPIC, name):
+        # Nothing tells whether it exists.
+        return replace(
+            _missing(name, asked, ErrorCode.topic_authorization_failed), is_internal=False
+        )
     topic = services.metadata.topics.get(name)
     if topic is not None:
-        return _known_topic(topic, context, services, operations, prepared)
+        return _known_topic(topic, request, context, services, prepared)
     try:
         check_topic_name(name)
     except Refused as refused:
         return _missing(name, asked, refused.code)
     may_create = request.allow_auto_topic_creation and services.settings[AUTO_CREATE_TOPICS_ENABLE]
-    return _missing(
-        name,
-        asked,
-        ErrorCode.leader_not_available if may_create else ErrorCode.unknown_topic_or_partition,
-    )
+    if not may_create:
+        return _missing(name, asked, ErrorCode.unknown_topic_or_partition)
+    if not may(services, context, CREATE_ON_CLUSTER, is_audited=False) and not may(
+        services, context, CREATE_TOPIC, name
+    ):
+        return _missing(name, asked, ErrorCode.topic_authorization_failed)
+    return _missing(name, asked, ErrorCode.leader_not_available)
 
 
 def _is_asked_by_id(asked: MetadataRequestTopic) -> bool:
@@ -374,9 +409,9 @@ def _create_missing(
 
 def _known_topic(
     topic: TopicState,
+    request: MetadataRequest,
     context: RequestContext,
     services: Ports,
-    operations: int,
     prepared: Mapping[str, EncodedItems],
 ) -> MetadataResponseTopic:
     partitions: tuple[MetadataResponsePartition, ...] | EncodedItems | None
@@ -387,6 +422,9 @@ def _known_topic(
             _partition(topic, number, state, live, context, services)
             for number, state in sorted(topic.partitions.items())
         )
+    operations = NOT_REQUESTED
+    if request.include_topic_authorized_operations:
+        operations = authorized_operations(services, context, ResourceType.TOPIC, topic.name)
     return MetadataResponseTopic(
         error_code=ErrorCode.none,
         name=topic.name,
@@ -453,4 +491,10 @@ def _encode(version: int, _correlation_id: int, frame: bytes, throttle_ms: int) 
     return [frame[:position] + _THROTTLE_TIME.pack(throttle_ms) + frame[position + 4 :]]
 
 
-HANDLER: Final = Handler(API, handle, _decode, _encode)
+HANDLER: Final = Handler(
+    API,
+    handle,
+    _decode,
+    _encode,
+    authorizes=(DESCRIBE_TOPIC, CREATE_ON_CLUSTER, CREATE_TOPIC, DESCRIBE_CLUSTER),
+)

@@ -9,6 +9,7 @@ member epoch of the newer consumer protocol; v10 topic ids.
 from collections.abc import Iterator, Mapping
 from typing import Final, Protocol
 
+from cluster.brokers.handlers.access import READ_GROUP, READ_TOPIC, may
 from cluster.brokers.handlers.group_requests import MILLISECOND, NO_TIME, answered
 from cluster.brokers.handlers.ports import HasGroups, HasMetadata
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
@@ -43,8 +44,11 @@ def handle(
     codes: dict[tuple[int, int], ErrorCode] = {}
     places: list[tuple[int, int]] = []
     offsets: list[OffsetToCommit] = []
+    may_commit = may(services, context, READ_GROUP, request.group_id)
     for topic_place, topic in enumerate(request.topics):
-        name, code = _known_name(topic, context.version, services)
+        name, code = _known_name(topic, context, services)
+        if not may_commit:
+            name, code = "", ErrorCode.group_authorization_failed
         known = services.metadata.topics.get(name)
         for partition_place, asked in enumerate(topic.partitions):
             place = topic_place, partition_place
@@ -85,14 +89,18 @@ def handle(
 
 
 def _known_name(
-    topic: OffsetCommitRequestTopic, version: int, services: Ports
+    topic: OffsetCommitRequestTopic, context: RequestContext, services: Ports
 ) -> tuple[str, ErrorCode]:
-    """A topic's name, empty for an unknown id; and the code for what does not exist of it."""
-    if version < _FIRST_WITH_TOPIC_IDS:
-        return topic.name, ErrorCode.unknown_topic_or_partition
-    name = services.metadata.topic_name(topic.topic_id)
+    """A topic's name, empty for an unknown id and where the client may not read it; and the code
+    for what does not exist of it.
+    """
+    name: str | None = topic.name
+    if context.version >= _FIRST_WITH_TOPIC_IDS:
+        name = services.metadata.topic_name(topic.topic_id)
     if name is None:
         return "", ErrorCode.unknown_topic_id
+    if not may(services, context, READ_TOPIC, name):
+        return "", ErrorCode.topic_authorization_failed
     return name, ErrorCode.unknown_topic_or_partition
 
 
@@ -119,4 +127,4 @@ def _partitions(
         )
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=(READ_GROUP, READ_TOPIC))

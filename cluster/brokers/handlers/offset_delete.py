@@ -5,8 +5,10 @@ here; those of a topic to which a member of the group subscribes by the coordina
 (GROUP_SUBSCRIBED_TO_TOPIC).
 """
 
+from collections.abc import Collection
 from typing import Final, Protocol
 
+from cluster.brokers.handlers.access import DELETE_GROUP, READ_TOPIC, allowed_among
 from cluster.brokers.handlers.group_requests import NO_TIME, answered, find_group
 from cluster.brokers.handlers.ports import HasGroups, HasMetadata
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
@@ -33,25 +35,28 @@ def handle(
 ) -> OffsetDeleteResponse | NotYet:
     """Remove committed offsets of a group."""
     known: dict[str, list[int]] = {}
+    readable = allowed_among(services, context, READ_TOPIC, (each.name for each in request.topics))
     for topic in request.topics:
         for asked in topic.partitions:
             partition = TopicPartition(topic.name, asked.partition_index)
-            if services.metadata.partition(partition) is not None:
+            if topic.name in readable and services.metadata.partition(partition) is not None:
                 known.setdefault(topic.name, []).append(asked.partition_index)
     try:
-        group = find_group(services, request.group_id)
+        group = find_group(services, context, DELETE_GROUP, request.group_id)
     except Refused as refused:
-        return _response(request, DeleteOffsetsReply(refused.code))
+        return _response(request, DeleteOffsetsReply(refused.code), readable)
     topics = tuple(TopicPartitions(name, tuple(numbers)) for name, numbers in known.items())
     deletion = DeleteOffsets(request.group_id, topics)
 
     def response_of(reply: DeleteOffsetsReply) -> OffsetDeleteResponse:
-        return _response(request, reply)
+        return _response(request, reply, readable)
 
     return answered(context, lambda on_reply: group.delete_offsets(deletion, on_reply), response_of)
 
 
-def _response(request: OffsetDeleteRequest, reply: DeleteOffsetsReply) -> OffsetDeleteResponse:
+def _response(
+    request: OffsetDeleteRequest, reply: DeleteOffsetsReply, readable: Collection[str]
+) -> OffsetDeleteResponse:
     if reply.error is not ErrorCode.none:
         return OffsetDeleteResponse(error_code=reply.error, throttle_time=NO_TIME, topics=())
     codes = {(each.topic, each.partition): each.error for each in reply.partitions}
@@ -66,7 +71,9 @@ def _response(request: OffsetDeleteRequest, reply: DeleteOffsetsReply) -> Offset
                         partition_index=asked.partition_index,
                         error_code=codes.get(
                             (topic.name, asked.partition_index),
-                            ErrorCode.unknown_topic_or_partition,
+                            ErrorCode.unknown_topic_or_partition
+                            if topic.name in readable
+                            else ErrorCode.topic_authorization_failed,
                         ),
                     )
                     for asked in topic.partitions
@@ -77,4 +84,4 @@ def _response(request: OffsetDeleteRequest, reply: DeleteOffsetsReply) -> Offset
     )
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=(DELETE_GROUP, READ_TOPIC))

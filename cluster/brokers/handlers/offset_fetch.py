@@ -7,10 +7,12 @@ flexible; v7 require_stable (KIP-447); v8 several groups (KIP-709); v9 member id
 newer consumer protocol; v10 topic ids.
 """
 
+from dataclasses import replace
 from itertools import groupby
 from typing import Final, Protocol
 from uuid import UUID
 
+from cluster.brokers.handlers.access import DESCRIBE_GROUP, DESCRIBE_TOPIC, allowed_among, check
 from cluster.brokers.handlers.group_requests import NO_TIME
 from cluster.brokers.handlers.ports import HasGroups, HasMetadata
 from cluster.brokers.handlers.request import RequestContext, adapted
@@ -49,18 +51,18 @@ def handle(
 ) -> OffsetFetchResponse:
     """Tell how far groups have read."""
     if context.version < _FIRST_WITH_GROUPS:
-        return _of_one_group(request, context.version, services)
+        return _of_one_group(request, context, services)
     return OffsetFetchResponse(
         throttle_time=NO_TIME,
         groups=tuple(
-            _of_group(asked, context.version, services, require_stable=request.require_stable)
+            _of_group(asked, context, services, require_stable=request.require_stable)
             for asked in request.groups
         ),
     )
 
 
 def _of_one_group(
-    request: OffsetFetchRequest, version: int, services: Ports
+    request: OffsetFetchRequest, context: RequestContext, services: Ports
 ) -> OffsetFetchResponse:
     topics = None
     if request.topics is not None:
@@ -68,8 +70,8 @@ def _of_one_group(
             TopicPartitions(each.name, each.partition_indexes) for each in request.topics
         )
     asked = FetchOffsets(request.group_id, topics, require_stable=request.require_stable)
-    found = _fetch(asked, services)
-    if found.error is not ErrorCode.none and version < _FIRST_WITH_ERROR:
+    found = _fetch(asked, context, services)
+    if found.error is not ErrorCode.none and context.version < _FIRST_WITH_ERROR:
         refused = tuple(
             FetchedOffset(each.topic, number, error=found.error)
             for each in topics or ()
@@ -100,9 +102,13 @@ def _of_one_group(
 
 
 def _of_group(
-    asked: OffsetFetchRequestGroup, version: int, services: Ports, *, require_stable: bool
+    asked: OffsetFetchRequestGroup,
+    context: RequestContext,
+    services: Ports,
+    *,
+    require_stable: bool,
 ) -> OffsetFetchResponseGroup:
-    by_id = version >= _FIRST_WITH_TOPIC_IDS
+    by_id = context.version >= _FIRST_WITH_TOPIC_IDS
     unknown: list[OffsetFetchResponseTopics] = []
     topics: list[TopicPartitions] | None = None
     if asked.topics is not None:
@@ -121,6 +127,7 @@ def _of_group(
             member_id=asked.member_id,
             member_epoch=asked.member_epoch,
         ),
+        context,
         services,
     )
     known = []
@@ -152,11 +159,30 @@ def _of_group(
     )
 
 
-def _fetch(asked: FetchOffsets, services: Ports) -> FetchedOffsets:
+def _fetch(asked: FetchOffsets, context: RequestContext, services: Ports) -> FetchedOffsets:
+    """The offsets of topics that the client may know of; refusals of others that it names."""
+    named = asked.topics
+    if named is not None:
+        seen = allowed_among(services, context, DESCRIBE_TOPIC, (each.topic for each in named))
+        asked = replace(asked, topics=tuple(each for each in named if each.topic in seen))
     try:
-        return services.groups.find(asked.group_id).fetch_offsets(asked)
+        check(services, context, DESCRIBE_GROUP, asked.group_id)
+        found = services.groups.find(asked.group_id).fetch_offsets(asked)
     except Refused as refused:
         return FetchedOffsets(refused.code)
+    if named is None:
+        topics = (each.topic for each in found.offsets)
+        seen = allowed_among(services, context, DESCRIBE_TOPIC, topics, is_audited=False)
+        return FetchedOffsets(
+            found.error, tuple(each for each in found.offsets if each.topic in seen)
+        )
+    denied = tuple(
+        FetchedOffset(each.topic, number, error=ErrorCode.topic_authorization_failed)
+        for each in named
+        if each.topic not in seen
+        for number in each.partitions
+    )
+    return FetchedOffsets(found.error, (*found.offsets, *denied))
 
 
 def _topic(fetched: FetchedOffset) -> str:
@@ -178,4 +204,4 @@ def _unknown_topic(topic_id: UUID | None, numbers: tuple[int, ...]) -> OffsetFet
     )
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=(DESCRIBE_GROUP, DESCRIBE_TOPIC))

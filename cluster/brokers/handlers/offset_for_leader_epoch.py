@@ -9,6 +9,7 @@ v3 replica id (ignored); v4 flexible.
 from datetime import timedelta
 from typing import Final
 
+from cluster.brokers.handlers.access import CLUSTER_ACTION, DESCRIBE_TOPIC, may
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.ports import HasPartitions
 from cluster.brokers.handlers.request import RequestContext, adapted
@@ -27,17 +28,24 @@ API: Final = Api(ApiKey.OFFSET_FOR_LEADER_EPOCH, 2, 4)
 
 
 def handle(
-    request: OffsetForLeaderEpochRequest, _context: RequestContext, services: HasPartitions
+    request: OffsetForLeaderEpochRequest, context: RequestContext, services: HasPartitions
 ) -> OffsetForLeaderEpochResponse:
     """The largest epoch not above the one asked for, and its end, for each asked partition."""
+    is_broker = may(services, context, CLUSTER_ACTION, is_audited=False)
     return OffsetForLeaderEpochResponse(
         throttle_time=timedelta(0),
         topics=tuple(
             OffsetForLeaderTopicResult(
                 topic=topic.topic,
-                partitions=tuple(_end(topic.topic, asked, services) for asked in topic.partitions),
+                partitions=tuple(
+                    _end(topic.topic, asked, services)
+                    if is_allowed
+                    else _refusal(asked, ErrorCode.topic_authorization_failed)
+                    for asked in topic.partitions
+                ),
             )
             for topic in request.topics
+            for is_allowed in (is_broker or may(services, context, DESCRIBE_TOPIC, topic.topic),)
         ),
     )
 
@@ -47,7 +55,7 @@ def _end(topic: str, asked: OffsetForLeaderPartition, services: HasPartitions) -
         partition = find_partition(services, topic, asked.partition)
         partition.check_leader(asked.current_leader_epoch)
     except Refused as refused:
-        return EpochEndOffset(error_code=refused.code, partition=asked.partition)
+        return _refusal(asked, refused.code)
     own = partition.log
     epoch, end_offset = own.epochs.end_offset(LeaderEpoch(asked.leader_epoch), own.log_end_offset)
     return EpochEndOffset(
@@ -58,4 +66,8 @@ def _end(topic: str, asked: OffsetForLeaderPartition, services: HasPartitions) -
     )
 
 
-HANDLER: Final = adapted(API, handle)
+def _refusal(asked: OffsetForLeaderPartition, code: ErrorCode) -> EpochEndOffset:
+    return EpochEndOffset(error_code=code, partition=asked.partition)
+
+
+HANDLER: Final = adapted(API, handle, authorizes=(CLUSTER_ACTION, DESCRIBE_TOPIC))

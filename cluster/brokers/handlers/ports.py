@@ -13,6 +13,10 @@ from cluster.brokers.quotas.quota_changes import QuotaChanges
 from cluster.brokers.replica_moves import ReplicaMoves
 from cluster.brokers.replication.partition_events import PartitionEvents
 from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.brokers.security.acl_changes import AclChanges
+from cluster.brokers.security.authorizer import Authorizer
+from cluster.brokers.security.logins import Logins
+from cluster.brokers.security.user_credentials import UserCredentials
 from cluster.brokers.setting_changes import SettingChanges
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import Settings
@@ -26,7 +30,21 @@ from cluster.runtime.loop import EventLoop
 from cluster.runtime.slices import Slices
 
 
-class HasMetadata(Protocol):
+class HasAuthorizer(Protocol):
+    """Who may do what."""
+
+    authorizer: Authorizer | None
+    """None: everybody may do everything (`authorizer.class.name` is empty)."""
+
+
+class HasAcls(HasAuthorizer, Protocol):
+    """The rules of who may do what, and changing them."""
+
+    acls: AclChanges | None
+    """None without an authorizer."""
+
+
+class HasMetadata(HasAuthorizer, Protocol):
     """The cluster as this broker knows it."""
 
     metadata: MetadataCache
@@ -72,6 +90,12 @@ class KnowsLiveness(HasMetadata, CanWait, Protocol):
     liveness: PeerLiveness
 
 
+class HasLoop(Protocol):
+    """The loop, for the time."""
+
+    loop: EventLoop
+
+
 class HasSettings(Protocol):
     """The broker's settings."""
 
@@ -93,13 +117,13 @@ class HasSettingChanges(Protocol):
     setting_changes: SettingChanges
 
 
-class HasController(Protocol):
+class HasController(HasAuthorizer, Protocol):
     """The controller's operations; NOT_CONTROLLER unless this broker is the controller."""
 
     controller: ControllerRequests
 
 
-class HasGroups(Protocol):
+class HasGroups(HasAuthorizer, Protocol):
     """The groups that this broker coordinates."""
 
     groups: GroupCoordinator
@@ -147,16 +171,28 @@ class ProducerIdPort(Protocol):
         ...
 
 
-class HasProducerIds(Protocol):
+class HasProducerIds(HasAuthorizer, Protocol):
     """New producer ids."""
 
     producer_ids: ProducerIdPort
 
 
-class HasQuotaChanges(Protocol):
+class HasQuotaChanges(HasAuthorizer, Protocol):
     """Quotas as the store has them, and changing them there."""
 
     quota_changes: QuotaChanges
+
+
+class HasLogins(Protocol):
+    """The logins of connections."""
+
+    logins: Logins
+
+
+class HasCredentials(HasController, HasAuthorizer, Protocol):
+    """The SCRAM credentials of users, which the controller alters."""
+
+    credentials: UserCredentials
 
 
 class HasApiVersions(Protocol):

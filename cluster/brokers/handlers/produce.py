@@ -8,8 +8,9 @@ v13 topic ids.
 """
 
 import uuid
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
+from cluster.brokers.handlers.access import WRITE_TOPIC, WRITE_TRANSACTIONAL_ID, may
 from cluster.brokers.handlers.find_partition import find_partition
 from cluster.brokers.handlers.leader_hints import endpoints_of, leader_hint
 from cluster.brokers.handlers.ports import HasLog, HasPartitions, KnowsLiveness
@@ -20,6 +21,7 @@ from cluster.brokers.handlers.request import (
     NotYet,
     RequestContext,
 )
+from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.connection import Outgoing
 from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.replication.partition import ACKS_ALL, Partition
@@ -64,7 +66,7 @@ class Ports(HasPartitions, HasLog, KnowsLiveness, Protocol):
 class _Waiting:
     """One partition of an acks=all request whose batch is not committed yet."""
 
-    __slots__ = ("leader_epoch", "partition", "position", "required_offset", "results")
+    __slots__ = ("counters", "leader_epoch", "partition", "position", "required_offset", "results")
 
     def __init__(
         self,
@@ -72,7 +74,9 @@ class _Waiting:
         required_offset: Offset,
         results: list[ProducedPartition],
         position: int,
+        counters: BrokerCounters | None,
     ) -> None:
+        self.counters = counters
         self.partition = partition
         self.required_offset = required_offset
         self.leader_epoch: LeaderEpoch = partition.leader_epoch
@@ -91,10 +95,14 @@ class _Waiting:
     def fail(self, code: ErrorCode) -> None:
         index = self.results[self.position].index
         self.results[self.position] = ProducedPartition(index, int(code))
+        if self.counters is not None:
+            self.counters.on_produce_refused(self.partition.id.topic, code)
 
 
 class _DelayedProduce:
     """An acks=all request in the purgatory."""
+
+    kind: ClassVar[str] = "Produce"
 
     def __init__(self, context: RequestContext, answer: Answer, waiting: list[_Waiting]) -> None:
         self._context = context
@@ -127,10 +135,14 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
     waiting: list[_Waiting] = []
     endpoints: dict[int, NodeEndpoint] = {}
     counters = services.counters
+    denied = {} if services.authorizer is None else _denied(request, context, services)
     for name, topic_id, partitions in request.topics:
         produced: list[ProducedPartition] = []
         topic = name if name is not None else services.metadata.topic_name(topic_id)
         results.append((name, topic_id, produced))
+        if topic in denied:
+            produced += _all_refused(topic, [index for index, _ in partitions], denied, counters)
+            continue
         for index, records in partitions:
             try:
                 partition = None if topic is None else find((topic, index))
@@ -148,13 +160,13 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
                 appended = partition.append(records, acks, wall_ms, services.loop.now_ms)  # type: ignore[arg-type]  # None was refused
             except Refused as refused:
                 if counters is not None:
-                    counters.failed_produces += 1
+                    counters.on_produce_refused(topic, refused.code)
                 produced.append(_refusal(index, refused, topic, context, services, endpoints))
                 continue
             except StorageFailed as failure:
                 _on_failed_disk(partition, failure, services)
                 if counters is not None:
-                    counters.failed_produces += 1
+                    counters.on_produce_refused(topic, ErrorCode.kafka_storage_error)
                 produced.append(
                     ProducedPartition(
                         index, int(ErrorCode.kafka_storage_error), error_message=str(failure)
@@ -167,15 +179,15 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
             if not is_duplicate:
                 services.events.on_appended(partition)
                 if counters is not None:
-                    counters.note_appended(appended)
+                    counters.topics[topic].appended.append(appended)
             if acks == ACKS_ALL:
                 required = Offset(last_offset + 1)
-                waiting.append(_Waiting(partition, required, produced, len(produced) - 1))
+                position = len(produced) - 1
+                waiting.append(_Waiting(partition, required, produced, position, counters))
     if acks == 0:
         _close_on_error(results)
         return NO_ANSWER
-    if waiting:
-        waiting = [item for item in waiting if not item.try_answer()]
+    waiting = waiting and [item for item in waiting if not item.try_answer()]
     answer: Answer = (results, list(endpoints.values()))  # type: ignore[assignment]  # lists are sequences
     if not waiting:
         return answer
@@ -186,6 +198,37 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
     )
     context.channel.on_close = parked.drop
     return PARKED
+
+
+def _denied(
+    request: ProduceRequest, context: RequestContext, services: Ports
+) -> dict[str | None, int]:
+    """The topics that the client may not write to, with the error codes for them."""
+    metadata = services.metadata
+    names = {
+        name if name is not None else metadata.topic_name(topic_id)
+        for name, topic_id, _ in request.topics
+    }
+    transaction = request.transactional_id
+    if transaction is not None and not may(services, context, WRITE_TRANSACTIONAL_ID, transaction):
+        return dict.fromkeys(names, int(ErrorCode.transactional_id_authorization_failed))
+    return {
+        name: int(ErrorCode.topic_authorization_failed)
+        for name in names
+        if name is not None and not may(services, context, WRITE_TOPIC, name)
+    }
+
+
+def _all_refused(
+    topic: str | None,
+    indexes: list[int],
+    codes: dict[str | None, int],
+    counters: BrokerCounters | None,
+) -> list[ProducedPartition]:
+    if counters is not None:
+        for _ in indexes:
+            counters.on_produce_refused(topic, codes[topic])
+    return [ProducedPartition(index, codes[topic]) for index in indexes]
 
 
 def _on_failed_disk(partition: Partition | None, failure: StorageFailed, services: Ports) -> None:
@@ -259,6 +302,7 @@ HANDLER: Final = Handler(
     handle,
     scan_produce_request,
     _encode,
+    authorizes=(WRITE_TRANSACTIONAL_ID, WRITE_TOPIC),
     charge=ClientAccounts.on_produced,
     carries_records=True,
 )

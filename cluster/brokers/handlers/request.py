@@ -4,14 +4,19 @@ Each handler declares what it needs of its broker, as a protocol made of those i
 """
 
 import enum
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from cluster.brokers.handlers.errors_in_answers import errors_in
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.network.connection import Connection, Outgoing
 from cluster.brokers.quotas.client_accounts import Charge, ClientAccounts
+from cluster.brokers.quotas.mutation_quota import MutationQuota
+from cluster.coordinator.controller.topic_plans import Admit
+from cluster.model.acls import Right
+from cluster.model.clocks import MonotonicMs
 from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import Api
 
@@ -36,7 +41,8 @@ class RequestContext:
         "channel",
         "client_id",
         "correlation_id",
-        "handled_us",
+        "handled_ns",
+        "mutations",
         "route",
         "send",
         "size_bytes",
@@ -61,10 +67,12 @@ class RequestContext:
         self.send = send
         self.size_bytes = size_bytes
         """Of the whole request, as quotas count it."""
-        self.began_ns: int | None = began_ns
-        """Monotonic time at which the broker's thread began with it; None once it is parked."""
-        self.handled_us = 0
-        """How long the thread worked on it before it was parked."""
+        self.began_ns = began_ns
+        """Monotonic time at which the broker's thread began with it."""
+        self.handled_ns = 0
+        """When it was parked; 0 if it was not."""
+        self.mutations: MutationQuota | None = None
+        """What it may change of topics, where it changes any (KIP-599)."""
 
     @property
     def user(self) -> str:
@@ -72,9 +80,24 @@ class RequestContext:
         return self.channel.principal
 
     @property
+    def host(self) -> str:
+        """The address that the connection comes from."""
+        return self.channel.host
+
+    @property
     def listener(self) -> str:
         """The listener it came in by: answers name endpoints of the same listener."""
         return self.channel.listener_name
+
+    def limit_mutations(self, strict_from: int, now_ms: Callable[[], MonotonicMs]) -> Admit:
+        """Count this request's changes of topics; what is called for each. `strict_from` is the
+        first version in which a change over the limit is refused, rather than waited for.
+        """
+        quota = MutationQuota(
+            self.accounts.mutations(now_ms()), now_ms, is_strict=self.version >= strict_from
+        )
+        self.mutations = quota
+        return quota.admit
 
     def answer(self, response: Any) -> None:
         """Answer a parked request; NO_ANSWER lets the channel go on without one."""
@@ -82,6 +105,12 @@ class RequestContext:
 
 
 P_contra = TypeVar("P_contra", contravariant=True)
+
+
+class Unchecked(NamedTuple):
+    """Says of an API that everybody may use it."""
+
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +126,17 @@ class Handler(Generic[P_contra]):
     charge: Charge = ClientAccounts.on_request
     """What a request is charged to: its time, and for some its bytes or those of its answer."""
     measure: Callable[[int, Any], int] | None = None
-    """From version and answer to its size in bytes, where that is charged. Such an answer is sent
-    without its data when it is throttled: the bytes would be over the limit (KIP-219)."""
+    """From version and answer to its size in bytes, where that is charged."""
+    without_data: Callable[[Any], Any] | None = None
+    """From an answer to what is sent when it is throttled: its bytes would be over the limit
+    (KIP-219)."""
     note_sent: Callable[[BrokerCounters, Any], None] | None = None
     """Counts an answer that leaves with its data."""
-    authorizes: str | None = None
-    """The operation on the cluster or on topics that the principal has to be allowed."""
+    errors_in: Callable[[Any], Iterable[int]] | None = None
+    """The codes of errors in an answer; None where the handler counts them itself, or cannot."""
+    authorizes: "tuple[Right, ...] | Unchecked" = field(kw_only=True)
+    """Everything that it asks the authorizer for; which of it a request needs depends on the
+    request, and its item is refused without it."""
     before_authentication: bool = False
     """Whether a connection may send it before it has authenticated."""
     answers_any_version: bool = False
@@ -123,15 +157,15 @@ class Route:
     """The header after the correlation id; a request whose bytes differ gets another route."""
     body_position: int
     accounts: ClientAccounts
-    note_us: Callable[[int], None] | None
-    """Counts a request by its microseconds; None where nothing is counted."""
+    count: Callable[[None], None] | None
+    """Counts a request; None where nothing is counted."""
 
 
 def adapted(
     api: Api,
     handle: Callable[[Any, RequestContext, P_contra], Any],
     *,
-    authorizes: str | None = None,
+    authorizes: "tuple[Right, ...] | Unchecked",
 ) -> Handler[P_contra]:
     """A handler whose messages go through the protocol adapter."""
     key = int(api.key)
@@ -148,5 +182,6 @@ def adapted(
         handle,
         lambda version, frame, position: decode_request(key, version, frame, position),
         encode,
+        errors_in=errors_in,
         authorizes=authorizes,
     )

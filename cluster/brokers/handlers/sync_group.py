@@ -7,6 +7,7 @@ v3 static members (KIP-345); v4 flexible; v5 protocol type and name, which a mem
 
 from typing import Final
 
+from cluster.brokers.handlers.access import READ_GROUP
 from cluster.brokers.handlers.group_requests import NO_TIME, answered, find_group
 from cluster.brokers.handlers.ports import HasGroups
 from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
@@ -28,7 +29,7 @@ def handle(
     try:
         if context.version >= _FIRST_WITH_PROTOCOL and not has_protocol:
             raise Refused(ErrorCode.inconsistent_group_protocol)
-        group = find_group(services, request.group_id)
+        group = find_group(services, context, READ_GROUP, request.group_id)
     except Refused as refused:
         return _response(SyncGroupReply(refused.code))
     syncing = SyncGroup(
@@ -53,4 +54,4 @@ def _response(reply: SyncGroupReply) -> SyncGroupResponse:
     )
 
 
-HANDLER: Final = adapted(API, handle)
+HANDLER: Final = adapted(API, handle, authorizes=(READ_GROUP,))

@@ -1,17 +1,19 @@
 """Each client's use of its quotas: rows of the stats file, intervals of the metric records.
 
 Fed by `ClientQuotas.drain_interval`. Bounded by the rows of the file: when all are taken, a new
-client gets the row of the one inactive for longest. Pure, apart from stores into the file's memory.
+client gets the row that was written longest ago. Pure, apart from stores into the file's memory.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from cluster.brokers.quotas.connected_clients import ConnectedClients
 from cluster.brokers.quotas.quota_state import QuotaState
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import NO_LIMITS, QuotaRow
 from cluster.model.clocks import MonotonicMs, WallMs
+from cluster.model.quota_pauses import NO_PAUSES
 from cluster.model.quota_usage import QuotaUsage
 from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
 
@@ -32,10 +34,12 @@ class _Client:
     throttled: int = 0
     usage: float = 0.0
     throttle_ms: int = 0
+    throttle_ms_max: int = 0
     muted_ms: int = 0
     active_ms: int = 0
     is_settled: bool = True
-    limits: tuple[float | None, ...] = NO_LIMITS
+    limits: tuple[float | None, ...] | None = NO_LIMITS
+    """None: to be looked up, as they have changed."""
 
 
 class ClientRows:
@@ -44,8 +48,9 @@ class ClientRows:
     Invariant: every client here has a row of its own.
     """
 
-    def __init__(self, stats: MmapStats) -> None:
+    def __init__(self, stats: MmapStats, connected: ConnectedClients) -> None:
         self._stats = stats
+        self._connected = connected
         self._clients: dict[Key, _Client] = {}
         self._free = list(range(stats.row_capacity - 1, -1, -1))
         self._intervals: dict[Key, QuotaUsage] = {}
@@ -55,8 +60,8 @@ class ClientRows:
         """Take over the limits that are configured now, for all entities."""
         if quotas != self._quotas:
             self._quotas = quotas
-            for key, client in self._clients.items():
-                client.limits = configured_limits(quotas, key)
+            for client in self._clients.values():
+                client.limits = None
                 client.is_settled = False
 
     def on_usage(
@@ -74,6 +79,7 @@ class ClientRows:
         client.throttled += usage.throttled
         client.usage += usage.usage
         client.throttle_ms += usage.throttle_ms
+        client.throttle_ms_max = max(client.throttle_ms_max, usage.throttle_ms_max)
         client.muted_ms += usage.muted_ms
         if usage.requests or not client.active_ms:
             client.active_ms = now_ms
@@ -84,6 +90,14 @@ class ClientRows:
         client = self._clients.get(key)
         if client is not None:
             self._write(key, client, state, now_ms, wall_ms)
+
+    def note_connections(self) -> None:
+        """Rows of clients whose connections have changed are out of date."""
+        for user, client_id in self._connected.take_changed():
+            for kind in QuotaKind:
+                client = self._clients.get((kind, user, client_id))
+                if client is not None:
+                    client.is_settled = False
 
     def unsettled(self, at_most: int) -> list[Key]:
         """Clients whose row shows a rate or a limit that may be out of date."""
@@ -118,7 +132,10 @@ class ClientRows:
         client.is_settled = state.rate <= 0 and mute_left_ms == 0
         # In the order of `_clients`, the rows written longest ago come first.
         self._clients[key] = self._clients.pop(key)
+        if client.limits is None:
+            client.limits = configured_limits(self._quotas, key)
         quota, user, client_id = key
+        who = self._connected.get(user, client_id)
         self._stats.write_row(
             client.index,
             QuotaRow(
@@ -131,20 +148,26 @@ class ClientRows:
                 rate=state.rate,
                 window_seconds=state.measured_ms / 1000,
                 delay_ms=state.delay_ms,
+                delay_max_ms=state.delay_max_ms,
                 requests=client.requests,
                 throttled=client.throttled,
                 usage=client.usage,
                 throttle_ms=client.throttle_ms,
+                throttle_ms_max=client.throttle_ms_max,
                 muted_ms=client.muted_ms,
                 muted_until_ms=now_ms + mute_left_ms if mute_left_ms else 0,
                 active_ms=client.active_ms,
                 written_wall_ms=wall_ms,
+                connections=0 if who is None else who.connection_count,
+                software="" if who is None else " ".join(who.software).strip(),
+                pauses=NO_PAUSES if who is None else who.pauses.get(quota, NO_PAUSES),
+                samples=state.samples,
             ),
         )
 
     def _admit(self, key: Key) -> _Client:
         if not self._free:
-            self._forget(min(self._clients, key=lambda k: self._clients[k].active_ms))
+            self._forget(next(iter(self._clients)))  # written longest ago
         client = _Client(self._free.pop(), limits=configured_limits(self._quotas, key))
         self._clients[key] = client
         return client

@@ -7,72 +7,82 @@ What is a state rather than an event (leaders, connections) is sampled by the pu
 """
 
 import logging
-from collections import Counter
+import uuid
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from cluster.brokers.log.partition_log import Appended
-from cluster.metrics.histogram import BUCKETS, bound_us
-from cluster.metrics.kafka_names import BROKER_METRICS, handling_time_of, requests_of
+from cluster.brokers.metrics.request_times import RequestTimes
+from cluster.brokers.metrics.topic_counters import TopicTable
+from cluster.metrics.kafka_names import (
+    BROKER_METRICS,
+    OTHER,
+    errors_of,
+    kafka_api_name,
+    requests_of,
+)
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import MetricKind
 from cluster.model.clocks import WallMs
-from cluster.model.errors import StorageFailed
+from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import BrokerId
 from cluster.protocol.api import ApiKey, OwnApiKey
 from cluster.protocol.fetch_codec import FetchedTopic
 
 log = logging.getLogger(__name__)
 
-_BITS: Final = 65
-"""Any duration's `bit_length` is an index: the last bucket of the file takes the rest."""
+_SLOTS_KEPT: Final = 400
+"""For what is not an error: requests by version, and what other parts count."""
 
 
 class BrokerCounters:
     """One per broker, used by its thread only. Totals since the broker began."""
 
     __slots__ = (
-        "_appended",
-        "_handled_us",
-        "_times",
-        "bytes_in",
+        "_api_names",
+        "_errors",
+        "_requests",
+        "authentications",
         "bytes_out",
+        "expired_connections",
+        "failed_authentications",
         "failed_fetches",
         "failed_produces",
+        "failed_reauthentications",
         "isr_expands",
         "isr_shrinks",
-        "messages_in",
-        "note_appended",
+        "reauthentications",
         "request_slots",
         "requests",
         "slots",
         "stats",
         "throttle_ms",
         "throttled",
-        "time_slots",
+        "times",
+        "topic_name",
+        "topics",
     )
 
     def __init__(self, stats: MmapStats, apis: Iterable[ApiKey | OwnApiKey]) -> None:
         self.stats = stats
         self.slots = {m.key: stats.slot(m.name, m.kind) for m in BROKER_METRICS}
         """Slot of each metric of `BROKER_METRICS`, by key."""
+        apis = list(apis)
+        self._api_names = {int(api): api.name for api in apis}
         self.request_slots = {
             int(api): stats.slot(requests_of(api.name), MetricKind.COUNTER) for api in apis
         }
-        self.time_slots = {
-            int(api): self._histogram(api.name) for api in (ApiKey.PRODUCE, ApiKey.FETCH)
-        }
         self.requests = dict.fromkeys(self.request_slots, 0)
         """By API key, as of the last `store`."""
-        self._handled_us: dict[int, list[int]] = {api: [] for api in self.request_slots}
-        self._times = {api: [0] * _BITS for api in self.time_slots}
-        """Requests of an API by the bits of their microseconds."""
-        self._appended: list[Appended] = []
-        self.note_appended = self._appended.append
-        """Counts a client's batch that was appended."""
-        self.bytes_in = 0
-        self.messages_in = 0
+        self._requests: dict[tuple[int, int | None], tuple[list[None], int]] = {}
+        """By API key and version: an item for each since the last `store`, and its slot."""
+        self._errors: dict[tuple[int, int], int] = {}
+        """Slots by API key and error code."""
+        stats.slot(errors_of(OTHER, OTHER), MetricKind.COUNTER)
+        self.times = RequestTimes(stats, apis)
+        self.topics = TopicTable(stats)
+        self.topic_name: Callable[[uuid.UUID | None], str | None] = lambda _topic_id: None
+        """The name of a topic by its id."""
         self.failed_produces = 0
         """Partitions."""
         self.bytes_out = 0
@@ -80,28 +90,60 @@ class BrokerCounters:
         """Partitions."""
         self.throttled = 0
         self.throttle_ms = 0
+        self.authentications = 0
+        """By SASL, the first of each connection."""
+        self.failed_authentications = 0
+        self.reauthentications = 0
+        self.failed_reauthentications = 0
+        self.expired_connections = 0
         self.isr_shrinks = 0
         self.isr_expands = 0
 
-    def _histogram(self, api_name: str) -> list[int]:
-        return [
-            self.stats.slot(handling_time_of(api_name, bound_us(bucket)), MetricKind.COUNTER)
-            for bucket in range(BUCKETS)
-        ]
-
-    def note_us(self, api_key: int) -> Callable[[int], None]:
-        """A function that counts one request of an API, given the microseconds that it kept the
-        broker's thread.
+    def count_of(self, api_key: int, version: int | None) -> Callable[[None], None]:
+        """A function that counts one request of an API in a version; None: one that is not served,
+        of which there may be any number.
         """
-        return self._handled_us[api_key].append
+        known = self._requests.get((api_key, version))
+        if known is None:
+            name = requests_of(self._api_names[api_key], OTHER if version is None else str(version))
+            known = [], self.stats.slot(name, MetricKind.COUNTER)
+            self._requests[api_key, version] = known
+        return known[0].append
+
+    def on_error(self, api_key: int, code: int) -> None:
+        """An item of an answer says that it has failed."""
+        slot = self._errors.get((api_key, code))
+        if slot is None:
+            api, error = OTHER, OTHER
+            if self.stats.slots_left > _SLOTS_KEPT:
+                api = kafka_api_name(self._api_names[api_key])
+                error = ErrorCode(code).name.upper()
+            slot = self.stats.slot(errors_of(api, error), MetricKind.COUNTER)
+            self._errors[api_key, code] = slot
+        self.stats.counts[slot] += 1
+
+    def on_produce_refused(self, topic: str | None, code: int) -> None:
+        """A partition of a produce request was not appended to."""
+        self.failed_produces += 1
+        self.topics[topic].note_refused()
+        self.on_error(ApiKey.PRODUCE, code)
 
     def on_fetched(self, topics: Iterable[FetchedTopic]) -> None:
         """A fetch is answered with these partitions' records."""
-        for _, _, partitions in topics:
+        for name, topic_id, partitions in topics:
+            size_bytes = failed = 0
             for partition in partitions:
-                self.bytes_out += partition.records_size_bytes
+                size_bytes += partition.records_size_bytes
                 if partition.error_code:
-                    self.failed_fetches += 1
+                    failed += 1
+                    self.on_error(ApiKey.FETCH, partition.error_code)
+            topic = self.topics[self.topic_name(topic_id) if name is None else name]
+            topic.bytes_out += size_bytes
+            topic.fetches += len(partitions)
+            topic.failed_fetches += failed
+            topic.is_changed = True
+            self.bytes_out += size_bytes
+            self.failed_fetches += failed
 
     def store(self) -> None:
         """Write what was counted into the stats file."""
@@ -109,17 +151,12 @@ class BrokerCounters:
         self._sum_up()
         for api_key, slot in self.request_slots.items():
             counts[slot] = self.requests[api_key]
-        for api_key, slots in self.time_slots.items():
-            times = self._times[api_key]
-            for bucket, slot in enumerate(slots[:-1]):
-                counts[slot] = times[bucket]
-            counts[slots[-1]] = sum(times[BUCKETS - 1 :])
         produces = self.requests.get(int(ApiKey.PRODUCE), 0)
         fetches = self.requests.get(int(ApiKey.FETCH), 0)
         for key, count in (
             ("RequestsPerSec", sum(self.requests.values())),
-            ("BytesInPerSec", self.bytes_in),
-            ("MessagesInPerSec", self.messages_in),
+            ("BytesInPerSec", self.topics.bytes_in),
+            ("MessagesInPerSec", self.topics.messages_in),
             ("TotalProduceRequestsPerSec", produces),
             ("FailedProduceRequestsPerSec", self.failed_produces),
             ("BytesOutPerSec", self.bytes_out),
@@ -127,26 +164,29 @@ class BrokerCounters:
             ("FailedFetchRequestsPerSec", self.failed_fetches),
             ("ThrottledRequestsPerSec", self.throttled),
             ("ThrottleTimeMs", self.throttle_ms),
+            ("SuccessfulAuthentications", self.authentications),
+            ("FailedAuthentications", self.failed_authentications),
+            ("SuccessfulReauthentications", self.reauthentications),
+            ("FailedReauthentications", self.failed_reauthentications),
+            ("ExpiredConnectionsKilled", self.expired_connections),
             ("IsrShrinksPerSec", self.isr_shrinks),
             ("IsrExpandsPerSec", self.isr_expands),
         ):
             counts[self.slots[key]] = count
 
     def _sum_up(self) -> None:
-        for api_key, handled_us in self._handled_us.items():
-            if handled_us:
-                self.requests[api_key] += len(handled_us)
-                times = self._times.get(api_key)
-                if times is not None:
-                    for bits, count in Counter(map(int.bit_length, handled_us)).items():
-                        times[bits] += count
-                handled_us.clear()
-        appended = self._appended
-        if appended:
-            base_offsets, last_offsets, _, _, sizes, _ = zip(*appended, strict=True)
-            self.messages_in += sum(last_offsets) - sum(base_offsets) + len(appended)
-            self.bytes_in += sum(sizes)
-            appended.clear()
+        for (api_key, _), (items, slot) in self._requests.items():
+            if items:
+                self.requests[api_key] += len(items)
+                self.stats.counts[slot] += len(items)
+                items.clear()
+        self.topics.sum_up()
+        self.topics.store()
+        self.times.store()
+
+    def set_share(self, key: str, value: float) -> None:
+        """Set a gauge of kind REAL."""
+        self.stats.reals[self.slots[key]] = value
 
     def set(self, key: str, value: int) -> None:
         """Set a gauge that the publisher has sampled, by its key in `BROKER_METRICS`."""

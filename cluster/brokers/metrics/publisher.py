@@ -7,25 +7,36 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from cluster.brokers.log_cleaner import LogCleaner
+from cluster.brokers.log_flusher import LogFlusher
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metrics.client_rows import ClientRows
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.records import broker_record, quota_record
+from cluster.brokers.metrics.replica_figures import ClusterFigures, ReplicaFigures
 from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.network.connection import MuteReason
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.connected_clients import ConnectedClients
+from cluster.brokers.quotas.connection_rates import ConnectionRates
+from cluster.brokers.replication.isr_changes import IsrChanges
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replication_link import ReplicationLink
+from cluster.coordinator.controller.election_counts import ElectionCounts
 from cluster.coordinator.groups.counts import GroupCounts
 from cluster.metrics.kafka_names import BROKER_METRICS
+from cluster.metrics.stats_layout import MetricKind
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.ids import BrokerId
+from cluster.runtime.loop_time import LoopTime
 from cluster.runtime.slices import Slices
 
 TICK_MS: Final = 250
-_PARTITIONS_PER_STEP: Final = 64
 _STEPS_AT_ONCE: Final = 4
+_DRAINED_PER_TICK: Final = 512
+"""Clients whose usage is written; of more the others wait for the next tick, so that this takes a
+tenth of the thread at most."""
+_DRAINED_PER_STEP: Final = 16
 _REFRESHED_PER_TICK: Final = 64
 """Clients without requests whose falling rate is followed, so that a tick stays short."""
 
@@ -33,6 +44,7 @@ _REFRESHED_PER_TICK: Final = 64
 class ClientConnections(Protocol):
     """What is counted of the broker's client connections."""
 
+    accepted_count: int
     failed_count: int
 
     @property
@@ -55,8 +67,14 @@ class Watched:
     metadata: MetadataCache
     replication: ReplicationLink
     quotas: ClientQuotas
+    connected: ConnectedClients
     cleaner: LogCleaner
     group_counts: GroupCounts
+    time: LoopTime
+    connection_rates: ConnectionRates
+    isr_changes: IsrChanges
+    elections: ElectionCounts
+    flusher: LogFlusher
 
 
 class MetricPublisher:
@@ -80,7 +98,11 @@ class MetricPublisher:
         self._topic = topic
         self._interval_ms = interval_ms
         self._slices = slices
-        self._client_rows = ClientRows(counters.stats)
+        self._client_rows = ClientRows(counters.stats, watched.connected)
+        self._quotas_version = -1
+        self._is_written = True
+        """All of the last tick's rows are in the file."""
+        self._idle_ns = watched.time.idle_ns
         self._published_ms = now_ms
         self._published_counts: dict[str, int] = {}
         self._count_changes()
@@ -88,7 +110,9 @@ class MetricPublisher:
     def on_tick(self, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
         """Write the stats file; when an interval is over, its records too."""
         self._counters.store()
-        self._write_client_rows(now_ms, wall_ms)
+        if self._is_written:
+            self._is_written = False
+            self._slices.start(self._write_client_rows(now_ms, wall_ms), _STEPS_AT_ONCE)
         self._stats.write_time(wall_ms, now_ms)
         elapsed_ms = now_ms - self._published_ms
         # Half a tick early rather than half a tick late: the mean is the interval.
@@ -97,36 +121,69 @@ class MetricPublisher:
             self._slices.start(self._interval(now_ms, elapsed_ms, wall_ms), _STEPS_AT_ONCE)
 
     def _interval(self, now_ms: MonotonicMs, elapsed_ms: int, wall_ms: WallMs) -> Iterator[None]:
+        self._look_at_idle_time(elapsed_ms)
         yield from self._look_at_broker()
         self._publish(elapsed_ms, wall_ms)
         self._client_rows.forget_idle(now_ms)
 
     # -- quotas ----------------------------------------------------------------------------------
 
-    def _write_client_rows(self, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
+    def _write_client_rows(self, now_ms: MonotonicMs, wall_ms: WallMs) -> Iterator[None]:
         quotas = self._watched.quotas
-        self._client_rows.take_quotas(quotas.quotas())
+        if quotas.version != self._quotas_version:
+            self._quotas_version = quotas.version
+            self._client_rows.take_quotas(quotas.quotas())
+        self._client_rows.note_connections()
         drained = set()
-        for usage, state in quotas.drain_interval(now_ms):
-            drained.add((usage.quota, usage.user, usage.client_id))
-            self._client_rows.on_usage(usage, state, now_ms, wall_ms)
+        left = min(quotas.active_count, _DRAINED_PER_TICK)
+        while left > 0:
+            for usage, state in quotas.drain_interval(now_ms, min(left, _DRAINED_PER_STEP)):
+                drained.add((usage.quota, usage.user, usage.client_id))
+                self._client_rows.on_usage(usage, state, now_ms, wall_ms)
+            left -= _DRAINED_PER_STEP
+            yield
         for key in self._client_rows.unsettled(_REFRESHED_PER_TICK):
             if key not in drained:
-                present = quotas.state_of(*key, now_ms)
-                if present is not None:
-                    self._client_rows.on_state(key, present, now_ms, wall_ms)
+                present = quotas.state_of(*key, now_ms) or quotas.state_of_silent(*key)
+                self._client_rows.on_state(key, present, now_ms, wall_ms)
+        quotas.expire(now_ms)
+        self._is_written = True
 
     # -- broker ----------------------------------------------------------------------------------
 
+    def _look_at_idle_time(self, elapsed_ms: int) -> None:
+        idle_ns = self._watched.time.idle_ns
+        share = min(1.0, (idle_ns - self._idle_ns) / max(1, elapsed_ms * 1_000_000))
+        self._idle_ns = idle_ns
+        for key in ("RequestHandlerAvgIdlePercent", "NetworkProcessorAvgIdlePercent"):
+            self._counters.set_share(key, share)
+
     def _look_at_broker(self) -> Iterator[None]:
         watched, counters = self._watched, self._counters
+        counters.set("BusyTimeUs", watched.time.busy_ns // 1_000)
+        counters.set("ExemptRequestTimeUs", watched.time.exempt.owed_ns // 1_000)
+        counters.set("ThrottledConnectionsPerSec", watched.connection_rates.refused_count)
         counters.set("ConnectionCount", watched.clients.connection_count)
         counters.set("MutedChannels", watched.clients.muted_count(MuteReason.QUOTA))
-        counters.set("PurgatorySize", len(watched.purgatory))
+        counters.set("ConnectionCreationRate", watched.clients.accepted_count)
+        waiting = watched.purgatory.size_by_kind
+        counters.set("PurgatorySize", waiting.total())
+        for kind in ("Produce", "Fetch", "DeleteRecords", "Metadata"):
+            counters.set(f"{kind}PurgatorySize", waiting[kind])
         is_controller = watched.metadata.controller_id == self._local_id
         counters.set("ActiveControllerCount", int(is_controller))
         counters.set("ReplicationBytesInPerSec", watched.replication.received_bytes)
         counters.set("ReplicationBytesOutPerSec", watched.replication.sent_bytes)
+        counters.set("MaxLag", watched.replication.max_lag)
+        counters.set("FailedIsrUpdatesPerSec", watched.isr_changes.refused_count)
+        counters.set("OfflineReplicaCount", len(watched.partitions.offline))
+        directories = watched.partitions.places
+        failed = len(directories.directories) - len(directories.working)
+        counters.set("OfflineLogDirectoryCount", failed)
+        counters.set("LeaderElectionRateAndTimeMs", watched.elections.count)
+        counters.set("UncleanLeaderElectionsPerSec", watched.elections.unclean_count)
+        counters.set("LogFlushRateAndTimeMs", watched.flusher.flush_count)
+        counters.set("LogFlushTimeUs", watched.flusher.flush_us)
         counters.set("ErrorsPerSec", watched.clients.failed_count)
         cleaner = watched.cleaner
         counters.set("MaxDirtyPercent", round(100 * cleaner.counts.max_dirty_ratio))
@@ -140,23 +197,30 @@ class MetricPublisher:
         counters.set("ConsumerGroupRebalanceRate", groups.consumer_rebalances)
         if self._topic is not None:
             counters.set("MetricRecordsDropped", self._topic.dropped_count)
-        led = under_replicated = under_min = at_min = 0
-        for count, partition in enumerate(watched.partitions, 1):
-            if count % _PARTITIONS_PER_STEP == 0:
-                yield
-            leader = partition.leader
-            if leader is None:
-                continue
-            led += 1
-            in_sync = len(leader.isr)
-            under_replicated += in_sync < len(leader.followers) + 1
-            under_min += in_sync < partition.min_insync_replicas
-            at_min += in_sync == partition.min_insync_replicas
-        counters.set("PartitionCount", len(watched.partitions))
-        counters.set("LeaderCount", led)
-        counters.set("UnderReplicatedPartitions", under_replicated)
-        counters.set("UnderMinIsrPartitionCount", under_min)
-        counters.set("AtMinIsrPartitionCount", at_min)
+        cluster = ClusterFigures()
+        if is_controller:
+            yield from cluster.look(list(watched.metadata.topics.values()))
+        counters.set("GlobalTopicCount", cluster.topics)
+        counters.set("GlobalPartitionCount", cluster.partitions)
+        counters.set("OfflinePartitionsCount", cluster.offline)
+        counters.set("PreferredReplicaImbalanceCount", cluster.imbalanced)
+        yield from self._look_at_replicas()
+
+    def _look_at_replicas(self) -> Iterator[None]:
+        partitions, counters = self._watched.partitions, self._counters
+        replicas = ReplicaFigures()
+        yield from replicas.look(partitions)
+        counters.topics.set_gauges(replicas.by_topic)
+        counters.set("PartitionCount", len(partitions))
+        for key, gauge in (
+            ("LeaderCount", "LeaderCount"),
+            ("UnderReplicatedPartitions", "UnderReplicated"),
+            ("UnderMinIsrPartitionCount", "UnderMinIsr"),
+            ("AtMinIsrPartitionCount", "AtMinIsr"),
+            ("LogSize", "Size"),
+            ("NumLogSegments", "NumLogSegments"),
+        ):
+            counters.set(key, replicas.total(gauge))
 
     # -- records ---------------------------------------------------------------------------------
 
@@ -173,13 +237,15 @@ class MetricPublisher:
 
     def _values(self, elapsed_ms: int) -> dict[str, float]:
         changes = self._count_changes()
-        counts, slots = self._stats.counts, self._counters.slots
-        return {
-            metric.key: round(changes[metric.key] * 1000 / elapsed_ms, 3)
-            if metric.is_rate
-            else counts[slots[metric.key]]
-            for metric in BROKER_METRICS
-        }
+        values: dict[str, float] = {}
+        for key, _, kind, _ in BROKER_METRICS:
+            if kind is MetricKind.COUNTER:
+                values[key] = round(changes[key] * 1000 / elapsed_ms, 3)
+            elif kind is MetricKind.GAUGE:
+                values[key] = self._stats.counts[self._counters.slots[key]]
+            else:
+                values[key] = round(self._stats.reals[self._counters.slots[key]], 3)
+        return values
 
     def _count_changes(self) -> dict[str, int]:
         """By how much each counter grew since the last call."""

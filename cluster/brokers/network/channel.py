@@ -11,6 +11,7 @@ both kinds of buffer are used again.
     RESPONSE_PENDING   a request was handed over           its response is written to the socket
     QUOTA              a response with a throttle time     the throttle timer
     MEMORY             the server holds too many bytes     bytes were released, or it is the oldest
+    CLOSING            the last answer leaves              never
 
 The channel reads, and hands over frames, only while no reason is set (KIP-219, KIP-72).
 """
@@ -21,14 +22,19 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
-from cluster.brokers.network.connection import MuteReason, Outgoing
+from cluster.brokers.network.connection import MuteReason, Outgoing, PendingLogin
 from cluster.brokers.network.outgoing import BYTES_TYPES, send_outgoing
+from cluster.brokers.network.purgatory import Cancellable
 from cluster.model.errors import PeerError
-from cluster.model.quotas import ANONYMOUS
+from cluster.model.security import ANONYMOUS
+from cluster.runtime.arrived_bytes import arrived_bytes
 from cluster.runtime.loop import READABLE, WRITABLE, EventLoop
+from cluster.runtime.loop_time import Payer
 from cluster.runtime.transport import Transport
 
 _SIZE: Final = struct.Struct(">i")
+_TLS_HELLO: Final = 0x1603
+"""How the first record of a TLS client begins: a handshake message of version 3."""
 BUFFERS_AHEAD_MAX: Final = 512
 """Pipelined requests are handed over while fewer buffers than this wait to be written."""
 _AHEAD_MAX_BYTES: Final = 64 * 1024
@@ -108,16 +114,26 @@ class Channel:
         "_owner",
         "_partial",
         "_partial_size",
+        "_sending_ns",
         "_transport",
+        "answered",
+        "arrived_ns",
+        "deadline",
         "holds_request",
+        "host",
         "is_open",
         "last_active_ms",
         "listener_name",
+        "login",
+        "max_frame_bytes",
         "mute_reasons",
         "on_close",
+        "payer",
         "peer",
         "principal",
         "routes",
+        "session",
+        "software",
     )
 
     def __init__(
@@ -126,6 +142,8 @@ class Channel:
         self._transport = transport
         self._owner = owner
         self.peer = peer
+        self.host = peer.rpartition(":")[0]
+        """The address of the peer, as text."""
         self.listener_name = listener_name
         self.mute_reasons = 0
         """Bits of `MuteReason`."""
@@ -134,12 +152,30 @@ class Channel:
         self.last_active_ms = owner.loop.now_ms
         self.on_close: Callable[[], None] | None = None
         """Called at close: removes what waits for this channel, in the purgatory or for a timer."""
+        self.payer = Payer()
+        """What the thread's work for this connection takes of its time."""
         self.principal = ANONYMOUS
         """Who the peer has proved to be."""
+        self.login: PendingLogin | None = None
+        """Takes the requests while the peer has to log in; None: there is nothing to prove."""
+        self.session: Any = None
+        """What the login has left behind."""
+        self.deadline: Cancellable | None = None
+        """A call that is cancelled at close."""
+        self.max_frame_bytes = owner.max_frame_bytes
+        """A larger request closes the channel; fewer bytes before the login."""
+        self.software = ("", "")
+        """Name and version of the client's software, once it has said so."""
         self.routes: dict[int, Any] = {}
         """What the request layer remembers of this connection's requests."""
         self.holds_request = False
         """The request in progress is counted (`hold`)."""
+        self.arrived_ns = owner.loop.turn_ns
+        """Monotonic time at which bytes last came, or were taken up again after it was muted."""
+        self.answered: list[Callable[[int, int], object]] = []
+        """Called when answers are sent (`Connection`)."""
+        self._sending_ns = 0
+        """When sending those was tried first; 0 before that."""
         self._backlog = b""
         self._partial: bytearray | None = None
         self._partial_size = 0
@@ -157,6 +193,7 @@ class Channel:
     def _on_ready(self, events: int) -> None:
         if not self.is_open:
             return  # closed earlier in this turn
+        self._owner.loop.time.payer = self.payer
         try:
             if events & WRITABLE:
                 self._advance()
@@ -179,7 +216,9 @@ class Channel:
         self.close(f"connection lost: {error.strerror or error}" if in_request else None)
 
     def _receive(self) -> None:
-        self.last_active_ms = self._owner.loop.now_ms
+        loop = self._owner.loop
+        self.last_active_ms = loop.now_ms
+        self.arrived_ns = loop.turn_ns
         if self._partial is not None:
             self._receive_into_partial(self._partial)
             return
@@ -239,11 +278,8 @@ class Channel:
             and ahead_bytes < _AHEAD_MAX_BYTES
         ):
             size = _SIZE.unpack_from(received, position)[0]
-            if size < 0 or size > self._owner.max_frame_bytes:
-                raise PeerError(
-                    f"request size {size} is not within 0..{self._owner.max_frame_bytes} bytes"
-                    " (socket.request.max.bytes)"
-                )
+            if size < 0 or size > self.max_frame_bytes:
+                raise _size_refused(size, self)
             frame_end = position + 4 + size
             if frame_end > end:
                 if self._begin_partial(size, received[position + 4 :]):
@@ -335,6 +371,15 @@ class Channel:
         self.holds_request = True
         self._owner.hold(self, size_bytes)
 
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes that were received and belong to requests that are not handed over yet."""
+        return len(self._backlog) + (0 if self._partial is None else self._fill)
+
+    def arrived_bytes(self) -> int:
+        """Bytes that have come and were not received yet, as the kernel counts them."""
+        return arrived_bytes(self._transport.fileno())
+
     def mute(self, reason: int) -> None:
         """Stop reading for this reason too."""
         self.mute_reasons |= reason
@@ -345,23 +390,41 @@ class Channel:
         """Drop one reason; when none is left, the channel goes on with what it has received."""
         if reason & self.mute_reasons and self.is_open:
             self.mute_reasons &= ~reason
+            if not self.mute_reasons:
+                self.arrived_ns = self._owner.loop.turn_ns
+            time = self._owner.loop.time
+            payer = time.switch(self.payer)
             try:
                 self._advance()
             except PeerError as error:
                 self._break_off(error)
             except OSError as error:
                 self._on_lost(error)
+            time.switch(payer)
 
     def _flush(self) -> None:
         out = self._out
+        if self.answered and not self._sending_ns:
+            self._sending_ns = self._owner.loop.monotonic_ns()
         send_outgoing(out, self._transport)
+        if self.answered and not out:
+            self._note_sent()
         if out or self._has_unsent:
             self._note_unsent()
         self.last_active_ms = self._owner.loop.now_ms
 
+    def _note_sent(self) -> None:
+        """The answers have been sent, or never will be."""
+        sent_ns = self._owner.loop.monotonic_ns()
+        for note in self.answered:
+            note(self._sending_ns or sent_ns, sent_ns)
+        self.answered.clear()
+        self._sending_ns = 0
+
     def _note_unsent(self) -> None:
         """Tell the owner what the peer has not taken; regions of files are not in our memory."""
-        unsent_bytes = sum(len(item) for item in self._out if isinstance(item, BYTES_TYPES))
+        unsent_bytes = self._transport.unsent_bytes
+        unsent_bytes += sum(len(item) for item in self._out if isinstance(item, BYTES_TYPES))
         if unsent_bytes or self._has_unsent:
             self._has_unsent = unsent_bytes > 0
             self._owner.on_unsent(self, unsent_bytes)
@@ -393,8 +456,13 @@ class Channel:
             self._owner.loop.unwatch(self._transport)
         self._interest = 0
         self.is_open = False
+        if self.deadline is not None:
+            self.deadline.cancel()
+            self.deadline = None
         self._transport.close()
         self._out.clear()
+        if self.answered:
+            self._note_sent()
         self._owner.backlog_bytes -= len(self._backlog)
         self._backlog = b""
         if self._partial is not None:
@@ -403,4 +471,16 @@ class Channel:
         if self.on_close is not None:
             self.on_close()
             self.on_close = None
+        self._owner.loop.time.close(self.payer)
         self._owner.on_closed(self, reason)
+
+
+def _size_refused(size: int, channel: Channel) -> PeerError:
+    if size >> 16 == _TLS_HELLO:
+        return PeerError("TLS on a plaintext listener")
+    setting = "socket.request.max.bytes"
+    if channel.login is not None:
+        setting += ", before the login sasl.server.max.receive.size"
+    return PeerError(
+        f"request size {size} is not within 0..{channel.max_frame_bytes} bytes ({setting})"
+    )

@@ -3,6 +3,9 @@
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias
 
+from cluster.brokers.network.purgatory import Cancellable
+from cluster.runtime.loop_time import Payer
+
 
 class FileRegion(Protocol):
     """Bytes of a file to send: from the mapping when small, by sendfile when large."""
@@ -37,6 +40,15 @@ class MuteReason:
     RESPONSE_PENDING: Final = 1
     QUOTA: Final = 2
     MEMORY: Final = 4
+    CLOSING: Final = 8
+
+
+class PendingLogin(Protocol):
+    """What takes the requests of a connection that has to log in first."""
+
+    def on_frame(self, channel: "Connection", frame: memoryview) -> bool:
+        """Take a request and see to its answer; False: it may pass. Raises PeerError."""
+        ...
 
 
 class Connection(Protocol):
@@ -46,21 +58,53 @@ class Connection(Protocol):
     """Address and port."""
     listener_name: str
     """The listener it came in by."""
+    host: str
+    """The address of the peer, as text."""
     principal: str
     """Who the peer has proved to be."""
+    login: PendingLogin | None
+    """Takes its requests while it has to log in; None: there is nothing to prove."""
+    session: Any
+    """What the login has left behind; None where there was none."""
+    deadline: Cancellable | None
+    """A call that is cancelled at close: the end of the time for the login, or of the session."""
+    max_frame_bytes: int
+    """A larger request closes it."""
     is_open: bool
     """False once it is closed."""
     on_close: Callable[[], None] | None
     """Called at close: removes what waits for this connection."""
+    payer: Payer
+    """What the thread's work for it takes of its time, of which its requests are charged."""
+    software: tuple[str, str]
+    """Name and version of the client's software (KIP-511); empty until it says so."""
     routes: dict[int, Any]
     """What the request layer remembers of its requests."""
+    arrived_ns: int
+    """Monotonic time at which bytes last came, or were taken up again after it was muted."""
+    answered: list[Callable[[int, int], object]]
+    """Called once the answers given so far are sent, and then forgotten: with the monotonic times
+    in ns at which that was tried first and done, or when the connection was closed before."""
 
     def respond(self, buffers: list[Outgoing] | None) -> None:
         """Answer the request in progress; None when it has no answer (acks=0)."""
         ...
 
+    def close(self, reason: str | None) -> None:
+        """Close it; `reason` (None: nothing wrong) goes to the log."""
+        ...
+
     def hold(self, size_bytes: int) -> None:
         """Count what the request in progress takes in memory, until it is answered."""
+        ...
+
+    @property
+    def kept_bytes(self) -> int:
+        """Bytes that were received and belong to requests that are not handed over yet."""
+        ...
+
+    def arrived_bytes(self) -> int:
+        """Bytes that have come and were not received yet, as the kernel counts them."""
         ...
 
     def mute(self, reason: int) -> None:

@@ -8,8 +8,8 @@ that began last is muted, the oldest always goes on. A quarter of it bounds answ
 
 import logging
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Final
 
 from cluster.brokers.network.buffer_pool import BufferPool, capacity_for
@@ -20,8 +20,11 @@ from cluster.runtime.acceptor import (
     Accepted,
     AcceptOptions,
     Acceptor,
+    AcceptRates,
     Listener,
     ListeningSocket,
+    Securing,
+    addresses_of,
     listen,
 )
 from cluster.runtime.heap_trim import HeapTrim
@@ -56,6 +59,8 @@ class NetworkOptions:
     send_buffer_bytes: int
     receive_buffer_bytes: int
     listen_backlog: int
+    max_connections_of_hosts: Mapping[str, int] = field(default_factory=dict)
+    """In place of that of every address, for some names of hosts or addresses."""
 
 
 class SocketServer:
@@ -72,9 +77,13 @@ class SocketServer:
         self._options = options
         self.on_frame: Callable[[Channel, memoryview], None] = _refuse
         """Takes each request."""
+        self._on_gone: Callable[[Channel], None] = _ignore
+        self._on_connected: Callable[[Channel], None] = _ignore
         self._scratch = memoryview(bytearray(_SCRATCH_BYTES))
         self._acceptor = Acceptor(loop, _accept_options(options), listen)
         self._channels: dict[Channel, str] = {}
+        self.accepted_count = 0
+        """Connections since the start."""
         self.failed_count = 0
         """Connections that were closed because of what came, or did not come, through them."""
         self._buffers = BufferPool()
@@ -92,18 +101,40 @@ class SocketServer:
         if options.max_idle_ms >= 0:
             loop.call_every(max(100, min(options.max_idle_ms // 4, 10_000)), self._close_idle)
 
-    def bind(self, listener: Listener) -> int:
+    def bind(self, listener: Listener, securing: Securing | None = None) -> int:
         """Listen, without accepting yet; the port. Raises UserError when the address is taken."""
-        return self._acceptor.bind(listener)
+        return self._acceptor.bind(listener, securing)
 
-    def serve(self, on_frame: Callable[[Channel, memoryview], None]) -> None:
-        """Begin to accept connections, and hand their requests over."""
+    def serve(
+        self,
+        on_frame: Callable[[Channel, memoryview], None],
+        on_gone: "Callable[[Channel], None] | None" = None,
+        on_connected: "Callable[[Channel], None] | None" = None,
+    ) -> None:
+        """Begin to accept connections, and hand their requests over; the others are told of the
+        ends and the beginnings of connections.
+        """
         self.on_frame = on_frame
+        if on_gone is not None:
+            self._on_gone = on_gone
+        if on_connected is not None:
+            self._on_connected = on_connected
         self._acceptor.start(self._admit)
 
     def limit_connections(self, options: NetworkOptions) -> None:
         """Other limits of how many may connect; all else stays as it was when the server began."""
-        self._acceptor.change_limits(options.max_connections, options.max_connections_per_ip)
+        max_of_addresses = {
+            address: count
+            for host, count in options.max_connections_of_hosts.items()
+            for address in addresses_of(host)
+        }
+        self._acceptor.change_limits(
+            options.max_connections, options.max_connections_per_ip, max_of_addresses
+        )
+
+    def limit_rates(self, rates: AcceptRates) -> None:
+        """Ask this before connections are let in; to be called before `serve`."""
+        self._acceptor.rates = rates
 
     def close(self) -> None:
         """Close every connection and listening socket."""
@@ -150,6 +181,7 @@ class SocketServer:
         self._admit_later()
         host = self._channels.pop(channel)
         self._acceptor.release(host)
+        self._on_gone(channel)
         if reason is not None:
             self.failed_count += 1
             log.warning("closed connection from %s: %s", channel.peer, reason, extra=of_peer(host))
@@ -243,9 +275,13 @@ class SocketServer:
     # -- connections -----------------------------------------------------------------------------
 
     def _admit(self, accepted: Accepted) -> None:
+        self.accepted_count += 1
         peer = f"{accepted.host}:{accepted.port}"
         channel = Channel(accepted.transport, peer, accepted.listener_name, self)
+        if accepted.principal is not None:
+            channel.principal = accepted.principal
         self._channels[channel] = accepted.host
+        self._on_connected(channel)
 
     def _close_idle(self) -> None:
         idle_since_ms = self.loop.now_ms - self._options.max_idle_ms
@@ -266,6 +302,10 @@ def _accept_options(options: NetworkOptions) -> AcceptOptions:
         send_buffer_bytes=max(0, options.send_buffer_bytes),
         receive_buffer_bytes=max(0, options.receive_buffer_bytes),
     )
+
+
+def _ignore(_channel: Channel) -> None:
+    return
 
 
 def _refuse(_channel: Channel, _frame: memoryview) -> None:

@@ -8,19 +8,24 @@ from cluster.model.clocks import MonotonicMs
 from cluster.model.quota_usage import QuotaUsage
 from cluster.model.quotas import QuotaKind
 
+AccountKey = tuple[QuotaKind, str, str]
+"""Kind, user, client id."""
+
 
 class Delay(NamedTuple):
     """How long a client has to wait, and the account whose limit asks for it."""
 
     ms: int
     account: "Account"
+    sends_data: bool = False
+    """Whether the answer has its data all the same: no window would ever admit it."""
 
 
 class Account:
     """One user and client id under one kind of quota: its budget and its running interval.
 
-    `budget` may be shared with others, see `quota_table`. `is_closed` once `ClientQuotas` has
-    forgotten the client: whoever still holds it asks for another.
+    `budget` may be shared with others, see `quota_table`. `is_outdated` once a limit
+    has changed, or `ClientQuotas` has forgotten the client: whoever holds it asks for it again.
     """
 
     __slots__ = (
@@ -29,14 +34,14 @@ class Account:
         "client_id",
         "counted_until_ms",
         "delay_ms_max",
-        "is_closed",
+        "is_outdated",
         "kind",
         "last_ms",
         "limit",
         "muted_ms",
         "muted_until_ms",
         "requests",
-        "resolved",
+        "rule",
         "throttle_ms",
         "throttle_ms_max",
         "throttled",
@@ -46,28 +51,26 @@ class Account:
 
     def __init__(
         self,
-        kind: QuotaKind,
-        user: str,
-        client_id: str,
+        key: AccountKey,
         active: "dict[Account, None]",
         delay_ms_max: int | None,
         now_ms: MonotonicMs,
+        resolved: Resolved,
+        budget: SampledRate,
     ) -> None:
-        """`active` collects accounts with usage to report; `apply` must be called before use."""
-        self.kind, self.user, self.client_id = kind, user, client_id
+        """`active` collects accounts with usage to report."""
+        self.kind, self.user, self.client_id = key
         self.active = active
+        self.rule = resolved.rule
+        """The level of precedence that `limit` comes from."""
+        self.limit = resolved.limit
+        self.budget = budget
         self.delay_ms_max = delay_ms_max
-        self.is_closed = False
+        self.is_outdated = False
         self.last_ms = now_ms
         self.muted_until_ms = now_ms
         self.counted_until_ms = now_ms
         self.begin_interval()
-
-    def apply(self, resolved: Resolved, budget: SampledRate) -> None:
-        """The rule and budget that hold from now on."""
-        self.resolved = resolved
-        self.limit = resolved.limit
-        self.budget = budget
 
     def begin_interval(self) -> None:
         """Count from zero."""
@@ -92,16 +95,30 @@ class Account:
         if now_ms - sample.start_ms < budget.window_ms and sample.has_begun:
             # What `budget.record` does in all but one request per window.
             sample.value += value
-            sample.last_ms = budget.last_ms = now_ms
+            sample.last_ms = now_ms
             budget.total += value
         else:
             budget.record(value, now_ms)
-        return 0 if self.limit is None else self.delay_ms(now_ms)
+        if self.limit is None:
+            return 0
+        budget.unsettled += value
+        return self.delay_ms(now_ms)
+
+    def add(self, value: float, now_ms: MonotonicMs) -> None:
+        """Count what was used outside of any request."""
+        self.active[self] = None
+        self.usage += value
+        self._record(value, now_ms)
+
+    def _record(self, value: float, now_ms: MonotonicMs) -> None:
+        self.budget.record(value, now_ms)
+        if self.limit is not None:
+            self.budget.unsettled += value
 
     def take_back(self, value: float, now_ms: MonotonicMs) -> None:
         """Undo a `record` of the same time: the answer is sent without these bytes."""
         self.usage -= value
-        self.budget.record(-value, now_ms)
+        self._record(-value, now_ms)
 
     def delay_ms(self, now_ms: MonotonicMs) -> int:
         """The delay in ms that a request which uses nothing would get now."""
@@ -144,7 +161,7 @@ class Account:
             quota=self.kind,
             user=self.user,
             client_id=self.client_id,
-            rule=self.resolved.rule,
+            rule=self.rule,
             limit=self.limit,
             usage=self.usage,
             rate=self.budget.rate(now_ms),

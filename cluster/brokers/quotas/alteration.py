@@ -1,15 +1,16 @@
 """Checks of what clients ask about quotas (KIP-546): entities, keys, values, filters. Pure.
 
-Codes and their causes are Kafka's; where Kafka would store what is not enforced here
-(`controller_mutation_rate`, quotas of addresses), the request is refused instead.
+Codes and their causes are Kafka's. An `ip` entity is an address: Kafka also takes host names, and
+looks their addresses up.
 """
 
+import ipaddress
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from cluster.model.errors import ErrorCode, Refused
-from cluster.model.quotas import DEFAULT, QUOTA_KEYS, Limits, Name, QuotaEntity
+from cluster.model.quotas import DEFAULT, Limits, Name, QuotaEntity
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
@@ -19,11 +20,11 @@ MATCH_EXACT: Final = 0
 MATCH_DEFAULT: Final = 1
 MATCH_ANY: Final = 2
 
-_LONG_MAX: Final = 2.0**63
-_WHOLE_KEYS: Final = ("producer_byte_rate", "consumer_byte_rate")
-_NOT_SERVED: Final = {
-    "controller_mutation_rate": "Quota controller_mutation_rate is not enforced by this cluster",
-    "connection_creation_rate": "Quota connection_creation_rate is not enforced by this cluster",
+_LIMITS: Final = {"Int": 2.0**31, "Long": 2.0**63}
+_WHOLE_KEYS: Final = {
+    "producer_byte_rate": "Long",
+    "consumer_byte_rate": "Long",
+    "connection_creation_rate": "Int",
 }
 
 
@@ -45,35 +46,45 @@ def entity_of(parts: Sequence[tuple[str, str | None]]) -> QuotaEntity:
             raise Refused(
                 ErrorCode.invalid_request, f"Invalid client quota entity: two of {entity_type}"
             )
-        if entity_type == IP:
-            raise Refused(
-                ErrorCode.invalid_request, "Quotas of ip entities are not enforced by this cluster"
-            )
-        if entity_type not in (USER, CLIENT_ID):
+        if entity_type not in (USER, CLIENT_ID, IP):
             raise Refused(
                 ErrorCode.invalid_request, f"Unhandled client quota entity type: {entity_type}"
             )
         if name == "":
             raise Refused(ErrorCode.invalid_request, f"Invalid empty {entity_type}")
         names[entity_type] = DEFAULT if name is None else name
-    return QuotaEntity(names.get(USER), names.get(CLIENT_ID))
+    ip = names.get(IP)
+    if ip is not None and len(names) > 1:
+        raise Refused(
+            ErrorCode.invalid_request,
+            "Invalid quota entity combination, IP entity should not be used with user or client ID"
+            " entity.",
+        )
+    if ip is not None and ip is not DEFAULT:
+        try:
+            ip = str(ipaddress.ip_address(str(ip)))
+        except ValueError:
+            raise Refused(ErrorCode.invalid_request, f"{ip} is not a valid IP address.") from None
+    return QuotaEntity(names.get(USER), names.get(CLIENT_ID), ip)
 
 
 def parts_of(entity: QuotaEntity) -> list[tuple[str, str | None]]:
     """The (type, name) pairs of an entity, the user first; a null name is the default."""
     return [
         (entity_type, None if name is DEFAULT else str(name))
-        for entity_type, name in ((USER, entity.user), (CLIENT_ID, entity.client_id))
+        for entity_type, name in (
+            (USER, entity.user),
+            (CLIENT_ID, entity.client_id),
+            (IP, entity.ip),
+        )
         if name is not None
     ]
 
 
-def text_of(key: str, value: float) -> str:
+def text_of(entity: QuotaEntity, key: str, value: float) -> str:
     """The text that is stored for a quota. Raises Refused for an unknown key or a bad value."""
-    if key in _NOT_SERVED:
-        raise Refused(ErrorCode.invalid_request, _NOT_SERVED[key])
-    if key not in QUOTA_KEYS:
-        known = ", ".join(QUOTA_KEYS)
+    if key not in entity.keys:
+        known = ", ".join(entity.keys)
         raise Refused(
             ErrorCode.invalid_request, f"Invalid configuration key {key}; there are: {known}"
         )
@@ -81,18 +92,23 @@ def text_of(key: str, value: float) -> str:
         raise Refused(ErrorCode.invalid_request, f"Quota {key} must be greater than 0")
     if key not in _WHOLE_KEYS:
         return repr(float(value))
-    if value != math.floor(value) or value >= _LONG_MAX:
-        raise Refused(ErrorCode.invalid_request, f"Configuration {key} must be a Long value")
+    of_type = _WHOLE_KEYS[key]
+    if value != math.floor(value) or value >= _LIMITS[of_type]:
+        raise Refused(ErrorCode.invalid_request, f"Configuration {key} must be a {of_type} value")
     return str(int(value))
 
 
-def changes_of(operations: Iterable[tuple[str, float, bool]]) -> dict[str, str | None]:
+def changes_of(
+    entity: QuotaEntity, operations: Iterable[tuple[str, float, bool]]
+) -> dict[str, str | None]:
     """From (key, value, is removed) to what to store, None to remove it. Raises Refused."""
     changes: dict[str, str | None] = {}
     for key, value, is_removed in operations:
         if key in changes:
             raise Refused(ErrorCode.invalid_request, f"Quota {key} is altered twice")
-        changes[key] = None if is_removed and text_of(key, 1.0) else text_of(key, value)
+        changes[key] = (
+            None if is_removed and text_of(entity, key, 1.0) else text_of(entity, key, value)
+        )
     return changes
 
 

@@ -4,24 +4,38 @@ Kafka's `ClientQuotaManager` and `ClientRequestQuotaManager` as one pure object:
 clock (KIP-13, KIP-124). Limits and rates are per broker.
 """
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Final
 
-from cluster.brokers.quotas.account import Account
+from cluster.brokers.quotas.account import Account, AccountKey
 from cluster.brokers.quotas.quota_state import QuotaState
 from cluster.brokers.quotas.quota_table import QuotaTable, Resolved
-from cluster.brokers.quotas.sampled_rate import SampledRate, WindowOptions
+from cluster.brokers.quotas.sampled_rate import (
+    MutationRate,
+    SampledRate,
+    WindowCredit,
+    WindowOptions,
+)
 from cluster.model.clocks import MonotonicMs
 from cluster.model.quota_usage import QuotaUsage
 from cluster.model.quotas import Limits, QuotaEntity, QuotaKind
 
-IDLE_EXPIRY_MS: Final = 3_600_000
-"""A client that sent nothing for an hour is forgotten, as in Kafka."""
-CLIENTS_MAX: Final = 10_000
-"""Above this, the tenth that has been silent longest is forgotten; a client takes about 2 kB."""
+IDLE_MS: Final = 1_000
+"""A client that sent nothing for so long after its last sample is obsolete, and owes nothing, is
+forgotten: nothing is known of it that a new one would not begin with."""
+ACCOUNTS_MAX: Final = 120_000
+"""Above this, some that have been silent for long are forgotten: 100 MB. A client has one account
+for the time of its requests, and one for each kind of its bytes."""
+_LOOKED_AT: Final = 256
+"""Accounts that are looked at for some that may go, to make room or a few times a second."""
+_LOOKED_AT_EACH: Final = 2
+"""Accounts that are looked at for each new one: as fast as clients come, silent ones go."""
+_GOING: Final = 32
+"""Accounts that are forgotten to make room."""
 
 _BudgetKey = tuple[QuotaKind, str | None, str | None]
-_ClientKey = tuple[QuotaKind, str, str]
 
 
 class ClientQuotas:
@@ -34,34 +48,38 @@ class ClientQuotas:
     def __init__(
         self,
         options: WindowOptions | None = None,
+        mutation_options: WindowOptions | None = None,
         *,
-        clients_max: int = CLIENTS_MAX,
-        idle_expiry_ms: int = IDLE_EXPIRY_MS,
+        accounts_max: int = ACCOUNTS_MAX,
     ) -> None:
         self._options = options or WindowOptions()
+        self._mutation_options = mutation_options or WindowOptions()
         self.fetch_seconds = self._options.fetch_seconds
         """How many seconds' worth of its limit a client may fetch at once."""
-        self._clients_max = clients_max
-        self._idle_expiry_ms = idle_expiry_ms
+        self._accounts_max = accounts_max
+        self._idle_ms = IDLE_MS + max(self._options.span_ms, self._mutation_options.span_ms)
+        self.version = 0
+        """Grows whenever a limit has changed."""
         self._table = QuotaTable()
-        self._accounts: dict[_ClientKey, Account] = {}
+        self._accounts: dict[AccountKey, Account] = {}
         self._budgets: dict[_BudgetKey, SampledRate] = {}
+        self._next: deque[Account] = deque()
+        """All accounts, in the order in which they are looked at."""
         self._active: dict[Account, None] = {}
-        self._expire_from_ms = 0
 
     # -- limits ------------------------------------------------------------------------------------
 
-    def replace_quotas(self, quotas: Mapping[QuotaEntity, Limits], now_ms: MonotonicMs) -> None:
+    def replace_quotas(self, quotas: Mapping[QuotaEntity, Limits], _now_ms: MonotonicMs) -> None:
         """Take these limits in place of all others; they count from the next request on."""
         self._table.replace(quotas)
-        self._resolve_again(now_ms)
+        self._on_changed()
 
     def set_quota(
-        self, entity: QuotaEntity, kind: QuotaKind, limit: float | None, now_ms: MonotonicMs
+        self, entity: QuotaEntity, kind: QuotaKind, limit: float | None, _now_ms: MonotonicMs
     ) -> None:
         """Set one limit, or with None remove it."""
         self._table.set(entity, kind, limit)
-        self._resolve_again(now_ms)
+        self._on_changed()
 
     def quotas(self) -> dict[QuotaEntity, dict[QuotaKind, float]]:
         """All limits that are set."""
@@ -69,24 +87,53 @@ class ClientQuotas:
 
     def resolve(self, kind: QuotaKind, user: str, client_id: str) -> Resolved:
         """Which rule applies, its limit, and who shares the budget."""
-        account = self._accounts.get((kind, user, client_id))
-        return self._table.resolve(kind, user, client_id) if account is None else account.resolved
+        return self._table.resolve(kind, user, client_id)
 
-    def _resolve_again(self, now_ms: MonotonicMs) -> None:
+    def _on_changed(self) -> None:
+        """Every account is resolved again when it is used next: of any number of them few are."""
+        self.version += 1
         for account in self._accounts.values():
-            self._apply(account, now_ms)
-        self._drop_unused_budgets()
+            account.is_outdated = True
 
     def _apply(self, account: Account, now_ms: MonotonicMs) -> None:
         resolved = self._table.resolve(account.kind, account.user, account.client_id)
-        account.apply(resolved, self._budget(account.kind, resolved, now_ms))
+        account.is_outdated = False
+        key = (account.kind, *resolved.tags)
+        if key != account.budget.key:
+            self._leave_budget(account)
+            account.budget = self._join_budget(key, now_ms)
+        account.rule = resolved.rule
+        account.limit = resolved.limit
 
-    def _budget(self, kind: QuotaKind, resolved: Resolved, now_ms: MonotonicMs) -> SampledRate:
-        key = (kind, resolved.user_tag, resolved.client_tag)
+    def _leave_budget(self, account: Account) -> None:
+        budget = account.budget
+        budget.user_count -= 1
+        if not budget.user_count:
+            del self._budgets[budget.key]
+
+    def _join_budget(self, key: _BudgetKey, now_ms: MonotonicMs) -> SampledRate:
         budget = self._budgets.get(key)
         if budget is None:
-            budget = self._budgets[key] = SampledRate(self._options, now_ms)
+            budget = self._budgets[key] = (
+                MutationRate(self._mutation_options, now_ms, key)
+                if key[0] is QuotaKind.MUTATION
+                else SampledRate(self._options, now_ms, key)
+            )
+        budget.user_count += 1
         return budget
+
+    def is_large(self, size_bytes: int, account: Account) -> bool:
+        """Whether so many bytes at once are more than one window's worth of the account's limit.
+
+        With Kafka's credit nothing is: there a fetch of more than all windows' worth has to wait
+        for ever.
+        """
+        options = self._options
+        return (
+            options.credit is WindowCredit.ELAPSED
+            and account.limit is not None
+            and size_bytes * 1_000 > account.limit * options.window_ms
+        )
 
     # -- accounts ----------------------------------------------------------------------------------
 
@@ -95,60 +142,76 @@ class ClientQuotas:
         key = (kind, user, client_id)
         account = self._accounts.get(key)
         if account is None:
-            if len(self._accounts) >= self._clients_max:
-                self._forget_silent()
+            self._expire(_LOOKED_AT_EACH, now_ms)
+            if len(self._accounts) >= self._accounts_max:
+                self._make_room()
             cap_ms = self._options.window_ms if kind is QuotaKind.REQUEST else None
-            account = Account(*key, self._active, cap_ms, now_ms)
-            self._apply(account, now_ms)
+            resolved = self._table.resolve(kind, user, client_id)
+            budget = self._join_budget((kind, *resolved.tags), now_ms)
+            account = Account(key, self._active, cap_ms, now_ms, resolved, budget)
             self._accounts[key] = account
+            self._next.append(account)
+        elif account.is_outdated:
+            self._apply(account, now_ms)
         return account
 
-    def _forget_silent(self) -> None:
-        by_age = sorted(self._accounts.values(), key=lambda account: account.last_ms)
-        self._forget(by_age[: max(1, len(by_age) // 10)])
+    def refreshed(self, account: Account, now_ms: MonotonicMs) -> Account:
+        """The same client's account, with the limit that holds now."""
+        return self.account(account.kind, account.user, account.client_id, now_ms)
 
-    def _forget(self, accounts: Iterable[Account]) -> None:
-        for account in accounts:
-            account.is_closed = True
-            del self._accounts[account.kind, account.user, account.client_id]
-            self._active.pop(account, None)
-        self._drop_unused_budgets()
+    def _make_room(self) -> None:
+        count = min(_LOOKED_AT, len(self._next))
+        silent_ms = sorted(account.last_ms for account in islice(self._next, count))
+        until_ms = silent_ms[max(0, min(_GOING, count // 10) - 1)]
+        self._look_at(count, lambda account: account.last_ms <= until_ms)
 
-    def _drop_unused_budgets(self) -> None:
-        used = {
-            (account.kind, account.resolved.user_tag, account.resolved.client_tag)
-            for account in self._accounts.values()
-        }
-        for key in self._budgets.keys() - used:
-            del self._budgets[key]
+    def _look_at(self, count: int, is_over: Callable[[Account], bool]) -> None:
+        """Forget some of the next accounts; the others come again after all."""
+        for _ in range(min(count, len(self._next))):
+            account = self._next.popleft()
+            if is_over(account):
+                account.is_outdated = True
+                del self._accounts[account.kind, account.user, account.client_id]
+                self._active.pop(account, None)
+                self._leave_budget(account)
+            else:
+                self._next.append(account)
 
     def expire(self, now_ms: MonotonicMs) -> None:
-        """Forget clients that have been silent for an hour; cheap to call often."""
-        if now_ms < self._expire_from_ms:
-            return
-        self._expire_from_ms = now_ms + min(60_000, self._idle_expiry_ms)
-        idle = [
-            account
-            for account in self._accounts.values()
-            if now_ms - account.last_ms >= self._idle_expiry_ms and account not in self._active
-        ]
-        if idle:
-            self._forget(idle)
+        """Look at some clients, and forget those that have been silent for long; constant work."""
+        self._expire(_LOOKED_AT, now_ms)
+
+    def _expire(self, count: int, now_ms: MonotonicMs) -> None:
+        self._look_at(count, lambda account: self._is_over(account, now_ms))
+
+    def _is_over(self, account: Account, now_ms: MonotonicMs) -> bool:
+        return (
+            now_ms - account.last_ms >= self._idle_ms
+            and now_ms >= account.muted_until_ms
+            and account not in self._active
+            and not account.delay_ms(now_ms)
+        )
 
     # -- telling -----------------------------------------------------------------------------------
 
-    def drain_interval(self, now_ms: MonotonicMs) -> list[tuple[QuotaUsage, QuotaState]]:
-        """What every client that was active or is muted used since the last drain, and its present
-        state.
+    @property
+    def active_count(self) -> int:
+        """How many accounts were active since they were drained, or are muted."""
+        return len(self._active)
+
+    def drain_interval(
+        self, now_ms: MonotonicMs, at_most: int | None = None
+    ) -> list[tuple[QuotaUsage, QuotaState]]:
+        """What every client that was active or is muted used since it was drained, and its present
+        state. Of at most so many, those that wait longest.
         """
-        accounts = list(self._active)
-        self._active.clear()
+        accounts = list(islice(self._active, at_most))
         drained = []
         for account in accounts:
+            del self._active[account]
             drained.append((account.drain_interval(now_ms), self._state_of(account, now_ms)))
             if account.muted_until_ms > now_ms:
                 self._active[account] = None
-        self.expire(now_ms)
         return drained
 
     def state_of(
@@ -158,12 +221,28 @@ class ClientQuotas:
         account = self._accounts.get((kind, user, client_id))
         return None if account is None else self._state_of(account, now_ms)
 
-    def _state_of(self, account: Account, now_ms: MonotonicMs) -> QuotaState:
+    def state_of_silent(self, kind: QuotaKind, user: str, client_id: str) -> QuotaState:
+        """The state of a client that is forgotten since it used nothing."""
+        resolved = self._table.resolve(kind, user, client_id)
         return QuotaState(
-            rule=account.resolved.rule,
+            rule=resolved.rule,
+            limit=resolved.limit,
+            rate=0.0,
+            measured_ms=self._options.window_ms,
+            delay_ms=0,
+            mute_left_ms=0,
+        )
+
+    def _state_of(self, account: Account, now_ms: MonotonicMs) -> QuotaState:
+        if account.is_outdated:
+            account = self.refreshed(account, now_ms)
+        return QuotaState(
+            rule=account.rule,
             limit=account.limit,
             rate=account.budget.rate(now_ms),
             measured_ms=account.budget.measured_ms(now_ms),
             delay_ms=account.delay_ms(now_ms),
             mute_left_ms=max(0, account.muted_until_ms - now_ms),
+            delay_max_ms=account.delay_ms_max or 0,
+            samples=account.budget.windows(),
         )

@@ -15,6 +15,7 @@ from cluster.model.clocks import WallMs
 from cluster.model.quotas import QuotaEntity
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.slices import Slices
 
 log = logging.getLogger(__name__)
 
@@ -32,12 +33,16 @@ class QuotaChanges:
         clock: Clock,
         quotas: ClientQuotas,
         throttle: QuotaThrottle,
+        slices: Slices,
     ) -> None:
+        self._slices = slices
         self._store = store
         self._loop = loop
         self._clock = clock
         self._quotas = quotas
         self._throttle = throttle
+        self.listeners: list[Callable[[Quotas], None]] = []
+        """Told of all quotas when any has changed."""
         self._copy: StoredCopy[Quotas] = StoredCopy(
             store,
             loop,
@@ -63,7 +68,9 @@ class QuotaChanges:
                 limits = {kind.value: limit for kind, limit in quotas.get(entity, {}).items()}
                 log.info("quotas of %s: %s", entity, limits or "none")
         self._quotas.replace_quotas(quotas, self._loop.now_ms)
-        self._throttle.on_limits_changed()
+        self._slices.start(self._throttle.on_limits_changed(self._quotas.refreshed), 1)
+        for listener in self.listeners:
+            listener(quotas)
 
     # -- asked by clients --------------------------------------------------------------------------
 

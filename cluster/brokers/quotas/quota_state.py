@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from cluster.model.clocks import MonotonicMs
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaState:
@@ -15,3 +17,7 @@ class QuotaState:
     delay_ms: int
     """The delay that the next request would get if it used nothing."""
     mute_left_ms: int
+    delay_max_ms: int = 0
+    """No request is delayed longer; 0 where there is no such bound."""
+    samples: tuple[tuple[MonotonicMs, float], ...] = ()
+    """The windows that the rate looks at, oldest first: begin, and what was used in it."""

@@ -23,6 +23,11 @@ class Resolved:
     user_tag: str | None
     client_tag: str | None
 
+    @property
+    def tags(self) -> tuple[str | None, str | None]:
+        """Both."""
+        return self.user_tag, self.client_tag
+
 
 class QuotaTable:
     """Limits by kind and entity. Bounded by what was set through the registry."""

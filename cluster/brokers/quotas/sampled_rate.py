@@ -1,14 +1,16 @@
 """A rate over a row of small windows: Kafka's samples, two ways to divide them.
 
 A sample begins with the first value after the one before it is a window old, and counts until its
-last value is `window_count` windows old. Why there are two divisors: docs/decisions/005.
+last value is `window_count` windows old. Why there are two divisors: docs/decisions/005. What is
+owed when a sample becomes obsolete is remembered by a token bucket: docs/decisions/034.
 """
 
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
+from cluster.brokers.quotas.token_bucket import TokenBucket
 from cluster.model.clocks import MonotonicMs
 from cluster.model.quota_delay import delay_of
 
@@ -32,6 +34,11 @@ class WindowOptions:
     window_count: int = 11
     window_ms: int = 1_000
     credit: WindowCredit = WindowCredit.ELAPSED
+
+    @property
+    def span_ms(self) -> int:
+        """The length of all windows."""
+        return self.window_count * self.window_ms
 
     @property
     def fetch_seconds(self) -> float:
@@ -68,27 +75,37 @@ class SampledRate:
     """
 
     __slots__ = (
+        "_bucket",
         "_current",
         "_empty_has_begun",
         "_obsolete_from_ms",
         "_oldest_ms",
         "_options",
         "current",
-        "last_ms",
+        "key",
         "samples",
         "total",
+        "unsettled",
+        "user_count",
         "window_ms",
     )
 
-    def __init__(self, options: WindowOptions, now_ms: MonotonicMs) -> None:
+    def __init__(self, options: WindowOptions, now_ms: MonotonicMs, key: Any = None) -> None:
         self._options = options
         self._empty_has_begun = options.credit is WindowCredit.KAFKA
-        self.samples = [Sample(now_ms, has_begun=self._empty_has_begun)]
+        self.samples: tuple[Sample, ...] = (Sample(now_ms, has_begun=self._empty_has_begun),)
         self._current = 0
         self.current = self.samples[0]
         """The sample that takes what is recorded now, if it has begun and is not a window old."""
         self.window_ms = options.window_ms
-        self.last_ms = now_ms
+        self.key = key
+        """What its owner knows it by."""
+        self._bucket: TokenBucket | None = None
+        """Of whom is, or was, above its limit and has not paid for all of that."""
+        self.unsettled = 0.0
+        """What was used under a limit since the last `delay_ms`."""
+        self.user_count = 0
+        """How many accounts share it."""
         self._summarise()
 
     def record(self, value: float, now_ms: MonotonicMs) -> None:
@@ -101,18 +118,16 @@ class SampledRate:
             sample = self._advance(now_ms)
         sample.value += value
         sample.last_ms = now_ms
-        self.last_ms = now_ms
         self.total += value
 
     def _advance(self, now_ms: MonotonicMs) -> Sample:
-        samples = self.samples
         # One more than the windows: the oldest may still overlap the measured time.
         self._current = (self._current + 1) % (self._options.window_count + 1)
-        if self._current == len(samples):
-            samples.append(Sample(now_ms, has_begun=True))
+        if self._current == len(self.samples):
+            self.samples = (*self.samples, Sample(now_ms, has_begun=True))
         else:
-            samples[self._current].reset(now_ms, has_begun=True)
-        self.current = samples[self._current]
+            self.samples[self._current].reset(now_ms, has_begun=True)
+        self.current = self.samples[self._current]
         self._summarise()
         return self.current
 
@@ -144,6 +159,12 @@ class SampledRate:
             elapsed_ms += missing * window_ms
         return max(1, elapsed_ms)
 
+    def windows(self) -> tuple[tuple[MonotonicMs, float], ...]:
+        """The samples in use, oldest first: begin and value. `measured_ms` drops obsolete ones."""
+        found = [(each.start_ms, each.value) for each in self.samples if each.has_begun]
+        found.sort()
+        return tuple(found)
+
     def rate(self, now_ms: MonotonicMs) -> float:
         """Units per second."""
         measured_ms = self.measured_ms(now_ms)  # first: it drops what is obsolete from `total`
@@ -152,7 +173,40 @@ class SampledRate:
     def delay_ms(self, limit: float, now_ms: MonotonicMs) -> int:
         """How long to wait for the rate to come down to the limit: 0 unless it is above.
 
-        Rounded half up as Kafka does.
+        Rounded half up as Kafka does. At least until what is owed, also of samples that are
+        obsolete, is no more than what may be used in all windows; this is not Kafka's.
         """
         measured_ms = self.measured_ms(now_ms)
-        return math.floor(delay_of(self.total * 1_000 / measured_ms, limit, measured_ms) + 0.5)
+        over_ms = delay_of(self.total * 1_000 / measured_ms, limit, measured_ms)
+        delay_ms = math.floor(over_ms + 0.5)
+        if self._bucket is None and not delay_ms:
+            self.unsettled = 0.0
+            return 0
+        if self._empty_has_begun:
+            return delay_ms
+        if self._bucket is None:
+            self._bucket = TokenBucket(self._options.span_ms)
+            # What was used before was not above the limit: it is owed, as far as a bucket goes.
+            used_before = min(self.total - self.unsettled, limit * self._options.span_ms / 1_000)
+            self._bucket.delay_ms(limit, used_before, now_ms)
+        owed_ms = self._owed_ms(self._bucket, limit, now_ms)
+        if not self._bucket.is_in_use:
+            self._bucket = None
+        return max(delay_ms, owed_ms)
+
+    def _owed_ms(self, bucket: TokenBucket, limit: float, now_ms: MonotonicMs) -> int:
+        """How long to wait by the token bucket, which holds as much as all windows (KIP-599)."""
+        used, self.unsettled = self.unsettled, 0.0
+        return bucket.delay_ms(limit, used, now_ms)
+
+
+class MutationRate(SampledRate):
+    """The rate of changes of topics. Only the token bucket asks for delays (KIP-599)."""
+
+    __slots__ = ()
+
+    def delay_ms(self, limit: float, now_ms: MonotonicMs) -> int:
+        """How long to wait until the bucket is no longer below zero."""
+        if self._bucket is None:
+            self._bucket = TokenBucket(self._options.span_ms)
+        return self._owed_ms(self._bucket, limit, now_ms)

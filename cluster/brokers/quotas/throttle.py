@@ -4,13 +4,18 @@ not read until the delay is over, so a client that ignores it is held back all t
 Delays are computed by `ClientQuotas`. Traffic between brokers uses other links and is not limited.
 """
 
-from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple, Protocol
 
 from cluster.brokers.network.connection import Connection, MuteReason, Outgoing
 from cluster.brokers.network.purgatory import Cancellable
 from cluster.brokers.quotas.account import Account, Delay
+from cluster.brokers.quotas.connected_clients import TOLD_MS, ConnectedClients
 from cluster.model.clocks import MonotonicMs
+
+_RELEASED_PER_STEP: Final = 16
+"""Channels that are looked at, or go on, before others have their turn."""
 
 
 class Timers(Protocol):
@@ -25,7 +30,10 @@ class Timers(Protocol):
 
 class _Mute(NamedTuple):
     account: Account
+    since_ms: int
     until_ms: int
+    arrived_bytes: int
+    """What had come and was not received when the mute began."""
     timer: Cancellable
 
 
@@ -35,8 +43,20 @@ class QuotaThrottle:
     Invariant: a channel is in `_mutes` exactly while it is open and muted for QUOTA.
     """
 
-    def __init__(self, timers: Timers) -> None:
+    def __init__(
+        self,
+        timers: Timers,
+        connected: ConnectedClients,
+        start: Callable[[Iterator[None], int], None],
+    ) -> None:
+        """`connected` is told who kept quiet while it was muted; `start` takes up work in steps,
+        and does so many of them at once (`Slices`).
+        """
         self._timers = timers
+        self._start = start
+        self._due: deque[Connection] = deque()
+        """Channels whose delay is over."""
+        self.connected = connected
         self._mutes: dict[Connection, _Mute] = {}
 
     @property
@@ -50,32 +70,75 @@ class QuotaThrottle:
             return
         # Muted before the answer leaves: else the next request would be taken up at once.
         channel.mute(MuteReason.QUOTA)
+        # Before the answer leaves: the next request may be here as soon as that is sent.
+        arrived_bytes = channel.arrived_bytes()
         channel.respond(buffers)
         now_ms = self._timers.now_ms
         delay.account.on_throttled(delay.ms, now_ms)
         if channel.is_open:
-            self._hold(channel, delay.account, now_ms + delay.ms)
+            self._hold(channel, delay.account, now_ms, now_ms + delay.ms, arrived_bytes)
 
-    def on_limits_changed(self) -> None:
-        """Other limits are in force: channels that would wait less now are released sooner."""
-        now_ms = self._timers.now_ms
-        for channel, mute in list(self._mutes.items()):
-            account = mute.account
-            until_ms = now_ms if account.is_closed else now_ms + account.delay_ms(now_ms)
+    def on_limits_changed(
+        self, refreshed: Callable[[Account, MonotonicMs], Account]
+    ) -> Iterator[None]:
+        """Other limits are in force: channels that would wait less now are released sooner.
+
+        In steps, since there may be thousands. `refreshed` gives an account the limit of now.
+        """
+        for count, channel in enumerate(list(self._mutes), 1):
+            if count % _RELEASED_PER_STEP == 0:
+                yield
+            mute = self._mutes.get(channel)
+            if mute is None:
+                continue
+            now_ms = self._timers.now_ms
+            account = refreshed(mute.account, now_ms)
+            until_ms = now_ms + account.delay_ms(now_ms)
             if until_ms < mute.until_ms:
                 mute.timer.cancel()
                 account.on_limits_eased(MonotonicMs(until_ms), now_ms)
-                self._hold(channel, account, until_ms)
+                self._hold(channel, account, mute.since_ms, until_ms, mute.arrived_bytes)
 
-    def _hold(self, channel: Connection, account: Account, until_ms: int) -> None:
-        timer = self._timers.call_at(until_ms, lambda: self._release(channel))
-        self._mutes[channel] = _Mute(account, until_ms, timer)
+    def _hold(
+        self,
+        channel: Connection,
+        account: Account,
+        since_ms: int,
+        until_ms: int,
+        arrived_bytes: int,
+    ) -> None:
+        timer = self._timers.call_at(until_ms, lambda: self._on_due(channel))
+        self._mutes[channel] = _Mute(account, since_ms, until_ms, arrived_bytes, timer)
         # A muted channel has no request in progress, so `on_close` is free for this.
         channel.on_close = lambda: self._forget(channel)
 
+    def _on_due(self, channel: Connection) -> None:
+        """Thousands may be due at once when they share a budget: others have turns in between."""
+        self._due.append(channel)
+        if len(self._due) == 1:
+            self._start(self._release_due(), 0)
+
+    def _release_due(self) -> Iterator[None]:
+        count = 0
+        while self._due:
+            # It stays in the queue until it is released: nobody starts this again meanwhile.
+            self._release(self._due[0])
+            self._due.popleft()
+            count += 1
+            if count % _RELEASED_PER_STEP == 0:
+                yield
+
     def _release(self, channel: Connection) -> None:
-        if self._mutes.pop(channel, None) is not None:
+        mute = self._mutes.pop(channel, None)
+        if mute is not None:
             channel.on_close = None
+            if mute.until_ms - mute.since_ms >= TOLD_MS:
+                self.connected.on_mute_over(
+                    channel,
+                    mute.account.kind,
+                    came=channel.arrived_bytes() > mute.arrived_bytes,
+                    waited=mute.arrived_bytes > 0 or channel.kept_bytes > 0,
+                )
             channel.unmute(MuteReason.QUOTA)
 
     def _forget(self, channel: Connection) -> None:

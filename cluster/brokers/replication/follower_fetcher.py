@@ -85,6 +85,8 @@ class FollowerFetcher:
         self._partitions: dict[TopicPartition, Partition] = {}
         self._changed: dict[TopicPartition, None] = {}
         self.delayed: dict[TopicPartition, int] = {}
+        self.lags: dict[TopicPartition, int] = {}
+        """How many committed records each replica lacks that lacks any, as of its last fetch."""
         self._forgotten: dict[TopicPartition, None] = {}
         self._by_bytes: set[TopicPartition] = set()
         self._session = 0
@@ -129,6 +131,7 @@ class FollowerFetcher:
         if self._partitions.pop(partition_id, None) is not None:
             self._changed.pop(partition_id, None)
             self.delayed.pop(partition_id, None)
+            self.lags.pop(partition_id, None)
             self._forgotten[partition_id] = None
 
     def on_tick(self, now_ms: MonotonicMs) -> None:
@@ -273,6 +276,11 @@ class FollowerFetcher:
 
     def _learn_offsets(self, partition: Partition, fetched: FetchedPartition) -> None:
         """The high watermark first: the log start never passes it. Raises StorageFailed."""
+        lag = fetched.high_watermark - partition.log.log_end_offset
+        if lag > 0:
+            self.lags[partition.id] = lag
+        elif self.lags:
+            self.lags.pop(partition.id, None)
         if partition.learn_high_watermark(Offset(fetched.high_watermark)):
             self._on_high_watermark(partition)
         partition.log.advance_log_start_offset(Offset(fetched.log_start_offset))

@@ -46,6 +46,8 @@ class IsrChanges:
         self._controller = controller
         self._now_ms = now_ms
         self._on_changed = on_changed
+        self.refused_count = 0
+        """Changes that the controller refused."""
 
     def find_partition(self, partition: TopicPartition) -> Partition | None:
         """The replica here, or None."""
@@ -70,6 +72,7 @@ class IsrChanges:
 
         def on_outcome(outcome: PartitionState | ErrorCode | None) -> None:
             if isinstance(outcome, ErrorCode):
+                self.refused_count += 1
                 log.info("%s: ISR proposal refused (%s)", partition.id, outcome.name)
             elif outcome is not None:
                 self._on_changed(growth)

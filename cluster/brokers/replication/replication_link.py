@@ -66,6 +66,12 @@ class ReplicationLink:
         )
         loop.call_every(_TICK_MS, self._on_tick)
 
+    @property
+    def max_lag(self) -> int:
+        """How many committed records the replica here that is furthest behind its leader lacks, as
+        of its last fetch."""
+        return max((max(f.lags.values(), default=0) for f in self._fetchers.values()), default=0)
+
     def follow(self, partition: Partition, leader: BrokerId, endpoint: str) -> None:
         """Replicate from that leader, reachable at that endpoint."""
         if self._following.get(partition.id, leader) != leader:
@@ -154,6 +160,7 @@ class ReplicationLink:
             self._go_on(leader, fetcher)
 
     def _on_request(self, identity: bytes, frames: list[bytes]) -> None:
+        self._loop.time.payer = self._loop.time.shared
         try:
             fetch = decode(frames)
         except PeerError as error:
@@ -169,6 +176,7 @@ class ReplicationLink:
         return self._router.send(identity, encode(answer))
 
     def _on_answer(self, leader: BrokerId, frames: list[bytes]) -> None:
+        self._loop.time.payer = self._loop.time.shared
         fetcher = self._fetchers.get(leader)
         if fetcher is None:
             return

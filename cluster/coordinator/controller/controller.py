@@ -16,7 +16,9 @@ from cluster.coordinator.controller.elections import (
     move_all_away,
 )
 from cluster.coordinator.controller.topic_plans import (
+    Admit,
     TopicRules,
+    everything,
     plan_create_topics,
     plan_more_partitions,
 )
@@ -182,13 +184,13 @@ class Controller:
     # -- topics ------------------------------------------------------------------------------
 
     def create_topics(
-        self, topics: Sequence[NewTopic]
+        self, topics: Sequence[NewTopic], admit: Admit = everything
     ) -> tuple[Plan, dict[str, Outcome], dict[str, TopicState]]:
         """See `plan_create_topics`."""
-        return plan_create_topics(self.state, topics, self._rules, self._random, new_uuid)
+        return plan_create_topics(self.state, topics, self._rules, self._random, new_uuid, admit)
 
     def delete_topics(
-        self, topics: Sequence[tuple[str | None, uuid.UUID | None]]
+        self, topics: Sequence[tuple[str | None, uuid.UUID | None]], admit: Admit = everything
     ) -> tuple[Plan, list[tuple[str | None, uuid.UUID | None, Outcome]]]:
         """Topics by name or id; one outcome per item, in order, with name and id filled in."""
         plan = Plan()
@@ -208,12 +210,20 @@ class Controller:
                     (name, topic_id, Outcome(ErrorCode.invalid_request, "Duplicate topic."))
                 )
             else:
-                plan.deleted.append(topic.name)
-                outcomes.append((topic.name, topic.topic_id, Outcome(ErrorCode.none)))
+                try:
+                    admit(topic.name, len(topic.partitions))
+                except Refused as refused:
+                    outcome = Outcome(refused.code, refused.detail)
+                else:
+                    plan.deleted.append(topic.name)
+                    outcome = Outcome(ErrorCode.none)
+                outcomes.append((topic.name, topic.topic_id, outcome))
         return plan, outcomes
 
     def create_partitions(
-        self, topics: Sequence[tuple[str, int, Sequence[tuple[BrokerId, ...]] | None]]
+        self,
+        topics: Sequence[tuple[str, int, Sequence[tuple[BrokerId, ...]] | None]],
+        admit: Admit = everything,
     ) -> tuple[Plan, dict[str, Outcome]]:
         """Enlarge topics to a total count of partitions; the outcome by name."""
         plan = Plan()
@@ -226,6 +236,7 @@ class Controller:
                 added = plan_more_partitions(
                     self.state, name, total_count, assignments, self._random, len(plan.added)
                 )
+                admit(name, len(added))
             except Refused as refused:
                 outcomes[name] = Outcome(refused.code, refused.detail)
             else:

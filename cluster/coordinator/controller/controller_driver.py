@@ -25,6 +25,7 @@ from cluster.coordinator.controller.broker_operations import (
 from cluster.coordinator.controller.broker_updates import BrokerUpdates
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller import Controller
+from cluster.coordinator.controller.election_counts import ElectionCounts
 from cluster.coordinator.controller.operation import Operation
 from cluster.coordinator.controller.topic_config_changes import TopicConfigChanges
 from cluster.coordinator.controller.topic_operations import ConfigsChangedElsewhere
@@ -82,6 +83,7 @@ class ControllerDriver:
         self._term = 0
         """Grows whenever this broker becomes the controller, ceases to be it, or tries to."""
         self._growth = Growth()
+        self.elections = ElectionCounts()
         self._slices = Slices(clock.monotonic_us, loop.next_turn)
         self.updates = BrokerUpdates(
             local_id,
@@ -279,6 +281,7 @@ class ControllerDriver:
                 operation.refuse()
                 return
             self._is_busy = False
+            self.elections.add(plan.changed, controller.state)
             plan.apply(controller.state)
             self._growth.add(plan.partition_count)
             operation.finish(plan)

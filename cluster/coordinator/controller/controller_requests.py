@@ -13,6 +13,7 @@ from cluster.coordinator.controller.control_link import Reply
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.topic_operations import NamedTopic
 from cluster.coordinator.controller.topic_outcomes import topic_outcomes
+from cluster.coordinator.controller.topic_plans import Admit, everything
 from cluster.model.cluster import TopicState
 from cluster.model.ids import BrokerId
 from cluster.model.plan import Outcome
@@ -45,6 +46,11 @@ class ControllerRequests:
         self._automatic_topic = automatic_topic
         self._isr_changes: list[tuple[AlterPartition, Reply]] = []
         """Proposed and not planned yet; an operation that takes them is in the queue."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this broker is the controller."""
+        return self._driver.is_active
 
     # -- of brokers --------------------------------------------------------------------------
 
@@ -112,11 +118,17 @@ class ControllerRequests:
         validate_only: bool,
         timeout_ms: int,
         on_done: Callable[[dict[str, Outcome], dict[str, TopicState]], None],
+        admit: Admit = everything,
     ) -> None:
         """Create topics; calls back when every live broker knows them, or at the timeout."""
         self._driver.enqueue(
             topic_operations.CreateTopics(
-                self._driver.updates, topics, timeout_ms, on_done, validate_only=validate_only
+                self._driver.updates,
+                topics,
+                timeout_ms,
+                on_done,
+                validate_only=validate_only,
+                admit=admit,
             )
         )
 
@@ -125,10 +137,14 @@ class ControllerRequests:
         topics: list[NamedTopic],
         timeout_ms: int,
         on_done: Callable[[list[tuple[str | None, UUID | None, Outcome]]], None],
+        *,
+        admit: Admit = everything,
     ) -> None:
         """Delete topics; calls back when every live broker has dropped them, or at the timeout."""
         self._driver.enqueue(
-            topic_operations.DeleteTopics(self._driver.updates, topics, timeout_ms, on_done)
+            topic_operations.DeleteTopics(
+                self._driver.updates, topics, timeout_ms, on_done, admit=admit
+            )
         )
 
     def create_partitions(
@@ -138,10 +154,16 @@ class ControllerRequests:
         validate_only: bool,
         timeout_ms: int,
         on_done: Callable[[dict[str, Outcome]], None],
+        admit: Admit = everything,
     ) -> None:
         """Enlarge topics; calls back when every live broker knows, or at the timeout."""
         self._driver.enqueue(
             topic_operations.CreatePartitions(
-                self._driver.updates, topics, timeout_ms, on_done, validate_only=validate_only
+                self._driver.updates,
+                topics,
+                timeout_ms,
+                on_done,
+                validate_only=validate_only,
+                admit=admit,
             )
         )

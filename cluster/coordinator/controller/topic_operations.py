@@ -8,6 +8,7 @@ from typing import Final
 from cluster.coordinator.controller.broker_updates import UPDATE_TIMEOUT_MS, BrokerUpdates
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.operation import tell
+from cluster.coordinator.controller.topic_plans import Admit, everything
 from cluster.model.cluster import TopicState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId
@@ -39,8 +40,13 @@ class CreateTopics:
         on_done: Callable[[dict[str, Outcome], dict[str, TopicState]], None],
         *,
         validate_only: bool,
+        admit: Admit = everything,
     ) -> None:
-        """`on_done` takes the outcomes, and the states of the (planned) topics, by name."""
+        """`on_done` takes the outcomes, and the states of the (planned) topics, by name.
+
+        What is only validated is admitted without being asked for.
+        """
+        self._admit = everything if validate_only else admit
         self._updates = updates
         self._topics = topics
         self._timeout_ms = timeout_ms
@@ -51,7 +57,7 @@ class CreateTopics:
 
     def plan(self, controller: Controller) -> Plan:
         """See `Operation`."""
-        plan, self._outcomes, self._planned = controller.create_topics(self._topics)
+        plan, self._outcomes, self._planned = controller.create_topics(self._topics, self._admit)
         return Plan() if self._validate_only else plan
 
     def finish(self, plan: Plan) -> None:
@@ -77,7 +83,10 @@ class DeleteTopics:
         topics: list[NamedTopic],
         timeout_ms: int,
         on_done: Callable[[list[tuple[str | None, uuid.UUID | None, Outcome]]], None],
+        *,
+        admit: Admit = everything,
     ) -> None:
+        self._admit = admit
         self._updates = updates
         self._topics = topics
         self._timeout_ms = timeout_ms
@@ -86,7 +95,7 @@ class DeleteTopics:
 
     def plan(self, controller: Controller) -> Plan:
         """See `Operation`."""
-        plan, self._outcomes = controller.delete_topics(self._topics)
+        plan, self._outcomes = controller.delete_topics(self._topics, self._admit)
         return plan
 
     def finish(self, plan: Plan) -> None:
@@ -119,7 +128,9 @@ class CreatePartitions:
         on_done: Callable[[dict[str, Outcome]], None],
         *,
         validate_only: bool,
+        admit: Admit = everything,
     ) -> None:
+        self._admit = everything if validate_only else admit
         self._updates = updates
         self._topics = topics
         self._timeout_ms = timeout_ms
@@ -129,7 +140,7 @@ class CreatePartitions:
 
     def plan(self, controller: Controller) -> Plan:
         """See `Operation`."""
-        plan, self._outcomes = controller.create_partitions(self._topics)
+        plan, self._outcomes = controller.create_partitions(self._topics, self._admit)
         return Plan() if self._validate_only else plan
 
     def finish(self, plan: Plan) -> None:

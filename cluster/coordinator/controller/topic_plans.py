@@ -18,6 +18,15 @@ from cluster.model.ids import BrokerId, LeaderEpoch, PartitionEpoch, TopicPartit
 from cluster.model.plan import Outcome, Plan
 from cluster.model.topics import NewTopic, check_topic_name
 
+Admit = Callable[[str, int], None]
+"""Told of each topic that passed the checks and how many partitions it gets or loses; raises
+Refused(throttling_quota_exceeded) when its client changes too much (KIP-599)."""
+
+
+def everything(_topic: str, _partition_count: int) -> None:
+    """Admits every change."""
+
+
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 """The limit of Kafka's controller: a larger count is taken for a typing mistake."""
 
@@ -141,6 +150,7 @@ def plan_create_topics(
     rules: TopicRules,
     random: Random,
     new_topic_id: Callable[[], uuid.UUID],
+    admit: Admit = everything,
 ) -> tuple[Plan, dict[str, Outcome], dict[str, TopicState]]:
     """One plan for all topics that can be created, and the outcome by name.
 
@@ -155,6 +165,7 @@ def plan_create_topics(
             if times[new.name] > 1:
                 raise Refused(ErrorCode.invalid_request, "Duplicate topic name.")
             topic = plan_new_topic(state, new, rules, random, new_topic_id(), plan.created)
+            admit(new.name, len(topic.partitions))
         except Refused as refused:
             outcomes[new.name] = Outcome(refused.code, refused.detail)
         else:

@@ -52,7 +52,7 @@ from cluster.coordinator.groups.target_assignment import (
     resolve_again,
 )
 from cluster.coordinator.groups.topic_expressions import InvalidExpression, compile_expression
-from cluster.coordinator.groups.topics import Topics
+from cluster.coordinator.groups.topics import KnownTopics, Topics
 from cluster.model.clocks import MonotonicMs
 from cluster.model.error_codes import ErrorCode
 
@@ -386,14 +386,18 @@ class Burst:
         self.journal.expression(text, None)
 
     def _resolve_expressions(self) -> None:
-        """Find the topics of expressions that are new; of all, when topics may have changed."""
+        """Find the topics of expressions that are new; of all, when topics may have changed. Only
+        those of which the clients of this burst may know, as in Kafka those of whoever asks."""
         group, now = self.group, self.now
         texts = group.subscribed_expressions().keys()
+        if not self._accepted:  # nobody says what may be known: one of those members will beat soon
+            return
         is_refreshing = self._is_refresh_due()
         strays = group.stray_topics
         if not is_refreshing and texts <= group.expressions.keys():
             return
-        topics = self.around.topics
+        asking = [each.beat.request.may_know for each in self._accepted]
+        topics = KnownTopics(self.around.topics, [each for each in asking if each is not None])
         for text in sorted(texts):
             old = group.expressions.get(text)
             if old is None or (is_refreshing and strays is None):

@@ -1,6 +1,6 @@
 """Requests of the newer consumer protocol (KIP-848) and their replies, without versions."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -41,6 +41,8 @@ class ConsumerHeartbeat:
     """Empty sets may be in it; partitions of a topic that is named twice are put together."""
     requires_member_id: bool = True
     """Version 1 and later: the first heartbeat must have a member id."""
+    may_know: Callable[[str], bool] | None = field(default=None, compare=False, repr=False)
+    """Whether the client may know of a topic that its expression stands for; None: of any."""
 
     @property
     def subscription_size(self) -> int:

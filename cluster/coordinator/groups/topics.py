@@ -1,7 +1,7 @@
 """What the group coordinator asks about topics: a port. Pure."""
 
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple, Protocol
 
 TopicId = uuid.UUID
@@ -28,6 +28,30 @@ class Topics(Protocol):
     def names(self) -> Iterable[str]:
         """All names, for expressions; internal topics as well, as in Kafka."""
         ...
+
+
+class KnownTopics:
+    """The topics of which some clients may know, all of them."""
+
+    def __init__(self, topics: Topics, may_know: Sequence[Callable[[str], bool]]) -> None:
+        self._topics = topics
+        self._may_know = may_know
+
+    def shape(self, name: str) -> TopicShape | None:
+        """See `Topics`."""
+        return self._topics.shape(name) if self._is_known(name) else None
+
+    def name(self, topic_id: TopicId) -> str | None:
+        """See `Topics`."""
+        name = self._topics.name(topic_id)
+        return name if name is not None and self._is_known(name) else None
+
+    def names(self) -> Iterable[str]:
+        """See `Topics`."""
+        return filter(self._is_known, self._topics.names())
+
+    def _is_known(self, name: str) -> bool:
+        return all(may_know(name) for may_know in self._may_know)
 
 
 class NoTopics:

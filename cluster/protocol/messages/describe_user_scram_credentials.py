@@ -15,6 +15,9 @@ from cluster.protocol.writer import MILLISECOND, NO_TAGS, NULL_COMPACT, varint
 _pack_bi = Struct(">bi").pack
 _pack_h = Struct(">h").pack
 _pack_ih = Struct(">ih").pack
+_unpack_bi = Struct(">bi").unpack_from
+_unpack_h = Struct(">h").unpack_from
+_unpack_ih = Struct(">ih").unpack_from
 
 
 @dataclass(slots=True, kw_only=True)
@@ -145,3 +148,135 @@ def write_response(
     for results_item in message.results:
         _write_describe_user_scram_credentials_result(out, results_item)
     out += NO_TAGS
+
+
+def _write_user_name(out: bytearray, message: UserName) -> None:
+    encoded = message.name.encode()
+    out += varint(len(encoded) + 1)
+    out += encoded
+    out += NO_TAGS
+
+
+def write_request(
+    out: bytearray, message: DescribeUserScramCredentialsRequest, version: int
+) -> None:
+    """Append the message as this version has it."""
+    if message.users is None:
+        out += NULL_COMPACT
+    else:
+        out += varint(len(message.users) + 1)
+        for users_item in message.users:
+            _write_user_name(out, users_item)
+    out += NO_TAGS
+
+
+def _read_scram_credential(buffer: bytes, position: int, end: int) -> tuple[ScramCredential, int]:
+    mechanism, iterations = _unpack_bi(buffer, position)
+    position += 5
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return ScramCredential(mechanism=mechanism, iterations=iterations), position
+
+
+def _read_describe_user_scram_credentials_result(
+    buffer: bytes, position: int, end: int
+) -> tuple[DescribeUserScramCredentialsResult, int]:
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("user is null or has a negative length")
+    start = position
+    position += size
+    if position > end:
+        raise truncated()
+    user = buffer[start:position].decode()
+    (error_code,) = _unpack_h(buffer, position)
+    position += 2
+    error_message: str | None
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size >= 0:
+        start = position
+        position += size
+        if position > end:
+            raise truncated()
+        error_message = buffer[start:position].decode()
+    else:
+        error_message = None
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("credential_infos is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    credential_infos_list: list[ScramCredential] = []
+    for _ in range(size):
+        credential_infos_item, position = _read_scram_credential(buffer, position, end)
+        credential_infos_list.append(credential_infos_item)
+    credential_infos = tuple(credential_infos_list)
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return DescribeUserScramCredentialsResult(
+        user=user,
+        error_code=ErrorCode(error_code),
+        error_message=error_message,
+        credential_infos=credential_infos,
+    ), position
+
+
+def read_response(
+    buffer: bytes, position: int, end: int, version: int
+) -> tuple[DescribeUserScramCredentialsResponse, int]:
+    """The message at `position`, and where it ends. Raises PeerError and `MALFORMED`."""
+    throttle_time, error_code = _unpack_ih(buffer, position)
+    position += 6
+    error_message: str | None
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size >= 0:
+        start = position
+        position += size
+        if position > end:
+            raise truncated()
+        error_message = buffer[start:position].decode()
+    else:
+        error_message = None
+    size = buffer[position] - 1
+    position += 1
+    if size > 126:
+        size, position = read_length(buffer, position - 1)
+    if size < 0:
+        raise PeerError("results is null or has a negative length")
+    if size > end - position:
+        raise truncated()
+    if size > ELEMENTS_MAX:
+        raise too_many(size)
+    results_list: list[DescribeUserScramCredentialsResult] = []
+    for _ in range(size):
+        results_item, position = _read_describe_user_scram_credentials_result(buffer, position, end)
+        results_list.append(results_item)
+    results = tuple(results_list)
+    if not buffer[position]:
+        position += 1
+    else:
+        position = skip_tags(buffer, position, end)
+    return DescribeUserScramCredentialsResponse(
+        throttle_time=timedelta(0, 0, 0, throttle_time),
+        error_code=ErrorCode(error_code),
+        error_message=error_message,
+        results=results,
+    ), position

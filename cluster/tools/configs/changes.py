@@ -10,11 +10,13 @@ from cluster.client.quota_requests import alter_quotas, describe_quotas
 from cluster.client.socket_client import SocketClient
 from cluster.config.snapshot import Source
 from cluster.model.errors import ErrorCode, Refused
-from cluster.model.quotas import DEFAULT, QUOTA_KEYS
+from cluster.model.quotas import DEFAULT
 from cluster.tools.arguments import UsageError
 from cluster.tools.configs.entities import Entity, quota_entity
 from cluster.tools.configs.listing import DEFAULT_NAME
 from cluster.tools.configs.remarks import connected_to, warn_of_configs
+from cluster.tools.configs.scram import KEYS as scram_keys
+from cluster.tools.configs.scram import alter_scram
 
 _CLIENT_ID: Final = "milena-configs"
 _PAIR: Final = re.compile(r"\s*([^=,\[\]]+)=(?:\[([^\]]*)\]|([^,\[\]]*))\s*(?:,|$)")
@@ -74,7 +76,7 @@ def alter(
     """
     head = found[0]
     if head.is_of_quotas:
-        _alter_quotas(client, found, added, deleted)
+        _alter_users(client, found, added, deleted)
     elif head.name is None:
         or_default = " or --entity-default" if head.type == "brokers" else ""
         raise UsageError(f"--alter needs --entity-name{or_default} for {head.type}")
@@ -127,11 +129,26 @@ def _alter_settings(
         warn_of_configs(client, entity_type, name, added)
 
 
+def _alter_users(
+    client: SocketClient, found: list[Entity], added: dict[str, str], deleted: list[str]
+) -> None:
+    """Quotas and, of one user alone, passwords."""
+    scram = scram_keys if [each.type for each in found] == ["users"] else frozenset[str]()
+    limits = {key: text for key, text in added.items() if key not in scram}
+    unlimited = [key for key in deleted if key not in scram]
+    if limits or unlimited:
+        _alter_quotas(client, found, limits, unlimited)
+    passwords = {key: text for key, text in added.items() if key in scram}
+    removed = [key for key in deleted if key in scram]
+    if passwords or removed:
+        alter_scram(client, found, passwords, removed)
+
+
 def _alter_quotas(
     client: SocketClient, found: list[Entity], added: dict[str, str], deleted: list[str]
 ) -> None:
     entity = quota_entity(found)
-    unknown = [key for key in (*added, *deleted) if key not in QUOTA_KEYS]
+    unknown = [key for key in (*added, *deleted) if key not in entity.keys]
     if unknown:
         raise Refused(
             ErrorCode.invalid_request,

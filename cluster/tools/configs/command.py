@@ -8,11 +8,12 @@ from cluster.brokers.quotas.alteration import parts_of
 from cluster.client.config_requests import groups_with_configs
 from cluster.client.consumer_group_requests import list_groups
 from cluster.client.quota_requests import describe_quotas
+from cluster.client.security import ClientSecurity, Servers
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import Refused, UserError
 from cluster.model.printable import one_line
-from cluster.model.quotas import DEFAULT, RULES
-from cluster.tools.arguments import UsageError, add_command, bootstrap_server
+from cluster.model.quotas import ALL_RULES, DEFAULT
+from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.configs.changes import add_changes, alter, changes
 from cluster.tools.configs.entities import Entity, add_entities, entities, quota_filter
 from cluster.tools.configs.listing import (
@@ -24,12 +25,14 @@ from cluster.tools.configs.listing import (
 )
 from cluster.tools.configs.remarks import completed, connected_to, entries_of
 from cluster.tools.configs.requests import broker_configs, topic_configs
+from cluster.tools.configs.scram import scram_line, users_of
 from cluster.tools.kafka_connection import (
     REQUEST_TIMEOUT_S,
     add_connection,
-    addresses,
     connect,
     explained,
+    security_of,
+    servers_of,
 )
 
 if TYPE_CHECKING:
@@ -78,29 +81,36 @@ def run(args: "argparse.Namespace") -> int:
 
 def _alter(args: "argparse.Namespace", found: list[Entity]) -> int:
     added, deleted = changes(args)
-    with SocketClient.connect(addresses(bootstrap_server(args)), _CLIENT_ID) as client:
+    with SocketClient.connect(servers_of(args), _CLIENT_ID) as client:
         try:
             print(alter(client, found, added, deleted))
         except Refused as refused:
-            return _failed(refused.detail)
+            return _failed(refused.reason)
     return 0
 
 
 def _describe_quotas(args: "argparse.Namespace", found: list[Entity]) -> int:
-    with SocketClient.connect(addresses(bootstrap_server(args)), _CLIENT_ID) as client:
+    with SocketClient.connect(servers_of(args), _CLIENT_ID) as client:
         try:
             quotas = describe_quotas(client, quota_filter(found), strict=True)
+            users = users_of(client, found)
         except Refused as refused:
-            return _failed(refused.detail)
-    ordered = sorted(quotas.items(), key=lambda item: (RULES.index(item[0].rule), str(item[0])))
+            return _failed(refused.reason)
+    ordered = sorted(quotas.items(), key=lambda item: (ALL_RULES.index(item[0].rule), str(item[0])))
     if args.json:
         objects = [
             {"entity": dict(parts_of(entity)), "quotas": limits} for entity, limits in ordered
+        ]
+        objects += [
+            {"entity": {"user": user}, "scram": {key.value: count for key, count in ways.items()}}
+            for user, ways in sorted(users.items())
         ]
         print(json.dumps(objects, indent=2))
         return 0
     for entity, limits in ordered:
         print(quota_line(parts_of(entity), limits))
+    for user, ways in sorted(users.items()):
+        print(scram_line(user, ways))
     return 0
 
 
@@ -116,14 +126,16 @@ def _describe(args: "argparse.Namespace", entity: Entity) -> int:
             found |= _of_groups(args, entity.name and str(entity.name))
         elif entity.name is not DEFAULT:
             client = connect(AdminClient, args, _CLIENT_ID)
-            found |= _found(client, entity.type, entity.name and str(entity.name))
+            found |= _found(
+                client, security_of(args), entity.type, entity.name and str(entity.name)
+            )
         if entity.type == "brokers" and (entity.name is DEFAULT or entity.name is None):
-            with SocketClient.connect(addresses(bootstrap_server(args)), _CLIENT_ID) as own:
+            with SocketClient.connect(servers_of(args), _CLIENT_ID) as own:
                 found[DEFAULT_NAME] = entries_of(own, entity.type, DEFAULT_NAME)
     except KafkaException as refusal:
         return _failed(explained(refusal.args[0]))
     except Refused as refused:
-        return _failed(refused.detail)
+        return _failed(refused.reason)
     chosen = {
         name: selected(entity.type, name, entries, every=args.all)
         for name, entries in found.items()
@@ -143,7 +155,7 @@ def _describe(args: "argparse.Namespace", entity: Entity) -> int:
 
 def _loggers(args: "argparse.Namespace", broker: str) -> list[ConfigEntry]:
     with (
-        SocketClient.connect(addresses(bootstrap_server(args)), _CLIENT_ID) as any_client,
+        SocketClient.connect(servers_of(args), _CLIENT_ID) as any_client,
         connected_to(any_client, broker, _CLIENT_ID) as client,
     ):
         return entries_of(client, "broker-loggers", broker)
@@ -156,7 +168,7 @@ def _failed(message: str) -> int:
 
 def _of_groups(args: "argparse.Namespace", name: str | None) -> dict[str, list[ConfigEntry]]:
     """The settings of a group, or of each, by group id. Raises Refused and UserError."""
-    servers = addresses(bootstrap_server(args))
+    servers = servers_of(args)
     with SocketClient.connect(servers, _CLIENT_ID) as client:
         known = {*groups_with_configs(client)}
         if name is None or (name not in known and not args.all):
@@ -170,7 +182,7 @@ def _of_groups(args: "argparse.Namespace", name: str | None) -> dict[str, list[C
 
 
 def _found(
-    client: "AdminClient", entity_type: str, name: str | None
+    client: "AdminClient", security: ClientSecurity, entity_type: str, name: str | None
 ) -> dict[str, list[ConfigEntry]]:
     """The settings of each entity by its name. Raises KafkaException, and UserError without any."""
     metadata = client.list_topics(timeout=REQUEST_TIMEOUT_S)
@@ -183,9 +195,11 @@ def _found(
         )
     names = known if name is None else [name]
     if entity_type == "topics":
-        return completed([*brokers.values()], "topics", topic_configs(client, names))
+        return completed(
+            Servers([*brokers.values()], security), "topics", topic_configs(client, names)
+        )
     found: dict[str, list[ConfigEntry]] = {}
     for broker_id in names:
         entries = {broker_id: broker_configs(client, broker_id)}
-        found |= completed([brokers[broker_id]], "brokers", entries)
+        found |= completed(Servers([brokers[broker_id]], security), "brokers", entries)
     return found

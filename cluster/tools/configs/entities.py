@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 
 from cluster.brokers.quotas.alteration import (
     CLIENT_ID,
+    IP,
     MATCH_ANY,
     MATCH_DEFAULT,
     MATCH_EXACT,
@@ -15,8 +16,8 @@ from cluster.brokers.quotas.alteration import (
 from cluster.model.quotas import DEFAULT, Name, QuotaEntity
 from cluster.tools.arguments import UsageError
 
-TYPES: Final = ("topics", "brokers", "broker-loggers", "users", "clients", "groups")
-QUOTA_TYPES: Final = {"users": USER, "clients": CLIENT_ID}
+TYPES: Final = ("topics", "brokers", "broker-loggers", "users", "clients", "ips", "groups")
+QUOTA_TYPES: Final = {"users": USER, "clients": CLIENT_ID, "ips": IP}
 
 
 class Entity(NamedTuple):
@@ -27,7 +28,7 @@ class Entity(NamedTuple):
 
     @property
     def is_of_quotas(self) -> bool:
-        """Whether the entity has quotas (users, clients) rather than settings."""
+        """Whether the entity has quotas (users, clients, ips) rather than settings."""
         return self.type in QUOTA_TYPES
 
 
@@ -57,6 +58,7 @@ def add_entities(parser: argparse.ArgumentParser) -> None:
         ("broker", "brokers"),
         ("user", "users"),
         ("client", "clients"),
+        ("ip", "ips"),
         ("group", "groups"),
     ):
         group.add_argument(
@@ -68,7 +70,12 @@ def add_entities(parser: argparse.ArgumentParser) -> None:
             type=lambda name, entity_type=entity_type: Entity(entity_type, name),  # type: ignore[misc]  # binds this type
             help=f"short for --entity-type {entity_type} --entity-name X",
         )
-    for option, entity_type in (("broker", "brokers"), ("user", "users"), ("client", "clients")):
+    for option, entity_type in (
+        ("broker", "brokers"),
+        ("user", "users"),
+        ("client", "clients"),
+        ("ip", "ips"),
+    ):
         group.add_argument(
             f"--{option}-defaults",
             dest="short_entities",
@@ -93,7 +100,7 @@ def entities(args: argparse.Namespace) -> list[Entity]:
         )
     if len({entity.type for entity in found}) < len(found):
         raise UsageError("an entity type can be given once")
-    if len(found) > 1 and not all(entity.is_of_quotas for entity in found):
+    if len(found) > 1 and not {entity.type for entity in found} <= {"users", "clients"}:
         raise UsageError("only users and clients go together")
     for entity in found:
         if entity.name == "":
@@ -101,7 +108,7 @@ def entities(args: argparse.Namespace) -> list[Entity]:
         if entity.type == "broker-loggers" and entity.name is None:
             raise UsageError("broker-loggers needs --entity-name, a broker's number")
         if entity.name is DEFAULT and entity.type in ("topics", "broker-loggers", "groups"):
-            raise UsageError("--entity-default goes with brokers, users and clients")
+            raise UsageError("--entity-default goes with brokers, users, clients and ips")
     return found
 
 

@@ -2,18 +2,19 @@
 
 That is the documentation, which has remarks on settings that lack part of their documented effect;
 all synonyms of one name but one; and the values for all brokers. This module requests them over a
-connection of its own. Where that fails (a cluster with TLS, one that is stopping), there are no
+connection of its own. Where that fails (a cluster that is stopping), there are no
 remarks.
 """
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 
 from cluster.client.cluster_requests import broker_addresses
 from cluster.client.config_requests import described, shortfalls
 from cluster.client.quota_requests import Caller
+from cluster.client.security import Servers
 from cluster.client.socket_client import SocketClient
 from cluster.config.effect import remark_of
 from cluster.config.remarks import lines_by_reason
@@ -27,7 +28,7 @@ _SOURCES = frozenset(map(int, Source))
 
 
 def completed(
-    servers: Sequence[tuple[str, int]], entity_type: str, found: Mapping[str, list[ConfigEntry]]
+    servers: Servers, entity_type: str, found: Mapping[str, list[ConfigEntry]]
 ) -> dict[str, list[ConfigEntry]]:
     """The settings of topics or of one broker, by name, with what one of `servers` adds to them."""
     whole = dict(found)
@@ -48,12 +49,12 @@ def completed(
     return whole
 
 
-def connected_to(client: Caller, broker: str, client_id: str) -> SocketClient:
+def connected_to(client: SocketClient, broker: str, client_id: str) -> SocketClient:
     """A connection to the broker of that number. Raises Refused and UserError."""
     brokers = {str(number): at for number, at in broker_addresses(client).items()}
     if broker not in brokers:
         raise UserError(f"The broker '{broker}' doesn't exist.")
-    return SocketClient.connect([brokers[broker]], client_id)
+    return SocketClient.connect(Servers([brokers[broker]], client.security), client_id)
 
 
 def entries_of(client: Caller, entity_type: str, name: str) -> list[ConfigEntry]:
@@ -83,9 +84,7 @@ def _source(code: int) -> str:
     return f"{Source(code).name}_CONFIG" if code in _SOURCES else str(code)
 
 
-def warn_of_new_topic(
-    servers: Sequence[tuple[str, int]], topic: str, given: Mapping[str, str]
-) -> None:
+def warn_of_new_topic(servers: Servers, topic: str, given: Mapping[str, str]) -> None:
     """Call `warn_of_configs` with a new connection to one of `servers`."""
     with suppress(UserError), SocketClient.connect(servers, _CLIENT_ID) as client:
         warn_of_configs(client, "topics", topic, given)

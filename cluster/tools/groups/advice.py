@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Final, NamedTuple
 
-from cluster.analytics.quantities import duration
 from cluster.coordinator.groups.history import Cause, CauseKind, Rebalance, WhoseMember
 from cluster.model.printable import one_line
 from cluster.tools.groups.known_rebalances import (
@@ -16,6 +15,7 @@ from cluster.tools.groups.known_rebalances import (
     costs,
     session_left_ms,
 )
+from cluster.views.quantities import duration
 
 _SHOWN_CHARACTERS: Final = 40
 _SLOW_MS: Final = 1_000

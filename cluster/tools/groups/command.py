@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Final
 
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
-from cluster.tools.arguments import UsageError, add_command, bootstrap_server
+from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.groups import requests as group_requests
 from cluster.tools.groups import reset, tables
 from cluster.tools.groups.delete_offsets import run_delete_offsets
 from cluster.tools.groups.requests import DEAD, EMPTY, REBALANCING, Group, Place
 from cluster.tools.groups.subcommands import GROUP_COMMANDS
-from cluster.tools.kafka_connection import add_connection, addresses, connect, explained
+from cluster.tools.kafka_connection import add_connection, connect, explained, servers_of
 from cluster.tools.options import integer, not_negative
 from cluster.tools.topics.requests import partition_counts
 
@@ -226,13 +226,9 @@ def _check_description(args: argparse.Namespace) -> None:
         raise UsageError("--describe takes --state without a value")
 
 
-def _servers(args: argparse.Namespace) -> list[tuple[str, int]]:
-    return addresses(bootstrap_server(args))
-
-
 def _chosen_groups(client: "AdminClient", args: argparse.Namespace) -> list[str]:
     if args.all_groups:
-        return sorted(group_requests.states_of_groups(client, _servers(args)))
+        return sorted(group_requests.states_of_groups(client, servers_of(args)))
     return list(dict.fromkeys(args.group))
 
 
@@ -240,7 +236,7 @@ def _chosen_groups(client: "AdminClient", args: argparse.Namespace) -> list[str]
 
 
 def _list(client: "AdminClient", args: argparse.Namespace) -> int:
-    states = group_requests.states_of_groups(client, _servers(args))
+    states = group_requests.states_of_groups(client, servers_of(args))
     names = set(states)
     if args.state:
         wanted_states = _chosen_of("states", args.state, _STATES)
@@ -266,7 +262,7 @@ def _chosen_of(what: str, text: str, valid: Sequence[str]) -> set[str]:
 def _describe(client: "AdminClient", args: argparse.Namespace) -> int:
     status = 0
     for name in _chosen_groups(client, args):
-        group = group_requests.describe_group(client, _servers(args), name)
+        group = group_requests.describe_group(client, servers_of(args), name)
         if group.state == DEAD:
             status = _complain(f"Consumer group '{one_line(name)}' does not exist.")
             continue
@@ -337,7 +333,7 @@ def _reset(client: "AdminClient", args: argparse.Namespace) -> int:
     chosen = _chosen_groups(client, args)
     is_one = len(args.group or ()) == 1  # Kafka's tool goes by what was asked for
     for name in chosen:
-        state = group_requests.describe_group(client, _servers(args), name).state
+        state = group_requests.describe_group(client, servers_of(args), name).state
         if state not in (EMPTY, DEAD):
             status = _complain(
                 f"Assignments can only be reset if the group '{one_line(name)}' is inactive,"

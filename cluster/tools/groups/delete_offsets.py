@@ -3,20 +3,21 @@
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
 from cluster.client.cluster_requests import broker_addresses
 from cluster.client.group_requests import delete_offsets
+from cluster.client.security import Servers
 from cluster.client.socket_client import SocketClient
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import Refused, UserError
 from cluster.model.printable import one_line
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
-from cluster.tools.arguments import UsageError, bootstrap_server
+from cluster.tools.arguments import UsageError
 from cluster.tools.groups.reset import named_partitions
 from cluster.tools.groups.tables import deleted_offsets_table
-from cluster.tools.kafka_connection import POLL_S, addresses
+from cluster.tools.kafka_connection import POLL_S, servers_of
 from cluster.tools.topics.requests import partition_counts
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def run_delete_offsets(client: "AdminClient", args: argparse.Namespace) -> int:
         if CONSUMER_OFFSETS_TOPIC not in counts:
             raise Refused(ErrorCode.group_id_not_found)
         if wanted:
-            outcomes |= _deleted(addresses(bootstrap_server(args)), group_id, wanted)
+            outcomes |= _deleted(servers_of(args), group_id, wanted)
     except Refused as refused:
         refusal = refused.code
         outcomes |= {
@@ -89,9 +90,7 @@ def chosen(
     return wanted, missing
 
 
-def _deleted(
-    servers: Sequence[tuple[str, int]], group_id: str, wanted: Mapping[str, list[int]]
-) -> Outcomes:
+def _deleted(servers: Servers, group_id: str, wanted: Mapping[str, list[int]]) -> Outcomes:
     """Ask the brokers in turn: all but the group's coordinator say that they are not it."""
     deadline = time.monotonic() + _PATIENCE_S
     while True:
@@ -100,7 +99,7 @@ def _deleted(
         code, reason = ErrorCode.not_coordinator, ""
         for address in brokers.values():
             try:
-                with SocketClient.connect([address], _CLIENT_ID) as client:
+                with SocketClient.connect(servers.only(address), _CLIENT_ID) as client:
                     found = delete_offsets(client, group_id, wanted)
                     return {(topic, number): code for (topic, number), code in found.items()}
             except UserError as problem:

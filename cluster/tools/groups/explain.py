@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Final
 
 from cluster.client.cluster_requests import broker_addresses
 from cluster.client.group_requests import explain_group
+from cluster.client.security import Servers
 from cluster.client.socket_client import SocketClient
 from cluster.coordinator.groups.explanation import ExplainAnswer
 from cluster.model.errors import ErrorCode, UserError
 from cluster.model.printable import one_line
-from cluster.tools.arguments import add_parser_of, bootstrap_server
+from cluster.tools.arguments import add_parser_of
 from cluster.tools.groups.explanation_json import explanation_object
 from cluster.tools.groups.explanation_text import explanation_text
 from cluster.tools.groups.known_rebalances import merged
 from cluster.tools.groups.subcommands import GROUP_COMMANDS
-from cluster.tools.kafka_connection import POLL_S, addresses
+from cluster.tools.kafka_connection import POLL_S, add_servers, servers_of
 from cluster.tools.options import at_least_one
 
 if TYPE_CHECKING:
@@ -49,12 +50,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         help=f"how many rebalances to show (default: {_SHOWN}; brokers keep 20)",
     )
     parser.add_argument("--json", action="store_true", help="one object, for scripts")
-    parser.add_argument(
-        "--bootstrap-server",
-        default=argparse.SUPPRESS,  # it may stand before `explain`
-        metavar="HOST:PORT",
-        help="another cluster's brokers, separated by commas (default: the one of --data-dir)",
-    )
+    add_servers(parser, is_nested=True)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -63,10 +59,10 @@ def run(args: argparse.Namespace) -> int:
     Raises UserError when nobody answers.
     """
     group_id: str = args.group
-    servers = addresses(bootstrap_server(args))
+    servers = servers_of(args)
     with SocketClient.connect(servers, _CLIENT_ID, _ANSWER_TIMEOUT_S) as client:
         brokers = broker_addresses(client)
-    answers, silent = _ask_until_coordinated(lambda: _ask_all(brokers, group_id))
+    answers, silent = _ask_until_coordinated(lambda: _ask_all(servers, brokers, group_id))
     codes = {answer.code for answer in answers.values()}
     known = merged(
         group_id,
@@ -87,13 +83,15 @@ def run(args: argparse.Namespace) -> int:
 _Answers = tuple[dict[int, ExplainAnswer], list[str]]
 
 
-def _ask_all(brokers: dict[int, tuple[str, int]], group_id: str) -> _Answers:
+def _ask_all(servers: Servers, brokers: dict[int, tuple[str, int]], group_id: str) -> _Answers:
     """Answers by broker, and lines about those that do not answer."""
     answers: dict[int, ExplainAnswer] = {}
     silent = []
     for broker, address in sorted(brokers.items()):
         try:
-            with SocketClient.connect([address], _CLIENT_ID, _ANSWER_TIMEOUT_S) as client:
+            with SocketClient.connect(
+                servers.only(address), _CLIENT_ID, _ANSWER_TIMEOUT_S
+            ) as client:
                 answers[broker] = explain_group(client, group_id)
         except UserError as problem:
             silent.append(f"broker {broker}: {problem}")

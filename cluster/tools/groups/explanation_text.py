@@ -4,7 +4,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from cluster.analytics.quantities import clock, duration, percent
 from cluster.coordinator.groups.explanation import ExplainedMember
 from cluster.coordinator.groups.history import Cause, CauseKind, Rebalance, WhoseMember
 from cluster.coordinator.groups.requests import TopicPartitions
@@ -20,6 +19,7 @@ from cluster.tools.groups.known_rebalances import (
     duration_ms,
     session_left_ms,
 )
+from cluster.views.quantities import clock, duration, percent
 
 WIDTH: Final = 100
 MEMBERS_SHOWN: Final = 20

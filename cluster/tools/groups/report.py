@@ -122,7 +122,7 @@ def _to_json(
 
 
 def _print(times: "Sequence[GroupTimes]", series: "Sequence[LagSeries]", span: "Span") -> None:
-    from cluster.analytics.quantities import clock
+    from cluster.views.quantities import clock
 
     print(
         f"{clock(span.first_s, with_day=True)} to {clock(span.end_s, with_day=True)} UTC,"
@@ -139,7 +139,7 @@ def _print(times: "Sequence[GroupTimes]", series: "Sequence[LagSeries]", span: "
 
 
 def _group_row(times: "GroupTimes") -> tuple[str, ...]:
-    from cluster.analytics.quantities import duration, percent
+    from cluster.views.quantities import duration, percent
 
     shares = (times.states_ms["stable_ms"], times.rebalancing_ms, times.states_ms["empty_ms"])
     return (
@@ -172,7 +172,7 @@ def _numbers(partitions: Sequence[int]) -> str:
 
 
 def _rate(per_s: float | None) -> str:
-    from cluster.analytics.quantities import number
+    from cluster.views.quantities import number
 
     return "-" if per_s is None else number(per_s)
 

@@ -15,6 +15,7 @@ from cluster.client.consumer_group_requests import (
     describe_consumer_group,
     list_groups,
 )
+from cluster.client.security import Servers
 from cluster.model.errors import Refused, UserError
 from cluster.protocol.messages import ConsumerGroupDescribeAssignment
 from cluster.tools.kafka_connection import REQUEST_TIMEOUT_S
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 CLIENT_ID: Final = "milena-groups"
-Servers = Sequence[tuple[str, int]]
 
 DEAD: Final = "Dead"
 EMPTY: Final = "Empty"

@@ -10,20 +10,20 @@ import json
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.client.config_requests import described
 from cluster.client.partition_writer import PartitionWriter
+from cluster.client.security import Servers
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import Refused, UserError
 from cluster.model.printable import one_line
 from cluster.runtime.clock import SystemClock
-from cluster.tools.arguments import UsageError, add_command, bootstrap_server
+from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.import_log.source import Source, check, parts
-from cluster.tools.kafka_connection import addresses
+from cluster.tools.kafka_connection import add_servers, servers_of
 from cluster.tools.options import not_negative
 
 if TYPE_CHECKING:
@@ -66,16 +66,12 @@ def add_parser(subparsers: "Subparsers") -> None:
         help="import nothing if the directory is damaged (default: everything before the damage)",
     )
     parser.add_argument("--json", action="store_true", help="the summary, for scripts")
-    parser.add_argument(
-        "--bootstrap-server",
-        metavar="HOST:PORT",
-        help="another cluster's brokers, separated by commas (default: the one of --data-dir)",
-    )
+    add_servers(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Import the directory. Returns 0, or 1 when it was damaged. Raises UserError."""
-    servers = addresses(bootstrap_server(args))
+    servers = servers_of(args)
     source = check(args.directory, args.from_offset)
     partition = _partition(args, source)
     if source.damage is not None and args.strict:
@@ -104,9 +100,7 @@ def run(args: argparse.Namespace) -> int:
     return 1
 
 
-def _warn_of_retention(
-    servers: Sequence[tuple[str, int]], topic: str, newest_ms: int, now_ms: int
-) -> None:
+def _warn_of_retention(servers: Servers, topic: str, newest_ms: int, now_ms: int) -> None:
     """Say on stderr if the topic will delete all that is imported for its age."""
     try:
         with SocketClient.connect(servers, _CLIENT_ID) as client:

@@ -11,7 +11,7 @@ from cluster.loadtest.record_stamp import KEY_DISTRIBUTIONS, STAMP_BYTES
 from cluster.loadtest.send_schedule import UNLIMITED
 from cluster.model.errors import UserError
 from cluster.tools.arguments import UsageError, add_command
-from cluster.tools.kafka_connection import add_connection
+from cluster.tools.kafka_connection import add_connection, client_properties
 from cluster.tools.options import at_least_one, integer, key_value, not_negative
 from cluster.tools.quotas.options import byte_rate
 
@@ -237,7 +237,7 @@ def _plan(args: argparse.Namespace, topic: "LoadTopic") -> "LoadPlan":
     ]
     starts = sorted(topic.end_offsets().items()) if args.consumers else []
     if args.group is not None:
-        topic.begin_group(args.group, dict(args.command_properties))
+        topic.begin_group(args.group, client_properties(args))
     consumers = [
         ConsumerOrder(
             client_id=name,
@@ -247,7 +247,7 @@ def _plan(args: argparse.Namespace, topic: "LoadTopic") -> "LoadPlan":
             start_offsets={} if args.group else dict(starts[index :: args.consumers]),
             group=args.group,
             group_protocol=args.group_protocol or "classic",
-            properties={**dict(args.command_properties), **dict(args.consumer_props)},
+            properties={**client_properties(args), **dict(args.consumer_props)},
         )
         for index, name in enumerate(
             _names(args.consumer_client_id, "load-consumer", args.consumers)
@@ -266,7 +266,7 @@ def _plan(args: argparse.Namespace, topic: "LoadTopic") -> "LoadPlan":
 
 def producer_properties(args: argparse.Namespace) -> dict[str, Any]:
     """Settings of the producers; `--command-property` overrides the others."""
-    given = {**dict(args.command_properties), **dict(args.producer_props)}
+    given = {**client_properties(args), **dict(args.producer_props)}
     acks = given.get("acks", args.acks)
     return {
         "acks": acks,

@@ -1,21 +1,21 @@
 """Limits what one client of a scenario may produce: the function behind `quotas set`."""
 
 from cluster.client.quota_requests import alter_quotas
+from cluster.client.security import Servers
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import Refused, UserError
 from cluster.model.quotas import QuotaEntity
-from cluster.tools.kafka_connection import addresses
 
 _KEY = "producer_byte_rate"
 
 
-def limit_producer(bootstrap: str, client_id: str, bytes_per_s: float | None) -> None:
+def limit_producer(servers: Servers, client_id: str, bytes_per_s: float | None) -> None:
     """Set the produce quota of a client id, in bytes/s per broker, or remove it with None.
 
     Raises UserError.
     """
-    with SocketClient.connect(addresses(bootstrap), "milena-load-test") as client:
+    with SocketClient.connect(servers, "milena-load-test") as client:
         try:
             alter_quotas(client, QuotaEntity(None, client_id), {_KEY: bytes_per_s})
         except Refused as refusal:
-            raise UserError(f"cannot limit client {client_id}: {refusal.detail}") from None
+            raise UserError(f"cannot limit client {client_id}: {refusal.reason}") from None

@@ -105,6 +105,7 @@ def neighbours(
 ) -> ScenarioResult:
     """Run the phases; the quota is removed afterwards in any case. Raises UserError."""
     properties = {
+        **topic.connection,
         **options.properties,
         # Small requests and a small queue: throttled records should wait in the schedule instead.
         "batch.size": 65_536,
@@ -129,8 +130,8 @@ def neighbours(
         say(f"{time.monotonic() - began:5.1f} s  {_PHASE_TEXTS[name]}, for {seconds:g} s")
 
     hooks = Hooks(
-        limit=lambda: limit_producer(topic.bootstrap, NOISY, options.quota),
-        unlimit=lambda: limit_producer(topic.bootstrap, NOISY, None),
+        limit=lambda: limit_producer(topic.servers, NOISY, options.quota),
+        unlimit=lambda: limit_producer(topic.servers, NOISY, None),
         on_phase=on_phase,
         progress=progress,
         while_limited=options.while_limited,
@@ -141,7 +142,7 @@ def neighbours(
         rates, source = _broker_rates(topic, stretches["limited"])
     finally:
         try:
-            limit_producer(topic.bootstrap, NOISY, None)
+            limit_producer(topic.servers, NOISY, None)
         except UserError as problem:
             say(f"The quota of {NOISY} may still be set: {problem}")
     checks = verdict(
@@ -164,7 +165,7 @@ def _broker_rates(topic: LoadTopic, limited: Stretch) -> tuple[dict[int, float],
     from_ms = (limited.from_us + wall_offset_us) // 1_000
     until_ms = (limited.until_us + wall_offset_us) // 1_000
     time.sleep(_METRIC_DELAY_S)
-    usages = read_usages(topic.bootstrap, "produce", NOISY, from_ms)
+    usages = read_usages(topic.connection, "produce", NOISY, from_ms)
     rates = usage_rates(usages, from_ms, until_ms)
     if rates:
         return {broker: rates.get(broker, 0.0) for broker in set(leaders.values())}, "brokers"

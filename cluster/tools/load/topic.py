@@ -5,9 +5,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
+from cluster.client.security import Servers
 from cluster.model.errors import UserError
 from cluster.runtime.interrupts import deferred_interrupt
-from cluster.tools.kafka_connection import REQUEST_TIMEOUT_S, connect, explained
+from cluster.tools.kafka_connection import REQUEST_TIMEOUT_S, connect, explained, security_of
 from cluster.tools.topics.requests import create_topic, delete_topic
 
 if TYPE_CHECKING:
@@ -21,10 +22,20 @@ CLIENT_ID: Final = "milena-load-test"
 class LoadTopic:
     """An existing topic, with its partitions, leaders and end offsets."""
 
-    def __init__(self, client: "AdminClient", name: str, bootstrap: str) -> None:
+    def __init__(self, client: "AdminClient", name: str, servers: Servers) -> None:
         self.client = client
         self.name = name
-        self.bootstrap = bootstrap
+        self.servers = servers
+
+    @property
+    def bootstrap(self) -> str:
+        """The brokers as host:port, by commas."""
+        return ",".join(f"{host}:{port}" for host, port in self.servers.addresses)
+
+    @property
+    def connection(self) -> dict[str, str]:
+        """How a Kafka client connects: `bootstrap.servers`, and settings about security."""
+        return {"bootstrap.servers": self.bootstrap, **self.servers.security.librdkafka()}
 
     @property
     def partition_count(self) -> int:
@@ -125,7 +136,9 @@ def open_load_topic(args: argparse.Namespace) -> Iterator[LoadTopic]:
     client = connect(AdminClient, args, CLIENT_ID)
     metadata = client.list_topics(timeout=REQUEST_TIMEOUT_S)
     name = args.topic or _unused(DEFAULT_NAME, metadata.topics)
-    bootstrap = ",".join(f"{one.host}:{one.port}" for one in metadata.brokers.values())
+    servers = Servers(
+        [(str(one.host), int(one.port)) for one in metadata.brokers.values()], security_of(args)
+    )
     is_ours = name not in metadata.topics
     broker_count = len(metadata.brokers)
     try:
@@ -143,7 +156,7 @@ def open_load_topic(args: argparse.Namespace) -> Iterator[LoadTopic]:
                 f"topic {name} exists: leave out --partitions and --replication-factor,"
                 " or name another one"
             )
-        yield LoadTopic(client, name, bootstrap)
+        yield LoadTopic(client, name, servers)
     except KafkaException as refusal:
         raise UserError(f"topic {name}: {explained(refusal.args[0])}") from None
     finally:

@@ -5,15 +5,16 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.analytics.quantities import duration, percent, rate
 from cluster.metrics.stats_layout import CLIENT_ID_MAX_BYTES, USER_MAX_BYTES, cut
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
-from cluster.model.quota_delay import explain_delay
 from cluster.model.quotas import RULES
 from cluster.runtime.text_table import table_text
-from cluster.tools.arguments import data_dir
-from cluster.tools.quotas.client_states import (
+from cluster.tools.arguments import UsageError, data_dir
+from cluster.tools.quotas import client_text, what_if
+from cluster.tools.quotas.subcommands import add_subcommand
+from cluster.tools.quotas.what_if import Supposed, supposed
+from cluster.views.client_states import (
     ALIVE,
     BrokerStats,
     ClientState,
@@ -21,7 +22,14 @@ from cluster.tools.quotas.client_states import (
     client_states,
     read_running,
 )
-from cluster.tools.quotas.subcommands import add_subcommand
+from cluster.views.quantities import duration, percent, rate
+from cluster.views.quota_explanation import (
+    arithmetic,
+    by_broker,
+    explanation,
+    newest,
+    totals,
+)
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -43,47 +51,66 @@ def add_parser(subparsers: "Subparsers") -> None:
         subparsers,
         "explain",
         "quotas explain --client-id loader-1",
-        "quotas explain --client-id loader-1 --user alice --json",
+        "quotas explain --user alice --json",
+        "quotas explain --client-id loader-1 --if producer_byte_rate=2MB",
     )
-    parser.add_argument("--client-id", required=True, metavar="C", help="the client")
+    parser.add_argument("--client-id", metavar="C", help="the client (default: all of --user)")
     parser.add_argument("--user", metavar="U", help="only as this user (default: any)")
+    parser.add_argument(
+        "--if",
+        dest="supposed",
+        action="append",
+        default=[],
+        type=supposed,
+        metavar="KEY=AMOUNT",
+        help="what this limit would do to the present traffic; may be repeated",
+    )
     parser.add_argument("--json", action="store_true", help="one object, for scripts")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the client's rules, use and delays. Raises UserError when no broker knows it."""
+    if args.client_id is None and args.user is None:
+        raise UsageError("name whom: --client-id, --user or both")
     brokers = read_running(data_dir(args))
     # Long names are cut in the stats file.
-    client_id = cut(args.client_id, CLIENT_ID_MAX_BYTES).decode()
+    client_id = (
+        None if args.client_id is None else cut(args.client_id, CLIENT_ID_MAX_BYTES).decode()
+    )
     user = None if args.user is None else cut(args.user, USER_MAX_BYTES).decode()
     found = [
         state
         for state in client_states(brokers)
-        if state.row.client_id == client_id and user in (None, state.row.user)
+        if client_id in (None, state.row.client_id) and user in (None, state.row.user)
     ]
     if not found:
-        who = args.client_id if user is None else f"{args.client_id} of user {args.user}"
-        raise UserError(f"no broker has heard of client {who} within the last hour")
+        names = {"client": args.client_id, "user": args.user}
+        who = " of ".join(f"{word} {name}" for word, name in names.items() if name is not None)
+        raise UserError(f"no broker has heard of {who} within the last hour")
     if args.json:
-        print(json.dumps(_to_json(found, brokers), indent=2))
+        print(json.dumps(_to_json(found, brokers, args.supposed), indent=2))
     else:
-        print("\n".join(_lines(found, brokers)))
+        print("\n".join(_lines(found, brokers, args.supposed)))
     return 0
 
 
-def arithmetic(state: ClientState) -> str:
-    """The delay formula with this broker's numbers."""
-    row = state.row
-    return explain_delay(row.quota, row.rate, row.limit, row.window_seconds * 1000, row.delay_ms)
-
-
-def _lines(found: Sequence[ClientState], brokers: Sequence[BrokerStats]) -> Iterator[str]:
+def _lines(
+    found: Sequence[ClientState],
+    brokers: Sequence[BrokerStats],
+    suppositions: Sequence[Supposed],
+) -> Iterator[str]:
     present = None
-    for (user, client_id, quota), group in by_client(found).items():
+    groups = by_client(found)
+    for (user, client_id, quota), group in groups.items():
         if present != (user, client_id):
+            if present is not None:
+                yield ""
             present = (user, client_id)
             yield f"Client '{one_line(client_id)}', user {one_line(user)}"
-        row = _newest(group).row
+            yield from client_text.software_lines(
+                [s for s in found if (s.row.user, s.row.client_id) == present]
+            )
+        row = newest(group).row
         yield ""
         if row.rule is None:
             yield f"{quota}: no rule matches, so there is no limit"
@@ -96,6 +123,13 @@ def _lines(found: Sequence[ClientState], brokers: Sequence[BrokerStats]) -> Iter
         ]
         yield table_text(("", ""), rules, indent="  ")
         yield from _broker_table(quota, group)
+        yield from client_text.window_lines(quota, group)
+        yield from client_text.pause_lines(group)
+        for what in suppositions:
+            if what.kind == quota:
+                yield from what_if.lines(what, by_broker(group))
+    yield ""
+    yield from client_text.thread_lines(brokers)
     for broker in brokers:
         if broker.state != ALIVE:
             yield ""
@@ -106,7 +140,7 @@ def _lines(found: Sequence[ClientState], brokers: Sequence[BrokerStats]) -> Iter
 
 
 def _broker_table(quota: str, group: Sequence[ClientState]) -> Iterator[str]:
-    ordered = sorted(group, key=lambda state: state.source.broker)
+    ordered = by_broker(group)
     rows = [
         (
             _label(state.source),
@@ -120,7 +154,7 @@ def _broker_table(quota: str, group: Sequence[ClientState]) -> Iterator[str]:
         )
         for state in ordered
     ]
-    total = _sum(group)
+    total = totals(group)
     rows.append(
         (
             "sum",
@@ -147,57 +181,31 @@ def _as_percent(utilisation: float | None) -> float | None:
     return None if utilisation is None else utilisation * 100
 
 
-def _newest(group: Sequence[ClientState]) -> ClientState:
-    return max(group, key=lambda state: state.row.written_wall_ms)
-
-
-def _sum(group: Sequence[ClientState]) -> dict[str, Any]:
-    """Totals over brokers: rates and limits are added; delays are not, each broker has its own."""
-    living = [state for state in group if not state.source.is_dead]
-    limits = [state.row.limit for state in living]
-    known = [limit for limit in limits if limit is not None]
-    limit = sum(known) if known and len(known) == len(limits) else None
-    total = sum(state.row.rate for state in living)
-    return {
-        "brokers": len(living),
-        "rate": total,
-        "limit": limit,
-        "utilisation": total / limit if limit else None,
-        "delay_ms": max((state.row.delay_ms for state in living), default=0),
-        "muted_left_ms": max((state.muted_left_ms for state in living), default=0),
-        "requests": sum(state.row.requests for state in group),
-        "throttled": sum(state.row.throttled for state in group),
-        "usage": sum(state.row.usage for state in group),
-        "throttle_ms": sum(state.row.throttle_ms for state in group),
-        "muted_ms": sum(state.row.muted_ms for state in group),
-    }
-
-
-def _to_json(found: Sequence[ClientState], brokers: Sequence[BrokerStats]) -> dict[str, Any]:
-    quotas = []
-    for (user, client_id, quota), group in by_client(found).items():
-        row = _newest(group).row
-        quotas.append(
-            {
-                "user": user,
-                "client_id": client_id,
-                "quota": quota,
-                "rule": row.rule,
-                "limit": row.limit,
-                "rules": [
-                    {"rule": rule, "limit": limit, "matched": rule == row.rule}
-                    for rule, limit in zip(RULES, row.limits, strict=True)
-                ],
-                "brokers": [
-                    {**state.to_json(), "arithmetic": arithmetic(state)}
-                    for state in sorted(group, key=lambda s: s.source.broker)
-                ],
-                "sum": _sum(group),
-            }
-        )
+def _to_json(
+    found: Sequence[ClientState],
+    brokers: Sequence[BrokerStats],
+    suppositions: Sequence[Supposed],
+) -> dict[str, Any]:
+    quotas = [
+        {
+            **explanation(group),
+            "if": [
+                what_if.to_json(what, state)
+                for what in suppositions
+                if what.kind == quota
+                for state in by_broker(group)
+            ],
+        }
+        for (_, _, quota), group in by_client(found).items()
+    ]
     return {
         "brokers": [
-            {"broker": broker.broker, "state": broker.state, "age_ms": broker.age_ms}
+            {
+                "broker": broker.broker,
+                "state": broker.state,
+                "age_ms": broker.age_ms,
+                "thread": client_text.thread_times(broker),
+            }
             for broker in brokers
         ],
         "quotas": quotas,

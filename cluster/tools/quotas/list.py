@@ -6,19 +6,21 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from cluster.analytics.quantities import rate
 from cluster.client.quota_requests import describe_quotas
 from cluster.model.errors import Refused
 from cluster.model.printable import one_line
-from cluster.model.quotas import DEFAULT, QUOTA_KEYS, RULES, Name, QuotaEntity
+from cluster.model.quotas import ALL_RULES, DEFAULT, QUOTA_KEYS, Name, QuotaEntity
 from cluster.runtime.text_table import table_text
-from cluster.tools.quotas.options import add_entity, add_servers, connected, entity_or_none
+from cluster.tools.kafka_connection import add_servers
+from cluster.tools.quotas.options import add_entity, connected, entity_or_none
 from cluster.tools.quotas.subcommands import add_subcommand
+from cluster.views.quantities import rate
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
 
-_HEADINGS = ("RULE", "USER", "CLIENT-ID", "PRODUCE", "FETCH", "REQUEST")
+_NAMES = ("RULE", "USER", "CLIENT-ID", "IP")
+_HEADINGS = (*_NAMES, *(kind.value.upper() for kind in QUOTA_KEYS.values()))
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -36,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             quotas = describe_quotas(client)
         except Refused as refused:
-            print(f"error: {refused.detail}", file=sys.stderr)
+            print(f"error: {refused.reason}", file=sys.stderr)
             return 1
     chosen = sorted(
         (
@@ -45,24 +47,25 @@ def run(args: argparse.Namespace) -> int:
             if only is None
             or all(want in (None, has) for want, has in zip(only, entity, strict=True))
         ),
-        key=lambda item: (RULES.index(item[0].rule), str(item[0])),
+        key=lambda item: (ALL_RULES.index(item[0].rule), str(item[0])),
     )
     if args.json:
         print(json.dumps([_as_json(entity, limits) for entity, limits in chosen], indent=2))
     elif chosen:
         rows = [_row(entity, limits) for entity, limits in chosen]
-        print(table_text(_HEADINGS, rows, right=_HEADINGS[3:]))
+        print(table_text(_HEADINGS, rows, right=_HEADINGS[len(_NAMES) :]))
     else:
         print("no quotas are set")
     return 0
 
 
 def _as_json(entity: QuotaEntity, limits: Mapping[str, float]) -> dict[str, object]:
-    """One entity and its limits; `user` or `client_id` is null if not part of the entity."""
+    """One entity and its limits; `user`, `client_id` or `ip` is null if not part of the entity."""
     return {
         "rule": entity.rule,
         "user": _name(entity.user),
         "client_id": _name(entity.client_id),
+        "ip": _name(entity.ip),
         **limits,
     }
 
@@ -72,6 +75,7 @@ def _row(entity: QuotaEntity, limits: Mapping[str, float]) -> tuple[str, ...]:
         entity.rule,
         one_line(_name(entity.user) or "-"),
         one_line(_name(entity.client_id) or "-"),
+        one_line(_name(entity.ip) or "-"),
         *(rate(kind.value, limits.get(key)) for key, kind in QUOTA_KEYS.items()),
     )
 

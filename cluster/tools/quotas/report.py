@@ -1,6 +1,8 @@
-"""`quotas report`: tables and plots of the rollup's windows, on the terminal or as an HTML page."""
+"""`quotas report`: tables and plots of the rollup's windows, on the terminal or as files."""
 
 import argparse
+import csv
+import io
 import json
 import shutil
 import sys
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 
 _PLOT_COLUMNS: Final = 72
 _PLOTS_MAX: Final = 6
+_NAMES_MAX: Final = 20
 _STYLES: Final = {"over": "bold red", "near": "yellow", "": ""}
 _MARGIN: Final = 40
 """Columns needed beside a plot, for its axis and the text after its line of throttle times."""
@@ -38,21 +41,36 @@ _MARGIN: Final = 40
 def add_parser(subparsers: "Subparsers") -> None:
     """Add the command `quotas report` and its options to `subparsers`."""
     parser = add_subcommand(
-        subparsers, "report", "quotas report", "quotas report --client-id loader-1 --html page.html"
+        subparsers,
+        "report",
+        "quotas report",
+        "quotas report --client-id loader-1 --html page.html",
+        "quotas report --since 2026-11-22T09:00 --until 2026-11-22T12:00 --csv table.csv",
     )
     add_window_options(parser)
     parser.add_argument(
         "--html", type=Path, metavar="FILE", help="also write a page with tables and plots"
     )
     parser.add_argument(
+        "--png", type=Path, metavar="FILE", help="also draw that page, by Chromium or Chrome"
+    )
+    parser.add_argument(
+        "--csv", type=Path, metavar="FILE", help="also write the table, in bytes and milliseconds"
+    )
+    parser.add_argument(
         "--client-id", action="append", metavar="C", help="only this client; may be repeated"
     )
+    parser.add_argument("--user", action="append", metavar="U", help="only this user")
     parser.add_argument("--json", action="store_true", help="a list, for scripts")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print tables and plots of the windows, or write the HTML page. Returns the exit status."""
-    output = windows_place(args, "jinja2")
+    """Print tables and plots of the windows, and write files. Returns the exit status."""
+    if args.png is not None:
+        from cluster.analytics.browser_process import find_browser
+
+        find_browser()
+    output = windows_place(args)
 
     from cluster.analytics.usage_history import usages
     from cluster.analytics.window_files import QUOTA_WINDOWS
@@ -60,41 +78,73 @@ def run(args: argparse.Namespace) -> int:
     width, windows = chosen_windows(args, QUOTA_WINDOWS)
     if not windows.num_rows:
         raise no_windows(args)
-    known = sorted(set(windows["client_id"].to_pylist()) - {None})
-    windows = _of_clients(windows, args.client_id)
-    if not windows.num_rows:
-        raise UserError(
-            f"no windows of client {' or '.join(args.client_id)};"
-            f" there are {', '.join(map(one_line, known))}"
-        )
+    windows = _of(windows, "client_id", "client", args.client_id)
+    windows = _of(windows, "user", "user", args.user)
     found = usages(windows)
     span = span_of(windows, width)
-    if args.html is not None:
-        _write_page(args.html, found, span, shown(output))
+    files = _write_files(args, found, span, shown(output))
     if args.json:
         print(json.dumps([usage.as_json() for usage in found], indent=2))
     else:
         _print(found, span)
-    if args.html is not None:
-        print(f"Page written to {shown(args.html.absolute())}", file=sys.stderr)
+    for what, path in files:
+        print(f"{what} written to {shown(path.absolute())}", file=sys.stderr)
     return 0
 
 
-def _of_clients(windows: "pa.Table", client_ids: list[str] | None) -> "pa.Table":
-    if not client_ids:
+def _of(windows: "pa.Table", column: str, what: str, names: list[str] | None) -> "pa.Table":
+    """The windows with one of these names in a column. Raises UserError if there are none."""
+    if not names:
         return windows
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    return windows.filter(pc.is_in(windows["client_id"], pa.array(client_ids)))
+    chosen = windows.filter(pc.is_in(windows[column], pa.array(names)))
+    if not chosen.num_rows:
+        known = sorted(set(windows[column].to_pylist()) - {None})
+        named = [one_line(name) for name in known[:_NAMES_MAX]]
+        more = [f"{len(known) - len(named):,} more"] if len(known) > len(named) else []
+        raise UserError(
+            f"no windows of {what} {' or '.join(names)}; there are {', '.join([*named, *more])}"
+        )
+    return chosen
 
 
-def _write_page(path: Path, found: "list[Usage]", span: "Span", source: str) -> None:
-    from cluster.analytics.html_report import page
+def _write_files(
+    args: argparse.Namespace, found: "list[Usage]", span: "Span", source: str
+) -> list[tuple[str, Path]]:
+    """Write the files that the options name; returns what each is, and where."""
+    from cluster.analytics import browser_process, html_report
 
+    made: list[tuple[str, Path]] = []
+    if args.html is not None:
+        _write(args.html, html_report.page(found, span, source))
+        made.append(("Page", args.html))
+    if args.png is not None:
+        page = html_report.page(found, span, source)
+        browser_process.draw(page, html_report.height(found), args.png)
+        made.append(("Picture", args.png))
+    if args.csv is not None:
+        _write(args.csv, _as_csv(found))
+        made.append(("Table", args.csv))
+    return made
+
+
+def _as_csv(found: "list[Usage]") -> str:
+    """The values of `--json`, a line for each client and quota; brokers are separated by spaces."""
+    text = io.StringIO()
+    rows = [usage.as_json() for usage in found]
+    table = csv.DictWriter(text, rows[0])
+    table.writeheader()
+    for row in rows:
+        table.writerow({**row, "brokers": " ".join(map(str, row["brokers"]))})
+    return text.getvalue()
+
+
+def _write(path: Path, text: str) -> None:
     draft = path.with_name(path.name + ".new")
     try:
-        draft.write_text(page(found, span, source), "utf-8")
+        draft.write_text(text, "utf-8", newline="")
         draft.replace(path)
     except OSError as problem:
         draft.unlink(missing_ok=True)
@@ -106,7 +156,7 @@ def _print(found: "list[Usage]", span: "Span") -> None:
     from rich.text import Text
 
     from cluster.analytics import html_report, terminal_plot
-    from cluster.analytics.quantities import clock
+    from cluster.views.quantities import clock
 
     columns = shutil.get_terminal_size((120, 24)).columns
     console = terminal.console(width=max(columns, 40), highlight=False, soft_wrap=True)

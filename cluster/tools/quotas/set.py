@@ -1,24 +1,25 @@
-"""`quotas set`: limits a client id, a user, a pair of them, or the default of either."""
+"""`quotas set`: limits a client id, a user, a pair of them, an address, or the default of each."""
 
 import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from cluster.analytics.quantities import rate
 from cluster.client.quota_requests import alter_quotas
 from cluster.model.errors import Refused
 from cluster.model.quotas import QUOTA_KEYS
 from cluster.tools.arguments import UsageError
+from cluster.tools.kafka_connection import add_servers
 from cluster.tools.quotas.options import (
     AMOUNTS,
     add_entity,
-    add_servers,
     byte_rate,
     chosen_entity,
     connected,
+    per_second,
     percentage,
 )
 from cluster.tools.quotas.subcommands import add_subcommand
+from cluster.views.quantities import rate
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -32,6 +33,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "quotas set --client-id loader-1 --producer-byte-rate 1MiB",
         "quotas set --user alice --client-default --consumer-byte-rate 500KB",
         "quotas set --client-default --request-percentage 50",
+        "quotas set --ip-default --connection-creation-rate 100",
     )
     add_entity(parser)
     limits = parser.add_argument_group("limits, each per broker", AMOUNTS)
@@ -46,6 +48,18 @@ def add_parser(subparsers: "Subparsers") -> None:
         type=percentage,
         metavar="P",
         help="percent of one thread's time for all requests",
+    )
+    limits.add_argument(
+        "--controller-mutation-rate",
+        type=per_second,
+        metavar="N",
+        help="partitions per second to create or delete",
+    )
+    limits.add_argument(
+        "--connection-creation-rate",
+        type=per_second,
+        metavar="N",
+        help="connections per second, of an address",
     )
     add_servers(parser)
 
@@ -63,7 +77,7 @@ def run(args: argparse.Namespace) -> int:
         try:
             alter_quotas(client, entity, limits)
         except Refused as refused:
-            print(f"error: {refused.detail}", file=sys.stderr)
+            print(f"error: {refused.reason}", file=sys.stderr)
             return 1
     for key, value in limits.items():
         # The value as Kafka stores it, then with a unit.

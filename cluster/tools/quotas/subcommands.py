@@ -17,8 +17,21 @@ QUOTA_COMMANDS: Final = {
         Command("unset", "quotas.unset", "remove limits"),
         Command("list", "quotas.list", "show the limits that are set"),
         Command("explain", "quotas.explain", "say why a client is throttled, broker by broker"),
+        Command(
+            "simulate", "quotas.simulate", "say when a load would be throttled, without a cluster"
+        ),
+        Command(
+            "client-check",
+            "quotas.client_check",
+            "run a Kafka client of yours under a quota, and say whether it pauses",
+        ),
         Command("watch", "quotas.watch", "show live who uses how much of which quota"),
         Command("report", "quotas.report", "show what clients used over time, from the rollup"),
+        Command(
+            "recommend",
+            "quotas.recommend",
+            "say which limits fit what clients did, and whom a limit would have throttled",
+        ),
     )
 }
 """`module` is one below `tools/`, with `add_parser(subparsers)` and `run(args) -> int`."""

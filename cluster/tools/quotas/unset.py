@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 from cluster.client.quota_requests import alter_quotas, describe_quotas
 from cluster.model.errors import Refused, UserError
 from cluster.model.quotas import QUOTA_KEYS
-from cluster.tools.quotas.options import add_entity, add_servers, chosen_entity, connected
+from cluster.tools.kafka_connection import add_servers
+from cluster.tools.quotas.options import add_entity, chosen_entity, connected
 from cluster.tools.quotas.subcommands import add_subcommand
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
                 raise UserError(f"{entity} has no {missing[0] if missing else 'quota'}")
             alter_quotas(client, entity, dict.fromkeys(doomed))
         except Refused as refused:
-            print(f"error: {refused.detail}", file=sys.stderr)
+            print(f"error: {refused.reason}", file=sys.stderr)
             return 1
     for key in doomed:
         print(f"{entity}: {key} is removed")

@@ -14,11 +14,12 @@ import tty
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.analytics.quantities import duration, percent, rate
 from cluster.model.printable import one_line
 from cluster.runtime.text_table import rich_table, styled, table_text
 from cluster.tools.arguments import data_dir
-from cluster.tools.quotas.client_states import (
+from cluster.tools.quotas.subcommands import add_subcommand
+from cluster.tools.terminal import console
+from cluster.views.client_states import (
     ALIVE,
     BrokerStats,
     ClientState,
@@ -27,8 +28,7 @@ from cluster.tools.quotas.client_states import (
     read_brokers,
     read_running,
 )
-from cluster.tools.quotas.subcommands import add_subcommand
-from cluster.tools.terminal import console
+from cluster.views.quantities import duration, percent, rate
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

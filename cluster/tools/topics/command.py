@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from cluster.model.printable import one_line
-from cluster.tools.arguments import UsageError, add_command, bootstrap_server
-from cluster.tools.kafka_connection import add_connection, addresses, connect, explained
+from cluster.tools.arguments import UsageError, add_command
+from cluster.tools.kafka_connection import add_connection, connect, explained, servers_of
 from cluster.tools.options import at_least_one, key_value
 from cluster.tools.topics import requests as topic_requests
 from cluster.tools.topics.choice import chosen_topics, may_collide, replica_assignment
@@ -160,8 +160,7 @@ def _create(client: "AdminClient", args: argparse.Namespace, replicas: Replicas)
         if args.config:
             from cluster.tools.configs.remarks import warn_of_new_topic
 
-            servers = addresses(bootstrap_server(args))
-            warn_of_new_topic(servers, args.topic, dict(args.config))
+            warn_of_new_topic(servers_of(args), args.topic, dict(args.config))
 
 
 def _list(client: "AdminClient", args: argparse.Namespace, _replicas: Replicas) -> None:

@@ -23,7 +23,11 @@ func limited() (context.Context, context.CancelFunc) {
 }
 
 func (franz) client(request Request, options ...kgo.Opt) (*kgo.Client, error) {
-	options = append(options, kgo.SeedBrokers(request.Bootstrap...))
+	secured, err := request.Security.ofFranz()
+	if err != nil {
+		return nil, err
+	}
+	options = append(append(options, secured...), kgo.SeedBrokers(request.Bootstrap...))
 	if request.ClientID != "" {
 		options = append(options, kgo.ClientID(request.ClientID))
 	}

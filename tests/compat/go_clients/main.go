@@ -1,4 +1,4 @@
-// Drives franz-go and sarama for tests/compat/test_go_clients.py.
+// Drives franz-go and sarama for tests/compat/test_go_clients.py and test_listeners_of_clients.py.
 //
 // Requests come as JSON, a line each, on stdin; answers leave as JSON, a line each, on stdout.
 package main
@@ -49,6 +49,7 @@ type Request struct {
 	Quotas      map[string]*float64 `json:"quotas"`   // nil removes
 	Entity      map[string]*string  `json:"entity"`   // entity type to name; nil is the default
 	Defaults    bool                `json:"defaults"` // stream and follow: at the library's own pace
+	Security    Security            `json:"security"`
 }
 
 // Partition as metadata has it.

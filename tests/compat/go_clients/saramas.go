@@ -26,7 +26,7 @@ func (saramas) config(request Request) (*sarama.Config, error) {
 	if request.ClientID != "" {
 		config.ClientID = request.ClientID
 	}
-	return config, nil
+	return config, request.Security.ofSarama(config)
 }
 
 // admin calls what is given with an admin client that is closed afterwards.

@@ -1,4 +1,4 @@
-// Drives kafkajs for tests/compat/test_javascript_clients.py.
+// Drives kafkajs for tests/compat/test_javascript_clients.py and test_listeners_of_clients.py.
 //
 // Requests come as JSON, a line each, on stdin; answers leave as JSON, a line each, on stdout.
 //
@@ -52,10 +52,24 @@ function client(request) {
   const kafka = new Kafka({
     brokers: request.bootstrap,
     clientId: request.client_id ?? "kafkajs",
+    ...protection(request.security ?? {}),
     logCreator,
     logLevel: logLevel.DEBUG, // throttle times are told in no other way
   });
   return [kafka, told];
+}
+
+/** How it protects its connections and says who it is: `Security` in ../go_clients/security.go. */
+function protection({ ca, certificate, mechanism, user, password, token }) {
+  return {
+    ssl: ca ? { ca, cert: certificate, key: certificate } : undefined,
+    sasl: mechanism && {
+      mechanism: mechanism.toLowerCase(),
+      username: user,
+      password,
+      oauthBearerProvider: async () => ({ value: token }),
+    },
+  };
 }
 
 async function connected(one, use) {
@@ -147,6 +161,27 @@ const ACTIONS = {
     });
   },
 
+  /** Every partition from its beginning to its present end, as the one member of a group. */
+  async consume(request) {
+    const bounds = Object.values(await ACTIONS.offsets({ ...request, timestamp_ms: 0 }));
+    let left = bounds.reduce((sum, { earliest, latest }) => sum + latest - earliest, 0);
+    const [kafka, told] = client(request);
+    const read = [];
+    const began = Date.now();
+    await connected(kafka.consumer({ groupId: request.topic }), async (consumer) => {
+      await consumer.subscribe({ topic: request.topic, fromBeginning: true });
+      await new Promise((resolve, reject) => {
+        consumer.on(consumer.events.CRASH, ({ payload }) => reject(payload.error));
+        const eachMessage = async ({ partition, message }) => {
+          read.push(recordOf(partition, message));
+          if (--left === 0) resolve();
+        };
+        consumer.run({ eachMessage }).catch(reject);
+      });
+    });
+    return { records: read, elapsed_ms: Date.now() - began, throttle_ms: told.throttleMs };
+  },
+
   offsets: (request) =>
     asAdmin(request, async (admin) => {
       const bounds = await admin.fetchTopicOffsets(request.topic);
@@ -219,6 +254,19 @@ function messageOf(record) {
     value: decoded(record.value),
     headers,
     timestamp: String(record.timestamp_ms),
+  };
+}
+
+function recordOf(partition, { key, value, headers, timestamp, offset }) {
+  return {
+    partition,
+    key: encoded(key),
+    value: encoded(value),
+    headers: Object.entries(headers).flatMap(([name, values]) =>
+      [values].flat().map((each) => ({ key: name, value: encoded(each) })),
+    ),
+    timestamp_ms: Number(timestamp),
+    offset: Number(offset),
   };
 }
 

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from cluster.brokers.metrics.records import broker_record
+from cluster.model.clocks import WallMs
 from tests.support.metric_records import (
     START_MS,
     generated_group_records,
@@ -15,7 +17,14 @@ from tests.support.metric_records import (
 
 pa = pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
-from cluster.analytics.metric_rows import ROW_SCHEMA, count_row, rows_of  # noqa: E402
+from cluster.analytics.metric_rows import (  # noqa: E402
+    _OF_BROKER,
+    ROW_SCHEMA,
+    Origin,
+    count_row,
+    reason_of,
+    rows_of,
+)
 
 
 def encoded(*records: object) -> list[bytes]:
@@ -50,6 +59,13 @@ def test_other_kinds_are_counted_and_not_rejected():
         quota_record(), {"v": 1, "kind": "broker", "values": {"a": 1}}, {"v": 1, "kind": "new"}
     )
     assert counts(rows_of(values)) == {"quota": 1, "other": 2}
+
+
+def test_records_of_brokers_are_counted_as_other_kinds_in_whatever_form():
+    written = broker_record(0, WallMs(START_MS), 1000, {"BytesInPerSec": 1.0})
+    spaced = json.dumps(json.loads(written)).encode()
+    assert counts(rows_of([written, spaced, *encoded(quota_record())])) == {"quota": 1, "other": 2}
+    assert _OF_BROKER in written, "the way of brokers is known by its beginning"
 
 
 def test_groups_and_lags_become_rows_without_a_broker():
@@ -106,11 +122,39 @@ BAD = {
 
 @pytest.mark.parametrize("value", BAD.values(), ids=BAD)
 def test_a_bad_value_is_counted_and_its_neighbours_are_kept(value):
-    assert counts(rows_of([value])) == {"rejected": 1}
+    assert counts(rows_of([value], Origin(2, [40], 5))) == {"rejected": 1}
     values = encoded(quota_record(), quota_record(broker=1))
     batches = rows_of([values[0], value, values[1]])
     assert counts(batches) == {"quota": 2, "rejected": 1}
     assert all(batch.schema == ROW_SCHEMA for batch in batches)
+
+
+def test_a_bad_value_is_put_aside_with_its_place_and_the_reason():
+    values = [*encoded(quota_record()), b"x" * 2000, *encoded(quota_record(usage=-1.0))]
+    (*_, last) = rows_of(values, Origin(2, [40, 41, 45], 5))
+    (row,) = last.to_pylist()
+    first, second = map(json.loads, row["aside"])
+    assert first == {"partition": 2, "offset": 41, "reason": "not JSON", "value": "x" * 1024}
+    assert (second["offset"], second["reason"]) == (45, "a number is out of range")
+
+    (bounded,) = rows_of([b"x"] * 9, Origin(0, list(range(9)), 3))
+    (row,) = bounded.to_pylist()
+    assert (row["records"], len(row["aside"])) == (9, 3)
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (None, "empty"),
+        (b"[1]", "not a JSON object"),
+        (b'{"v": 1, "kind": "quota", "usage": "1"}', "usage: wrong type"),
+        (b'{"v": 2}', "v: not version 1"),
+        (b'{"v": 1}', "kind: missing"),
+        (b'{"v": 1, "kind": "quota"}', "broker: missing"),
+    ],
+)
+def test_why_a_value_is_bad(value, reason):
+    assert reason_of(value) == reason
 
 
 def test_both_ways_of_parsing_give_the_same_rows():

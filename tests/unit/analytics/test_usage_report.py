@@ -1,13 +1,25 @@
 """What a report says about generated windows: numbers, plots, a page that is well-formed."""
 
+import contextlib
+import csv
+import fcntl
+import json
+import os
+import pty
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import termios
 import xml.etree.ElementTree as ElementTree
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
-from cluster.analytics import quantities
 from cluster.tools.main import main
+from cluster.views import quantities
 from tests.support.metric_records import START_MS, generated_records, quota_record, windows_of
 
 pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
@@ -19,6 +31,7 @@ from cluster.analytics.usage_history import Span, Usage, busiest, usages
 from cluster.analytics.window_files import WINDOW_SCHEMA, replace_windows
 
 MIB = 1 << 20
+ROOT = Path(__file__).parents[3]
 START_S = START_MS // 1000
 SPAN = Span(START_S, START_S + 40, 10)
 
@@ -236,6 +249,91 @@ def test_the_last_seconds_alone(output, capsys):
     assert '"active_seconds"' in capsys.readouterr().out
 
 
+def test_a_period_from_one_time_to_another(output, capsys):
+    times = ("--since", "2026-09-21T14:13:30", "--until", "2026-09-21T14:13:50")
+    assert report(output, *times, "--json") == 0
+    assert all(usage["active_seconds"] <= 20 * 3 for usage in json.loads(capsys.readouterr().out))
+    assert report(output, *times) == 0
+    assert "2026-09-21 14:13:30 to 2026-09-21 14:13:50 UTC" in capsys.readouterr().out
+    assert report(output, "--since", "2026-09-22T01:00+02:00") == 1
+    err = capsys.readouterr().err
+    assert err.startswith("error: there are no windows from 2026-09-21 23:00:00 UTC in ")
+
+
+def test_only_one_user(output, capsys):
+    assert report(output, "--user", "ANONYMOUS", "--json") == 0
+    users = {usage["user"] for usage in json.loads(capsys.readouterr().out)}
+    assert users == {"ANONYMOUS"}
+    assert report(output, "--user", "alice") == 1
+    assert "no windows of user alice; there are ANONYMOUS" in capsys.readouterr().err
+
+
+def test_the_table_as_csv_has_the_values_of_json(tmp_path, capsys):
+    name = 'a "quoted", long\nname'
+    table = pa.Table.from_pylist(windows_of(noisy(client_id=name), 10), schema=WINDOW_SCHEMA)
+    replace_windows(tmp_path / "rollup", {"10s": table})
+    path = tmp_path / "table.csv"
+    assert report(tmp_path / "rollup", "--csv", str(path), "--json") == 0
+    (told,) = json.loads(capsys.readouterr().out)
+    with path.open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert row["client_id"] == name
+    assert row["brokers"] == "0 1"
+    assert float(row["rate_avg"]) == told["rate_avg"]
+    assert list(row) == list(told)
+
+
+def test_a_picture_without_a_browser_is_refused_before_anything_else(output, monkeypatch, capsys):
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert report(output, "--png", "page.png") == 1
+    assert "--png needs Chromium or Chrome" in capsys.readouterr().err
+
+
+def test_a_picture_of_the_page(output, tmp_path, capsys):
+    if not any(map(shutil.which, ("chromium", "google-chrome"))):
+        pytest.skip("no Chromium or Chrome here")
+    picture = tmp_path / "page.png"
+    assert report(output, "--png", str(picture)) == 0, capsys.readouterr().err
+    head = picture.read_bytes()[:24]
+    assert head[:8] == b"\x89PNG\r\n\x1a\n"
+    assert int.from_bytes(head[16:20], "big") == 1200
+    assert [path.name for path in tmp_path.glob("page*")] == ["page.png"]
+
+
+@pytest.mark.parametrize(("lines", "columns"), [(24, 80), (10, 50)])
+def test_on_a_terminal_it_has_colours_and_plots_fit(output, lines, columns):
+    text, status = in_terminal(["quotas", "report", "--rollup", str(output)], lines, columns)
+    assert status == 0
+    assert "\x1b[" in text
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", text)
+    plots = [line for line in plain.splitlines() if "┤" in line or "┼" in line]
+    assert len(plots) >= 7
+    assert all(len(line) <= columns for line in plots)
+
+
+def in_terminal(words: list[str], lines: int, columns: int) -> tuple[str, int]:
+    """What a command prints on a terminal of this size, and its exit status."""
+    ours, its = pty.openpty()
+    fcntl.ioctl(its, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    environment = {
+        name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "cluster", *words],
+        stdin=its,
+        stdout=its,
+        stderr=its,
+        env={**environment, "PYTHONPATH": str(ROOT), "TERM": "xterm-256color"},
+    )
+    os.close(its)
+    shown = bytearray()
+    with contextlib.suppress(OSError):  # EIO: nobody has the other end open any more
+        while piece := os.read(ours, 65_536):
+            shown += piece
+    os.close(ours)
+    return shown.decode(), process.wait(60)
+
+
 @pytest.mark.parametrize(
     ("words", "reason"),
     [
@@ -253,7 +351,7 @@ def test_mistakes_are_one_line(output, capsys, words, reason):
 
 
 def test_a_broken_file_is_one_line(output, capsys):
-    (path,) = (output / "width=10s").iterdir()
+    (path,) = (output / "width=10s").glob("*/*.parquet")
     path.write_bytes(b"half")
     assert report(output) == 1
     assert capsys.readouterr().err.count("\n") == 1

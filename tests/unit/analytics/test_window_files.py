@@ -49,8 +49,8 @@ def test_what_was_written_is_read(tmp_path):
     assert read_windows(tmp_path, "10s") == windows
     assert read_windows(tmp_path, "1m").num_rows == 3
     assert sorted(contents(tmp_path)) == [
-        "width=10s/2026-09-21.parquet",
-        "width=1m/2026-09-21.parquet",
+        "width=10s/day=2026-09-21/day.parquet",
+        "width=1m/day=2026-09-21/day.parquet",
     ]
 
 
@@ -63,9 +63,9 @@ def test_each_kind_has_a_folder_of_its_own(tmp_path):
         assert read_windows(tmp_path, "10s", kind=kind) == rows
     assert read_windows(tmp_path, "10s") == table()
     assert sorted(contents(tmp_path)) == [
-        "groups/width=10s/2026-09-21.parquet",
-        "lag/width=10s/2026-09-21.parquet",
-        "width=10s/2026-09-21.parquet",
+        "groups/width=10s/day=2026-09-21/day.parquet",
+        "lag/width=10s/day=2026-09-21/day.parquet",
+        "width=10s/day=2026-09-21/day.parquet",
     ]
 
 
@@ -84,7 +84,10 @@ def test_other_days_are_left_alone(tmp_path):
     changed = table(3)
     replace_windows(tmp_path, {"10s": changed})
     after = contents(tmp_path)
-    assert after["width=10s/2026-09-22.parquet"] == before["width=10s/2026-09-22.parquet"]
+    assert (
+        after["width=10s/day=2026-09-22/day.parquet"]
+        == before["width=10s/day=2026-09-22/day.parquet"]
+    )
     assert read_windows(tmp_path, "10s", [date(2026, 9, 21)]) == changed
     assert read_windows(tmp_path, "10s", [date(2026, 9, 23)]).num_rows == 0
 
@@ -109,7 +112,7 @@ def test_a_failure_while_writing_leaves_the_old_files_whole(tmp_path, monkeypatc
 
 def test_drafts_of_a_killed_run_are_neither_read_nor_kept(tmp_path):
     replace_windows(tmp_path, {"10s": table(1)})
-    draft = tmp_path / ".drafts" / "width=10s" / "2026-09-21.parquet"
+    draft = tmp_path / ".drafts" / "files" / "width=10s" / "day=2026-09-21" / "day.parquet"
     draft.parent.mkdir(parents=True)
     draft.write_bytes(b"half")
     assert read_windows(tmp_path, "10s") == table(1)

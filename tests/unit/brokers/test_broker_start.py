@@ -23,4 +23,6 @@ def test_a_port_in_use_is_told_as_such(tmp_path: Path) -> None:
             }
         )
         with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{port}"):
-            run_broker(settings, tmp_path, lambda _facts: None, lambda _progress: None)
+            run_broker(
+                settings, tmp_path, lambda _facts: None, lambda _progress: None, lambda _view: None
+            )

@@ -28,7 +28,9 @@ class Flushing:
         self.stage = stage
         self._posted: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self.thread = BackgroundThread("log-flusher")
-        self.flusher = LogFlusher(stage.table, stage.slices, self.thread.do, self._posted.put)
+        self.flusher = LogFlusher(
+            stage.table, stage.slices, self.thread.do, self._posted.put, lambda: 7
+        )
 
     def append(self, partition: int = 0) -> None:
         self.stage.partition("t", partition).append(memoryview(a_batch()), 1, WALL_MS, BEGIN)

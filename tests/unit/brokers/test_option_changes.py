@@ -74,6 +74,8 @@ ELSEWHERE: dict[str, str] = {
     "unclean.leader.election.enable": "the controller reads it at each election",
     "max.connections": "the server is told",
     "max.connections.per.ip": "the server is told",
+    "max.connections.per.ip.overrides": "the server is told",
+    "max.connection.creation.rate": "the server is told",
     "log.cleaner.threads": "the cleaner reads it at each look",
     "log.cleaner.io.max.bytes.per.second": "the cleaner reads it at each look",
     "log.cleaner.dedupe.buffer.size": "the cleaner reads it at each look",
@@ -94,7 +96,7 @@ def test_every_setting_that_changes_in_use_changes_logs_or_reaches_them_otherwis
     setting: Setting[Any],
 ) -> None:
     started = broker_settings({})
-    texts = ("true", "LogAppendTime", "gzip", "compact", "0.25", "7", "4096", "5000000")
+    texts = ("true", "LogAppendTime", "gzip", "compact", "0.25", "7", "4096", "5000000", "::1:7")
     found = [applied(started, {OWN: {setting.name: text}}) for text in texts]
     others = [each.settings for each in found if not each.problems]
     assert others, "none of the texts is a value of it"

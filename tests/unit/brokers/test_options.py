@@ -4,6 +4,7 @@ import pytest
 
 from cluster.brokers.groups.group_coordinator import CoordinatorOptions
 from cluster.brokers.options import (
+    advertised_endpoints,
     automatic_topic,
     coordinator_options,
     log_options,
@@ -12,6 +13,7 @@ from cluster.brokers.options import (
 from cluster.brokers.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.config.settings import broker_settings
 from cluster.coordinator.groups.options import GroupOptions
+from cluster.model.cluster import Endpoint
 from cluster.model.errors import UserError
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC, NewTopic
 from cluster.records.batch import Compression
@@ -101,3 +103,18 @@ def test_a_topic_has_the_configs_that_are_understood(caplog):
     assert "confluent.tier.enable" in refused[0]
     assert "retention.ms=-17" in refused[1]
     assert "min.compaction.lag.ms" in refused[2]
+
+
+def test_clients_are_told_of_advertised_listeners_only_with_their_protocols():
+    texts = {
+        "listeners": "A://h:1,B://h:0",
+        "listener.security.protocol.map": "A:PLAINTEXT,B:SASL_PLAINTEXT",
+        "sasl.enabled.mechanisms": "SCRAM-SHA-512",
+    }
+    bound = {"A": 1, "B": 77}
+    assert advertised_endpoints(broker_settings(texts), bound) == (
+        Endpoint("A", "PLAINTEXT", "h", 1),
+        Endpoint("B", "SASL_PLAINTEXT", "h", 77),
+    )
+    one = broker_settings({**texts, "advertised.listeners": "B://away:9"})
+    assert advertised_endpoints(one, bound) == (Endpoint("B", "SASL_PLAINTEXT", "away", 9),)

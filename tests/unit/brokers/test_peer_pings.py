@@ -1,10 +1,12 @@
 """Pings and connections to peers: between real control links, to whom the controller names."""
 
+import contextlib
 import os
 import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from cluster.protocol.peer.control import ClusterUpdate, Ping
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.zmq_link import ZmqContext
+from tests.support.link_keys import Acquaintance
 from tests.support.turning import turn_until
 
 LOCAL, PEER = BrokerId(1), BrokerId(2)
@@ -38,8 +41,10 @@ from cluster.runtime.zmq_link import ZmqContext
 
 loop = EventLoop(SystemClock())
 port = int(sys.argv[1])
+friend = bytes.fromhex(sys.argv[2])
 alive = Acknowledged(ErrorCode.none)
-link = ControlLink(ZmqContext(), loop, "127.0.0.1", port)
+sockets = ZmqContext(lambda on_found: on_found([friend]))
+link = ControlLink(sockets, loop, "127.0.0.1", port)
 link.serve(Ping, lambda _, reply: reply(alive))
 print(link.endpoint, flush=True)
 loop.run()
@@ -49,10 +54,11 @@ loop.run()
 class Peer:
     """Another broker, as far as its control endpoint goes."""
 
-    def __init__(self, port: int = 0) -> None:
+    def __init__(self, friend: ZmqContext, port: int = 0) -> None:
+        """`friend` may connect."""
         root = Path(__file__).parents[3]
         self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", PROGRAM, str(port)],
+            [sys.executable, "-P", "-c", PROGRAM, str(port), friend.public_key.hex()],
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONPATH": str(root)},
@@ -70,16 +76,76 @@ class Peer:
         self._process.stdout.close()
 
 
+class Relay:
+    """A port through which another is reached, until it is cut."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._pairs: list[tuple[socket.socket, socket.socket]] = []
+        self._is_cut = False
+        self._server = socket.create_server(("127.0.0.1", 0))
+        self.port = self._server.getsockname()[1]
+        self._threads = [threading.Thread(target=self._accept)]
+        self._threads[0].start()
+
+    def cut(self) -> None:
+        self._is_cut = True
+        self._end_pairs()
+
+    def restore(self) -> None:
+        self._is_cut = False
+
+    def close(self) -> None:
+        self._server.shutdown(socket.SHUT_RDWR)
+        self._end_pairs()
+        for thread in self._threads:
+            thread.join()
+        for one in (self._server, *(end for pair in self._pairs for end in pair)):
+            one.close()
+
+    def _end_pairs(self) -> None:
+        for one in (end for pair in self._pairs for end in pair):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                here, _ = self._server.accept()
+                if self._is_cut:
+                    here.close()
+                    continue
+                there = socket.create_connection(("127.0.0.1", self._target))
+                self._pairs.append((here, there))
+                for source, target in ((here, there), (there, here)):
+                    pump = threading.Thread(target=_pump, args=(source, target))
+                    self._threads.append(pump)
+                    pump.start()
+
+
+def _pump(source: socket.socket, target: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        while received := source.recv(4_096):
+            target.sendall(received)
+    with contextlib.suppress(OSError):
+        target.shutdown(socket.SHUT_WR)
+
+
 class Stage:
     """Broker 1, which learns of its peer from updates."""
 
     def __init__(self) -> None:
-        self.context = ZmqContext()
+        self.context = Acquaintance().context()
         self.loop = EventLoop(SystemClock())
         self.metadata = MetadataCache("stage")
         self.link = ControlLink(self.context, self.loop, "127.0.0.1")
         self.pings = PeerPings(
-            LOCAL, LONG_MS, self.loop, self.metadata, Purgatory(self.loop.call_at), self.link
+            LOCAL,
+            LONG_MS,
+            self.loop,
+            self.metadata,
+            Purgatory(self.loop.call_at, self.loop.time),
+            self.link,
         )
         self.link.serve(Ping, self.pings.on_ping)
 
@@ -122,8 +188,8 @@ def stage() -> Iterator[Stage]:
 
 
 @pytest.fixture
-def peer() -> Iterator[Peer]:
-    peer = Peer()
+def peer(stage: Stage) -> Iterator[Peer]:
+    peer = Peer(stage.context)
     yield peer
     peer.close()
 
@@ -157,20 +223,19 @@ def test_a_peer_that_is_paused_is_not_lost(stage: Stage, peer: Peer) -> None:
     assert not stage.is_lost()
 
 
-def test_a_peer_that_is_reached_again_is_trusted_again(stage: Stage) -> None:
-    """As after a network's fault; here it is a new process at the same endpoint."""
-    with socket.create_server(("127.0.0.1", 0)) as placeholder:
-        port = placeholder.getsockname()[1]
-    first = Peer(port)
-    stage.update(first.endpoint)
-    stage.waits()
-    first.close()
-    turn_until(stage.loop, stage.is_lost, "the broken connection to be noticed")
+def test_a_peer_that_is_reached_again_is_trusted_again(stage: Stage, peer: Peer) -> None:
+    """As after a network's fault: the peer is the same, its connection is another."""
+    address, mark, key = peer.endpoint.partition("#")
+    relay = Relay(int(address.rpartition(":")[2]))
+    stage.update(f"tcp://127.0.0.1:{relay.port}{mark}{key}")
+    turn_until(stage.loop, stage.waits, "an answer of that peer")
 
-    second = Peer(port)
+    relay.cut()
+    turn_until(stage.loop, stage.is_lost, "the broken connection to be noticed")
+    relay.restore()
 
     turn_until(stage.loop, lambda: not stage.is_lost(), "the new connection to be noticed")
-    second.close()
+    relay.close()
 
 
 def test_a_peer_that_closes_its_connection_to_us_is_not_lost(stage: Stage, peer: Peer) -> None:

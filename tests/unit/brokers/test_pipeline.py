@@ -40,10 +40,40 @@ def test_versions_that_are_not_served_are_answered_but_not_remembered(stage):
 def test_a_throttled_fetch_is_charged_nothing_and_sent_without_records(stage):
     connection = stage.connect()
     connection.call(produce_request("t", a_batch(b"x" * 1_000)))
-    stage.quotas.replace_quotas({QuotaEntity(None, "wire"): {QuotaKind.FETCH: 10.0}}, 0)
-    answer = connection.call(fetch_request("t", 0))
-    assert answer.throttle_time.total_seconds() > 0
-    assert answer.responses == ()
+    stage.quotas.replace_quotas({QuotaEntity(None, "wire"): {QuotaKind.FETCH: 1_500.0}}, 0)
+    first, second = (connection.call(fetch_request("t", 0)) for _ in range(2))
+    assert first.throttle_time.total_seconds() == 0
+    assert second.throttle_time.total_seconds() > 0
+    assert second.responses == ()
     state = stage.quotas.state_of(QuotaKind.FETCH, "ANONYMOUS", "wire", 0)
     assert state is not None
-    assert state.rate == 0
+    assert 1_000 < state.rate < 1_500
+
+
+def test_a_batch_larger_than_a_second_of_the_quota_is_sent_with_the_time_to_pay_for_it(stage):
+    connection = stage.connect()
+    connection.call(produce_request("t", a_batch(b"x" * 1_000)))
+    stage.quotas.replace_quotas({QuotaEntity(None, "wire"): {QuotaKind.FETCH: 100.0}}, 0)
+    first, second = (connection.call(fetch_request("t", 0)) for _ in range(2))
+    assert len(first.responses[0].partitions[0].records) > 1_000
+    assert first.throttle_time.total_seconds() > 9
+    assert second.responses == ()
+
+
+def test_a_request_is_charged_with_what_the_connection_owes(stage):
+    connection = stage.connect()
+    stage.quotas.replace_quotas({QuotaEntity(None, "wire"): {QuotaKind.REQUEST: 10.0}}, 0)
+    connection.payer.owed_ns = 200_000_900
+    answer = connection.call(fetch_request("t", 0))
+    assert answer.throttle_time.total_seconds() == pytest.approx(1.0)  # 20 % x s, a window at most
+    assert connection.payer.owed_ns == 900
+    state = stage.quotas.state_of(QuotaKind.REQUEST, "ANONYMOUS", "wire", stage.loop.now_ms)
+    assert state.rate == pytest.approx(20.0)
+
+
+def test_who_reconnects_for_each_request_is_charged_all_the_same(stage):
+    connection = stage.connect()
+    connection.call(fetch_request("t", 0))
+    connection.payer.on_closed(300_000_000)
+    state = stage.quotas.state_of(QuotaKind.REQUEST, "ANONYMOUS", "wire", stage.loop.now_ms)
+    assert state.rate == pytest.approx(30.0)

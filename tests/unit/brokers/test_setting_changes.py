@@ -10,6 +10,7 @@ from kazoo.exceptions import NoAuthError
 from cluster.brokers.setting_changes import SettingChanges
 from cluster.config import broker as keys
 from cluster.config.dynamic import CLUSTER_WIDE, OWN
+from cluster.config.listeners import of_listener
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import broker_settings
 from cluster.coordinator.registry.client.broker_records import prepare_paths
@@ -28,15 +29,19 @@ DONE = Outcome(ErrorCode.none)
 class Stage:
     """Broker 7's settings, and another client of the registry."""
 
-    def __init__(self) -> None:
+    def __init__(self, **texts: str) -> None:
         self.clock = FakeClock()
         self.loop = EventLoop(self.clock)
         self.tree = FakeTree()
         self.other: Any = FakeClient(self.tree)
         prepare_paths(self.other)
         self.session = FakeSession(self.tree, self.loop.call_from_thread)
-        self.live = LiveSettings(broker_settings({"log.segment.bytes": "1000"}))
         self.replaced: list[int] = []
+        self.start(texts)
+
+    def start(self, texts: Mapping[str, str]) -> None:
+        """The broker as a new process, with these settings in its file."""
+        self.live = LiveSettings(broker_settings({"log.segment.bytes": "1000", **texts}))
         self.live.listeners.append(lambda new: self.replaced.append(new[keys.LOG_SEGMENT_BYTES]))
         self.changes = SettingChanges(
             BrokerId(7),
@@ -62,8 +67,14 @@ class Stage:
         return json.loads(self.other.get(path)[0])
 
     def alter(self, level: Any, *, is_dry: bool = False, **texts: str) -> list[Outcome]:
+        return self.alter_keys(
+            level, {key.replace("_", "."): text for key, text in texts.items()}, is_dry=is_dry
+        )
+
+    def alter_keys(
+        self, level: Any, values: Mapping[str, str], *, is_dry: bool = False
+    ) -> list[Outcome]:
         told: list[Outcome] = []
-        values = {key.replace("_", "."): text for key, text in texts.items()}
         self.changes.alter(level, lambda before: {**before, **values}, told.append, is_dry=is_dry)
         return told
 
@@ -225,3 +236,98 @@ def test_a_registry_that_does_not_answer_is_told(started: Stage) -> None:
     told = started.alter(OWN, log_segment_bytes="5000")
     started.settle()
     assert [each.code for each in told] == [ErrorCode.unknown_server_error]
+
+
+KEY = "listener.name.clients.ssl.keystore.password"
+SECRET = {"password.encoder.secret": "blue", "password.encoder.iterations": "1024"}
+
+
+@pytest.fixture
+def with_secret(stage: Stage) -> Stage:
+    stage.start(SECRET)
+    stage.changes.load_at_start()
+    return stage
+
+
+def password(stage: Stage) -> str | None:
+    return of_listener(stage.live.now, "CLIENTS")[keys.SSL_KEYSTORE_PASSWORD]
+
+
+def test_a_password_is_encrypted_in_the_store_and_hidden_in_the_log(
+    with_secret: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("DEBUG")
+    told = with_secret.alter_keys(OWN, {KEY: "hunter2"})
+    with_secret.settle()
+    assert told == [DONE]
+    assert password(with_secret) == "hunter2"
+    assert "hunter2" not in str(with_secret.stored(OWN_PATH))
+    assert with_secret.stored(OWN_PATH)["config"][KEY].startswith("keyFactoryAlgorithm:")
+    assert "hunter2" not in caplog.text
+    assert f"{KEY}=[hidden]" in caplog.text
+
+
+def test_a_password_without_a_secret_to_encrypt_it_is_refused(started: Stage) -> None:
+    told = started.alter_keys(OWN, {KEY: "hunter2"})
+    started.settle()
+    (outcome,) = told
+    assert outcome.code is ErrorCode.invalid_request
+    assert outcome.detail is not None
+    assert outcome.detail.startswith("Password encoder secret not configured")
+    assert started.other.exists(OWN_PATH) is None
+
+
+def test_another_change_leaves_a_stored_password_as_it_is(with_secret: Stage) -> None:
+    with_secret.alter_keys(OWN, {KEY: "hunter2"})
+    with_secret.settle()
+    before = with_secret.stored(OWN_PATH)["config"][KEY]
+    with_secret.alter(OWN, log_segment_bytes="5000")
+    with_secret.settle()
+    assert with_secret.stored(OWN_PATH)["config"] == {KEY: before, "log.segment.bytes": "5000"}
+    assert (password(with_secret), with_secret.segment_bytes) == ("hunter2", 5_000)
+
+
+def test_a_changed_secret_reads_what_the_old_one_wrote_and_encrypts_it_anew(
+    with_secret: Stage,
+) -> None:
+    with_secret.alter_keys(OWN, {KEY: "hunter2"})
+    with_secret.settle()
+    with_secret.start(
+        {**SECRET, "password.encoder.secret": "red", "password.encoder.old.secret": "blue"}
+    )
+    with_secret.changes.load_at_start()
+    assert password(with_secret) == "hunter2"
+    with_secret.start({**SECRET, "password.encoder.secret": "red"})
+    with_secret.changes.load_at_start()
+    assert password(with_secret) == "hunter2"
+
+
+def test_a_password_that_cannot_be_decrypted_is_named_kept_and_can_be_replaced(
+    with_secret: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    with_secret.alter_keys(OWN, {KEY: "hunter2"})
+    with_secret.settle()
+    stored = with_secret.stored(OWN_PATH)["config"][KEY]
+    with_secret.start({**SECRET, "password.encoder.secret": "green"})
+    with_secret.changes.load_at_start()
+    assert password(with_secret) is None
+    assert f"{KEY} cannot be decrypted with password.encoder.secret" in caplog.text
+    with_secret.alter(OWN, log_segment_bytes="5000")
+    with_secret.settle()
+    assert with_secret.stored(OWN_PATH)["config"][KEY] == stored
+    with_secret.alter_keys(OWN, {KEY: "hunter3"})
+    with_secret.settle()
+    assert password(with_secret) == "hunter3"
+
+
+def test_a_listeners_own_value_is_stored_put_in_force_and_told_to_listeners(
+    started: Stage,
+) -> None:
+    key = "listener.name.clients.ssl.keystore.location"
+    told = started.alter_keys(OWN, {key: "/new.pem"})
+    started.settle()
+    assert told == [DONE]
+    assert started.stored(OWN_PATH)["config"] == {key: "/new.pem"}
+    assert started.replaced == [1_000]
+    assert of_listener(started.live.now, "CLIENTS")[keys.SSL_KEYSTORE_LOCATION] == "/new.pem"
+    assert started.live[keys.SSL_KEYSTORE_LOCATION] is None

@@ -1,5 +1,5 @@
 from cluster.config.describe import Synonym, describe, describe_level
-from cluster.config.dynamic import CLUSTER_WIDE, applied
+from cluster.config.dynamic import CLUSTER_WIDE, OWN, applied
 from cluster.config.effect import remark_of
 from cluster.config.settings import broker_settings, topic_settings
 from cluster.config.snapshot import Source
@@ -102,3 +102,32 @@ def test_other_names_of_a_setting_do_not_change_in_use():
     hours = entry(dynamic, "log.retention.hours")
     assert (hours.value, hours.source, hours.read_only) == ("2", Source.STATIC_BROKER, True)
     assert [each.source for each in hours.synonyms] == [Source.STATIC_BROKER, Source.DEFAULT]
+
+
+def test_no_password_is_shown_wherever_it_comes_from():
+    key = "listener.name.a.plain.sasl.jaas.config"
+    started = broker_settings({"ssl.key.password": "s3cret", key: "s3cret"})
+    settings, problems = applied(started, {OWN: {"ssl.keystore.password": "s3cret"}})
+    assert problems == ()
+    assert "s3cret" not in str(describe(settings))
+    assert "s3cret" not in str(describe_level(settings, OWN))
+    for name in ("ssl.key.password", "ssl.keystore.password", key):
+        shown = entry(settings, name)
+        assert (shown.value, shown.sensitive, shown.type) == (None, True, TypeCode.PASSWORD)
+
+
+def test_a_value_of_a_listener_is_shown_with_what_it_stands_over():
+    key = "listener.name.a.ssl.keystore.location"
+    started = broker_settings({key: "of the listener", "ssl.keystore.location": "of the broker"})
+    settings, _ = applied(started, {OWN: {key: "new"}})
+    shown = entry(settings, key)
+    assert (shown.value, shown.source) == ("new", Source.DYNAMIC_BROKER)
+    assert (shown.read_only, shown.is_default) == (False, False)
+    assert shown.synonyms == (
+        Synonym(key, "new", Source.DYNAMIC_BROKER),
+        Synonym(key, "of the listener", Source.STATIC_BROKER),
+        Synonym("ssl.keystore.location", "of the broker", Source.STATIC_BROKER),
+    )
+    assert entry(started, "listener.name.a.ssl.keystore.location").value == "of the listener"
+    fixed = broker_settings({"listener.name.a.ssl.client.auth": "none"})
+    assert entry(fixed, "listener.name.a.ssl.client.auth").read_only

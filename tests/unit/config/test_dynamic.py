@@ -19,6 +19,7 @@ from cluster.config.settings import broker_settings, topic_settings
 from cluster.config.snapshot import Source
 from cluster.config.topic import RETENTION_MS
 from cluster.model.errors import ErrorCode, Refused
+from tests.support.fixed_settings import FIXED_HERE
 
 STARTED = broker_settings({"log.retention.hours": "5", "message.max.bytes": "2000000"})
 
@@ -49,8 +50,10 @@ IN_KAFKA = {
     "log.roll.ms",
     "log.segment.bytes",
     "log.segment.delete.delay.ms",
+    "max.connection.creation.rate",
     "max.connections",
     "max.connections.per.ip",
+    "max.connections.per.ip.overrides",
     "message.max.bytes",
     "min.insync.replicas",
     "num.recovery.threads.per.data.dir",
@@ -62,10 +65,20 @@ IN_KAFKA = {
 }
 """What Kafka 3.9 lets all brokers change at once (`DynamicBrokerConfig.AllDynamicConfigs`), as far
 as it is, or may become, a setting here."""
-OF_ONE_IN_KAFKA = {"replica.alter.log.dirs.io.max.bytes.per.second"}
-"""And what only one broker changes (`DynamicConfig.Broker`)."""
-FIXED_HERE = {"listeners", "advertised.listeners"}
-"""Kafka lets one broker change these; here its addresses are those that it started with."""
+OF_ONE_IN_KAFKA = {
+    "replica.alter.log.dirs.io.max.bytes.per.second",
+    "ssl.key.password",
+    "ssl.keystore.certificate.chain",
+    "ssl.keystore.key",
+    "ssl.keystore.location",
+    "ssl.keystore.password",
+    "ssl.keystore.type",
+    "ssl.truststore.certificates",
+    "ssl.truststore.location",
+    "ssl.truststore.password",
+    "ssl.truststore.type",
+}
+"""And what only one broker changes (`DynamicConfig.Broker`, `DynamicSecurityConfigs`)."""
 
 
 def test_what_changes_in_use_is_what_changes_in_kafka():
@@ -150,7 +163,30 @@ def test_a_value_that_contradicts_a_stronger_one_is_left_out():
         (OWN, {"log.segment.bytes": ""}, ErrorCode.invalid_request, "log.segment.bytes= is not"),
         (OWN, {"log.segmnt.bytes": "1"}, ErrorCode.invalid_config, "mean log.segment.bytes?"),
         (OWN, {"num.io.threads": "1"}, ErrorCode.invalid_request, "one thread serves a broker"),
-        (OWN, {"ssl.keystore.password": "1"}, ErrorCode.invalid_request, "no authentication"),
+        (
+            CLUSTER_WIDE,
+            {"ssl.keystore.password": "1"},
+            ErrorCode.invalid_request,
+            "at default cluster level, broker id must be specified: Set(ssl.keystore.password)",
+        ),
+        (
+            CLUSTER_WIDE,
+            {"listener.name.a.ssl.keystore.location": "1"},
+            ErrorCode.invalid_request,
+            "broker id must be specified: Set(listener.name.a.ssl.keystore.location)",
+        ),
+        (
+            OWN,
+            {"listener.name.a.ssl.client.auth": "none"},
+            ErrorCode.invalid_request,
+            "update these configs dynamically: Set(listener.name.a.ssl.client.auth)",
+        ),
+        (
+            OWN,
+            {"listener.name.a.log.dirs": "x"},
+            ErrorCode.invalid_config,
+            "Unknown broker setting listener.name.a.log.dirs",
+        ),
         (
             OWN,
             {"log.cleaner.min.compaction.lag.ms": "2", "log.cleaner.max.compaction.lag.ms": "1"},

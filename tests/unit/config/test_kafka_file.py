@@ -29,8 +29,7 @@ def test_a_brokers_file_of_kafkas_distribution_leaves_valid_settings(text):
     assert found.texts["log.retention.hours"] == "168"
     given = parse_properties(text).texts
     said = " ".join(found.remarks)
-    understood = {"listener.security.protocol.map"}
-    assert all(key in found.texts or key in said for key in given.keys() - understood)
+    assert all(key in found.texts or key in said for key in given)
 
 
 def test_kafkas_single_node_file_is_explained():
@@ -38,14 +37,11 @@ def test_kafkas_single_node_file_is_explained():
     assert found.texts["listeners"] == "PLAINTEXT://:9092"
     assert found.texts["advertised.listeners"] == "PLAINTEXT://localhost:9092"
     assert found.texts["node.id"] == "1"
-    assert found.advertised_host == "localhost"
     assert found.remarks == [
         f"listeners: CONTROLLER://:9093 is left out ({QUORUM}).",
         f"advertised.listeners: CONTROLLER://localhost:9093 is left out ({QUORUM}).",
         "Without effect here: controller.listener.names, controller.quorum.bootstrap.servers,"
         f" process.roles ({QUORUM}).",
-        "Without effect here: inter.broker.listener.name"
-        " (brokers reach each other by links that are no listeners).",
         "Without effect here: num.io.threads, num.network.threads"
         " (one thread serves a broker, beside a few with fixed tasks).",
         "Without effect here: share.coordinator.state.topic.min.isr,"
@@ -57,7 +53,7 @@ def test_kafkas_single_node_file_is_explained():
 
 def test_a_file_of_settings_alone_is_left_as_it_is():
     texts = {"num.partitions": "3", "listeners": "PLAINTEXT://:9092", "no.such.key": "1"}
-    assert read_kafka_texts(texts) == (texts, None, [])
+    assert read_kafka_texts(texts) == (texts, [])
 
 
 @pytest.mark.parametrize(
@@ -66,24 +62,13 @@ def test_a_file_of_settings_alone_is_left_as_it_is():
         (kafka_files.CONTROLLER_4_1, "process.roles", "a node without a broker"),
         ("process.roles=boss", "process.roles", "must be broker or broker,controller"),
         ("process.roles=", "process.roles", "must be broker or broker,controller"),
-        ("listeners=SSL://:9093", "listeners", "needs the security protocol SSL, which is not"),
-        ("advertised.listeners=SASL_SSL://a:1", "advertised.listeners", "protocol SASL_SSL"),
-        ("listeners=CLIENTS://:1", "listeners", "needs an entry for CLIENTS in"),
         ("listeners=PLAINTEXT", "listeners", "must be a comma-separated list of NAME://"),
         (
-            "listeners=A://:1\nlistener.security.protocol.map=A:SASL_PLAINTEXT",
-            "listeners",
-            "A://:1 needs the security protocol SASL_PLAINTEXT",
+            "listener.name.a.sasl.kerberos.service.name=x",
+            "listener.name.a.sasl.kerberos.service.name",
+            "there is no GSSAPI",
         ),
-        (
-            "listener.security.protocol.map=A:TLS",
-            "listener.security.protocol.map",
-            "NAME:PROTOCOL, which A:TLS is not",
-        ),
-        ("security.inter.broker.protocol=SSL", "security.inter.broker.protocol", "protocol SSL"),
-        ("ssl.keystore.location=a.jks", "ssl.keystore.location", "no authentication"),
-        ("sasl.enabled.mechanisms=PLAIN", "sasl.enabled.mechanisms", "no authentication"),
-        ("super.users=User:a", "super.users", "authorization yet"),
+        ("ssl.engine.factory.class=my.Factory", "ssl.engine.factory.class", "a Java class"),
     ],
 )
 def test_what_cannot_be_had_is_refused_by_name(text, key, reason):
@@ -95,28 +80,26 @@ def test_what_cannot_be_had_is_refused_by_name(text, key, reason):
     assert "\n" not in str(refused.value)
 
 
-def test_listeners_with_names_of_their_own_are_read_through_the_protocol_map():
-    found = read(
-        "listeners=INTERNAL://:19092,EXTERNAL://:9092\n"
-        "listener.security.protocol.map=INTERNAL:PLAINTEXT,EXTERNAL:PLAINTEXT\n"
-        "security.inter.broker.protocol=PLAINTEXT\n"
-    )
-    assert found.texts == {"listeners": "PLAINTEXT://:19092"}
+def test_what_kafka_files_say_of_identity_is_left_as_it_is():
+    texts = {
+        "listeners": "INTERNAL://:19092,EXTERNAL://:9092",
+        "listener.security.protocol.map": "INTERNAL:SSL,EXTERNAL:SASL_SSL",
+        "inter.broker.listener.name": "INTERNAL",
+        "ssl.keystore.location": "/a/keys.p12",
+        "ssl.keystore.password": "s3cret",
+        "listener.name.external.scram-sha-512.sasl.jaas.config": "a.B required;",
+        "super.users": "User:admin",
+    }
+    assert read_kafka_texts(texts) == (texts, [])
+
+
+def test_what_chooses_among_parts_of_java_is_left_out_with_a_remark():
+    found = read("ssl.provider=BC\nlistener.name.a.ssl.trustmanager.algorithm=PKIX")
+    assert found.texts == {}
     assert found.remarks == [
-        "listeners: only INTERNAL://:19092 is used, as brokers have one listener."
+        "Without effect here: listener.name.a.ssl.trustmanager.algorithm, ssl.provider"
+        " (it chooses among parts of a Java runtime)."
     ]
-
-
-@pytest.mark.parametrize(
-    ("listeners", "host"),
-    [
-        ("listeners=PLAINTEXT://:9092\n", "a"),
-        ("listeners=PLAINTEXT://:9093\n", None),
-        ("", None),
-    ],
-)
-def test_an_advertised_host_is_for_any_port_where_the_port_is_the_one_listened_on(listeners, host):
-    assert read(f"{listeners}advertised.listeners=PLAINTEXT://a:9092").advertised_host == host
 
 
 def test_a_listener_named_controller_needs_no_mention_in_a_kraft_file():

@@ -7,10 +7,6 @@ from cluster.model.errors import Refused, UserError
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        ({"listeners": ""}, "listeners is empty"),
-        ({"listeners": "PLAINTEXT://a:1,PLAINTEXT://b:1"}, "one port twice"),
-        ({"listeners": "PLAINTEXT://:9092"}, "give advertised.listeners"),
-        ({"advertised.listeners": "PLAINTEXT://0.0.0.0:9092"}, "cannot connect|a client can"),
         ({"log.dirs": ","}, "log.dirs is empty"),
         ({"replica.fetch.wait.max.ms": "20", "replica.lag.time.max.ms": "10"}, "leave the ISR"),
         ({"message.max.bytes": "20", "socket.request.max.bytes": "10"}, "could never arrive"),
@@ -56,7 +52,7 @@ def test_topic_settings_that_contradict_each_other(texts):
         topic_settings(broker_settings({}), texts)
 
 
-def test_settings_of_different_topics_and_listeners_without_port_are_fine():
-    broker = broker_settings({"listeners": "PLAINTEXT://a:0,PLAINTEXT://b:0"})
+def test_settings_of_different_topics_are_fine():
+    broker = broker_settings({})
     topic_settings(broker, {"local.retention.ms": "5", "retention.ms": "10"})
     topic_settings(broker, {"local.retention.ms": "-1", "retention.ms": "-1"})

@@ -3,8 +3,15 @@
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.log.partition_log import Appended
 from cluster.brokers.metrics.counters import BrokerCounters
-from cluster.metrics.kafka_names import BROKER_METRICS
+from cluster.metrics.kafka_names import (
+    BROKER_METRICS,
+    BY_KEY,
+    REQUEST_PARTS,
+    TOPIC_METRICS,
+    errors_of,
+)
 from cluster.metrics.mmap_stats import MmapStats
+from cluster.metrics.stats_layout import PARTS, TOPIC_VALUES
 from cluster.metrics.stats_reader import read_memory
 from cluster.model.ids import Offset
 from cluster.protocol.fetch_codec import FetchedPartition
@@ -25,24 +32,43 @@ def test_keys_and_names_are_unique():
         "ConsumerGroupCountAssigning",
         "ConsumerGroupCountReconciling",
         "ConsumerGroupCountStable",
+        "ExemptRequestTimeUs",
+        "SuccessfulAuthentications",
+        "FailedAuthentications",
+        "SuccessfulReauthentications",
+        "FailedReauthentications",
+        "ExpiredConnectionsKilled",
         "OffsetCommitRate",
         "OffsetExpirationRate",
         "OffsetDeletionRate",
         "GroupCompletedRebalanceRate",
         "ConsumerGroupRebalanceRate",
+        "ConnectionCreationRate",
+        "MaxLag",
+        "ProducePurgatorySize",
+        "FetchPurgatorySize",
+        "DeleteRecordsPurgatorySize",
+        "MetadataPurgatorySize",
+        "RebalancePurgatorySize",
     }
     assert {metric.key for metric in BROKER_METRICS} - last_words == hyphenated
+
+
+def test_the_tables_are_as_long_as_the_layout_says():
+    assert len(REQUEST_PARTS) == PARTS
+    assert len({metric.key for metric in TOPIC_METRICS}) == len(TOPIC_METRICS) == TOPIC_VALUES
 
 
 def test_everything_fits_and_is_readable():
     stats = MmapStats.in_memory(rows=0)
     counters = BrokerCounters(stats, [handler.api.key for handler in HANDLERS])
-    counters.note_us(1)(17)
-    counters.note_us(18)(3)
-    for handled_us in (700, 1 << 39, 1 << 39):
-        counters.note_us(0)(handled_us)
+    counters.topics.known = {"t"}
+    counters.count_of(1, 12)(None)
+    counters.count_of(18, None)(None)
+    for version in (11, 13, 13):
+        counters.count_of(0, version)(None)
     for base_offset, last_offset, size_bytes in ((20, 20, 100), (21, 29, 900)):
-        counters.note_appended(
+        counters.topics["t"].appended.append(
             Appended(Offset(base_offset), Offset(last_offset), -1, Offset(0), size_bytes)
         )
     counters.on_fetched(
@@ -52,9 +78,15 @@ def test_everything_fits_and_is_readable():
     counters.store()
     counters.store()  # and nothing counts twice
     counters.set("LeaderCount", 4)
+    counters.set_share("RequestHandlerAvgIdlePercent", 0.25)
     values = read_memory(memoryview(stats.memory)).values
     assert {metric.name for metric in BROKER_METRICS} <= values.keys()
     assert values["kafka.network:type=RequestMetrics,name=RequestsPerSec,request=Produce"] == 3
+    by_version = "kafka.network:type=RequestMetrics,name=RequestsPerSec,request=Produce,version="
+    assert [values[f"{by_version}{version}"] for version in (11, 13)] == [1, 2]
+    assert values[f"{by_version.replace('Produce', 'ApiVersions')}_other"] == 1
+    assert values[BY_KEY["RequestHandlerAvgIdlePercent"].name] == 0.25
+    assert values[errors_of("FetchConsumer", "UNKNOWN_TOPIC_OR_PARTITION")] == 1
     assert values["kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec"] == 1000
     assert values["kafka.server:type=BrokerTopicMetrics,name=MessagesInPerSec"] == 10
     assert values["kafka.server:type=BrokerTopicMetrics,name=BytesOutPerSec"] == 500
@@ -62,7 +94,4 @@ def test_everything_fits_and_is_readable():
     assert values["kafka.server:type=BrokerTopicMetrics,name=FailedFetchRequestsPerSec"] == 1
     assert values["kafka.server:type=ReplicaManager,name=LeaderCount"] == 4
     assert values["kafka.network:type=RequestMetrics,name=ThrottleTimeMs"] == 30
-    times = "kafka.network:type=RequestMetrics,name=LocalTimeUs,request=Produce,below="
-    buckets = {n.removeprefix(times): values[n] for n in values if n.startswith(times)}
-    assert {bound: count for bound, count in buckets.items() if count} == {"1024": 1, "inf": 2}
     assert values["kafka.network:type=RequestMetrics,name=RequestsPerSec"] == 5

@@ -8,11 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from cluster.metrics.histogram import BUCKETS, Histogram
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import (
     COUNTER_64,
     GROUPS_TEXT_AT,
+    HISTOGRAM_NUMBERS,
+    PARTS,
     ROW_BYTES,
+    TOPIC_VALUES,
     MetricKind,
     QuotaRow,
 )
@@ -95,7 +99,7 @@ def test_rows_are_what_was_written_last(orders):
 
 
 def test_a_row_whose_writer_stopped_halfway_is_left_out():
-    stats = MmapStats.in_memory(slots=1, rows=3)
+    stats = MmapStats.in_memory(slots=1, rows=3, requests=0, topics=0)
     for index in range(3):
         stats.write_row(index, QuotaRow(quota="fetch", user="u", client_id=f"c{index}"))
     position = len(stats.memory) - 2 * ROW_BYTES
@@ -182,3 +186,24 @@ def check(read):
         assert (row.user, row.client_id) == (letter * 100, letter * 150)
     assert len(set(read.groups)) <= 1
     assert all(name == "beat" or name.startswith("name-") for name in read.values)
+
+
+def test_times_of_requests_and_topics_are_read_as_they_were_written():
+    stats = MmapStats.in_memory(slots=1, rows=1, requests=2, topics=3)
+    row = stats.request_row("Produce")
+    stats.request_row("Unused")
+    first = [900, 0, 3, *[0] * (BUCKETS - 2)]
+    stats.write_times(row, first + [0] * (HISTOGRAM_NUMBERS * (PARTS - 1)))
+    stats.write_topic(0, "_other", range(TOPIC_VALUES))
+    stats.write_topic(2, "x" * 249, [1 << 40] * TOPIC_VALUES)
+    stats.write_topic(1, "gone", [1] * TOPIC_VALUES)
+    stats.free_topic(1)
+    read = read_memory(view(stats))
+    assert read.requests.keys() == {"Produce"}
+    assert read.requests["Produce"]["TotalTimeMs"] == Histogram(900, tuple(first[1:]))
+    assert read.requests["Produce"]["ResponseSendTimeMs"] == Histogram()
+    assert read.topics.keys() == {"_other", "x" * 249}
+    assert list(read.topics["_other"].values()) == list(range(TOPIC_VALUES))
+    assert read.topics["x" * 249]["Size"] == 1 << 40
+    with pytest.raises(InvariantViolated):
+        stats.request_row("OneTooMany")

@@ -17,6 +17,8 @@ from cluster.metrics.stats_layout import (
     QUOTAS,
     ROW_AT,
     ROW_BYTES,
+    SAMPLES_MAX,
+    SOFTWARE_MAX_BYTES,
     USER_MAX_BYTES,
     Header,
     QuotaRow,
@@ -25,6 +27,7 @@ from cluster.metrics.stats_layout import (
     unpack_row,
 )
 from cluster.model.clocks import MonotonicMs
+from cluster.model.quota_pauses import Pauses
 from cluster.model.quotas import RULES
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -49,6 +52,11 @@ rows = st.builds(
     muted_until_ms=longs,
     active_ms=longs,
     written_wall_ms=longs,
+    delay_max_ms=longs,
+    connections=longs,
+    software=st.text(st.characters(codec="ascii"), max_size=SOFTWARE_MAX_BYTES),
+    pauses=st.builds(Pauses, longs, longs, longs, longs, longs),
+    samples=st.lists(st.tuples(longs, finite), max_size=SAMPLES_MAX).map(tuple),
 )
 
 

@@ -243,6 +243,29 @@ def test_calls_from_another_thread_wake_the_loop_and_stop_ends_it():
     loop.close()
 
 
+def test_calls_of_several_threads_each_wake_a_sleeping_loop():
+    loop = EventLoop(SystemClock())
+    served: list[bool] = []
+
+    def work() -> None:
+        for _ in range(500):
+            has_run = threading.Event()
+            loop.call_from_thread(has_run.set)
+            served.append(has_run.wait(20))
+            if not served[-1]:
+                break
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    stopping = threading.Thread(target=lambda: [*map(threading.Thread.join, threads), loop.stop()])
+    stopping.start()
+    loop.run()
+    stopping.join()
+    loop.close()
+    assert served == [True] * 1_500
+
+
 def test_more_wake_ups_than_the_pipe_holds_are_not_lost(loop):
     ran: list[int] = []
     for number in range(70_000):

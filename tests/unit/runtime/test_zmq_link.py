@@ -4,21 +4,32 @@ import socket
 from collections.abc import Callable, Iterator
 
 import pytest
+import zmq
 
 from cluster.model.errors import UserError
 from cluster.runtime import receipt, zmq_link
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.zmq_admission import FindKeys
 from cluster.runtime.zmq_link import Dealer, Router, ZmqContext
 from tests.support.turning import DEADLINE_S, turn_until
 from tests.support.waiting import is_readable
+
+KEY = "00" * 32
+"""Well-formed, and nobody's."""
+
+
+def address_of(router: Router) -> tuple[str, int]:
+    """Host and port where a router listens."""
+    host, _, port = router.endpoint.removeprefix("tcp://").partition("#")[0].rpartition(":")
+    return host, int(port)
 
 
 class Link:
     """One context and loop; remembers what arrived."""
 
-    def __init__(self) -> None:
-        self.context = ZmqContext()
+    def __init__(self, find_keys: FindKeys | None = None) -> None:
+        self.context = ZmqContext(find_keys)
         self.loop = EventLoop(SystemClock())
         self.requests: list[tuple[bytes, list[bytes]]] = []
         self.replies: list[list[bytes]] = []
@@ -43,7 +54,8 @@ class Link:
 
 @pytest.fixture
 def link() -> Iterator[Link]:
-    link = Link()
+    """With keys."""
+    link = Link(lambda on_found: on_found(()))
     yield link
     link.close()
 
@@ -63,7 +75,7 @@ def test_requests_reach_the_router_in_order_and_answers_the_asker(link):
 def test_messages_wait_for_a_router_that_is_not_there_yet(link):
     with socket.create_server(("127.0.0.1", 0)) as placeholder:
         port = placeholder.getsockname()[1]
-    dealer = link.dealer(f"tcp://127.0.0.1:{port}")
+    dealer = link.dealer(f"tcp://127.0.0.1:{port}#{link.context.public_key.hex()}")
     assert dealer.send([b"early"])
     link.loop.run_once(max_wait_ms=0)
     link.router(port=port)
@@ -117,11 +129,18 @@ def test_sockets_that_are_full_take_a_bounded_part_of_a_turn_and_the_rest_follow
 
 def test_a_full_queue_refuses_instead_of_growing(link, monkeypatch):
     monkeypatch.setattr(zmq_link, "HIGH_WATER_MESSAGES", 5)
-    dealer = link.dealer("tcp://127.0.0.1:1")
+    dealer = link.dealer(f"tcp://127.0.0.1:1#{KEY}")
     assert [dealer.send([b"x"]) for _ in range(7)] == [True] * 5 + [False] * 2
 
 
-@pytest.mark.parametrize("endpoint", ["", "garbage", "tcp://", "tcp://no port", "x://y:1", "\0"])
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        *("", "garbage", "tcp://", "tcp://no port", "x://y:1", "\0"),
+        *(f"{place}#{KEY}" for place in ("", "tcp://no port", "x://y:1", "\0")),
+        *(f"tcp://127.0.0.1:1{key}" for key in ("", "#", "#x", "#" + "zz" * 32, f"#{KEY}00")),
+    ],
+)
 def test_an_endpoint_that_is_none_takes_no_messages(link, endpoint):
     """A peer may have registered anything as its endpoint; that must not crash this broker."""
     dealer = link.dealer(endpoint)
@@ -151,20 +170,85 @@ def test_a_callback_may_close_its_own_socket(link):
 
 def test_a_port_that_is_taken_is_a_person_s_mistake(link):
     router = link.router()
-    port = int(router.endpoint.rpartition(":")[2])
+    _, port = address_of(router)
     with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1:{port} for brokers"):
         link.router(port=port)
+
+
+def test_without_keys_everybody_is_heard():
+    plain = Link()
+
+    def answer(identity, frames):
+        router.send(identity, frames)
+
+    router = plain.router(answer)
+    assert "#" not in router.endpoint
+    plain.dealer(router.endpoint).send([b"hello"])
+    turn_until(plain.loop, lambda: plain.replies, "the answer")
+    assert plain.replies == [[b"hello"]]
+    assert not plain.dealer(f"{router.endpoint}#{KEY}").is_open
+    plain.close()
+
+
+def test_who_does_not_encrypt_is_cut_off(link):
+    """A plain ZeroMQ socket, which gets nothing through."""
+    router = link.router()
+    host, port = address_of(router)
+    plain = zmq.Context()
+    stranger = plain.socket(zmq.DEALER)
+    stranger.setsockopt(zmq.LINGER, 0)
+    events = stranger.get_monitor_socket(zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL)
+    stranger.connect(f"tcp://{host}:{port}")
+    stranger.send(b"let me in")
+    turn_until(link.loop, lambda: events.poll(0), "the end of the handshake")
+    stranger.disable_monitor()
+    events.close()
+    plain.destroy(linger=0)
+    assert link.requests == []
+
+
+def test_only_holders_of_known_keys_connect(caplog):
+    """A key becomes known by a look-up that its first handshake waits for."""
+    known: set[bytes] = set()
+    server, friend, stranger = (Link(lambda on_found: on_found(set(known))) for _ in range(3))
+    known.add(friend.context.public_key)
+    router = server.router()
+    asking = Dealer(stranger.context, server.loop, router.endpoint, print)
+    asking.send([b"from a stranger"])
+    turn_until(server.loop, lambda: "is not that of a registered" in caplog.text, "the refusal")
+    friendly = Dealer(friend.context, server.loop, router.endpoint, print)
+    friendly.send([b"from a friend"])
+    turn_until(server.loop, lambda: server.requests, "the friend's message")
+    assert [frames for _, frames in server.requests] == [[b"from a friend"]]
+    known.add(stranger.context.public_key)  # it comes again, and is registered by now
+    turn_until(server.loop, lambda: len(server.requests) == 2, "the other's message")
+    asking.close()
+    friendly.close()
+    for one in (stranger, friend, server):
+        one.close()
+
+
+def test_a_message_for_a_process_with_another_key_is_not_sent_to_it(link):
+    """As when the port of a broker that died belongs to another process."""
+    router = link.router()
+    address, _, _ = router.endpoint.partition("#")
+    changes: list[bool] = []
+    dealer = link.dealer(f"{address}#{KEY}")
+    dealer.watch_connection(changes.append)
+    dealer.send([b"secret"])
+    right = link.dealer(router.endpoint)
+    right.send([b"open"])
+    turn_until(link.loop, lambda: link.requests, "the message that was meant for it")
+    assert [frames for _, frames in link.requests] == [[b"open"]]
+    assert True not in changes
 
 
 def test_who_announces_more_than_any_request_holds_is_cut_off(link):
     """Before there is room made for it: by hand, as ZMTP 3.0 has it."""
     router = link.router()
-    host, _, port = router.endpoint.removeprefix("tcp://").rpartition(":")
-    ready = b"\x05READY" + b"\x0bSocket-Type" + b"\0\0\0\x06DEALER"
-    with socket.create_connection((host, int(port)), DEADLINE_S) as stranger:
-        stranger.sendall(b"\xff" + bytes(8) + b"\x7f\x03\x00NULL" + bytes(16 + 32))
-        stranger.sendall(bytes((4, len(ready))) + ready)
-        stranger.sendall(b"\x02" + (1 << 40).to_bytes(8, "big"))
+    with socket.create_connection(address_of(router), DEADLINE_S) as stranger:
+        stranger.sendall(b"\xff" + bytes(8) + b"\x7f\x03\x00CURVE" + bytes(15 + 32))
+        stranger.sendall(b"\x06" + (1 << 40).to_bytes(8, "big"))
         while stranger.recv(4_096):
             pass
     dealer = link.dealer(router.endpoint)

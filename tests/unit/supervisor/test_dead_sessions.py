@@ -3,6 +3,7 @@ import socket
 
 import pytest
 
+from cluster.coordinator.registry.client.registry_access import RegistryAccess
 from cluster.supervisor import dead_sessions
 from cluster.supervisor.dead_sessions import close_dead_session, registry_hosts
 
@@ -17,15 +18,17 @@ def session_file(tmp_path):
 def test_the_first_registry_that_answers_closes_the_session(monkeypatch, session_file):
     asked = []
 
-    def close(host, port, session_id, password, timeout_ms):
-        asked.append((host, port, session_id, password))
+    access = RegistryAccess("sasl", "a", "b")
+
+    def close(host, port, session_id, password, timeout_ms, access):
+        asked.append((host, port, session_id, password, access))
         if host == "gone":
             raise ConnectionRefusedError
         return True
 
     monkeypatch.setattr(dead_sessions, "close_session", close)
-    assert close_dead_session(session_file, "gone:1,there:2,other:3/chroot")
-    assert asked == [("gone", 1, 77, b"\x00\xff"), ("there", 2, 77, b"\x00\xff")]
+    assert close_dead_session(session_file, "gone:1,there:2,other:3/chroot", access)
+    assert asked == [(*server, 77, b"\x00\xff", access) for server in (("gone", 1), ("there", 2))]
     assert not session_file.exists()
 
 

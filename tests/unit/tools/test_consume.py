@@ -99,6 +99,16 @@ def test_permanent_errors_of_the_client_are_raised():
         printed(gone, A)
 
 
+def test_who_is_in_no_group_needs_no_right_to_one():
+    denied = FakeMessage(error=KafkaError(KafkaError.GROUP_AUTHORIZATION_FAILED))
+    assert printed(denied, A) == (b"a\n", 1)
+    member = ConsoleConsumer(
+        a_client(denied, A), RecordPrinter.from_properties([]), io.BytesIO(), is_member=True
+    )
+    with pytest.raises(UserError, match="Group authorization failed"):
+        member.print_records(None, timeout_ms=0)
+
+
 def assigned(partitions: list[int], error: KafkaError | None = None, **options: object) -> list:
     args = argparse.Namespace(
         **{

@@ -3,6 +3,7 @@
 import argparse
 import socket
 from concurrent.futures import Future
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +12,15 @@ from confluent_kafka import KafkaError, KafkaException
 from cluster.model.errors import UserError
 from cluster.tools import kafka_connection
 from cluster.tools.arguments import UsageError
-from cluster.tools.kafka_connection import addresses, answer_of_controller, connect, explained
+from cluster.tools.kafka_connection import (
+    addresses,
+    answer_of_controller,
+    client_properties,
+    connect,
+    explained,
+    security_of,
+    servers_of,
+)
 
 
 class FakeClient:
@@ -33,7 +42,9 @@ def a_client() -> Any:
 
 
 def arguments(servers: str, *properties: tuple[str, str]) -> argparse.Namespace:
-    return argparse.Namespace(bootstrap_server=servers, command_properties=list(properties))
+    return argparse.Namespace(
+        bootstrap_server=servers, command_properties=list(properties), data_dir=Path("/no/such")
+    )
 
 
 @pytest.fixture
@@ -151,3 +162,52 @@ def test_a_person_hears_when_no_broker_is_left(capsys):
     assert capsys.readouterr().err == ""
     kafka_connection.warn_of_error(KafkaError(KafkaError._ALL_BROKERS_DOWN))
     assert capsys.readouterr().err == "warning: no broker answers; still trying\n"
+
+
+LOGIN = {
+    "security.protocol": "SASL_PLAINTEXT",
+    "sasl.mechanism": "PLAIN",
+    "sasl.username": "alice",
+    "sasl.password": "secret",
+}
+
+
+def of_secure_cluster(data_dir: Path, *properties: tuple[str, str]) -> argparse.Namespace:
+    """The arguments of a command for a data directory that has files for clients."""
+    clients = data_dir / "clients"
+    clients.mkdir()
+    lines = [f"{key}={value}\n" for key, value in LOGIN.items()]
+    (clients / "librdkafka.properties").write_text("".join(lines))
+    return argparse.Namespace(
+        bootstrap_server=None, command_properties=list(properties), data_dir=data_dir
+    )
+
+
+def test_a_secure_cluster_is_reached_by_the_file_in_its_data_directory(tmp_path):
+    assert security_of(of_secure_cluster(tmp_path)).username == "alice"
+
+
+def test_another_login_takes_the_place_of_the_usual_one(tmp_path):
+    own = [("sasl.username", "bob"), ("sasl.password", "p"), ("linger.ms", "5")]
+    args = of_secure_cluster(tmp_path, *own)
+    assert client_properties(args) == {
+        "security.protocol": "sasl_plaintext",
+        "sasl.mechanisms": "PLAIN",
+        "sasl.username": "bob",
+        "sasl.password": "p",
+        "linger.ms": "5",
+    }
+
+
+def test_the_login_of_the_data_directory_is_for_its_own_cluster(tmp_path):
+    args = of_secure_cluster(tmp_path)
+    args.bootstrap_server = "elsewhere:9092"
+    assert not security_of(args).protocol.has_sasl
+
+
+def test_what_has_no_effect_on_our_own_client_is_said_once(capsys):
+    args = arguments("127.0.0.1:1", ("linger.ms", "5"), ("client.id", "c"))
+    args.has_own_client = True
+    for _ in range(2):
+        assert servers_of(args).addresses == [("127.0.0.1", 1)]
+    assert capsys.readouterr().err == "warning: without effect here: linger.ms\n"

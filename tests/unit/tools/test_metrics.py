@@ -17,9 +17,9 @@ from cluster.brokers.metrics.records import (
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.supervisor.plan import DataDir
-from cluster.tools.group_lags import group_lags, groups_table, lags_table
 from cluster.tools.main import main
-from cluster.tools.quotas.client_states import read_brokers
+from cluster.views.client_states import read_brokers
+from cluster.views.group_lags import group_lags, groups_table, lags_table
 
 NOW_MS = time.time_ns() // 1_000_000
 
@@ -218,3 +218,20 @@ def test_foreign_names_stay_on_their_line(run):
     assert len(groups_table(found).splitlines()) == 3
     assert "\x1b" not in groups_table(found) + lags_table(found)
     assert "(empty id)" in groups_table(found)
+
+
+def test_topics_of_all_brokers_are_added_up(run, capsys):
+    for number in range(2):
+        stats = a_broker(run, number)
+        stats.write_topic(
+            1, "orders", [1_000, 10, 0, 1, 0, 0, 0, 5_000 * (number + 1), 2, 1, 0, 0, 0, 0]
+        )
+        stats.write_topic(2, "small", [0] * 14)
+    status, out, _ = metrics(capsys, run, "--topics", "--totals")
+    assert status == 0
+    lines = [line.split() for line in out.splitlines()]
+    assert lines[0][:3] == ["TOPIC", "MESSAGES", "BYTES-IN"]
+    assert lines[1] == ["orders", "20", "2,000", "0", "15,000", "2", "0"]
+    assert lines[2][0] == "small"
+    status, out, _ = metrics(capsys, run, "--totals", "--json")
+    assert json.loads(out)["brokers"][1]["topics"]["orders"]["Size"] == 10_000

@@ -10,7 +10,6 @@ Whoever changes a config announces it by a change node, after the config is writ
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from typing import Final
 
 from kazoo.client import KazooClient
@@ -23,14 +22,13 @@ from cluster.coordinator.cluster_store import (
     StoredConfig,
     StoreVersion,
 )
+from cluster.coordinator.registry.client.change_nodes import add_change
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.clocks import WallMs
 from cluster.model.ids import BrokerId
 
 log = logging.getLogger(__name__)
 
-CHANGE_EXPIRY_MS: Final = 15 * 60 * 1000
-"""Change nodes older than this are removed by whoever adds one (as in Kafka)."""
 _TOPIC_PREFIX: Final = f"{paths.TOPIC_CONFIGS}/"
 
 Watch = Callable[[WatchedEvent], None]
@@ -129,16 +127,9 @@ def changed_topics(
 
 def announce(client: KazooClient, entity_path: str, wall_ms: WallMs) -> None:
     """Notify every broker that a config has changed; remove old change nodes."""
-    client.create(
-        paths.CONFIG_CHANGE_PREFIX, znodes.encode_config_change(entity_path), sequence=True
+    add_change(
+        client, paths.CONFIG_CHANGE_PREFIX, znodes.encode_config_change(entity_path), wall_ms
     )
-    for name in sorted(client.get_children(paths.CONFIG_CHANGES)):
-        path = f"{paths.CONFIG_CHANGES}/{name}"
-        stat = client.exists(path)
-        if stat is not None and wall_ms - stat.ctime <= CHANGE_EXPIRY_MS:
-            break  # their names count up: the others are younger still
-        with suppress(NoNodeError):  # another broker may be faster
-            client.delete(path)
 
 
 def _load(client: KazooClient, path: str, watch: Watch | None) -> StoredConfig:

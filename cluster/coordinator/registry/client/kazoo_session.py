@@ -21,8 +21,10 @@ from kazoo.protocol.states import KazooState, WatchedEvent
 from kazoo.security import CREATOR_ALL_ACL
 
 from cluster.coordinator.cluster_store import ClusterStore
+from cluster.coordinator.registry.client.kazoo_setup import kazoo_arguments, start_client
 from cluster.coordinator.registry.client.kazoo_store import KazooStore
 from cluster.coordinator.registry.client.kazoo_watches import LastingWatches
+from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
 from cluster.model.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -46,10 +48,10 @@ class KazooSession:
         session_file: Path,
         post: Callable[[Callable[[], None]], None],
         *,
-        identity: str | None = None,
+        access: RegistryAccess = NOBODY,
         protects_znodes: bool = False,
     ) -> None:
-        """`identity` (`digest:user:password`) authenticates every connection.
+        """`access` authenticates every connection.
 
         `protects_znodes`: only this identity may read or change what is created.
         """
@@ -62,8 +64,8 @@ class KazooSession:
             hosts=servers,
             timeout=session_timeout_ms / 1000,
             connection_retry=_RECONNECT,
-            auth_data=[tuple(identity.split(":", 1))] if identity else None,
             default_acl=CREATOR_ALL_ACL if protects_znodes else None,
+            **kazoo_arguments(access),
         )
         self._watches = LastingWatches(self._client)
         self._store = KazooStore(self._client, self._watch)
@@ -78,7 +80,7 @@ class KazooSession:
         """Blocking: begin the session. Raises UserError when no registry answers in time."""
         self._client.add_listener(self._on_state)
         try:
-            self._client.start(timeout=timeout_ms / 1000)
+            start_client(self._client, timeout_ms / 1000)
         except KazooTimeoutError as error:
             raise UserError(
                 f"no answer from the registry at {self._hosts} within {timeout_ms} ms"

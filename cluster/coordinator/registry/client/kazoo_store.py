@@ -6,25 +6,35 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import WatchedEvent
 
 from cluster.coordinator.cluster_store import (
+    AclNews,
     ChangedTopics,
+    Credentials,
     Election,
     LoadedCluster,
     OnChange,
     Quotas,
+    StoredAcls,
     StoredConfig,
     StoreVersion,
 )
 from cluster.coordinator.registry.client import (
+    acl_records,
     broker_records,
     config_records,
+    credential_records,
     quota_records,
+    token_records,
     topic_records,
 )
+from cluster.model.acls import AclEntry, PatternType, ResourcePattern
 from cluster.model.clocks import WallMs
 from cluster.model.cluster import BrokerRegistration, ClusterState
+from cluster.model.delegation_tokens import DelegationToken
 from cluster.model.ids import BrokerEpoch, BrokerId, ControllerEpoch
 from cluster.model.plan import Plan
 from cluster.model.quotas import QuotaEntity
+from cluster.model.scram import ScramCredential
+from cluster.model.security import SaslMechanism
 
 MakeWatch = Callable[[OnChange], Callable[[WatchedEvent], None]]
 
@@ -116,6 +126,25 @@ class KazooStore:
         watch = None if on_change is None else self.make_watch(on_change)
         return config_records.changed_topics(self.client, after, watch)
 
+    def load_acls(
+        self,
+        pattern_type: PatternType,
+        seen: frozenset[str] | None,
+        on_change: OnChange | None = None,
+    ) -> AclNews:
+        """See `acl_records.load_acls`."""
+        watch = None if on_change is None else self.make_watch(on_change)
+        return acl_records.load_acls(self.client, pattern_type, seen, watch)
+
+    def change_acls(
+        self,
+        pattern: ResourcePattern,
+        change: Callable[[frozenset[AclEntry]], frozenset[AclEntry]],
+        wall_ms: WallMs,
+    ) -> StoredAcls:
+        """See `acl_records.change_acls`."""
+        return acl_records.change_acls(self.client, pattern, change, wall_ms)
+
     def load_quotas(self, on_change: OnChange | None = None) -> Quotas:
         """See `quota_records.load_quotas`."""
         watch = None if on_change is None else self.make_watch(on_change)
@@ -126,3 +155,30 @@ class KazooStore:
     ) -> None:
         """See `quota_records.alter_quota`."""
         quota_records.alter_quota(self.client, entity, changes, wall_ms)
+
+    def load_tokens(self, on_change: OnChange | None = None) -> dict[str, DelegationToken]:
+        """See `token_records.load_tokens`."""
+        watch = None if on_change is None else self.make_watch(on_change)
+        return token_records.load_tokens(self.client, watch)
+
+    def write_token(self, token: DelegationToken, wall_ms: WallMs) -> None:
+        """See `token_records.write_token`."""
+        token_records.write_token(self.client, token, wall_ms)
+
+    def remove_token(self, token_id: str, wall_ms: WallMs) -> None:
+        """See `token_records.remove_token`."""
+        token_records.remove_token(self.client, token_id, wall_ms)
+
+    def load_credentials(self, on_change: OnChange | None = None) -> Credentials:
+        """See `credential_records.load_credentials`."""
+        watch = None if on_change is None else self.make_watch(on_change)
+        return credential_records.load_credentials(self.client, watch)
+
+    def alter_credentials(
+        self,
+        user: str,
+        changes: Mapping[SaslMechanism, ScramCredential | None],
+        wall_ms: WallMs,
+    ) -> None:
+        """See `credential_records.alter_credentials`."""
+        credential_records.alter_credentials(self.client, user, changes, wall_ms)

@@ -3,6 +3,7 @@
     /config/users/alice                      {"version":1,"config":{"producer_byte_rate":"1024"}}
     /config/clients/<default>
     /config/users/alice/clients/loader-1
+    /config/ips/192.0.2.7                    {"version":1,"config":{"connection_creation_rate":"5"}}
     /config/changes/config_change_0000000007 {"version":2,"entity_path":"users/alice"}
 
 Whoever changes a config announces it by a change node, after the config is written.
@@ -32,8 +33,10 @@ def load_quotas(client: KazooClient, watch: Watch | None = None) -> Quotas:
     client.get_children(paths.CONFIG_CHANGES, watch=watch)
     users = client.get_children(f"{paths.CONFIG}/{paths.USER_CONFIGS}")
     clients = client.get_children(f"{paths.CONFIG}/{paths.CLIENT_CONFIGS}")
+    ips = client.get_children(f"{paths.CONFIG}/{paths.IP_CONFIGS}")
     entities = [QuotaEntity(_name(user), None) for user in users]
     entities += [QuotaEntity(None, _name(client_id)) for client_id in clients]
+    entities += [QuotaEntity(None, None, _name(ip)) for ip in ips]
     pairs = [
         (user, client.get_children_async(f"{_path(QuotaEntity(_name(user), None))}/clients"))
         for user in users
@@ -50,7 +53,7 @@ def load_quotas(client: KazooClient, watch: Watch | None = None) -> Quotas:
     for entity, answer in pending:
         try:
             document, _ = answer.get()
-            limits = limits_of(znodes.decode_entity_config(document))
+            limits = limits_of(entity, znodes.decode_entity_config(document))
         except (NoNodeError, NoAuthError, ValueError) as error:
             # Deleted meanwhile, not readable for us, or malformed: the other quotas still apply.
             if not isinstance(error, NoNodeError):
@@ -89,6 +92,10 @@ def _path(entity: QuotaEntity) -> str:
         path += f"/{paths.USER_CONFIGS}/{_segment(entity.user)}"
     if entity.client_id is not None:
         path += f"/{paths.CLIENT_CONFIGS}/{_segment(entity.client_id)}"
+    if entity.ip is not None:
+        # As it is: Kafka writes no escapes here, and an address needs none.
+        name = paths.DEFAULT_ENTITY if entity.ip is DEFAULT else str(entity.ip)
+        path += f"/{paths.IP_CONFIGS}/{name}"
     return path
 
 

@@ -1,33 +1,63 @@
-"""Ends a session in the name of its dead owner: a blocking client of four records.
+"""Ends a session in the name of its dead owner: a blocking client of a few records.
 
 Works on the built-in registry and on a ZooKeeper server. A plain socket, no threads and no kazoo,
 because the supervisor forks.
 """
 
+import secrets
 import socket  # noqa: TID251 - its one job is this exchange
 import struct
 import time  # noqa: TID251 - one deadline over several blocking calls
 from typing import Final
 
+from cluster.coordinator.registry.client.registry_access import (
+    DIGEST,
+    NOBODY,
+    SASL,
+    RegistryAccess,
+)
+from cluster.coordinator.registry.wire.codes import AUTH_XID, Operation
+from cluster.coordinator.registry.wire.digest_md5 import (
+    LoginRefused,
+    client_response,
+    server_proof,
+)
+from cluster.coordinator.registry.wire.jute import (
+    MalformedRecord,
+    RecordReader,
+    encode_buffer,
+    encode_int,
+    encode_string,
+)
+from cluster.model.errors import UserError
+from cluster.runtime.tls_context import client_context
+
 _CONNECT_REQUEST: Final = struct.Struct(">iiqiqi")
 _CONNECT_REPLY: Final = struct.Struct(">iiq")
-_CLOSE_REQUEST: Final = struct.Struct(">iii")
+_REQUEST_HEADER: Final = struct.Struct(">iii")
 _REPLY_HEADER: Final = struct.Struct(">iqi")
 _LENGTH: Final = struct.Struct(">i")
 _CLOSE_XID: Final = 1
-_CLOSE_SESSION: Final = -11
+_LOGIN_XID: Final = 2
 _MAX_REPLY_BYTES: Final = 1 << 20
 
 
-def close_session(host: str, port: int, session_id: int, password: bytes, timeout_ms: int) -> bool:
+def close_session(
+    host: str,
+    port: int,
+    session_id: int,
+    password: bytes,
+    timeout_ms: int,
+    access: RegistryAccess = NOBODY,
+) -> bool:
     """Attach to a session and close it, which removes its ephemeral nodes at once.
 
     True: it is closed now. False: the registry knows no such session with this password (it has
-    expired, or was closed). Raises OSError when the registry cannot be reached or does not answer
-    within `timeout_ms` in all; the session then ends by its own timeout.
+    expired, or was closed). Raises OSError when the registry cannot be reached, does not answer
+    within `timeout_ms` in all or does not take `access`; the session then ends by its own timeout.
     """
     deadline = time.monotonic() + timeout_ms / 1000
-    with socket.create_connection((host, port), timeout=timeout_ms / 1000) as connection:
+    with _connected(host, port, access, timeout_ms / 1000) as connection:
         connect = _CONNECT_REQUEST.pack(
             _CONNECT_REQUEST.size - 4 + len(password) + 1,
             0,
@@ -43,14 +73,72 @@ def close_session(host: str, port: int, session_id: int, password: bytes, timeou
         _, granted_timeout_ms, granted_session_id = _CONNECT_REPLY.unpack_from(reply)
         if granted_timeout_ms <= 0 or granted_session_id != session_id:
             return False
-        connection.sendall(_CLOSE_REQUEST.pack(8, _CLOSE_XID, _CLOSE_SESSION))
-        while True:
-            reply = _receive_record(connection, deadline)
-            if len(reply) < _REPLY_HEADER.size:
-                raise ConnectionError("not an answer of a registry")
-            xid, _, error = _REPLY_HEADER.unpack_from(reply)
-            if xid == _CLOSE_XID:
-                return bool(error == 0)
+        try:
+            _prove(connection, access, deadline)
+        except (LoginRefused, MalformedRecord) as refused:
+            raise ConnectionError(f"the login failed: {refused}") from refused
+        error, _ = _ask(connection, _CLOSE_XID, Operation.CLOSE_SESSION, b"", deadline)
+        if error:
+            raise ConnectionError(f"the registry answers error {error}")
+        return True
+
+
+def _connected(
+    host: str, port: int, access: RegistryAccess, timeout_seconds: float
+) -> socket.socket:
+    """A connection, over TLS where `access` says so. Raises OSError."""
+    context = None
+    if access.tls is not None:
+        try:
+            context = client_context(access.tls)
+        except UserError as unusable:
+            raise ConnectionError(str(unusable)) from unusable
+    plain = socket.create_connection((host, port), timeout=timeout_seconds)
+    if context is None:
+        return plain
+    try:
+        return context.wrap_socket(plain, server_hostname=host)
+    except OSError:
+        plain.close()
+        raise
+
+
+def _prove(connection: socket.socket, access: RegistryAccess, deadline: float) -> None:
+    """Prove the identity. Raises LoginRefused, MalformedRecord or OSError."""
+    if access.scheme == DIGEST:
+        credentials = f"{access.user}:{access.password}".encode()
+        record = encode_int(0) + encode_string(DIGEST) + encode_buffer(credentials)
+        error, _ = _ask(connection, AUTH_XID, Operation.AUTH, record, deadline)
+        if error:
+            raise LoginRefused(f"error {error}")
+    elif access.scheme == SASL:
+        challenge = _login_step(connection, b"", deadline)
+        login = challenge, access.user, access.password, secrets.token_hex(16)
+        if _login_step(connection, client_response(*login), deadline) != server_proof(*login):
+            raise LoginRefused("the registry does not know the password")
+
+
+def _login_step(connection: socket.socket, token: bytes, deadline: float) -> bytes:
+    record = encode_buffer(token)
+    error, answer = _ask(connection, _LOGIN_XID, Operation.SASL, record, deadline)
+    if error:
+        raise LoginRefused(f"error {error}")
+    return RecordReader(answer).read_buffer() or b""
+
+
+def _ask(
+    connection: socket.socket, xid: int, operation: Operation, record: bytes, deadline: float
+) -> tuple[int, bytes]:
+    """The error code and the record of the answer; notifications before it are passed over."""
+    header = _REQUEST_HEADER.pack(8 + len(record), xid, operation)
+    connection.sendall(header + record)
+    while True:
+        reply = _receive_record(connection, deadline)
+        if len(reply) < _REPLY_HEADER.size:
+            raise ConnectionError("not an answer of a registry")
+        answered, _, error = _REPLY_HEADER.unpack_from(reply)
+        if answered == xid:
+            return error, reply[_REPLY_HEADER.size :]
 
 
 def _receive_record(connection: socket.socket, deadline: float) -> bytes:

@@ -3,6 +3,7 @@
 from typing import Final
 from urllib.parse import quote, unquote
 
+from cluster.model.acls import PatternType, ResourcePattern, ResourceType
 from cluster.model.ids import BrokerId, TopicPartition
 
 BROKER_IDS: Final = "/brokers/ids"
@@ -21,7 +22,21 @@ PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
 ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
 ISR_CHANGE_PREFIX: Final = "/isr_change_notification/isr_change_"
 LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"
+TOKENS: Final = "/delegation_token/tokens"
+TOKEN_CHANGES: Final = "/delegation_token/token_changes"
+TOKEN_CHANGE_PREFIX: Final = "/delegation_token/token_changes/token_change_"
 LATEST_PRODUCER_ID_BLOCK: Final = "/latest_producer_id_block"
+
+ACLS: Final = {
+    PatternType.LITERAL: "/kafka-acl",
+    PatternType.PREFIXED: "/kafka-acl-extended/prefixed",
+}
+"""Below it: types of resources, and below these names of resources, each with its rules."""
+ACL_CHANGES: Final = {
+    PatternType.LITERAL: "/kafka-acl-changes",
+    PatternType.PREFIXED: "/kafka-acl-extended-changes",
+}
+ACL_CHANGE_NAME: Final = "acl_changes_"
 
 TOPIC_CONFIGS: Final = "topics"
 CLIENT_CONFIGS: Final = "clients"
@@ -103,6 +118,31 @@ def entity_path(kind: str, name: str) -> str:
 def user_client_path(user: str, client_id: str) -> str:
     """The same for a pair: `users/alice/clients/<default>`."""
     return f"{entity_path(USER_CONFIGS, user)}/{entity_path(CLIENT_CONFIGS, client_id)}"
+
+
+def acls_of_type(pattern_type: PatternType, resource_type: ResourceType) -> str:
+    """Parent of the rules for resources of a type (`Topic`, `TransactionalId`)."""
+    return f"{ACLS[pattern_type]}/{resource_type.label}"
+
+
+def acls(pattern: ResourcePattern) -> str:
+    """The rules for a pattern. Its name is part of the path as it is: see `is_node_name`."""
+    return f"{acls_of_type(pattern.pattern_type, pattern.resource_type)}/{pattern.name}"
+
+
+def is_node_name(name: str) -> bool:
+    """Whether a name can be that of a node as it is (ZooKeeper: `PathUtils.validatePath`)."""
+    return (
+        name not in ("", ".", "..")
+        and "/" not in name
+        and not any(
+            letter <= "\x1f"
+            or "\x7f" <= letter <= "\x9f"
+            or "\ud800" <= letter <= "\uf8ff"
+            or "\ufff0" <= letter <= "\uffff"
+            for letter in name
+        )
+    )
 
 
 def delete_topic(name: str) -> str:

@@ -5,12 +5,23 @@ Every decoder raises ValueError for what is not such a document. Source: `kafka.
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from cluster.coordinator.registry.documents import paths
+from cluster.model.acls import (
+    AclEntry,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from cluster.model.clocks import WallMs
 from cluster.model.cluster import BrokerRegistration, Endpoint
+from cluster.model.delegation_tokens import DelegationToken
 from cluster.model.ids import (
     BrokerEpoch,
     BrokerId,
@@ -202,6 +213,40 @@ def decode_cluster_id(document: bytes) -> str:
         return str(fields["id"])
 
 
+def encode_token(token: DelegationToken) -> bytes:
+    """`/delegation_token/tokens/[id]`."""
+    return _encode(
+        {
+            "version": 3,
+            "owner": paths.sanitized(token.owner),
+            "tokenRequester": paths.sanitized(token.requester),
+            "renewers": [paths.sanitized(each) for each in token.renewers],
+            "issueTimestamp": token.issued_at,
+            "maxTimestamp": token.max_at,
+            "expiryTimestamp": token.expires_at,
+            "tokenId": token.token_id,
+        }
+    )
+
+
+def decode_token(document: bytes) -> DelegationToken:
+    """Before version 3 (Kafka 3.3) the owner is the requester."""
+    with _fields(document) as fields:
+        if fields["version"] not in (1, 2, 3):
+            raise ValueError(f"version {fields['version']} of a token is not known")
+        owner = paths.desanitized(fields["owner"])
+        requester = fields.get("tokenRequester")
+        return DelegationToken(
+            str(fields["tokenId"]),
+            owner,
+            owner if requester is None else paths.desanitized(requester),
+            tuple(paths.desanitized(each) for each in fields["renewers"]),
+            WallMs(int(fields["issueTimestamp"])),
+            WallMs(int(fields["maxTimestamp"])),
+            WallMs(int(fields["expiryTimestamp"])),
+        )
+
+
 def encode_entity_config(config: Mapping[str, str]) -> bytes:
     """`/config/[kind]/[name]`."""
     return _encode({"version": 1, "config": dict(config)})
@@ -260,6 +305,60 @@ def decode_producer_id_block(document: bytes) -> ProducerIdBlock:
         )
 
 
+def encode_acls(entries: Iterable[AclEntry]) -> bytes:
+    """`/kafka-acl/[type]/[name]`."""
+    listed = [
+        {
+            "principal": entry.principal,
+            "permissionType": entry.permission.label,
+            "operation": entry.operation.label,
+            "host": entry.host,
+        }
+        for entry in sorted(entries)
+    ]
+    return _encode({"version": 1, "acls": listed})
+
+
+def decode_acls(document: bytes) -> frozenset[AclEntry]:
+    """The rules for one pattern; an empty znode has none."""
+    if not document:
+        return frozenset()
+    with _fields(document) as fields:
+        if fields["version"] != 1:
+            raise ValueError(f"ACLs of version {fields['version']!r}")
+        return frozenset(map(_decode_acl, fields["acls"]))
+
+
+def encode_acl_change(pattern: ResourcePattern) -> bytes:
+    """`/kafka-acl-changes/acl_changes_N`, which is a text and no JSON, and
+    `/kafka-acl-extended-changes/acl_changes_N`.
+    """
+    if pattern.pattern_type is PatternType.LITERAL:
+        return f"{pattern.resource_type.label}:{pattern.name}".encode()
+    return _encode(
+        {
+            "version": 1,
+            "resourceType": pattern.resource_type.label,
+            "name": pattern.name,
+            "patternType": pattern.pattern_type.name,
+        }
+    )
+
+
+def decode_acl_change(pattern_type: PatternType, document: bytes) -> ResourcePattern:
+    """The pattern whose rules have changed."""
+    if pattern_type is PatternType.LITERAL:
+        kind, colon, name = document.decode("utf-8").partition(":")
+        if not colon:
+            raise ValueError(f"not type:name: {document[:200]!r}")
+        return ResourcePattern(ResourceType.of_label(kind), name, pattern_type)
+    with _fields(document) as fields:
+        if PatternType.of_label(fields["patternType"]) is not pattern_type:
+            raise ValueError(f"not of {pattern_type.name} patterns: {document[:200]!r}")
+        kind, name = str(fields["resourceType"]), str(fields["name"])
+        return ResourcePattern(ResourceType.of_label(kind), name, pattern_type)
+
+
 @contextmanager
 def _fields(document: bytes) -> Iterator[dict[str, Any]]:
     """The fields of a JSON object; whatever is wrong inside the block becomes one ValueError."""
@@ -276,6 +375,18 @@ def _fields(document: bytes) -> Iterator[dict[str, Any]]:
         yield fields
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError(f"unexpected document {document[:200]!r}") from error
+
+
+def _decode_acl(fields: Mapping[str, Any]) -> AclEntry:
+    entry = AclEntry(
+        str(fields["principal"]),
+        str(fields["host"]),
+        AclOperation.of_label(fields["operation"]),
+        AclPermission.of_label(fields["permissionType"]),
+    )
+    if min(entry.operation, entry.permission) <= AclOperation.ANY:
+        raise ValueError(f"no rule: {fields!r}")
+    return entry
 
 
 def _encode(document: Mapping[str, object]) -> bytes:

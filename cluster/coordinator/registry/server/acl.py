@@ -1,12 +1,14 @@
 """Access control lists: who may do what to a znode. Pure; identities come from the connection.
 
-Schemes: `world`, `ip` (address or address/bits), `digest` (user:base64(sha1(user:password))), and
-`auth` in a request, which stands for every identity that the caller has proved.
+Schemes: `world`, `ip` (address or address/bits), `digest` (user:base64(sha1(user:password))),
+`sasl` (a user that logged in), `x509` (the name in a certificate), and `auth` in a request, which
+stands for every identity that the caller has proved.
 """
 
 import base64
 import hashlib
 import ipaddress
+import re
 from typing import Final, NamedTuple
 
 from cluster.coordinator.registry.wire.codes import OperationRefused, Permission, RegistryError
@@ -33,7 +35,11 @@ Acl = tuple[AclEntry, ...]
 ALL_PERMISSIONS: Final = 31
 OPEN_ACL: Final[Acl] = (AclEntry(ALL_PERMISSIONS, "world", "anyone"),)
 READ_ACL: Final[Acl] = (AclEntry(Permission.READ, "world", "anyone"),)
-_PROVABLE_SCHEMES: Final = frozenset({"digest"})
+_PROVABLE_SCHEMES: Final = frozenset({"digest", "sasl", "x509"})
+SUPER: Final = Identity("super", "")
+"""Whom every list grants everything; proved by the login of a chosen user."""
+_SASL_ID: Final = re.compile(r"[^@]*|[^/@]*(/[^/@]*)?@[^/@]*")
+"""A user, or a Kerberos principal (`KerberosName`)."""
 
 
 def digest_identity(credentials: bytes) -> Identity:
@@ -73,7 +79,8 @@ def require_permission(acl: Acl, permission: Permission, identities: tuple[Ident
     for entry in acl:
         if entry.permissions & permission and _matches(entry, identities):
             return
-    raise OperationRefused(RegistryError.NO_AUTH)
+    if SUPER not in identities:
+        raise OperationRefused(RegistryError.NO_AUTH)
 
 
 def _is_valid(entry: AclEntry) -> bool:
@@ -81,6 +88,10 @@ def _is_valid(entry: AclEntry) -> bool:
         return entry.id == "anyone"
     if entry.scheme == "digest":
         return entry.id.count(":") == 1
+    if entry.scheme == "sasl":
+        return _SASL_ID.fullmatch(entry.id) is not None
+    if entry.scheme == "x509":
+        return bool(entry.id)
     if entry.scheme == "ip":
         try:
             ipaddress.ip_network(entry.id, strict=False)

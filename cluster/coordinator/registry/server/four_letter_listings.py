@@ -37,6 +37,7 @@ _SHORT_NAMES: Final = {
     Operation.GET_EPHEMERALS: "GETE",
     Operation.GET_ALL_CHILDREN_NUMBER: "GETACN",
     Operation.WHO_AM_I: "HOMI",
+    Operation.SASL: "SASL",
     Operation.CLOSE_SESSION: "CLOS",
 }
 

@@ -105,7 +105,9 @@ class JournalFiles:
         path = self._directory / f"snapshot.{state.last_zxid:016x}"
         temporary = path.with_suffix(path.suffix + ".tmp")
         try:
-            with temporary.open("wb") as file:
+            # Nobody else may read it: it holds what ACLs protect, and passwords of sessions.
+            private = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            with os.fdopen(private, "wb") as file:
                 for chunk in encode_snapshot(state):
                     file.write(chunk)
                 file.flush()

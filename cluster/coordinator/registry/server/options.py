@@ -1,7 +1,25 @@
 """What can be chosen about the built-in registry; names in brackets are ZooKeeper's."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from cluster.model.addresses import is_loopback
+from cluster.model.errors import UserError
+from cluster.runtime.tls_context import TlsOptions
+
+
+@dataclass(frozen=True, slots=True)
+class LoginOptions:
+    """Who may log in by SASL (DIGEST-MD5), and whether everybody has to."""
+
+    passwords: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """By user (the `user_NAME` entries of a JAAS section `Server`)."""
+    is_required: bool = False
+    """Requests of connections that have not logged in are refused (sessionRequireClientSASLAuth).
+    """
+    super_user: str | None = None
+    """The user that no ACL holds back (zookeeper.superUser)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,5 +48,18 @@ class RegistryOptions:
     min_free_bytes: int = 16 << 20
     """With less room on the disk, writes and new sessions are refused; reads go on, and sessions
     can end, which needs a little of it."""
+    tls: TlsOptions | None = None
+    """Then the port is one of TLS alone (secureClientPort)."""
+    logins: LoginOptions = field(default_factory=LoginOptions)
     fsync: bool = True
     """False: an acknowledged write survives kill -9, but not a power cut."""
+
+    def check(self) -> None:
+        """Raise UserError for options under which anybody could change the cluster."""
+        if not is_loopback(self.host) and not self.logins.is_required:
+            raise UserError(
+                f"a registry on {self.host} must require a login: whoever reaches it could change"
+                " everything (give it users, or keep it on 127.0.0.1)"
+            )
+        if self.logins.is_required and not self.logins.passwords:
+            raise UserError("the registry requires a login, and has no users: give it one")

@@ -7,6 +7,7 @@ fsync.
 
 import logging
 import os
+import secrets
 from typing import Final
 
 from cluster.coordinator.registry.server.client_connection import ClientConnection
@@ -15,6 +16,7 @@ from cluster.coordinator.registry.server.four_letter_listings import LISTINGS, b
 from cluster.coordinator.registry.server.four_letter_words import RegistryFigures, answer
 from cluster.coordinator.registry.server.journal_files import JournalFiles
 from cluster.coordinator.registry.server.latency import Latency
+from cluster.coordinator.registry.server.logins import Logins
 from cluster.coordinator.registry.server.options import RegistryOptions
 from cluster.coordinator.registry.server.replies import PASSWORD_BYTES
 from cluster.coordinator.registry.server.server import Moment, RegistryServer
@@ -64,7 +66,8 @@ class RegistryDriver:
         self._port = port
         self._files = files
         self._clock = clock
-        self._core = RegistryServer(state, options.tick_time_ms, _new_password)
+        logins = Logins(options.logins, lambda: secrets.token_hex(16), _report_refusal)
+        self._core = RegistryServer(state, options.tick_time_ms, _new_password, logins)
         self.connections = Connections(loop, options, self._on_connection_ready, self._on_gone)
         self._backlog: dict[int, ClientConnection] = {}
         self._latency = Latency()
@@ -181,6 +184,8 @@ class RegistryDriver:
         connection = self.connections.adopt(accepted)
         connection_id = connection.connection_id
         self._core.on_connected(connection_id, accepted.host, accepted.port, self._now)
+        if accepted.principal is not None:
+            self._core.identify(connection_id, accepted.principal)
 
     def _on_connection_ready(self, connection: ClientConnection, events: int) -> None:
         self._begin_round()
@@ -281,3 +286,8 @@ class RegistryDriver:
 
 def _new_password() -> bytes:
     return os.urandom(PASSWORD_BYTES)
+
+
+def _report_refusal(address: str, reason: str) -> None:
+    host = address.rpartition(":")[0]
+    _logger.warning("refused %s: %s", address, reason, extra=of_peer(host))

@@ -8,19 +8,27 @@ from cluster.coordinator.registry.server.options import RegistryOptions
 from cluster.coordinator.registry.server.registry_driver import LISTEN_BACKLOG, RegistryDriver
 from cluster.runtime.acceptor import AcceptOptions, Acceptor, Listener
 from cluster.runtime.clock import SystemClock
+from cluster.runtime.handshake_thread import HandshakeThread
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.tls_endpoint import TlsEndpoint, TlsTerminator
 
 
 def run_registry(options: RegistryOptions, on_ready: Callable[[int], None]) -> None:
     """Serve until SIGTERM or SIGINT; `on_ready(port)` is called once, when clients can connect.
 
     To be called on the main thread of a process of its own. Raises UserError when the address
-    cannot be listened on, StorageFailed when the data directory cannot be used or stops working.
+    cannot be listened on or may not be, StorageFailed when the data directory cannot be used or
+    stops working.
     """
+    options.check()
     clock = SystemClock()
     loop = EventLoop(clock)
     acceptor = Acceptor(loop, accept_options(options))
-    port = acceptor.bind(Listener("the registry", options.host, options.port))
+    terminator, securing = None, None
+    if options.tls is not None:
+        terminator = TlsTerminator(loop, HandshakeThread(clock, loop.call_from_thread))
+        securing = TlsEndpoint("the registry", options.tls, terminator, lambda subject: subject)
+    port = acceptor.bind(Listener("the registry", options.host, options.port), securing)
     files, state = JournalFiles.open(
         options.data_dir, options.tick_time_ms, clock.monotonic_ms(), fsync=options.fsync
     )
@@ -35,6 +43,8 @@ def run_registry(options: RegistryOptions, on_ready: Callable[[int], None]) -> N
         is_orderly = True
     finally:
         driver.close(is_orderly=is_orderly)
+        if terminator is not None:
+            terminator.close()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, signal.SIG_DFL)
         loop.close()

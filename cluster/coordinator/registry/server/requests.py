@@ -90,6 +90,12 @@ class AuthRequest(NamedTuple):
     credentials: bytes
 
 
+class SaslRequest(NamedTuple):
+    """sasl: one token of a login."""
+
+    token: bytes
+
+
 class SetWatchesRequest(NamedTuple):
     """setWatches and setWatches2: what a reconnected client was watching, and up to which zxid it
     has been notified.
@@ -147,6 +153,7 @@ Request = (
     | WatchableRequest
     | PathRequest
     | AuthRequest
+    | SaslRequest
     | SetWatchesRequest
     | AddWatchRequest
     | WatchesRequest
@@ -219,6 +226,10 @@ def _read_path(reader: RecordReader) -> PathRequest:
 def _read_auth(reader: RecordReader) -> AuthRequest:
     reader.read_int()  # `type`, which nothing has ever used
     return AuthRequest(reader.read_string(), reader.read_buffer() or b"")
+
+
+def _read_sasl(reader: RecordReader) -> SaslRequest:
+    return SaslRequest(reader.read_buffer() or b"")
 
 
 def _read_paths(reader: RecordReader) -> tuple[str, ...]:
@@ -308,6 +319,7 @@ _DECODERS: Final[dict[int, Callable[[RecordReader], Request]]] = {
     Operation.MULTI: _read_multi,
     Operation.MULTI_READ: _read_multi_read,
     Operation.AUTH: _read_auth,
+    Operation.SASL: _read_sasl,
     Operation.SET_WATCHES: _read_set_watches,
     Operation.SET_WATCHES2: _read_set_watches2,
     Operation.ADD_WATCH: _read_add_watch,

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 from cluster.coordinator.registry.server.acl import Identity, digest_identity
 from cluster.coordinator.registry.server.audience import notifications_of
 from cluster.coordinator.registry.server.latency import Latency
+from cluster.coordinator.registry.server.logins import Logins
 from cluster.coordinator.registry.server.planning import Caller
 from cluster.coordinator.registry.server.reads import Reader
 from cluster.coordinator.registry.server.replies import (
@@ -30,6 +31,7 @@ from cluster.coordinator.registry.server.requests import (
     MultiRequest,
     PathRequest,
     Request,
+    SaslRequest,
     SetWatchesRequest,
     WatchableRequest,
     WatchesRequest,
@@ -62,13 +64,22 @@ from cluster.coordinator.registry.wire.codes import (
     OperationRefused,
     RegistryError,
 )
-from cluster.coordinator.registry.wire.jute import MalformedRecord, RecordReader
+from cluster.coordinator.registry.wire.digest_md5 import DigestExchange
+from cluster.coordinator.registry.wire.jute import MalformedRecord, RecordReader, encode_buffer
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import PeerError
 
 CONTAINER_CHECK_INTERVAL_MS: Final = 60_000
 """How often containers and TTL nodes are checked (`znode.container.checkIntervalMs`)."""
 NO_PASSWORD: Final = bytes(PASSWORD_BYTES)
+_WITHOUT_ZXID: Final = frozenset(
+    {
+        RegistryError.OK,
+        RegistryError.NOT_READ_ONLY,
+        RegistryError.SESSION_CLOSED_REQUIRE_SASL_AUTH,
+    }
+)
+"""What answers a write without a zxid of its own: it has one already, or it was not looked at."""
 
 
 class Moment(NamedTuple):
@@ -102,6 +113,7 @@ class Connection:
         "connected_ms",
         "connected_wall_ms",
         "connection_id",
+        "exchange",
         "identities",
         "last_operation",
         "last_reply_ms",
@@ -118,6 +130,7 @@ class Connection:
         self.address = f"{host}:{port}"
         self.session: Session | None = None
         self.identities: tuple[Identity, ...] = (Identity("ip", host),)
+        self.exchange: DigestExchange | None = None
         self.connected_ms, self.connected_wall_ms = now
         self.last_operation, self.last_xid, self.last_zxid = 0, 0, 0
         self.forget_figures()
@@ -138,7 +151,11 @@ class RegistryServer:
     """
 
     def __init__(
-        self, state: RegistryState, tick_time_ms: int, new_password: Callable[[], bytes]
+        self,
+        state: RegistryState,
+        tick_time_ms: int,
+        new_password: Callable[[], bytes],
+        logins: Logins,
     ) -> None:
         self.state = state
         self.watches = WatchTable()
@@ -146,6 +163,7 @@ class RegistryServer:
         self._reader = Reader(state.tree, self.watches)
         self._tick_time_ms = tick_time_ms
         self._new_password = new_password
+        self._logins = logins
         self.received_count = 0
         self.sent_count = 0
         self.is_read_only = False
@@ -172,6 +190,10 @@ class RegistryServer:
     def on_connected(self, connection_id: ConnectionId, host: str, port: int, now: Moment) -> None:
         """A client's connection was accepted."""
         self.connections[connection_id] = Connection(connection_id, host, port, now)
+
+    def identify(self, connection_id: ConnectionId, subject: str) -> None:
+        """The client has shown a certificate of that X.500 name (`X509AuthenticationProvider`)."""
+        self.connections[connection_id].identities += (Identity("x509", subject),)
 
     def on_disconnected(self, connection_id: ConnectionId) -> None:
         """A connection is closed; its session goes on until it expires."""
@@ -269,6 +291,7 @@ class RegistryServer:
         error, record = RegistryError.OK, b""
         is_refused = self.is_read_only and operation in WRITES
         try:
+            self._logins.require_login(connection, operation)
             if is_refused:
                 raise OperationRefused(RegistryError.NOT_READ_ONLY)
             request = decode_request(operation, reader)
@@ -280,17 +303,19 @@ class RegistryServer:
             error = RegistryError.MARSHALLING_ERROR
         except OperationRefused as refused:
             error = refused.code
-        if error is not RegistryError.OK and operation in WRITES and not is_refused:
+        if error not in _WITHOUT_ZXID and operation in WRITES:
             self._commit([], now)  # a refused write takes a zxid too
         if operation == Operation.PING:
             xid = PING_XID
-        zxid = 0 if operation == Operation.AUTH else self.state.last_zxid
+        is_login = operation in (Operation.AUTH, Operation.SASL)
+        is_cut_off = error is RegistryError.SESSION_CLOSED_REQUIRE_SASL_AUTH
+        zxid = 0 if is_login or is_cut_off else self.state.last_zxid
         if error is RegistryError.UNIMPLEMENTED:
             zxid = -1
         self._send(connection, encode_reply(xid, zxid, error, record))
         connection.last_operation, connection.last_xid, connection.last_zxid = operation, xid, zxid
         is_over = operation == Operation.CLOSE_SESSION or error is RegistryError.UNIMPLEMENTED
-        if is_over or (operation == Operation.AUTH and error is not RegistryError.OK):
+        if is_over or is_cut_off or (is_login and error is not RegistryError.OK):
             self._close(connection.connection_id)
 
     def _answer(
@@ -327,6 +352,8 @@ class RegistryServer:
             case AuthRequest():
                 self._authenticate(connection, request)
                 return b""
+            case SaslRequest(token):
+                return encode_buffer(self._logins.answer(connection, token))
             case _:
                 return self._write(operation, request, caller, now)
 

@@ -33,6 +33,7 @@ class Operation(IntEnum):
     MULTI_READ = 22
     AUTH = 100
     SET_WATCHES = 101
+    SASL = 102
     GET_EPHEMERALS = 103
     GET_ALL_CHILDREN_NUMBER = 104
     SET_WATCHES2 = 105
@@ -79,6 +80,7 @@ class RegistryError(IntEnum):
     NOT_READ_ONLY = -119
     NO_WATCHER = -121
     RECONFIG_DISABLED = -123
+    SESSION_CLOSED_REQUIRE_SASL_AUTH = -124
 
 
 class OperationRefused(Exception):

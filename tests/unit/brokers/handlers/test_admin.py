@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from kio.index import load_response_schema
 
-from cluster.model.errors import ErrorCode, PeerError
+from cluster.brokers.network.connection import MuteReason
+from cluster.model.errors import ErrorCode, PeerError, Refused
 from cluster.model.plan import Outcome
+from cluster.model.quotas import QuotaEntity, QuotaKind
 from cluster.model.topics import TopicAlteration
 from cluster.protocol.api import ApiKey
 from cluster.protocol.peer.control import (
@@ -351,23 +353,6 @@ def test_configs_are_replaced_as_a_whole(stage: HandlerStage, version: int) -> N
     assert body == AlterTopicConfigs((TopicAlteration("t", True, {"retention.ms": "5"}),), True)
 
 
-# -- DescribeUserScramCredentials ------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("asked", "told"), [(None, []), (["a", "b", "a"], ["a", "b"])])
-def test_nobody_has_credentials(
-    stage: HandlerStage, asked: list[str] | None, told: list[str]
-) -> None:
-    users = None if asked is None else [{"name": name} for name in asked]
-
-    answer = stage.connect().call(request(ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, 0, users=users))
-
-    assert answer.error_code == 0
-    assert [(r.user, r.error_code) for r in answer.results] == [
-        (name, ErrorCode.resource_not_found) for name in told
-    ]
-
-
 # -- InitProducerId --------------------------------------------------------------------------------
 
 
@@ -454,6 +439,28 @@ def test_api_versions_lists_what_is_served(stage: HandlerStage, version: int) ->
     assert ApiKey.LIST_OFFSETS in served
 
 
+def test_api_versions_tells_the_connection_what_software_the_client_is(stage: HandlerStage) -> None:
+    client = stage.connect()
+    named = {"client_software_name": "apache-kafka-java", "client_software_version": "3.9.0"}
+    assert client.call(request(ApiKey.API_VERSIONS, 3, **named)).error_code == ErrorCode.none
+    assert client.software == ("apache-kafka-java", "3.9.0")
+    known = stage.core.connected.get("ANONYMOUS", "wire")
+    assert known is not None
+    assert (known.connection_count, known.software) == (1, client.software)
+
+
+@pytest.mark.parametrize("name", ["", "-x", "a b", "a\n", "x" * 200 + "-"])
+def test_software_that_is_not_named_as_kafka_demands_is_refused(
+    stage: HandlerStage, name: str
+) -> None:
+    client = stage.connect()
+    told = client.call(
+        request(ApiKey.API_VERSIONS, 4, client_software_name=name, client_software_version="1")
+    )
+    assert (told.error_code, told.api_keys) == (ErrorCode.invalid_request, ())
+    assert client.software == ("", "")
+
+
 @pytest.mark.parametrize(
     ("api_key", "version", "reason"),
     [
@@ -487,3 +494,63 @@ def test_a_version_of_api_versions_that_is_not_known_is_answered_in_version_0(
     answer = WireClient.parse(answers[0][4:], schema, 1)
     assert answer.error_code == ErrorCode.unsupported_version
     assert ApiKey.API_VERSIONS in [int(a.api_key) for a in answer.api_keys]
+
+
+# -- controller_mutation_rate (KIP-599) ------------------------------------------------------------
+
+
+def deletion(name: str, version: int) -> Any:
+    named = (
+        {"topic_names": [name]} if version < 6 else {"topics": [{"name": name, "topic_id": None}]}
+    )
+    return request(ApiKey.DELETE_TOPICS, version, timeout=7_000, **named)
+
+
+def enlargement(name: str, version: int) -> Any:
+    topic = {"name": name, "count": 3, "assignments": None}
+    return request(
+        ApiKey.CREATE_PARTITIONS, version, topics=[topic], timeout=7_000, validate_only=False
+    )
+
+
+@pytest.mark.parametrize(
+    ("message", "is_strict"),
+    [
+        (creation({"name": "t"}, version=5), False),
+        (creation({"name": "t"}, version=6), True),
+        (creation({"name": "t"}, version=7), True),
+        (deletion("t", 4), False),
+        (deletion("t", 5), True),
+        (deletion("t", 6), True),
+        (enlargement("t", 2), False),
+        (enlargement("t", 3), True),
+    ],
+)
+def test_from_which_version_on_changes_over_the_limit_are_refused(
+    stage: HandlerStage, message: Any, is_strict: bool
+) -> None:
+    entity = QuotaEntity(None, "wire")
+    stage.quotas.replace_quotas({entity: {QuotaKind.MUTATION: 1.0}}, stage.loop.now_ms)
+    client = stage.connect()
+    client.send(message)
+    asked = stage.controller.take()
+    admit = asked.admit
+    admit("large", 15)  # eleven at once
+    if is_strict:
+        with pytest.raises(Refused):
+            admit("t", 1)
+    else:
+        admit("t", 1)
+    stage.pass_time(2_000)
+    outcome = DONE if not is_strict else Outcome(ErrorCode.throttling_quota_exceeded, "so")
+    if message.__api_key__ == ApiKey.CREATE_TOPICS:
+        asked.on_done({"t": outcome}, {"t": a_topic("t", a_partition(ALL))})
+    elif message.__api_key__ == ApiKey.DELETE_TOPICS:
+        asked.on_done([("t", None, outcome)])
+    else:
+        asked.on_done({"t": outcome})
+    answer = client.receive()
+    assert answer.throttle_time.total_seconds() == (2 if is_strict else 3)
+    assert client.mute_reasons == MuteReason.QUOTA
+    stage.pass_time(3_000)
+    assert client.mute_reasons == 0

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from cluster.brokers.metrics.client_rows import ClientRows, configured_limits
 from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.connected_clients import ConnectedClients
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_reader import read_memory
 from cluster.model.clocks import MonotonicMs, WallMs
@@ -21,7 +22,8 @@ class Bench:
     def __init__(self, rows=8):
         self.stats = MmapStats.in_memory(slots=1, rows=rows)
         self.quotas = ClientQuotas()
-        self.client_rows = ClientRows(self.stats)
+        self.connected = ConnectedClients()
+        self.client_rows = ClientRows(self.stats, self.connected)
 
     def tick(self, now_ms):
         self.client_rows.take_quotas(self.quotas.quotas())
@@ -53,6 +55,7 @@ def test_a_throttled_client_has_its_rule_its_delay_and_its_deadline():
     assert row.muted_until_ms == delay_ms
     assert row.muted_left_ms(250) == delay_ms - 250
     assert (row.requests, row.throttled, row.throttle_ms) == (1, 1, delay_ms)
+    assert row.throttle_ms_max == delay_ms
     assert row.muted_ms == 250
 
 

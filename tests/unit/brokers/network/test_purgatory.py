@@ -10,6 +10,8 @@ from tests.support.fake_clock import FakeClock
 class Waiting:
     """Completes when told so; remembers what it was asked."""
 
+    kind = "Produce"
+
     def __init__(self) -> None:
         self.can_complete = False
         self.tries = 0
@@ -27,7 +29,7 @@ class Stage:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.loop = EventLoop(self.clock)
-        self.purgatory = Purgatory(self.loop.call_at)
+        self.purgatory = Purgatory(self.loop.call_at, self.loop.time)
 
     def pass_time(self, duration_ms: int) -> None:
         self.clock.pass_time(duration_ms)
@@ -46,6 +48,7 @@ def test_a_check_of_any_key_completes_the_operation_once(stage):
     stage.purgatory.park(operation, ["a", "b"], stage.clock.now_ms + 100)
     stage.purgatory.check("a")
     assert (operation.tries, len(stage.purgatory)) == (1, 2)
+    assert stage.purgatory.size_by_kind["Produce"] == 2
     operation.can_complete = True
     stage.purgatory.check("b")
     stage.purgatory.check("a")

@@ -38,7 +38,7 @@ class Stage:
     ) -> None:
         self.clock = FakeClock()
         self.loop = EventLoop(self.clock)
-        self.options = {
+        self.options: dict[str, Any] = {
             "max_frame_bytes": 10_000_000,
             "max_connections": 100,
             "max_connections_per_ip": 100,
@@ -56,7 +56,7 @@ class Stage:
         self.port = self.server.bind(Listener("PLAINTEXT", "127.0.0.1", 0))
         self.clients: list[socket.socket] = []
 
-    def limits(self, **changed: int) -> NetworkOptions:
+    def limits(self, **changed: Any) -> NetworkOptions:
         return NetworkOptions(**self.options | changed)
 
     def take_frame(self, channel: Channel, frame: memoryview) -> None:
@@ -203,6 +203,74 @@ def test_more_connections_from_one_address_than_allowed_are_closed(start, caplog
     first.close()
     stage.until(lambda: stage.server.connection_count == 1, "the first to go")
     stage.connected()
+
+
+def test_an_address_may_have_a_limit_of_its_own(start):
+    stage = start(max_connections_per_ip=1)
+    own = stage.limits(max_connections_of_hosts={"127.0.0.1": 2, "192.0.2.7": 1})
+    stage.server.limit_connections(own)
+    _, _ = stage.connected(), stage.connected()
+    third = stage.connect()
+    stage.until(lambda: stage.is_closed(third), "the refusal")
+
+
+class Rates:
+    """What the acceptor is told of how fast connections may come."""
+
+    def __init__(self) -> None:
+        self.close_ms = 0
+        self.pauses_ms = (0, 0)
+
+    def close_after_ms(self, host: str, now_ms: int) -> int:
+        assert host == "127.0.0.1"
+        return self.close_ms
+
+    def pause_ms(self, listener: str, now_ms: int) -> tuple[int, int]:
+        assert listener == "PLAINTEXT"
+        return self.pauses_ms
+
+
+@pytest.mark.parametrize("pauses_ms", [(300, 0), (0, 300), (300, 100)])
+def test_connections_wait_while_they_come_too_fast(start, pauses_ms):
+    stage = start()
+    stage.server.limit_rates(rates := Rates())
+    rates.pauses_ms = pauses_ms
+    stage.connected()
+    rates.pauses_ms = (0, 0)
+    waiting = stage.connect()
+    waiting.sendall(framed(b"waits"))
+    stage.clock.pass_time(299)
+    for _ in range(3):
+        stage.loop.run_once(max_wait_ms=0)
+    assert stage.server.connection_count == 1
+    stage.clock.pass_time(1)
+    stage.until(lambda: stage.frames, "the one that waited")
+
+
+def test_who_comes_too_fast_is_closed_after_the_delay_unread(start, caplog):
+    stage = start()
+    stage.server.limit_rates(rates := Rates())
+    rates.close_ms = 500
+    client = stage.connect()
+    client.sendall(framed(b"unread"))
+    stage.until(lambda: "connection_creation_rate" in caplog.text, "the refusal")
+    stage.clock.pass_time(499)
+    stage.loop.run_once(max_wait_ms=0)
+    assert not stage.is_closed(client)
+    stage.clock.pass_time(1)
+    stage.until(lambda: stage.is_closed(client), "the end")
+    assert (stage.frames, stage.server.connection_count) == ([], 0)
+
+
+def test_refused_connections_are_closed_with_the_server(start):
+    stage = start()
+    stage.server.limit_rates(rates := Rates())
+    rates.close_ms = 500
+    client = stage.connect()
+    for _ in range(3):
+        stage.loop.run_once(max_wait_ms=0)
+    stage.server.close()
+    assert stage.is_closed_at_the_end(client)
 
 
 def test_a_silent_connection_is_closed_and_an_active_or_a_waiting_one_is_not(start):

@@ -15,6 +15,8 @@ from cluster.brokers.quotas.alteration import (
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind, limits_of
 
+ALICE = QuotaEntity("alice", None)
+
 
 @pytest.mark.parametrize(
     ("parts", "entity"),
@@ -22,6 +24,8 @@ from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind, limits_of
         ([("user", "alice")], QuotaEntity("alice", None)),
         ([("client-id", None)], QuotaEntity(None, DEFAULT)),
         ([("client-id", "c"), ("user", None)], QuotaEntity(DEFAULT, "c")),
+        ([("ip", "192.0.2.7")], QuotaEntity(None, None, "192.0.2.7")),
+        ([("ip", None)], QuotaEntity(None, None, DEFAULT)),
     ],
 )
 def test_entities_from_their_parts_and_back(parts, entity):
@@ -34,7 +38,8 @@ def test_entities_from_their_parts_and_back(parts, entity):
     [
         [],
         [("group", "g")],
-        [("ip", "127.0.0.1")],
+        [("ip", "127.0.0.1"), ("user", "a")],
+        [("ip", "no-address")],
         [("user", "a"), ("user", "b")],
         [("user", "")],
     ],
@@ -46,9 +51,11 @@ def test_entities_that_there_are_not(parts):
 
 
 def test_what_is_stored_for_a_value():
-    assert text_of("producer_byte_rate", 1_048_576.0) == "1048576"
-    assert text_of("request_percentage", 12.5) == "12.5"
-    assert changes_of([("request_percentage", 50, False), ("consumer_byte_rate", 0, True)]) == {
+    assert text_of(ALICE, "producer_byte_rate", 1_048_576.0) == "1048576"
+    assert text_of(ALICE, "request_percentage", 12.5) == "12.5"
+    assert changes_of(
+        ALICE, [("request_percentage", 50, False), ("consumer_byte_rate", 0, True)]
+    ) == {
         "request_percentage": "50.0",
         "consumer_byte_rate": None,
     }
@@ -64,21 +71,42 @@ def test_what_is_stored_for_a_value():
         ("consumer_byte_rate", math.inf, "must be greater than 0"),
         ("consumer_byte_rate", 1.5, "must be a Long value"),
         ("consumer_byte_rate", 1e30, "must be a Long value"),
-        ("controller_mutation_rate", 5.0, "not enforced"),
-        ("connection_creation_rate", 5.0, "not enforced"),
+        ("controller_mutation_rate", 0.0, "must be greater than 0"),
+        ("connection_creation_rate", 5.0, "Invalid configuration key connection_creation_rate"),
     ],
 )
 def test_values_that_are_refused(key, value, words):
     with pytest.raises(Refused, match=words) as refused:
-        changes_of([(key, value, False)])
+        changes_of(ALICE, [(key, value, False)])
     assert refused.value.code is ErrorCode.invalid_request
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "words"),
+    [
+        ("producer_byte_rate", 1.0, "Invalid configuration key producer_byte_rate"),
+        ("connection_creation_rate", 0.5, "must be a Int value"),
+        ("connection_creation_rate", 2.0**31, "must be a Int value"),
+    ],
+)
+def test_an_address_has_one_quota(key, value, words):
+    address = QuotaEntity(None, None, "::1")
+    assert changes_of(address, [("connection_creation_rate", 7.0, False)]) == {
+        "connection_creation_rate": "7"
+    }
+    with pytest.raises(Refused, match=words):
+        changes_of(address, [(key, value, False)])
+
+
+def test_an_address_is_written_in_one_way():
+    assert entity_of([("ip", "0:0:0::1")]).ip == "::1"
 
 
 def test_a_key_altered_twice_or_removed_though_unknown_is_refused():
     with pytest.raises(Refused, match="twice"):
-        changes_of([("request_percentage", 5, False), ("request_percentage", 5, True)])
+        changes_of(ALICE, [("request_percentage", 5, False), ("request_percentage", 5, True)])
     with pytest.raises(Refused, match="Invalid configuration key"):
-        changes_of([("nope", 0, True)])
+        changes_of(ALICE, [("nope", 0, True)])
 
 
 def test_stored_configs_are_read_leniently():
@@ -88,7 +116,8 @@ def test_stored_configs_are_read_leniently():
         "consumer_byte_rate": "-1",
         "SCRAM-SHA-256": "salt",
     }
-    assert limits_of(stored) == {QuotaKind.PRODUCE: 1024.0}
+    assert limits_of(ALICE, stored) == {QuotaKind.PRODUCE: 1024.0}
+    assert limits_of(QuotaEntity(None, None, DEFAULT), stored) == {}
 
 
 ALL = {

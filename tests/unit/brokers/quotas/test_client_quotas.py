@@ -1,11 +1,12 @@
 """The quota core with a fake clock: budgets, delays, reports, and bounds on its memory."""
 
 import math
+import tracemalloc
 
 import pytest
 
 from cluster.brokers.quotas.client_accounts import ClientAccounts
-from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.client_quotas import ACCOUNTS_MAX, ClientQuotas
 from cluster.brokers.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.model.clocks import MonotonicMs
 from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
@@ -170,16 +171,70 @@ def is_known(quotas: ClientQuotas, client_id: str, now_ms: MonotonicMs) -> bool:
     return quotas.state_of(PRODUCE, "u", client_id, now_ms) is not None
 
 
-def test_silent_clients_are_forgotten_after_an_hour():
+def test_a_silent_client_is_forgotten_once_nothing_of_it_counts():
     quotas = ClientQuotas()
     record(quotas, PRODUCE, "u", "gone", 1, MonotonicMs(0))
-    record(quotas, PRODUCE, "u", "here", 1, MonotonicMs(1_800_000))
-    quotas.drain_interval(MonotonicMs(1_800_000))
-    quotas.drain_interval(MonotonicMs(3_599_999))
-    assert is_known(quotas, "gone", MonotonicMs(3_599_999))
-    quotas.drain_interval(MonotonicMs(3_700_000))
-    assert not is_known(quotas, "gone", MonotonicMs(3_700_000))
-    assert is_known(quotas, "here", MonotonicMs(3_700_000))
+    record(quotas, PRODUCE, "u", "here", 1, MonotonicMs(10_000))
+    quotas.expire(MonotonicMs(60_000))
+    assert is_known(quotas, "gone", MonotonicMs(60_000)), "its usage was not told yet"
+    quotas.drain_interval(MonotonicMs(10_000))
+    quotas.expire(MonotonicMs(11_999))
+    assert is_known(quotas, "gone", MonotonicMs(11_999))
+    quotas.expire(MonotonicMs(12_000))
+    assert not is_known(quotas, "gone", MonotonicMs(12_000))
+    assert is_known(quotas, "here", MonotonicMs(12_000))
+    assert quotas.state_of_silent(PRODUCE, "u", "gone").rate == 0
+
+
+def test_who_owes_anything_is_not_forgotten():
+    quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
+    record(quotas, PRODUCE, "u", "app", 40_000, MonotonicMs(0))
+    quotas.drain_interval(MonotonicMs(0))
+    for now_ms in (12_000, 28_000):
+        quotas.expire(MonotonicMs(now_ms))
+        assert is_known(quotas, "app", MonotonicMs(now_ms))
+    quotas.expire(MonotonicMs(29_000))
+    assert not is_known(quotas, "app", MonotonicMs(29_000))
+
+
+def test_of_many_clients_those_that_wait_longest_are_told_first():
+    quotas = ClientQuotas()
+    for number in range(10):
+        record(quotas, PRODUCE, "u", f"client-{number}", 1, MonotonicMs(0))
+    first = quotas.drain_interval(MonotonicMs(1), 4)
+    record(quotas, PRODUCE, "u", "client-0", 5, MonotonicMs(2))
+    record(quotas, PRODUCE, "u", "client-9", 5, MonotonicMs(2))
+    second = quotas.drain_interval(MonotonicMs(3), 6)
+    last = quotas.drain_interval(MonotonicMs(4), 6)
+    told = [[(usage.client_id, usage.usage) for usage, _ in each] for each in (first, second, last)]
+    assert [client for client, _ in told[0]] == [f"client-{number}" for number in range(4)]
+    assert told[1][-1] == ("client-9", 6)
+    assert told[2] == [("client-0", 5)]
+
+
+def test_only_clients_of_the_last_seconds_are_remembered_however_many_come():
+    quotas = ClientQuotas()
+    for number in range(5_000):
+        now_ms = MonotonicMs(number * 20)
+        record(quotas, PRODUCE, "u", f"client-{number}", 1, now_ms)
+        quotas.drain_interval(now_ms)
+    known = sum(is_known(quotas, f"client-{number}", now_ms) for number in range(5_000))
+    # Twelve seconds of fifty a second, and those that were not looked at again.
+    assert known < 1.5 * 12 * 50
+
+
+def test_what_a_client_takes_of_memory():
+    """A hundred megabytes are enough for all accounts that there may be."""
+    quotas = quotas_with(QuotaEntity(None, DEFAULT), PRODUCE, 1_000.0)
+    clients = [(f"user-{number % 1_000}", f"client-{number}") for number in range(5_000)]
+    tracemalloc.start()
+    try:
+        for user, client_id in clients:
+            ClientAccounts(quotas, user, client_id).on_produced(50, 1_000, MonotonicMs(0))
+        current_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert current_bytes / (2 * len(clients)) * ACCOUNTS_MAX < 105_000_000
 
 
 def test_whoever_holds_the_account_of_a_forgotten_client_is_given_another():
@@ -187,7 +242,7 @@ def test_whoever_holds_the_account_of_a_forgotten_client_is_given_another():
     accounts = ClientAccounts(quotas, "u", "app")
     accounts.on_produced(0, 1, MonotonicMs(0))
     quotas.drain_interval(MonotonicMs(0))
-    quotas.drain_interval(MonotonicMs(3_700_000))
+    quotas.expire(MonotonicMs(3_700_000))
     assert not is_known(quotas, "app", MonotonicMs(3_700_000))
     quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 10.0, MonotonicMs(3_700_000))
     delay = accounts.on_produced(0, 20, MonotonicMs(3_700_000))
@@ -196,7 +251,7 @@ def test_whoever_holds_the_account_of_a_forgotten_client_is_given_another():
 
 
 def test_a_flood_of_client_ids_takes_no_more_than_its_share():
-    quotas = ClientQuotas(clients_max=100)
+    quotas = ClientQuotas(accounts_max=100)
     quotas.set_quota(QuotaEntity(None, "busy"), PRODUCE, 10.0, MonotonicMs(0))
     for number in range(5_000):
         record(quotas, PRODUCE, "u", f"client-{number}", 1, MonotonicMs(number))

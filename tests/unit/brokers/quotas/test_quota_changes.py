@@ -11,6 +11,7 @@ from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.coordinator.registry.documents import paths
 from cluster.model.quotas import QuotaEntity, QuotaKind
 from cluster.runtime.loop import EventLoop
+from cluster.runtime.slices import Slices
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
 
@@ -28,14 +29,17 @@ class Stage:
         prepare_paths(self.other)
         self.session = FakeSession(self.tree, self.loop.call_from_thread)
         self.known: dict[Any, Any] = {}
-        quotas = SimpleNamespace(quotas=lambda: self.known, replace_quotas=self._replace)
-        throttle = SimpleNamespace(on_limits_changed=lambda: None)
+        quotas = SimpleNamespace(
+            quotas=lambda: self.known, replace_quotas=self._replace, refreshed=None
+        )
+        throttle = SimpleNamespace(on_limits_changed=lambda _refreshed: iter(()))
         self.changes = QuotaChanges(
             self.session,  # type: ignore[arg-type]  # stand in for the real ones
             self.loop,
             self.clock,
             quotas,  # type: ignore[arg-type]
             throttle,  # type: ignore[arg-type]
+            Slices(self.clock.monotonic_us, self.loop.next_turn),
         )
 
     def _replace(self, quotas: Any, _now_ms: int) -> None:

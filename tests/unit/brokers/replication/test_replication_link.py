@@ -10,11 +10,12 @@ import pytest
 from cluster.brokers.replication.partition import Partition
 from cluster.model.cluster import BrokerRegistration, TopicState
 from cluster.model.ids import BrokerId, TopicPartition
-from cluster.runtime.zmq_link import Dealer, ZmqContext
+from cluster.runtime.zmq_link import Dealer
 from tests.support.cluster_states import a_broker, a_partition, a_topic
 from tests.support.handler_requests import a_batch, codes_of, produced_in
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
 from tests.support.kafka_wire import produce_to
+from tests.support.link_keys import Acquaintance
 from tests.support.turning import DEADLINE_S
 
 BOTH = [BROKER, OTHER]
@@ -23,22 +24,24 @@ BOTH = [BROKER, OTHER]
 class Side:
     """A broker with its replication link."""
 
-    def __init__(self, root: Path, number: int, machine: str) -> None:
+    def __init__(self, brokers: Acquaintance, root: Path, number: int, machine: str) -> None:
         self.number = number
-        self.context = ZmqContext()
+        self._brokers = brokers
         self._root = root / str(number)
         self._machine = machine
         self.start()
 
     def start(self) -> None:
+        self.context = self._brokers.context()
         self.stage = HandlerStage(
             self._root, number=self.number, sockets=self.context, machine=self._machine
         )
         self.link = self.stage.core.replication
 
     def restart(self) -> None:
-        """In another process, as it were: the files stay, the endpoint is another."""
+        """In another process, as it were: the files stay, endpoint and keys are others."""
         self.link.close()
+        self.context.close()
         self.stage.table.close()
         self.stage.directory.close()
         self.stage.loop.close()
@@ -59,8 +62,9 @@ class Side:
 
 class Pair:
     def __init__(self, root: Path, machines: tuple[str, str] = ("here", "here")) -> None:
-        self.leader = Side(root, BROKER, machines[0])
-        self.follower = Side(root, OTHER, machines[1])
+        brokers = Acquaintance()
+        self.leader = Side(brokers, root, BROKER, machines[0])
+        self.follower = Side(brokers, root, OTHER, machines[1])
 
     def take(self, topic: TopicState) -> None:
         """Both take the roles of a topic."""

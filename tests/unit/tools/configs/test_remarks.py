@@ -1,6 +1,7 @@
 from datetime import timedelta
 
 from cluster.client.config_requests import shortfalls
+from cluster.client.security import Servers
 from cluster.config.describe import describe
 from cluster.config.settings import broker_settings, topic_settings
 from cluster.model.errors import ErrorCode, UserError
@@ -93,7 +94,7 @@ def test_there_is_no_warning_where_the_cluster_has_no_remarks_or_is_gone(capsys)
 def test_listings_and_warnings_do_without_remarks_where_nobody_answers(capsys):
     entry = ConfigEntry("a", "1", "DEFAULT_CONFIG", False, False, ())
     found = {"orders": [entry]}
-    nobody = [("127.0.0.1", 1)]
+    nobody = Servers([("127.0.0.1", 1)])
     assert completed(nobody, "topics", found) == found
     warn_of_new_topic(nobody, "orders", GIVEN)
     assert capsys.readouterr() == ("", "")

@@ -7,7 +7,7 @@ import pytest
 from kazoo.security import make_digest_acl
 
 from cluster.coordinator.registry.client.broker_records import prepare_paths
-from cluster.coordinator.registry.client.config_records import CHANGE_EXPIRY_MS
+from cluster.coordinator.registry.client.change_nodes import CHANGE_EXPIRY_MS
 from cluster.coordinator.registry.client.quota_records import (
     alter_quota,
     load_quotas,
@@ -60,6 +60,14 @@ def test_what_is_written_is_read(client):
     assert load_quotas(client) == dict.fromkeys(entities, LIMIT)
     alter_quota(client, ALICE, {"producer_byte_rate": None}, WallMs(now_ms(client)))
     assert ALICE not in load_quotas(client)
+
+
+def test_rates_of_addresses_are_where_kafka_keeps_them(client):
+    addresses = [QuotaEntity(None, None, ip) for ip in ("192.0.2.7", "::1", DEFAULT)]
+    for entity in addresses:
+        alter_quota(client, entity, {"connection_creation_rate": "5"}, WallMs(now_ms(client)))
+    assert sorted(client.get_children("/config/ips")) == ["192.0.2.7", "::1", "<default>"]
+    assert load_quotas(client) == {entity: {QuotaKind.CONNECTION: 5.0} for entity in addresses}
 
 
 def test_a_change_keeps_what_is_not_ours_and_is_announced(client):

@@ -247,6 +247,17 @@ def test_a_snapshot_does_not_mind_who_cleans_up(tmp_path: Path) -> None:
     assert fingerprint(Registry(tmp_path).state) == fingerprint(registry.state)
 
 
+def test_nobody_else_may_read_the_files(tmp_path: Path) -> None:
+    """They hold what ACLs protect, and the passwords of sessions."""
+    registry = Registry(tmp_path)
+    registry.commit(create("/n"))
+    registry.files.write_snapshot(registry.state)
+    registry.files.close()
+    kinds = {path.name.partition(".")[0] for path in tmp_path.iterdir()}
+    assert kinds == {"journal", "registry", "snapshot"}
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+
+
 def test_the_size_of_a_directory_that_is_gone_is_nothing(tmp_path: Path) -> None:
     registry = Registry(tmp_path / "data")
     assert registry.files.size_bytes() > 0

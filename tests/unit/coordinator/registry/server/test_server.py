@@ -8,6 +8,8 @@ import pytest
 from kazoo.protocol import serialization as kazoo_records
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, Id, make_digest_acl
 
+from cluster.coordinator.registry.server.logins import Logins
+from cluster.coordinator.registry.server.options import LoginOptions
 from cluster.coordinator.registry.server.server import Moment, RegistryServer
 from cluster.coordinator.registry.server.state import RegistryState
 from cluster.coordinator.registry.server.transactions import decode_transaction
@@ -31,8 +33,18 @@ Reply = tuple[int, int, int, bytes]
 class Registry:
     """A server core, a clock in the test's hand, and what it ordered."""
 
-    def __init__(self, state: RegistryState | None = None) -> None:
-        self.core = RegistryServer(state or RegistryState(TICK_MS), TICK_MS, lambda: PASSWORD)
+    def __init__(
+        self, state: RegistryState | None = None, logins: LoginOptions | None = None
+    ) -> None:
+        self.refusals: list[tuple[str, str]] = []
+        self.core = RegistryServer(
+            state or RegistryState(TICK_MS),
+            TICK_MS,
+            lambda: PASSWORD,
+            Logins(
+                logins or LoginOptions(), lambda: "nonce", lambda *one: self.refusals.append(one)
+            ),
+        )
         self.now_ms = MonotonicMs(0)
         self.journal: list[bytes] = []
         self.frames: dict[int, list[bytes]] = {}

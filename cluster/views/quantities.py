@@ -5,6 +5,12 @@ from datetime import UTC, datetime
 from typing import Final
 
 _UNITS: Final = ("B/s", "KiB/s", "MiB/s", "GiB/s", "TiB/s")
+_PLAIN_UNITS: Final = {
+    "request": ("% of thread", "%"),
+    "mutation": ("partitions/s", "partitions/s"),
+    "connection": ("connections/s", "connections/s"),
+}
+"""Of quotas that do not count bytes: for an axis, and behind an amount."""
 _MINUTE_S: Final = 60
 _HOUR_S: Final = 3600
 _DAY_S: Final = 86_400
@@ -16,20 +22,27 @@ _TIME_STEPS_S: Final = (
 
 def rate_unit(quota: str, highest: float) -> tuple[float, str]:
     """The divisor and name of the unit that suits the highest rate of a quota."""
-    if quota == "request":
-        return 1.0, "% of thread"
+    if quota in _PLAIN_UNITS:
+        return 1.0, _PLAIN_UNITS[quota][0]
     step = min(int(math.log(highest, 1024)), len(_UNITS) - 1) if highest >= 1 else 0
     return 1024.0**step, _UNITS[step]
 
 
 def rate(quota: str, amount: float | None) -> str:
-    """`1.50 MiB/s`, `12.3 %`, or `-` for none."""
+    """`1.50 MiB/s`, `12.3 %`, `5.00 partitions/s`, or `-` for none."""
     if amount is None:
         return "-"
-    if quota == "request":
-        return f"{number(amount)} %"
+    if quota in _PLAIN_UNITS:
+        return f"{number(amount)} {_PLAIN_UNITS[quota][1]}"
     divisor, unit = rate_unit(quota, amount)
     return f"{number(amount / divisor)} {unit}"
+
+
+def usage(quota: str, amount: float) -> str:
+    """What was used of a quota: `1.50 MiB`, or `12.3 % x s` of a thread."""
+    if quota == "request":
+        return f"{number(amount)} % x s"
+    return rate(quota, amount).removesuffix("/s")
 
 
 def number(amount: float) -> str:

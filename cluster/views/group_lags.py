@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from cluster.analytics.quantities import duration
 from cluster.model.printable import one_line
 from cluster.runtime.text_table import table_text
-from cluster.tools.quotas.client_states import BrokerStats
+from cluster.views.client_states import BrokerStats
+from cluster.views.quantities import duration
 
 GROUP_COLUMNS: Final = ("GROUP", "TYPE", "STATE", "MEMBERS", "PARTITIONS", "LAG")
 _GROUP_AMOUNTS: Final = GROUP_COLUMNS[3:]

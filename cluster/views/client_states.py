@@ -4,15 +4,17 @@ It sends no requests, so it works while a broker is saturated, and after its dea
 """
 
 import os
+import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from cluster.metrics.stats_layout import QUOTAS, QuotaRow
-from cluster.metrics.stats_reader import Stats, read_stats
+from cluster.metrics.stats_layout import QUOTAS, OtherLayout, QuotaRow, unpack_row
+from cluster.metrics.stats_reader import Stats, Unpack, read_stats
 from cluster.model.clocks import MonotonicMs
+from cluster.model.errors import UserError
 from cluster.supervisor.control_socket import NotRunning
 from cluster.supervisor.plan import DataDir
 
@@ -71,16 +73,45 @@ class ClientState:
             "usage": row.usage,
             "throttle_ms": row.throttle_ms,
             "muted_ms": row.muted_ms,
+            "connections": row.connections,
+            "software": row.software or None,
+            "pauses": {
+                **row.pauses._asdict(),
+                "honours_throttling": row.pauses.honours_throttling,
+            },
         }
 
+    def windows(self) -> list[dict[str, float]]:
+        """The windows of its rate, oldest first: how long ago each began, and its use."""
+        written_ms = self.source.stats.written_ms
+        return [
+            {"began_ms_ago": max(0, written_ms - begin_ms), "usage": usage}
+            for begin_ms, usage in self.row.samples
+        ]
 
-def read_brokers(data_dir: DataDir) -> list[BrokerStats]:
-    """Every broker that has a stats file, by id; a broken file is left out."""
+
+def read_brokers(
+    data_dir: DataDir,
+    on_other_layout: "Callable[[str], None] | None" = None,
+    unpack: Unpack = unpack_row,
+) -> list[BrokerStats]:
+    """Every broker that has a stats file, by id; a broken file is left out.
+
+    `on_other_layout` is told, in a line, of a file that another version of this software wrote.
+    `unpack`: see `read_stats`.
+    """
     found = []
-    for path in data_dir.run.glob("broker-*.stats"):
+    for path in sorted(data_dir.run.glob("broker-*.stats")):
         number = path.stem.removeprefix("broker-")
         try:
-            stats = read_stats(path)
+            stats = read_stats(path, unpack)
+        except OtherLayout as error:
+            if on_other_layout is not None:
+                on_other_layout(
+                    f"{path.name} {error}: restart broker {number} with this version of the"
+                    " software to see its figures"
+                )
+            continue
         except (OSError, ValueError):
             continue
         if number.isdecimal():
@@ -90,10 +121,18 @@ def read_brokers(data_dir: DataDir) -> list[BrokerStats]:
 
 
 def read_running(data_dir: DataDir) -> list[BrokerStats]:
-    """As `read_brokers`, but raises NotRunning when no broker is alive."""
-    brokers = read_brokers(data_dir)
+    """As `read_brokers`, but raises NotRunning when no broker is alive.
+
+    Files of another layout are named on stderr, or by the UserError where there are no others.
+    """
+    unread: list[str] = []
+    brokers = read_brokers(data_dir, unread.append)
     if all(broker.is_dead for broker in brokers):
+        if unread:
+            raise UserError(unread[0])
         raise NotRunning(data_dir.path)
+    for line in unread:
+        print(f"warning: {line}", file=sys.stderr)
     return brokers
 
 

@@ -1,0 +1,269 @@
+"""Which limits would fit what clients did, and whom a supposed limit would have throttled.
+
+Computed by Spark (`demand.py`) over the rollup's narrowest windows.
+"""
+
+import contextlib
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster.analytics.spark_session import reason, spark_session
+from cluster.analytics.window_files import NARROWEST, window_paths
+from cluster.model.errors import UserError
+from cluster.model.printable import one_line
+from cluster.model.quotas import DEFAULT, KEY_OF_KIND, QuotaEntity, QuotaKind
+from cluster.runtime.installation import shown
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LEVELS: Final = (
+    "client",
+    "default-client",
+    "user",
+    "default-user",
+    "user+client",
+    "default-user+default-client",
+)
+"""The rules for which limits are looked for."""
+
+COLUMNS: Final = (
+    "window_start timestamp, broker int, user string, client_id string, quota string, rule string,"
+    " `limit` double, usage_sum double, rate_max double, throttled bigint, throttle_ms_sum double,"
+    " records bigint, rates array<float>"
+)
+"""What is read of the windows, in Spark's DDL syntax."""
+
+_HELD_FROM: Final = 0.95
+"""A client that was throttled and came so near to its limit sent what the limit admits."""
+_STEPS_PER_UNIT: Final = 100
+"""Limits that are not in bytes per second are rounded up to hundredths."""
+_DEFAULT: Final = "default-"
+
+Phase = Callable[[str], AbstractContextManager[None]]
+"""Makes a context manager that shows the start of a step and, at its end, its duration."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which windows to look at, and what to suppose."""
+
+    output: Path
+    first: datetime | None = None
+    """Only windows that begin at or after it."""
+    end: datetime | None = None
+    """Only windows that begin before it."""
+    levels: Sequence[str] = LEVELS
+    supposed: Mapping[str, float] = field(default_factory=dict)
+    """By kind of quota: a limit whose effect is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """What those whom a rule would limit did in one quota. Rates are those of a broker."""
+
+    level: str
+    """The rule: one of LEVELS."""
+    quota: str
+    user: str | None
+    client_id: str | None
+    """None where the rule names none, and in rules about defaults."""
+    rate_max: float
+    rate_p95: float
+    """Of all seconds in which it was active at a broker; of a default, the highest of anybody."""
+    seconds: int
+    windows: int
+    """In which it was active, counted for each broker."""
+    seconds_over: int
+    windows_over: int
+    """Of these: above the supposed limit, which would have throttled."""
+    rule: str | None
+    limit_now: float | None
+    """The latest in force; of a default, those of the fastest."""
+    windows_throttled: int
+    throttle_ms: float
+    names: int = 1
+    """How many users, client ids or pairs these are."""
+    names_over: tuple[str, ...] = ()
+    """Those whom the supposed limit would have throttled, the fastest first."""
+    is_held: bool = False
+    """The highest rate is what a limit admitted, so more may be wanted than was measured."""
+
+    @property
+    def is_default(self) -> bool:
+        """It is what everybody did to whom the limit of a default would apply."""
+        return self.level.startswith(_DEFAULT)
+
+    @property
+    def name(self) -> str:
+        """Whose it is, on one line, for display."""
+        if self.is_default:
+            return f"({self.names:,} {'name' if self.names == 1 else 'names'})"
+        names = [self.user] if "user" in self.level else []
+        names += [self.client_id] if "client" in self.level else []
+        return " + ".join(one_line(name or "") or "(no name)" for name in names)
+
+    @property
+    def entity(self) -> QuotaEntity | None:
+        """What the limit would be set for; None for a client without a name."""
+        user = (DEFAULT if self.is_default else self.user) if "user" in self.level else None
+        client_id = (
+            (DEFAULT if self.is_default else self.client_id) if "client" in self.level else None
+        )
+        entity = QuotaEntity(user, client_id)
+        return entity if entity.rule == self.level and "" not in entity else None
+
+    @property
+    def key(self) -> str:
+        """Kafka's key of the quota, e.g. `producer_byte_rate`."""
+        return KEY_OF_KIND[QuotaKind(self.quota)]
+
+    def limit(self, headroom: float) -> float:
+        """The limit, rounded up, of which the highest rate leaves this share (0 to 1) free."""
+        limit = self.rate_max / (1 - headroom)
+        if self.key.endswith("_byte_rate"):
+            return float(max(1, math.ceil(limit)))
+        return max(1, math.ceil(limit * _STEPS_PER_UNIT)) / _STEPS_PER_UNIT
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """What was found, and in which time."""
+
+    first: datetime
+    """The start of the first window."""
+    last: datetime
+    """The start of the last window."""
+    demands: tuple[Demand, ...]
+    """In the order of their levels; of those of one, first whom a supposed limit would throttle."""
+
+
+def look_back(question: Question, master: str, log: Path, phase: Phase) -> History | None:
+    """Start Spark and ask it; None if there are no such windows.
+
+    What Spark prints is appended to `log`. Raises UserError.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        paths = window_paths(question.output, NARROWEST)
+        if not paths:
+            return None
+        with contextlib.ExitStack() as running:
+            with phase("Starting Spark"):
+                spark = running.enter_context(spark_session(master, log))
+            with phase("Looking at the windows"):
+                found = history(spark, question, paths)
+            with phase("Stopping Spark"):
+                running.close()
+    except OSError as problem:
+        raise UserError(
+            f"cannot read the windows in {shown(question.output)}: {problem.strerror or problem}"
+        ) from None
+    except (PySparkException, Py4JError) as problem:
+        raise UserError(
+            f"cannot use the windows in {shown(question.output)}: {reason(problem)}"
+            f" (see {shown(log)})"
+        ) from None
+    return found
+
+
+def history(spark: "SparkSession", question: Question, paths: Sequence[Path]) -> History | None:
+    """As `look_back`, from these files, in a session that runs."""
+    from pyspark.sql import functions as F
+
+    from cluster.analytics.demand import affected, asked, throttled
+
+    windows = _chosen(spark.read.schema(COLUMNS).parquet(*map(str, paths)), question)
+    start_s = F.unix_seconds("window_start")
+    rows = affected(windows, question.levels).cache()  # read three times
+    (times,) = rows.agg(F.min(start_s), F.max(start_s)).collect()
+    if times[0] is None:
+        return None
+    happened = {_key(row): row for row in throttled(rows).toArrow().to_pylist()}
+    found = [
+        _demand({**row, **happened[_key(row)]})
+        for row in asked(rows, question.supposed).toArrow().to_pylist()
+        if row["quota"] in KEY_OF_KIND
+    ]
+    rows.unpersist()
+    first, last = (datetime.fromtimestamp(time, UTC) for time in times)
+    return History(first, last, tuple(sorted(_answers(found), key=_order)))
+
+
+def _chosen(windows: "DataFrame", question: Question) -> "DataFrame":
+    from pyspark.sql import functions as F
+
+    if question.first is not None:
+        windows = windows.where(F.col("window_start") >= F.lit(question.first))
+    if question.end is not None:
+        windows = windows.where(F.col("window_start") < F.lit(question.end))
+    return windows
+
+
+def _key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (row["level"], row["quota"], row["entity_user"], row["entity_client"])
+
+
+def _demand(row: dict[str, Any]) -> Demand:
+    """Of one user, client id or pair, also where the level is that of a default."""
+    limit = row["limit_now"]
+    is_near = limit is not None and row["rate_max"] >= _HELD_FROM * limit
+    is_held = is_near and row["windows_throttled"] > 0
+    return Demand(
+        user=row.pop("entity_user"), client_id=row.pop("entity_client"), is_held=is_held, **row
+    )
+
+
+def _answers(found: Sequence[Demand]) -> Iterator[Demand]:
+    """The demands, those of each default put together."""
+    together = defaultdict(list)
+    for each in found:
+        if each.is_default:
+            together[each.level, each.quota].append(each)
+        else:
+            yield each
+    for parts in together.values():
+        yield _of_all(sorted(parts, key=lambda each: -each.rate_max))
+
+
+def _of_all(parts: Sequence[Demand]) -> Demand:
+    """What those whom a default applies to did, the fastest first."""
+    return replace(
+        parts[0],
+        user=None,
+        client_id=None,
+        rate_p95=max(each.rate_p95 for each in parts),
+        seconds=sum(each.seconds for each in parts),
+        windows=sum(each.windows for each in parts),
+        seconds_over=sum(each.seconds_over for each in parts),
+        windows_over=sum(each.windows_over for each in parts),
+        windows_throttled=sum(each.windows_throttled for each in parts),
+        throttle_ms=sum(each.throttle_ms for each in parts),
+        names=len(parts),
+        names_over=tuple(
+            replace(each, level=each.level.replace(_DEFAULT, "")).name
+            for each in parts
+            if each.windows_over
+        ),
+        is_held=any(each.is_held for each in parts),
+    )
+
+
+def _order(demand: Demand) -> tuple[Any, ...]:
+    return (
+        LEVELS.index(demand.level),
+        -demand.windows_over / demand.windows,
+        -demand.windows_throttled / demand.windows,
+        demand.limit_now is None,
+        -demand.rate_max,
+        demand.quota,
+        demand.name,
+    )

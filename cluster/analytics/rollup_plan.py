@@ -1,0 +1,88 @@
+"""Which offsets a run of the rollup reads, from what the output holds and what the topic holds.
+
+Pure.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from cluster.analytics.offset_ranges import OffsetRange, TopicState
+from cluster.analytics.rollup_output import Progress
+
+SLICE_RECORDS: Final = 1_000_000
+"""A run adds up so many records at a time, each time to be kept: this bounds its memory."""
+
+
+class Plan(NamedTuple):
+    """What a run reads."""
+
+    start: Progress
+    """What the output holds before the first record of `ranges`."""
+    ranges: tuple[OffsetRange, ...]
+    """Without empty ones."""
+    lost: int
+    """Records that retention removed after the last run, before this one could read them."""
+    is_other_topic: bool
+    """Whether the topic was deleted and made again after the last run."""
+
+
+def plan(progress: Progress | None, topic: TopicState, *, whole: bool) -> Plan:
+    """What is new since `progress`; with `whole` all that the topic holds."""
+    is_other = progress is not None and _is_other(progress, topic)
+    known = {} if progress is None or is_other or whole else progress.offsets
+    ranges = tuple(
+        OffsetRange(each.partition, max(each.start, known.get(each.partition, 0)), each.end)
+        for each in topic.ranges
+    )
+    lost = sum(
+        max(0, each.start - known[each.partition])
+        for each in topic.ranges
+        if each.partition in known
+    )
+    start = Progress(
+        topic.name,
+        topic.topic_id,
+        {each.partition: each.start for each in ranges},
+        changes=progress.changes if progress else 0,
+        newest_s=progress.newest_s if progress else None,
+    )
+    return Plan(start, tuple(each for each in ranges if each.size > 0), lost, is_other)
+
+
+def slices(
+    chosen: Plan, most: int = SLICE_RECORDS
+) -> Iterator[tuple[tuple[OffsetRange, ...], Progress]]:
+    """Parts of the plan of some `most` records, each with the progress after it.
+
+    Every partition has its share of each part, so that they go through time together.
+    """
+    total = sum(each.size for each in chosen.ranges)
+    count = max(1, -(-total // most))
+    offsets = dict(chosen.start.offsets)
+    for number in range(count):
+        part = tuple(
+            OffsetRange(
+                each.partition,
+                each.start + each.size * number // count,
+                each.start + each.size * (number + 1) // count,
+            )
+            for each in chosen.ranges
+        )
+        offsets |= {each.partition: each.end for each in part}
+        yield (
+            tuple(each for each in part if each.size),
+            replace(chosen.start, offsets=dict(offsets)),
+        )
+
+
+def records_in(ranges: Sequence[OffsetRange]) -> int:
+    """How many records ranges hold at most."""
+    return sum(each.size for each in ranges)
+
+
+def _is_other(progress: Progress, topic: TopicState) -> bool:
+    if progress.topic_id and topic.topic_id:
+        return progress.topic_id != topic.topic_id
+    ends = {each.partition: each.end for each in topic.ranges}
+    return any(ends.get(number, 0) < offset for number, offset in progress.offsets.items())

@@ -1,0 +1,87 @@
+"""DeleteAcls (API key 31), versions 1-3.
+
+Any broker serves it. Each filter is answered with the rules that it selected on this broker, when
+the registry has them no more and this broker does not apply them.
+v1 patterns of names (KIP-290); v2 flexible; v3 resources of type USER (KIP-373).
+"""
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Final
+
+from cluster.brokers.handlers.access import ALTER_CLUSTER
+from cluster.brokers.handlers.acl_requests import NOT_STORED, acls_for, filter_of
+from cluster.brokers.handlers.ports import HasAcls
+from cluster.brokers.handlers.request import PARKED, NotYet, RequestContext, adapted
+from cluster.brokers.security.acl_changes import Failures
+from cluster.model.acls import AclBinding
+from cluster.model.errors import ErrorCode, Refused
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import (
+    DeleteAclsFilterResult,
+    DeleteAclsMatchingAcl,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
+)
+
+API: Final = Api(ApiKey.DELETE_ACLS, 1, 3)
+
+
+def handle(
+    request: DeleteAclsRequest, context: RequestContext, services: HasAcls
+) -> DeleteAclsResponse | NotYet:
+    """Have all rules removed that any of the filters selects."""
+    try:
+        acls = acls_for(services, context, ALTER_CLUSTER)
+    except Refused as refused:
+        return _response([refused] * len(request.filters), {})
+    outcomes: list[list[AclBinding] | Refused] = []
+    for asked in request.filters:
+        try:
+            outcomes.append(acls.find(filter_of(asked)))
+        except Refused as refused:
+            outcomes.append(refused)
+    acls.remove(
+        {binding for each in outcomes if not isinstance(each, Refused) for binding in each},
+        lambda failures: context.answer(_response(outcomes, failures)),
+    )
+    return PARKED
+
+
+def _response(
+    outcomes: Sequence[list[AclBinding] | Refused], failures: Failures
+) -> DeleteAclsResponse:
+    return DeleteAclsResponse(
+        throttle_time=timedelta(0),
+        filter_results=tuple(_result(each, failures) for each in outcomes),
+    )
+
+
+def _result(outcome: list[AclBinding] | Refused, failures: Failures) -> DeleteAclsFilterResult:
+    if isinstance(outcome, Refused):
+        return DeleteAclsFilterResult(
+            error_code=outcome.code, error_message=outcome.detail or None, matching_acls=()
+        )
+    return DeleteAclsFilterResult(
+        error_code=ErrorCode.none,
+        error_message=None,
+        matching_acls=tuple(_deleted(each, failures) for each in outcome),
+    )
+
+
+def _deleted(binding: AclBinding, failures: Failures) -> DeleteAclsMatchingAcl:
+    failure = failures.get(binding.pattern)
+    return DeleteAclsMatchingAcl(
+        error_code=ErrorCode.none if failure is None else NOT_STORED,
+        error_message=None if failure is None else str(failure) or repr(failure),
+        resource_type=binding.pattern.resource_type,
+        resource_name=binding.pattern.name,
+        pattern_type=binding.pattern.pattern_type,
+        principal=binding.entry.principal,
+        host=binding.entry.host,
+        operation=binding.entry.operation,
+        permission_type=binding.entry.permission,
+    )
+
+
+HANDLER: Final = adapted(API, handle, authorizes=(ALTER_CLUSTER,))

@@ -1,0 +1,51 @@
+"""The error codes in an answer, wherever its class has them (Kafka: `errorCounts`). Pure."""
+
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from typing import Any, Final, get_args, get_type_hints
+
+from cluster.model.errors import ErrorCode
+
+_Field = tuple[str, bool]
+"""The name of a field; and whether it has items, rather than a code."""
+_FIELDS: Final[dict[Any, tuple[_Field, ...]]] = {}
+"""Of each class that was asked for, those with codes."""
+
+
+def errors_in(answer: Any) -> Iterator[ErrorCode]:
+    """Each error in an answer made of generated messages, once for each item that has it."""
+    for name, has_items in _fields_with_codes(type(answer)):
+        value = getattr(answer, name)
+        if not has_items:
+            if value:
+                yield value
+        elif value:
+            for item in value:
+                yield from errors_in(item)
+
+
+def _fields_with_codes(message: Any) -> tuple[_Field, ...]:
+    """The fields of a class that are error codes, or sequences of items that have some."""
+    known = _FIELDS.get(message)
+    if known is None:
+        known = _FIELDS[message] = tuple(_find(message))
+    return known
+
+
+def _find(message: Any) -> Iterator[_Field]:
+    if is_dataclass(message):
+        hints = get_type_hints(message)
+        for field in fields(message):
+            hint = hints[field.name]
+            if hint is ErrorCode:
+                yield field.name, False
+            elif any(_fields_with_codes(each) for each in _parts(hint)):
+                yield field.name, True
+
+
+def _parts(hint: Any) -> Iterator[Any]:
+    arguments = get_args(hint)
+    if not arguments:
+        yield hint
+    for argument in arguments:
+        yield from _parts(argument)

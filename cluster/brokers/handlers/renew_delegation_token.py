@@ -1,0 +1,32 @@
+"""RenewDelegationToken (API key 39), versions 1-2.
+
+Any broker serves it, for the owner of the token and its renewers. v2 flexible.
+"""
+
+from typing import Final
+
+from cluster.brokers.handlers.request import NotYet, RequestContext, adapted
+from cluster.brokers.handlers.token_requests import CHANGED_BY_OWNERS, HasTokens, change_end
+from cluster.protocol.api import Api, ApiKey
+from cluster.protocol.messages import RenewDelegationTokenRequest, RenewDelegationTokenResponse
+
+API: Final = Api(ApiKey.RENEW_DELEGATION_TOKEN, 1, 2)
+
+
+def handle(
+    request: RenewDelegationTokenRequest, context: RequestContext, services: HasTokens
+) -> RenewDelegationTokenResponse | NotYet:
+    """Let the token of that secret hold longer."""
+    return change_end(
+        context,
+        services,
+        services.tokens.renew,
+        request.hmac,
+        request.renew_period,
+        lambda error, ends_at, throttle: RenewDelegationTokenResponse(
+            error_code=error, expiry_timestamp=ends_at, throttle_time=throttle
+        ),
+    )
+
+
+HANDLER: Final = adapted(API, handle, authorizes=CHANGED_BY_OWNERS)

@@ -1,0 +1,42 @@
+"""SaslAuthenticate (API key 36), versions 0-2, of a connection that does not log in: refused.
+
+That of one which does goes to `security/logins.py`.
+"""
+
+from functools import partial
+from typing import Final
+
+from cluster.brokers.handlers.request import Handler, RequestContext, Unchecked
+from cluster.brokers.network.connection import Outgoing
+from cluster.brokers.security.login import AUTHENTICATE
+from cluster.model.errors import ErrorCode
+from cluster.protocol.adapter import decode_request, encode_response
+from cluster.protocol.messages import SaslAuthenticateRequest, SaslAuthenticateResponse
+
+
+def handle(
+    _request: SaslAuthenticateRequest, _context: RequestContext, _services: object
+) -> SaslAuthenticateResponse:
+    """ILLEGAL_SASL_STATE."""
+    return SaslAuthenticateResponse(
+        error_code=ErrorCode.illegal_sasl_state,
+        error_message="SaslAuthenticate request received after successful authentication",
+        auth_bytes=b"",
+    )
+
+
+def _encode(
+    version: int, correlation_id: int, response: SaslAuthenticateResponse, _throttle_ms: int
+) -> list[Outgoing]:
+    # Answers to logins have no throttle time in any version.
+    return [encode_response(AUTHENTICATE.key, version, correlation_id, response)]
+
+
+HANDLER: Final[Handler[object]] = Handler(
+    AUTHENTICATE,
+    handle,
+    partial(decode_request, AUTHENTICATE.key),
+    _encode,
+    authorizes=Unchecked("it says who the client is"),
+    before_authentication=True,
+)

@@ -1,0 +1,77 @@
+"""What is seen of the replicas of a broker, and by the controller of all partitions, in steps.
+
+Pure: it looks, and changes nothing.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from cluster.brokers.metrics.topic_counters import GAUGES
+from cluster.brokers.replication.partition import Partition
+from cluster.model.cluster import TopicState
+
+_PARTITIONS_PER_STEP: Final = 64
+
+
+class ReplicaFigures:
+    """One look at the replicas of a broker; complete when the steps of `look` have ended."""
+
+    def __init__(self) -> None:
+        self.by_topic: dict[str, list[int]] = {}
+        """For each topic with a replica here the numbers of GAUGES."""
+
+    def look(self, partitions: Iterable[Partition]) -> Iterator[None]:
+        """Look at them, some in each step."""
+        for count, partition in enumerate(partitions, 1):
+            if count % _PARTITIONS_PER_STEP == 0:
+                yield
+            numbers = self.by_topic.setdefault(partition.id.topic, [0] * len(GAUGES))
+            for at, number in enumerate(figures_of(partition)):
+                numbers[at] += number
+
+    def total(self, key: str) -> int:
+        """The sum over all topics of one of GAUGES."""
+        at = GAUGES.index(key)
+        return sum(numbers[at] for numbers in self.by_topic.values())
+
+
+def figures_of(partition: Partition) -> Sequence[int]:
+    """The numbers of GAUGES for one replica."""
+    own = partition.log
+    leader = partition.leader
+    if leader is None:
+        return own.size_bytes, len(own.segments), 1
+    in_sync = len(leader.isr)
+    min_in_sync = partition.min_insync_replicas
+    return (
+        own.size_bytes,
+        len(own.segments),
+        1,
+        1,
+        in_sync < len(leader.followers) + 1,
+        in_sync < min_in_sync,
+        in_sync == min_in_sync,
+    )
+
+
+class ClusterFigures:
+    """One look at all partitions, as the controller counts them."""
+
+    def __init__(self) -> None:
+        self.topics = 0
+        self.partitions = 0
+        self.offline = 0
+        """Without a leader."""
+        self.imbalanced = 0
+        """Led by another than their first replica."""
+
+    def look(self, topics: Iterable[TopicState]) -> Iterator[None]:
+        """Look at them, some in each step."""
+        for topic in topics:
+            self.topics += 1
+            for state in list(topic.partitions.values()):
+                self.partitions += 1
+                if self.partitions % (4 * _PARTITIONS_PER_STEP) == 0:
+                    yield
+                self.offline += not state.has_leader
+                self.imbalanced += state.has_leader and state.leader != state.replicas[0]

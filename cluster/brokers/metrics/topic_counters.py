@@ -1,0 +1,165 @@
+"""What is counted of each topic: traffic by requests, sizes and states by looking at its replicas.
+
+Bounded by the stats file's places for topics: what has none is added up under `_other`. Pure, apart
+from stores into the file's memory.
+"""
+
+from collections.abc import Container, Mapping, Sequence
+from typing import Final
+
+from cluster.brokers.log.partition_log import Appended
+from cluster.metrics.kafka_names import OTHER, TOPIC_METRICS
+from cluster.metrics.mmap_stats import MmapStats
+from cluster.metrics.stats_layout import MetricKind
+
+GAUGES: Final = tuple(m.key for m in TOPIC_METRICS if m.kind is MetricKind.GAUGE)
+"""Keys of what is looked at, in the order in which `set_gauges` takes them."""
+_NOTHING: Final = (0,) * len(GAUGES)
+
+
+class TopicCounters:
+    """One topic, or all those without a place. Totals since it got its place."""
+
+    __slots__ = (
+        "appended",
+        "bytes_in",
+        "bytes_out",
+        "failed_fetches",
+        "failed_produces",
+        "fetches",
+        "gauges",
+        "index",
+        "is_changed",
+        "messages_in",
+        "name",
+        "produces",
+    )
+
+    def __init__(self, name: str, index: int) -> None:
+        self.name = name
+        self.index = index
+        self.appended: list[Appended] = []
+        """Batches of clients, until they are summed up."""
+        self.bytes_in = 0
+        self.messages_in = 0
+        self.bytes_out = 0
+        self.produces = 0
+        self.failed_produces = 0
+        self.fetches = 0
+        self.failed_fetches = 0
+        self.gauges: Sequence[int] = _NOTHING
+        self.is_changed = True
+
+    def sum_up(self) -> tuple[int, int]:
+        """Bytes and records of the batches that were appended since the last call."""
+        appended = self.appended
+        base_offsets, last_offsets, _, _, sizes, _ = zip(*appended, strict=True)
+        size_bytes = sum(sizes)
+        messages = sum(last_offsets) - sum(base_offsets) + len(appended)
+        self.bytes_in += size_bytes
+        self.messages_in += messages
+        self.produces += len(appended)
+        self.is_changed = True
+        appended.clear()
+        return size_bytes, messages
+
+    def note_refused(self) -> None:
+        """A batch of a client was not appended."""
+        self.failed_produces += 1
+        self.is_changed = True
+
+    def values(self) -> tuple[int, ...]:
+        """In the order of TOPIC_METRICS."""
+        return (
+            self.bytes_in,
+            self.messages_in,
+            self.bytes_out,
+            self.produces + self.failed_produces,
+            self.failed_produces,
+            self.fetches,
+            self.failed_fetches,
+            *self.gauges,
+        )
+
+
+class TopicTable(dict[str | None, TopicCounters]):
+    """By the name of a topic. Looking up one that is not known yet gives it a place, if the cluster
+    has such a topic and a place is free. Owned by the broker's thread.
+    """
+
+    def __init__(self, stats: MmapStats) -> None:
+        super().__init__()
+        self._stats = stats
+        self._free = list(range(stats.topic_capacity - 1, 0, -1))
+        self.other = TopicCounters(OTHER, 0)
+        self.other.is_changed = False
+        """Takes what has no place, and a topic of that name."""
+        self._unknown = TopicCounters("", -1)
+        """Takes what no topic of the cluster is meant by; never stored."""
+        self._placed: dict[str, TopicCounters] = {}
+        self.known: Container[str | None] = ()
+        """The topics of the cluster."""
+        self.bytes_in = 0
+        """Of all topics, as of the last `sum_up`."""
+        self.messages_in = 0
+
+    def __missing__(self, name: str | None) -> TopicCounters:
+        if name is None or name not in self.known:
+            return self._unknown
+        return self._admit(name)
+
+    def _admit(self, name: str) -> TopicCounters:
+        counters = self.other
+        if name != OTHER and self._free:
+            counters = self._placed[name] = TopicCounters(name, self._free.pop())
+        self[name] = counters
+        return counters
+
+    def sum_up(self) -> None:
+        """Add up what clients appended since the last call."""
+        for counters in (self.other, self._unknown, *self._placed.values()):
+            if counters.appended:
+                size_bytes, messages = counters.sum_up()
+                self.bytes_in += size_bytes
+                self.messages_in += messages
+
+    def set_gauges(self, gauges: Mapping[str, Sequence[int]]) -> None:
+        """What was seen of the replicas here, by topic. Topics without any that the cluster does
+        not have either lose their places.
+        """
+        gone = [n for n in self._placed if n not in gauges and n not in self.known]
+        if gone:
+            self.sum_up()
+        for name in gone:
+            counters = self._placed.pop(name)
+            self._free.append(counters.index)
+            self._stats.free_topic(counters.index)
+        if gone:
+            self.clear()
+            self.update(self._placed)  # others that had no place may get one
+        others = list(_NOTHING)
+        seen = set()
+        for name, values in gauges.items():
+            counters = self.get(name) or self._admit(name)
+            if counters is self.other:
+                others = [one + more for one, more in zip(others, values, strict=True)]
+            else:
+                seen.add(name)
+                _take(counters, values)
+        for name, counters in self._placed.items():
+            if name not in seen:
+                _take(counters, _NOTHING)
+        _take(self.other, others)
+
+    def store(self) -> None:
+        """Write what has changed into the stats file."""
+        for counters in (self.other, *self._placed.values()):
+            if counters.is_changed:
+                counters.is_changed = False
+                self._stats.write_topic(counters.index, counters.name, counters.values())
+
+
+def _take(counters: TopicCounters, values: Sequence[int]) -> None:
+    if list(values) != list(counters.gauges):
+        counters.gauges = values
+        counters.is_changed = True

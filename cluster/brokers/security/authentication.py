@@ -1,0 +1,75 @@
+"""The parts of a broker that find out who clients are, put together: logins and what they check."""
+
+import logging
+from collections.abc import Callable
+from functools import partial
+
+from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.brokers.security.delegation_tokens import DelegationTokens, TokenRules
+from cluster.brokers.security.key_sets import KeySet
+from cluster.brokers.security.login_options import LoginOptions
+from cluster.brokers.security.logins import Logins
+from cluster.brokers.security.scram_login import ScramNames
+from cluster.brokers.security.user_credentials import UserCredentials
+from cluster.config import broker as keys
+from cluster.config.live_settings import LiveSettings
+from cluster.config.setting import SettingError
+from cluster.config.settings import Settings
+from cluster.coordinator.cluster_store import StoreSession
+from cluster.model.clocks import WallMs
+from cluster.runtime.background_thread import run_detached
+from cluster.runtime.loop import EventLoop
+from cluster.runtime.web_documents import fetch_document
+
+log = logging.getLogger(__name__)
+
+
+class Authentication:
+    """One per broker, used by its thread. Lifecycle: `load_at_start`, `reload` after each new
+    session with the store, `close`.
+    """
+
+    def __init__(
+        self,
+        store: StoreSession,
+        loop: EventLoop,
+        wall_ms: Callable[[], WallMs],
+        settings: LiveSettings,
+        token_rules: TokenRules,
+        counters: BrokerCounters | None,
+    ) -> None:
+        """Raises SettingError."""
+        self.credentials = UserCredentials(store, loop, wall_ms)
+        self.tokens = DelegationTokens(store, loop, wall_ms, token_rules)
+        self.logins = Logins(
+            loop,
+            wall_ms,
+            lambda: settings[keys.CONNECTION_FAILED_AUTHENTICATION_DELAY_MS],
+            counters,
+        )
+        self._options = LoginOptions(
+            ScramNames(self.credentials.credential, self.tokens.known),
+            lambda rules: KeySet(rules, loop, partial(run_detached, "key-fetcher"), fetch_document),
+        )
+        self.logins.listeners = self._options.of(settings.now)
+        settings.listeners.append(self._on_settings_changed)
+
+    def _on_settings_changed(self, settings: Settings) -> None:
+        try:
+            self.logins.listeners = self._options.of(settings)
+        except SettingError as error:
+            log.warning("clients log in as before: %s", error)
+
+    def load_at_start(self) -> None:
+        """Blocking: before the first client is served."""
+        self.credentials.load_at_start()
+        self.tokens.load_at_start()
+
+    def reload(self) -> None:
+        """Load what the store has anew, and follow it in the new session."""
+        self.credentials.reload()
+        self.tokens.reload()
+
+    def close(self) -> None:
+        """Fetch no more keys."""
+        self._options.end()

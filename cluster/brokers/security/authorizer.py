@@ -1,0 +1,111 @@
+"""Says whether a user may do something: the broker's side of ACLs.
+
+Answers are remembered until the rules change. Knows nothing of requests or of where rules are kept.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Final, TypeVar
+
+from cluster.brokers.security.acl_rules import AclRules
+from cluster.brokers.security.audit_log import note_allowed, note_denied
+from cluster.coordinator.cluster_store import StoredAcls
+from cluster.model.acls import (
+    SUPPORTED_OPERATIONS,
+    USER_PREFIX,
+    AclOperation,
+    ResourcePattern,
+    ResourceType,
+)
+
+_Key = TypeVar("_Key")
+
+_REMEMBERED_MAX: Final = 20_000
+"""Answers; some 200 bytes each. When there are more, all are forgotten."""
+
+
+class Authorizer:
+    """One per broker, where `authorizer.class.name` names one; used by its thread.
+
+    Invariant: a remembered answer is that of the present rules.
+    """
+
+    def __init__(
+        self, super_users: Collection[str] = frozenset(), *, allows_without_rules: bool = False
+    ) -> None:
+        """`super_users`: principals with their type (`User:admin`), who may do everything.
+
+        `allows_without_rules`: whether everybody may use what no rule is for.
+        """
+        self._super_users = frozenset(super_users)
+        self._rules = AclRules(allows_without_rules=allows_without_rules)
+        self.rules_number = 0
+        """Another one for each set of rules that came into force."""
+        self._answers: dict[tuple[str, str, AclOperation, ResourceType, str], bool] = {}
+        self._answers_for_some: dict[tuple[str, str, AclOperation, ResourceType], bool] = {}
+
+    def take_rules(self, acls: Mapping[ResourcePattern, StoredAcls]) -> None:
+        """From now on these are the rules for these patterns."""
+        for pattern, stored in acls.items():
+            self._rules.put(pattern, stored.entries, are_known=stored.problem is None)
+        self.rules_number += 1
+        self._answers.clear()
+        self._answers_for_some.clear()
+
+    def allows(
+        self,
+        user: str,
+        host: str,
+        operation: AclOperation,
+        resource_type: ResourceType,
+        name: str,
+        *,
+        is_audited: bool = True,
+    ) -> bool:
+        """Whether a user (without `User:`) may do it from an address. `is_audited`: whether a
+        refusal is logged; not where another right would do as well.
+        """
+        key = (user, host, operation, resource_type, name)
+        allowed = self._answers.get(key)
+        if allowed is None:
+            allowed = self._decide(key)
+        if allowed:
+            note_allowed(user, host, operation, (resource_type, name))
+        elif is_audited:
+            note_denied(user, host, operation, (resource_type, name))
+        return allowed
+
+    def allows_some(
+        self, user: str, host: str, operation: AclOperation, resource_type: ResourceType
+    ) -> bool:
+        """Whether it may do it with any resource of the type (KIP-679)."""
+        key = (user, host, operation, resource_type)
+        allowed = self._answers_for_some.get(key)
+        if allowed is None:
+            principal = USER_PREFIX + user
+            allowed = principal in self._super_users or self._rules.allow_some(principal, *key[1:])
+            _remember(self._answers_for_some, key, allowed)
+        if not allowed:
+            note_denied(user, host, operation, (resource_type, "any"))
+        return allowed
+
+    def allowed_operations(
+        self, user: str, host: str, resource_type: ResourceType, name: str
+    ) -> list[AclOperation]:
+        """Of those that the resource's type supports (KIP-430)."""
+        return [
+            operation
+            for operation in SUPPORTED_OPERATIONS[resource_type]
+            if self.allows(user, host, operation, resource_type, name, is_audited=False)
+        ]
+
+    def _decide(self, key: tuple[str, str, AclOperation, ResourceType, str]) -> bool:
+        principal = USER_PREFIX + key[0]
+        allowed = principal in self._super_users or self._rules.allow(principal, *key[1:])
+        _remember(self._answers, key, allowed)
+        return allowed
+
+
+def _remember(answers: dict[_Key, bool], key: _Key, allowed: bool) -> None:
+    if len(answers) >= _REMEMBERED_MAX:
+        answers.clear()
+    answers[key] = allowed

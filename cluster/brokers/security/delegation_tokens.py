@@ -1,0 +1,243 @@
+"""Keeps this broker's delegation tokens what the store says, and has them changed there (KIP-48).
+
+Logging in with a token is SCRAM with its secret as the password. What a broker keeps to check it
+takes milliseconds to compute: that is done once for each token, on the store's thread.
+"""
+
+import logging
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from hmac import compare_digest
+from typing import Final, NamedTuple
+
+from cluster.brokers.security.scram_login import KnownToken
+from cluster.coordinator.cluster_store import ClusterStore, OnChange, StoreSession
+from cluster.coordinator.stored_copy import StoredCopy
+from cluster.model.acls import USER_PREFIX
+from cluster.model.clocks import WallMs
+from cluster.model.delegation_tokens import DelegationToken, token_hmac, token_password
+from cluster.model.errors import ErrorCode
+from cluster.model.scram import MECHANISMS, ScramCredential, credential_of
+from cluster.model.security import SaslMechanism
+from cluster.runtime.loop import EventLoop
+
+log = logging.getLogger(__name__)
+
+_SALT_BYTES: Final = 16
+Credentials = Mapping[SaslMechanism, ScramCredential]
+
+
+class TokenRules(NamedTuple):
+    """How long tokens live, in milliseconds; without a secret there are none."""
+
+    secret: str | None
+    max_lifetime_ms: int
+    expiry_ms: int
+    """How long a token holds from when it is made or renewed."""
+
+
+class Loaded(NamedTuple):
+    """The tokens, and what their bearers' passwords are checked with."""
+
+    tokens: Mapping[str, DelegationToken]
+    credentials: Mapping[str, Credentials]
+
+
+OnDone = Callable[[ErrorCode, DelegationToken | None], None]
+
+
+class DelegationTokens:
+    """One per broker, used by its thread. They follow the store as `StoredCopy` does."""
+
+    def __init__(
+        self,
+        store: StoreSession,
+        loop: EventLoop,
+        wall_ms: Callable[[], WallMs],
+        rules: TokenRules,
+    ) -> None:
+        self._store = store
+        self._wall_ms = wall_ms
+        self._rules = rules
+        self._secret = rules.secret or ""
+        self._loaded = Loaded({}, {})
+        self._copy: StoredCopy[Loaded] = StoredCopy(
+            store, loop, "the delegation tokens", self._load, self._apply
+        )
+
+    @property
+    def is_enabled(self) -> bool:
+        """Whether there may be tokens."""
+        return bool(self._secret)
+
+    def known(self, mechanism: SaslMechanism, token_id: str) -> KnownToken | None:
+        """A token that somebody logs in with; None where there is none of that id."""
+        token = self._loaded.tokens.get(token_id)
+        own = self._loaded.credentials.get(token_id, {}).get(mechanism)
+        if token is None or own is None or not token.owner.startswith(USER_PREFIX):
+            return None
+        ends_at = min(token.expires_at, token.max_at)
+        return KnownToken(token.owner.removeprefix(USER_PREFIX), ends_at, own)
+
+    def tokens(self) -> Iterable[DelegationToken]:
+        """All that are known."""
+        return self._loaded.tokens.values()
+
+    def hmac_of(self, token: DelegationToken) -> bytes:
+        """Its secret, for those who may know it."""
+        return token_hmac(self._secret, token.token_id)
+
+    # -- what the store says -----------------------------------------------------------------------
+
+    def load_at_start(self) -> None:
+        """Blocking: before the first client is served."""
+        if self.is_enabled:
+            self._copy.load_at_start()
+
+    def reload(self) -> None:
+        """Load them and watch for the next change; after a new session too."""
+        if self.is_enabled:
+            self._copy.reload()
+
+    def _load(self, store: ClusterStore, on_change: OnChange | None = None) -> Loaded:
+        """On the store's thread."""
+        tokens = store.load_tokens(on_change)
+        before = self._loaded.credentials
+        return Loaded(
+            tokens,
+            {
+                token_id: before.get(token_id) or self._credentials_of(token_id)
+                for token_id in tokens
+            },
+        )
+
+    def _credentials_of(self, token_id: str) -> Credentials:
+        password = token_password(self._secret, token_id)
+        return {
+            mechanism: credential_of(mechanism, password, secrets.token_bytes(_SALT_BYTES))
+            for mechanism in MECHANISMS
+        }
+
+    def _apply(self, loaded: Loaded) -> None:
+        self._loaded = loaded
+
+    # -- asked by clients --------------------------------------------------------------------------
+
+    def create(
+        self,
+        owner: str,
+        requester: str,
+        renewers: Iterable[str],
+        max_lifetime_ms: int,
+        on_done: OnDone,
+    ) -> None:
+        """Make a token; a lifetime of 0 or less is the longest there may be."""
+        if not self.is_enabled:
+            on_done(ErrorCode.delegation_token_auth_disabled, None)
+            return
+        now_ms, longest_ms = self._wall_ms(), self._rules.max_lifetime_ms
+        lifetime_ms = longest_ms if max_lifetime_ms <= 0 else min(max_lifetime_ms, longest_ms)
+        max_at = WallMs(now_ms + lifetime_ms)
+        token = DelegationToken(
+            secrets.token_urlsafe(16),
+            owner,
+            requester,
+            tuple(renewers),
+            now_ms,
+            max_at,
+            WallMs(min(max_at, now_ms + self._rules.expiry_ms)),
+        )
+        log.info("delegation token %s is made for %s", token.token_id, owner)
+        self._write(token, on_done)
+
+    def renew(self, principal: str, token_secret: bytes, period_ms: int, on_done: OnDone) -> None:
+        """Let a token hold that much longer from now on; a negative period is the usual one."""
+        token = self._changeable(principal, token_secret, on_done)
+        if token is not None:
+            period_ms = self._rules.expiry_ms if period_ms < 0 else period_ms
+            self._write(self._until(token, period_ms), on_done)
+
+    def expire(self, principal: str, token_secret: bytes, period_ms: int, on_done: OnDone) -> None:
+        """Let a token end after that time, or at once where it is negative."""
+        token = self._changeable(principal, token_secret, on_done, is_ended=period_ms < 0)
+        if token is None:
+            return
+        if period_ms < 0:
+            log.info("delegation token %s of %s is ended", token.token_id, token.owner)
+            ended = token._replace(expires_at=self._wall_ms())
+            self._change(lambda store: self._remove(store, token.token_id), ended, on_done)
+        else:
+            self._write(self._until(token, period_ms), on_done)
+
+    def _changeable(
+        self, principal: str, token_secret: bytes, on_done: OnDone, *, is_ended: bool = False
+    ) -> DelegationToken | None:
+        """The token of that secret; None where it may not be changed, which has been answered."""
+        token = self._of_secret(token_secret)
+        if not self.is_enabled:
+            error = ErrorCode.delegation_token_auth_disabled
+        elif token is None:
+            error = ErrorCode.delegation_token_not_found
+        elif not token.may_be_renewed_by(principal):
+            error = ErrorCode.delegation_token_owner_mismatch
+        elif token.is_expired(self._wall_ms()) and not is_ended:
+            error = ErrorCode.delegation_token_expired
+        else:
+            return token
+        on_done(error, None)
+        return None
+
+    def _of_secret(self, token_secret: bytes) -> DelegationToken | None:
+        for token in self.tokens():
+            if compare_digest(self.hmac_of(token), token_secret):
+                return token
+        return None
+
+    def _until(self, token: DelegationToken, period_ms: int) -> DelegationToken:
+        return token._replace(expires_at=WallMs(min(token.max_at, self._wall_ms() + period_ms)))
+
+    def _write(self, token: DelegationToken, on_done: OnDone) -> None:
+        wall_ms = self._wall_ms()
+        self._change(lambda store: store.write_token(token, wall_ms), token, on_done)
+
+    def _remove(self, store: ClusterStore, token_id: str) -> None:
+        store.remove_token(token_id, self._wall_ms())
+
+    def _change(
+        self,
+        change: Callable[[ClusterStore], None],
+        token: DelegationToken,
+        on_done: OnDone,
+    ) -> None:
+        """Make the change, and apply it here before the answer."""
+
+        def change_and_load(store: ClusterStore) -> Loaded:
+            change(store)
+            return self._load(store)
+
+        def done(loaded: Loaded) -> None:
+            self._apply(loaded)
+            on_done(ErrorCode.none, token)
+
+        def failed(error: Exception) -> None:
+            log.warning("delegation token %s is not changed: %r", token.token_id, error)
+            on_done(ErrorCode.unknown_server_error, None)
+
+        self._store.submit(change_and_load, done, failed)
+
+    # -- the controller ----------------------------------------------------------------------------
+
+    def remove_expired(self) -> None:
+        """Remove those that are of no use any more."""
+
+        def ignore(_code: ErrorCode, _token: DelegationToken | None) -> None:
+            return
+
+        now_ms = self._wall_ms()
+        for token in [each for each in self.tokens() if each.is_expired(now_ms)]:
+            log.info("delegation token %s of %s has expired", token.token_id, token.owner)
+            self._change(
+                lambda store, token_id=token.token_id: self._remove(store, token_id),  # type: ignore[misc]
+                token,
+                ignore,
+            )

@@ -1,0 +1,137 @@
+"""The keys that tokens may be signed with, fetched from a URL now and then (JWKS, RFC 7517).
+
+A fetch runs on a thread of its own, which nobody waits for: neither clients nor the end of the
+broker. Kafka: `RefreshingHttpsJwks`.
+"""
+
+import json
+import logging
+from collections.abc import Callable
+from typing import Final, NamedTuple, Protocol
+
+import jwt
+
+from cluster.brokers.network.purgatory import Cancellable
+from cluster.model.clocks import MonotonicMs
+
+log = logging.getLogger(__name__)
+
+ASKED_FOR_AGAIN_MS: Final = 10_000
+"""A key that is not there has the set fetched at once, but no more often than this."""
+
+Fetch = Callable[[str], bytes]
+"""Blocking; from a URL to a document. Raises OSError or ValueError."""
+
+
+class KeySetRules(NamedTuple):
+    """Where a key set is and how often it is fetched; times in milliseconds."""
+
+    url: str
+    refresh_ms: int
+    retry_ms: int
+    """The first pause after a fetch that failed; each further one is twice as long."""
+    retry_max_ms: int
+
+
+class Timers(Protocol):
+    """What is used of the event loop."""
+
+    now_ms: MonotonicMs
+
+    def call_after(self, delay_ms: int, callback: Callable[[], None]) -> Cancellable:
+        """Run `callback` after a while."""
+        ...
+
+    def call_from_thread(self, callback: Callable[[], None]) -> None:
+        """Thread-safe: run `callback` on the loop's thread."""
+        ...
+
+
+class KeySet:
+    """Used by the broker's thread. Lifecycle: `begin`, any number of `find`, `end`."""
+
+    def __init__(
+        self,
+        rules: KeySetRules,
+        timers: Timers,
+        run: Callable[[Callable[[], None]], None],
+        fetch: Fetch,
+    ) -> None:
+        """`run` makes a blocking call elsewhere, and may leave it when the process ends."""
+        self.rules = rules
+        self._timers = timers
+        self._run = run
+        self._fetch = fetch
+        self._keys: dict[str | None, jwt.PyJWK] = {}
+        self._only_key: jwt.PyJWK | None = None
+        self._timer: Cancellable | None = None
+        self._is_fetching = False
+        self._has_ended = False
+        self._last_fetch_ms: MonotonicMs | None = None
+        self._failures = 0
+
+    def begin(self) -> None:
+        """Fetch it for the first time; until it is here there are no keys."""
+        self._fetch_now()
+
+    def end(self) -> None:
+        """Nobody asks for keys any more."""
+        self._has_ended = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def find(self, key_id: str | None) -> jwt.PyJWK | None:
+        """The key of that id, or the only one if none is named; None where there is no such key."""
+        key = self._only_key if key_id is None else self._keys.get(key_id)
+        last_ms = self._last_fetch_ms
+        if key is None and (last_ms is None or self._timers.now_ms - last_ms >= ASKED_FOR_AGAIN_MS):
+            self._fetch_now()
+        return key
+
+    def _fetch_now(self) -> None:
+        if self._is_fetching or self._has_ended:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._is_fetching = True
+        self._last_fetch_ms = self._timers.now_ms
+        url, fetch, post = self.rules.url, self._fetch, self._timers.call_from_thread
+
+        def work() -> None:
+            try:
+                keys = _parsed(fetch(url))
+            except (OSError, ValueError, jwt.PyJWTError) as error:
+                failure = error
+                post(lambda: self._on_failed(failure))
+            else:
+                post(lambda: self._on_fetched(keys))
+
+        self._run(work)
+
+    def _on_fetched(self, keys: list[jwt.PyJWK]) -> None:
+        by_id = {key.key_id: key for key in keys}
+        if by_id.keys() != self._keys.keys():
+            log.info("%d keys for tokens are at %s", len(keys), self.rules.url)
+        self._keys = by_id
+        self._only_key = keys[0] if len(keys) == 1 else None
+        self._failures = 0
+        self._wait(self.rules.refresh_ms)
+
+    def _on_failed(self, error: Exception) -> None:
+        self._failures += 1
+        log.warning("cannot fetch the keys for tokens from %s: %s", self.rules.url, error)
+        doubled_ms = self.rules.retry_ms << min(self._failures - 1, 30)
+        self._wait(min(doubled_ms, self.rules.retry_max_ms))
+
+    def _wait(self, delay_ms: int) -> None:
+        self._is_fetching = False
+        if not self._has_ended:
+            self._timer = self._timers.call_after(max(1, delay_ms), self._fetch_now)
+
+
+def _parsed(document: bytes) -> list[jwt.PyJWK]:
+    """The keys that can be used. Raises ValueError or PyJWTError."""
+    found = json.loads(document)
+    if not isinstance(found, dict):
+        raise ValueError("it is no JSON object with keys")  # noqa: TRY004 - as other documents
+    return list(jwt.PyJWKSet.from_dict(found).keys)

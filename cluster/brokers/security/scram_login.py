@@ -1,0 +1,99 @@
+"""SASL/SCRAM as a broker answers it, for users and for delegation tokens.
+
+Pure. Kafka: `ScramSaslServer`. A user or token that is unknown is answered by the same steps as one
+that is known, with a salt that nobody can tell from a real one; Kafka ends such an exchange at its
+first message.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from cluster.brokers.security.exchange import LoginFailed, Proof
+from cluster.brokers.security.plain_login import OTHER_IDENTITY
+from cluster.model.clocks import WallMs
+from cluster.model.scram import (
+    MIN_ITERATIONS,
+    ClientFirst,
+    ScramCredential,
+    ScramError,
+    ScramServer,
+    made_up_credential,
+    parse_client_first,
+)
+from cluster.model.security import SaslMechanism
+
+
+class KnownToken(NamedTuple):
+    """What is known of a delegation token that somebody logs in with."""
+
+    owner: str
+    expires_at: WallMs
+    credential: ScramCredential
+
+
+class ScramNames(NamedTuple):
+    """Who may log in by SCRAM, each by mechanism and name; None where there is nobody."""
+
+    user: Callable[[SaslMechanism, str], ScramCredential | None]
+    token: Callable[[SaslMechanism, str], KnownToken | None]
+    """By the id of a delegation token."""
+
+
+class ScramExchange:
+    """`secret` makes up salts for the unknown; `new_nonce` makes a nonce that nobody can guess."""
+
+    def __init__(
+        self,
+        mechanism: SaslMechanism,
+        names: ScramNames,
+        secret: bytes,
+        new_nonce: Callable[[], str],
+    ) -> None:
+        self._mechanism = mechanism
+        self._names = names
+        self._secret = secret
+        self._new_nonce = new_nonce
+        self._server: ScramServer | None = None
+        self._proof: Proof | None = None
+        """What holds once the client has proved its password; None: nothing can prove it."""
+        self._failure = LoginFailed("invalid user name or password")
+
+    def respond(self, token: bytes, now_ms: WallMs) -> bytes | Proof:
+        """See `Exchange`."""
+        try:
+            if self._server is None:
+                return self._begin(parse_client_first(token), now_ms)
+            answer = self._server.final_message(token)
+        except ScramError as error:
+            raise LoginFailed(str(error)) from None
+        proof = self._proof
+        if proof is None:
+            raise self._failure
+        return proof._replace(answer=answer)
+
+    def _begin(self, first: ClientFirst, now_ms: WallMs) -> bytes:
+        credential = self._look_up(first, now_ms)
+        if first.authorization_id not in ("", first.name):
+            raise LoginFailed("it wants to be another user", OTHER_IDENTITY)
+        self._server = ScramServer(self._mechanism, first, credential, self._new_nonce())
+        return self._server.first_message
+
+    def _look_up(self, first: ClientFirst, now_ms: WallMs) -> ScramCredential:
+        """Of the user or token, or one that is made up."""
+        found: ScramCredential | None = None
+        if first.has_token:
+            known = self._names.token(self._mechanism, first.name)
+            if known is not None and known.expires_at >= now_ms:
+                found = known.credential
+                self._proof = Proof(known.owner, b"", known.expires_at, has_token=True)
+        else:
+            found = self._names.user(self._mechanism, first.name)
+            if found is not None:
+                self._proof = Proof(first.name, b"")
+        made_up = made_up_credential(self._mechanism, self._secret, first.name)
+        if found is not None and found.iterations < MIN_ITERATIONS:
+            found, self._proof = None, None
+            self._failure = LoginFailed(
+                f"its credential has fewer than {MIN_ITERATIONS} iterations: set the password anew"
+            )
+        return made_up if found is None else found

@@ -1,0 +1,65 @@
+"""What the claims of a JSON Web Token say of its bearer (RFC 7519). Pure."""
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple
+
+from cluster.brokers.security.oauth_login import TokenRefused, ValidToken
+from cluster.model.clocks import WallMs
+
+
+class ClaimRules(NamedTuple):
+    """Where claims are, and what they have to be."""
+
+    user_claim: str = "sub"
+    scope_claim: str = "scope"
+    required_scopes: Collection[str] = ()
+    clock_skew_ms: int = 0
+    needs_issue_time: bool = False
+
+
+def valid_token(claims: Mapping[str, Any], rules: ClaimRules, now_ms: WallMs) -> ValidToken:
+    """Who bears a token with these claims, and until when. Raises TokenRefused."""
+    expires_at = _time(claims, "exp")
+    if expires_at is None:
+        raise TokenRefused("the token has no expiry time (exp)")
+    if now_ms > expires_at + rules.clock_skew_ms:
+        raise TokenRefused("the token has expired (exp)")
+    issued_at = _time(claims, "iat")
+    if issued_at is None and rules.needs_issue_time:
+        raise TokenRefused("the token does not say when it was issued (iat)")
+    if issued_at is not None and issued_at > expires_at:
+        raise TokenRefused("the token expires before it was issued (iat)")
+    begins_at = _time(claims, "nbf")
+    if begins_at is not None and now_ms < begins_at - rules.clock_skew_ms:
+        raise TokenRefused("the token may not be used yet (nbf)")
+    _check_scopes(claims.get(rules.scope_claim), rules)
+    user = claims.get(rules.user_claim)
+    if not isinstance(user, str) or not user.strip():
+        raise TokenRefused(f"the token names no user ({rules.user_claim})")
+    return ValidToken(user.strip(), WallMs(expires_at))
+
+
+def _time(claims: Mapping[str, Any], name: str) -> int | None:
+    """In milliseconds; claims have seconds, perhaps with a fraction."""
+    seconds = claims.get(name)
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        raise TokenRefused(f"a time of the token is no number ({name})")
+    try:
+        return int(seconds * 1_000)
+    except (OverflowError, ValueError):
+        raise TokenRefused(f"a time of the token is no number ({name})") from None
+
+
+def _check_scopes(claim: Any, rules: ClaimRules) -> None:
+    scopes: Any = claim.split() if isinstance(claim, str) else claim
+    if scopes is None:
+        scopes = []
+    if not isinstance(scopes, list) or not all(isinstance(each, str) for each in scopes):
+        raise TokenRefused(f"the scopes of the token are no texts ({rules.scope_claim})")
+    missing = [each for each in rules.required_scopes if each not in scopes]
+    if missing:
+        raise TokenRefused(
+            "the token lacks a scope", "insufficient_scope", " ".join(rules.required_scopes)
+        )

@@ -1,0 +1,118 @@
+"""Passwords among the settings that the store has: encrypted there, plain in this broker's memory.
+
+Only a broker's own values may be passwords, and only with `password.encoder.secret`. What was
+encrypted with `password.encoder.old.secret` is read too, and encrypted anew when the broker starts
+(Kafka: `DynamicBrokerConfig.maybeReEncodePasswords`). Pure but for the salts.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from cluster.config import broker
+from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.password_encoder import EncoderOptions, PasswordEncoder
+from cluster.config.settings import Settings
+from cluster.model.errors import ErrorCode, Refused
+
+Texts = Mapping[str, str]
+
+
+class Readable(NamedTuple):
+    """Stored values with plain passwords; a line for each that could not be decrypted."""
+
+    texts: dict[str, str]
+    problems: tuple[str, ...]
+    are_old: bool
+    """Whether some were encrypted with the old secret."""
+
+
+class StoredPasswords:
+    """Remembers what it has decrypted last: making a key takes milliseconds."""
+
+    def __init__(self, encoder: PasswordEncoder | None, old: PasswordEncoder | None) -> None:
+        self._encoder: Final = encoder
+        self._old: Final = old
+        self._decoded: dict[str, str] = {}
+        """Passwords by the text they are stored as."""
+
+    def readable(self, stored: Texts) -> Readable:
+        """The values without those that cannot be decrypted."""
+        texts, problems, decoded = {}, [], {}
+        are_old = False
+        for name, text in stored.items():
+            if not BROKER_SETTINGS.is_secret(name):
+                texts[name] = text
+                continue
+            password, is_old = self._password(text)
+            if password is None:
+                problems.append(f"{name} cannot be decrypted with password.encoder.secret")
+                continue
+            texts[name] = password
+            are_old |= is_old
+            if not is_old:
+                decoded[text] = password
+        self._decoded = decoded
+        return Readable(texts, tuple(problems), are_old)
+
+    def stored(self, texts: Texts, before: Texts) -> dict[str, str]:
+        """What is to be stored in place of `before`, where passwords that are the same remain.
+
+        `texts` has plain passwords; one that cannot be decrypted is in it as it is stored. Raises
+        Refused(invalid_request) for a password when there is no secret.
+        """
+        return {
+            name: self._stored(text, before.get(name)) if BROKER_SETTINGS.is_secret(name) else text
+            for name, text in texts.items()
+        }
+
+    def _stored(self, password: str, before: str | None) -> str:
+        if before is not None and password in (before, self._password(before)[0]):
+            return before
+        if self._encoder is None:
+            raise Refused(
+                ErrorCode.invalid_request,
+                "Password encoder secret not configured: a password can be changed in use once the"
+                " broker has password.encoder.secret",
+            )
+        return self._encoder.encoded(password)
+
+    def encrypted_anew(self, stored: Texts) -> dict[str, str]:
+        """The stored values with each password that can be decrypted under the present secret."""
+        readable = self.readable(stored).texts
+        if self._encoder is None:
+            return dict(stored)
+        return {
+            name: self._encoder.encoded(readable[name])
+            if BROKER_SETTINGS.is_secret(name) and name in readable
+            else text
+            for name, text in stored.items()
+        }
+
+    def _password(self, text: str) -> tuple[str | None, bool]:
+        """The password, if it can be decrypted; whether by the old secret."""
+        if text in self._decoded:
+            return self._decoded[text], False
+        for encoder in (self._encoder, self._old):
+            if encoder is None:
+                continue
+            try:
+                return encoder.decoded(text), encoder is not self._encoder
+            except ValueError:
+                continue
+        return None, False
+
+
+def stored_passwords(settings: Settings) -> StoredPasswords:
+    """With the secrets of a broker's settings."""
+    options = EncoderOptions(
+        settings[broker.PASSWORD_ENCODER_KEYFACTORY_ALGORITHM],
+        settings[broker.PASSWORD_ENCODER_CIPHER_ALGORITHM],
+        int(settings[broker.PASSWORD_ENCODER_KEY_LENGTH]),
+        settings[broker.PASSWORD_ENCODER_ITERATIONS],
+    )
+    secret = settings[broker.PASSWORD_ENCODER_SECRET]
+    old = settings[broker.PASSWORD_ENCODER_OLD_SECRET]
+    return StoredPasswords(
+        None if secret is None else PasswordEncoder(secret, options),
+        None if old is None else PasswordEncoder(old, options),
+    )

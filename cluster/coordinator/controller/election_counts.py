@@ -1,0 +1,24 @@
+"""How many leaders this broker has elected while it was the controller. Pure."""
+
+from collections.abc import Mapping
+
+from cluster.model.cluster import ClusterState, PartitionState
+from cluster.model.ids import TopicPartition
+
+
+class ElectionCounts:
+    """Kept over the terms of one broker as the controller."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        """Partitions that were given another leader."""
+        self.unclean_count = 0
+        """Of these: ones whose new leader was not in sync (unclean.leader.election.enable)."""
+
+    def add(self, changed: Mapping[TopicPartition, PartitionState], before: ClusterState) -> None:
+        """The states of these partitions are about to change."""
+        for partition, state in changed.items():
+            old = before.partition(partition)
+            if old is not None and state.has_leader and state.leader != old.leader:
+                self.count += 1
+                self.unclean_count += state.leader not in old.isr

@@ -1,0 +1,142 @@
+"""What kazoo does otherwise than is wanted here, for all clients of a process.
+
+It logs every request and answer at DEBUG, logins and what is in znodes among them, and passwords of
+sessions below that; and it takes a refused login for a login failure under one of the two codes
+that ZooKeeper answers.
+"""
+
+import logging
+import socket  # noqa: TID251 - kazoo's connections are made here where they have TLS
+import ssl
+from typing import Any, Final
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import (
+    EXCEPTIONS,
+    AuthFailedError,
+    KazooException,
+    SessionClosedRequireSaslError,
+)
+from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
+from kazoo.protocol.serialization import SASL as SASL_REQUEST
+from kazoo.protocol.serialization import Auth, Connect
+from kazoo.protocol.states import KeeperState
+
+from cluster.coordinator.registry.client.registry_access import DIGEST, SASL, RegistryAccess
+from cluster.coordinator.registry.wire.digest_md5 import MECHANISM
+from cluster.runtime.tls_context import client_context
+
+_logger = logging.getLogger(__name__)
+_LOGGERS: Final = ("kazoo.client", "kazoo.protocol.connection")
+_SECRET: Final = (Auth, SASL_REQUEST, Connect)
+
+
+class LoginRequired(SessionClosedRequireSaslError, AuthFailedError):  # type: ignore[misc]
+    """A registry that requires logins has refused one.
+
+    kazoo, which has no types, gives up on an AuthFailedError; another error would end its thread
+    with a traceback.
+    """
+
+
+class _SecretFilter(logging.Filter):
+    """Names requests that hold secrets without their fields, and what is in znodes, such as
+    credentials of users, by its size; drops lines about passwords.
+    """
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if "passwd" in str(record.msg):
+            return False
+        if isinstance(record.args, tuple):
+            record.args = tuple(map(_shown, record.args))
+        return True
+
+
+def _shown(told: Any) -> Any:
+    """A request or answer of kazoo without secrets: these are named tuples of named tuples."""
+    if isinstance(told, _SECRET):
+        return type(told).__name__
+    if isinstance(told, bytes):
+        return f"<{len(told)} bytes>"
+    if isinstance(told, list):
+        return list(map(_shown, told))
+    if isinstance(told, tuple):
+        parts = map(_shown, told)
+        return told._make(parts) if hasattr(told, "_make") else tuple(parts)
+    return told
+
+
+_FILTER: Final = _SecretFilter()
+
+
+class _TlsHandler(SequentialThreadingHandler):  # type: ignore[misc]
+    """kazoo's handler (kazoo has no types), with connections of a context of ours, since kazoo's
+    own reads PEM files only; and one that knows of bytes that are decrypted already, for which
+    nothing more has to arrive.
+    """
+
+    def __init__(self, context: ssl.SSLContext) -> None:
+        super().__init__()
+        self._context = context
+
+    def create_connection(
+        self, address: tuple[str, int], hostname: str, timeout: float, **_unused: object
+    ) -> ssl.SSLSocket:
+        plain = socket.create_connection(address, timeout)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        try:
+            return self._context.wrap_socket(plain, server_hostname=hostname)
+        except ssl.SSLError as error:
+            plain.close()
+            _logger.warning("TLS with the registry at %s:%d fails: %s", *address, error.reason)
+            raise
+
+    def select(self, readers: list[Any], *others: Any) -> Any:
+        decrypted = [one for one in readers if isinstance(one, ssl.SSLSocket) and one.pending() > 0]
+        return (decrypted, [], []) if decrypted else super().select(readers, *others)
+
+
+def kazoo_arguments(access: RegistryAccess) -> dict[str, Any]:
+    """For KazooClient, which proves the identity again on every connection. Raises UserError for
+    stores of keys and certificates that cannot be used.
+    """
+    _set_up_kazoo()
+    arguments: dict[str, Any] = {}
+    if access.scheme == DIGEST:
+        arguments["auth_data"] = [(DIGEST, f"{access.user}:{access.password}")]
+    elif access.scheme == SASL:
+        login = {"mechanism": MECHANISM, "username": access.user, "password": access.password}
+        arguments["sasl_options"] = login
+    if access.tls is not None:
+        arguments["use_ssl"] = True
+        arguments["handler"] = _TlsHandler(client_context(access.tls))
+    return arguments
+
+
+def _set_up_kazoo() -> None:
+    """Before the first client is made; again does nothing more."""
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_FILTER)
+    EXCEPTIONS[SessionClosedRequireSaslError.code] = LoginRequired
+
+
+def start_client(client: KazooClient, timeout_s: float) -> None:
+    """Connect and log in. Raises AuthFailedError where the registry refuses the login, which kazoo
+    reports by one error or another, as it comes; else KazooTimeoutError or KazooException.
+    """
+    refused = []
+
+    def listen(_state: str) -> None:
+        if client.client_state == KeeperState.AUTH_FAILED:
+            refused.append(True)
+
+    client.add_listener(listen)
+    try:
+        client.start(timeout=timeout_s)
+        client.exists("/")  # kazoo logs in after it has said that it is connected
+    except (KazooException, KazooTimeoutError) as error:
+        if refused:
+            raise AuthFailedError from error
+        raise
+    finally:
+        client.remove_listener(listen)

@@ -1,0 +1,221 @@
+"""The dashboard's routes: the page, its API, the live stream, Prometheus' endpoint."""
+
+import asyncio
+import json
+import logging
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+
+from cluster.dashboard.access import AccessCheck, AccessRules
+from cluster.dashboard.live import LiveFeed, TooMany
+from cluster.dashboard.shared_reading import SharedReading
+from cluster.dashboard.sources import Done, Sources
+from cluster.model.errors import UserError
+from cluster.model.quotas import QUOTA_KEYS
+
+log = logging.getLogger(__name__)
+
+ACTIONS: Final = ("kill", "pause", "resume", "restart")
+_BODY_MAX_BYTES: Final = 64 * 1024
+_NO_STORE: Final = {"cache-control": "no-store"}
+_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+_OPENMETRICS: Final = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+
+class BadRequest(Exception):
+    """A request that cannot be understood; the text says why."""
+
+
+def make_app(sources: Sources, rules: AccessRules) -> Starlette:
+    """The application; it reads and changes the cluster through `sources` alone.
+
+    `app.state.end_streams` is to be called on its loop when it is to stop.
+    """
+    routes = _Routes(sources, rules)
+    app = Starlette(
+        routes=[
+            Route("/", routes.page),
+            Mount("/static", StaticFiles(packages=[("cluster.dashboard", "static")])),
+            Route("/api/live", routes.stream),
+            Route("/api/now", routes.now),
+            Route("/api/client", routes.client),
+            Route("/api/cluster", routes.cluster),
+            Route("/api/history", routes.history),
+            Route("/api/quotas", routes.alter_quota, methods=["POST"]),
+            Route("/api/brokers/{broker:int}/{action}", routes.act, methods=["POST"]),
+            Route("/metrics", routes.metrics),
+            Route("/metrics/broker/{broker:int}", routes.metrics),
+        ],
+        middleware=[
+            Middleware(AccessCheck, rules=rules),
+            Middleware(GZipMiddleware, minimum_size=2_000),
+        ],
+        exception_handlers={
+            UserError: _on_user_error,
+            BadRequest: _on_bad_request,
+            TooMany: _on_too_many,
+        },
+    )
+    app.state.end_streams = routes.end_streams
+    return app
+
+
+class _Routes:
+    def __init__(self, sources: Sources, rules: AccessRules) -> None:
+        self._sources = sources
+        self._rules = rules
+        self._feed = LiveFeed(self._reading)
+        self._cluster = SharedReading(sources.cluster)
+        pages = Environment(
+            loader=PackageLoader("cluster.dashboard"), autoescape=True, undefined=StrictUndefined
+        )
+        self._page = pages.get_template("index.html")
+
+    def end_streams(self) -> None:
+        self._feed.close()
+
+    def _reading(self) -> str:
+        try:
+            return json.dumps(self._sources.live(), separators=(",", ":"))
+        except UserError as problem:
+            return json.dumps({"error": str(problem)})
+        except Exception:
+            log.exception("a reading has failed")  # the next one may not
+            return json.dumps({"error": "the dashboard has failed to read: see its log"})
+
+    async def page(self, _request: Request) -> Response:
+        text = self._page.render(token=self._rules.token, may_change=self._rules.may_change)
+        return HTMLResponse(text, headers=_NO_STORE)
+
+    async def stream(self, _request: Request) -> Response:
+        events = self._feed.watch()
+        first = await anext(events)  # refuses before the answer begins
+
+        async def stream() -> Any:
+            yield first
+            async for event in events:
+                yield event
+
+        return StreamingResponse(stream(), media_type="text/event-stream", headers=_NO_STORE)
+
+    async def now(self, request: Request) -> Response:
+        search = request.query_params.get("search")
+        return await _json_of(lambda: self._sources.live(search))
+
+    async def client(self, request: Request) -> Response:
+        user, client_id = _query(request, "user"), _query(request, "client_id")
+        return await _json_of(lambda: self._sources.client(user, client_id))
+
+    async def cluster(self, _request: Request) -> Response:
+        return JSONResponse(await self._cluster.get(), headers=_NO_STORE)
+
+    async def history(self, request: Request) -> Response:
+        user, client_id = _query(request, "user"), _query(request, "client_id")
+        since_ms = _number(_query(request, "since_ms"))
+        return await _json_of(lambda: self._sources.history(user, client_id, int(since_ms)))
+
+    async def alter_quota(self, request: Request) -> Response:
+        body = await _body(request)
+        entity, changes = _entity(body.get("entity")), _changes(body.get("changes"))
+        return await _done(lambda: self._sources.alter_quota(entity, changes))
+
+    async def act(self, request: Request) -> Response:
+        broker, action = request.path_params["broker"], request.path_params["action"]
+        if action not in ACTIONS:
+            raise BadRequest(f"an action is one of {', '.join(ACTIONS)}")
+        return await _done(lambda: self._sources.act(broker, action))
+
+    async def metrics(self, request: Request) -> Response:
+        is_open = "application/openmetrics-text" in request.headers.get("accept", "")
+        broker: int | None = request.path_params.get("broker")
+        text = await asyncio.to_thread(
+            lambda: self._sources.exposition(broker, openmetrics=is_open)
+        )
+        return Response(text, media_type=_OPENMETRICS if is_open else _TEXT)
+
+
+async def _json_of(read: Callable[[], Mapping[str, Any]]) -> Response:
+    return JSONResponse(await asyncio.to_thread(read), headers=_NO_STORE)
+
+
+async def _done(change: Callable[[], Done]) -> Response:
+    done = await asyncio.to_thread(change)
+    return JSONResponse({"text": done.text, "command": done.command})
+
+
+async def _body(request: Request) -> dict[str, Any]:
+    """The object that was sent. Raises BadRequest."""
+    received = bytearray()
+    try:
+        async for part in request.stream():
+            received += part
+            if len(received) > _BODY_MAX_BYTES:
+                raise BadRequest(f"a request has at most {_BODY_MAX_BYTES} bytes")
+        body = json.loads(received)
+    except (ValueError, RecursionError, ClientDisconnect):
+        raise BadRequest("the request is not JSON") from None
+    if not isinstance(body, dict):
+        raise BadRequest("the request is not an object")
+    return body
+
+
+def _entity(given: object) -> dict[str, str | None]:
+    known = {"user", "client-id", "ip"}
+    if (
+        not isinstance(given, dict)
+        or not given
+        or not given.keys() <= known
+        or not all(name is None or (isinstance(name, str) and name) for name in given.values())
+    ):
+        raise BadRequest(
+            "`entity` names user, client-id or ip, each a name or null for the default"
+        )
+    return given
+
+
+def _changes(given: object) -> dict[str, float | None]:
+    if not isinstance(given, dict) or not given or not given.keys() <= QUOTA_KEYS.keys():
+        raise BadRequest(f"`changes` has one or more of {', '.join(QUOTA_KEYS)}")
+    changes = {key: None if value is None else _number(value) for key, value in given.items()}
+    if any(value is not None and value <= 0 for value in changes.values()):
+        raise BadRequest("a limit is more than 0")
+    return changes
+
+
+def _number(given: object) -> float:
+    try:
+        number = float(given)  # type: ignore[arg-type]  # whatever JSON has
+    except (TypeError, ValueError):
+        number = math.nan
+    if not math.isfinite(number) or isinstance(given, bool):
+        raise BadRequest(f"{str(given)[:40]} is not a number")
+    return number
+
+
+def _query(request: Request, name: str) -> str:
+    given = request.query_params.get(name)
+    if given is None:
+        raise BadRequest(f"{name} is missing")
+    return given
+
+
+def _on_user_error(_request: Request, problem: Exception) -> Response:
+    return JSONResponse({"error": str(problem)}, 409)
+
+
+def _on_bad_request(_request: Request, problem: Exception) -> Response:
+    return JSONResponse({"error": str(problem)}, 400)
+
+
+def _on_too_many(_request: Request, _problem: Exception) -> Response:
+    return JSONResponse({"error": "too many pages are open"}, 503)

@@ -1,0 +1,78 @@
+"""A reading of all clients as JSON: what the page needs every second, and no more. Pure."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from cluster.dashboard.sources import Json
+from cluster.views.client_states import ClientState
+
+CLIENTS_MAX: Final = 1_000
+"""Rows of clients in one reading; of more, those nearest to their limits."""
+
+Key = tuple[str, str, str]
+"""User, client id, quota."""
+
+
+def ranked(groups: Mapping[Key, Sequence[ClientState]]) -> list[tuple[Key, Sequence[ClientState]]]:
+    """The worst first: whoever is nearest to the limit, then whoever uses most."""
+    return sorted(groups.items(), key=lambda item: _badness(item[1]), reverse=True)
+
+
+def client_row(key: Key, states: Sequence[ClientState]) -> Json:
+    """One client under one quota, with what each broker says of it."""
+    user, client_id, quota = key
+    return {
+        "user": user,
+        "client_id": client_id,
+        "quota": quota,
+        "brokers": [_of_broker(state) for state in states],
+    }
+
+
+def matches(key: Key, text: str) -> bool:
+    """Whether user or client id contains the text, in any case."""
+    wanted = text.casefold()
+    return wanted in key[0].casefold() or wanted in key[1].casefold()
+
+
+def finite(value: Any) -> Any:
+    """The value with None for every number that JSON cannot express, at any depth."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: finite(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [finite(each) for each in value]
+    return value
+
+
+def _of_broker(state: ClientState) -> dict[str, Any]:
+    row = state.row
+    utilisation = row.utilisation
+    return {
+        "broker": state.source.broker,
+        "state": state.source.state,
+        "rule": row.rule,
+        "limit": row.limit,
+        "rate": round(row.rate, 3),
+        # A limit of 0 that is exceeded: null, as JSON has no infinity.
+        "utilisation": None if utilisation is None or utilisation == math.inf else utilisation,
+        "delay_ms": row.delay_ms,
+        "muted_left_ms": state.muted_left_ms,
+        "requests": row.requests,
+        "throttled": row.throttled,
+        "throttle_ms": round(row.throttle_ms),
+        "connections": row.connections,
+        "software": row.software or None,
+        "pauses": {"honours_throttling": row.pauses.honours_throttling},
+    }
+
+
+def _badness(states: Sequence[ClientState]) -> tuple[bool, float, float]:
+    live = [state.row for state in states if not state.source.is_dead]
+    return (
+        bool(live),
+        max((row.utilisation or 0.0 for row in live), default=0.0),
+        max((row.rate for row in live), default=0.0),
+    )

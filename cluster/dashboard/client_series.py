@@ -1,0 +1,105 @@
+"""Series of clients and their quotas, of so many clients at most."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from cluster.dashboard.exposition_text import label_text
+from cluster.dashboard.families import Families
+from cluster.metrics.stats_layout import QuotaRow
+from cluster.views.client_states import BrokerStats, ClientState, client_states
+
+CLIENTS_MAX: Final = 1_000
+"""Clients with series of their own: those with limits first, of these the most throttled."""
+OTHER: Final = "_other"
+"""User and client id of the sum of all others."""
+
+_RATES: Final = {
+    "produce": ("kafka_server_produce_byte_rate", "kafka_server_produce_throttle_time"),
+    "fetch": ("kafka_server_fetch_byte_rate", "kafka_server_fetch_throttle_time"),
+    "request": ("kafka_server_request_request_time", "kafka_server_request_throttle_time"),
+    "mutation": (
+        "kafka_server_controllermutation_mutation_rate",
+        "kafka_server_controllermutation_throttle_time",
+    ),
+}
+"""Names of Kafka's attributes of a client, by kind of quota: its rate, and its throttle time."""
+
+_Client = tuple[str, str]
+
+
+def add_clients(families: Families, brokers: Sequence[BrokerStats]) -> None:
+    """What each client of these brokers uses of its quotas.
+
+    Of the others no counter is exported: their sum would fall whenever a client leaves them.
+    """
+    states = [state for state in client_states(brokers) if state.row.quota in _RATES]
+    own = _with_own_series(states)
+    clients: dict[int, set[_Client]] = {broker.broker: set() for broker in brokers}
+    delays: dict[tuple[str, str], float] = {}
+    seen: set[str] = set()
+    for state in states:
+        row = state.row
+        client = (row.user, row.client_id)
+        number = state.source.broker
+        clients[number].add(client)
+        broker = ("broker", str(number))
+        rate, delay = _RATES[row.quota]
+        if client in own:
+            labels = label_text([broker, ("user", row.user), ("client_id", row.client_id)])
+            _add_counters(families, labels, row)
+            quota = f'{labels},quota="{row.quota}"'
+            if quota not in seen:  # names are cut, so two clients may look like one
+                seen.add(quota)
+                _add_limit(families, quota, state)
+            if row.connections and labels not in seen:
+                seen.add(labels)
+                software = label_text([("software", row.software)])
+                families.add("milena_client_connections", f"{labels},{software}", row.connections)
+        else:
+            labels = label_text([broker, ("user", OTHER), ("client_id", OTHER)])
+        families.add(rate, labels, row.rate)
+        delays[delay, labels] = max(delays.get((delay, labels), 0), row.delay_ms)
+    for (delay, labels), delay_ms in delays.items():
+        families.add(delay, labels, delay_ms)
+    for number, found in clients.items():
+        labels = label_text([("broker", str(number))])
+        families.add("milena_clients", labels, len(found))
+        families.add("milena_clients_other", labels, len(found - own))
+
+
+def _add_counters(families: Families, labels: str, row: QuotaRow) -> None:
+    labels = f'{labels},quota="{row.quota}"'
+    families.add("milena_quota_usage", labels, row.usage)
+    families.add("milena_quota_requests", labels, row.requests)
+    families.add("milena_quota_throttled_requests", labels, row.throttled)
+    families.add("milena_quota_throttle_seconds", labels, row.throttle_ms / 1_000)
+    families.add("milena_quota_muted_seconds", labels, row.muted_ms / 1_000)
+
+
+def _add_limit(families: Families, labels: str, state: ClientState) -> None:
+    row = state.row
+    families.add("milena_quota_muted", labels, int(state.muted_left_ms > 0))
+    if row.limit is not None and row.utilisation is not None:
+        rule = label_text([("rule", row.rule or "")])
+        families.add("milena_quota_limit", f"{labels},{rule}", row.limit)
+        families.add("milena_quota_utilisation_ratio", labels, row.utilisation)
+
+
+def _with_own_series(states: Iterable[ClientState]) -> set[_Client]:
+    """At most `CLIENTS_MAX`. By totals, which change places seldom: a series should not come and
+    go.
+    """
+    weights: dict[_Client, tuple[bool, int, int]] = {}
+    for state in states:
+        row = state.row
+        client = (row.user, row.client_id)
+        is_limited, throttled, requests = weights.get(client, (False, 0, 0))
+        weights[client] = (
+            is_limited or row.limit is not None,
+            throttled + row.throttled,
+            requests + row.requests,
+        )
+    weights.pop((OTHER, OTHER), None)
+    if len(weights) <= CLIENTS_MAX:
+        return set(weights)
+    return set(sorted(weights, key=weights.__getitem__, reverse=True)[:CLIENTS_MAX])

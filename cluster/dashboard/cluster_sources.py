@@ -1,0 +1,189 @@
+"""A running cluster as the dashboard's routes see it: stats files, the supervisor, its brokers."""
+
+import signal
+import threading
+import time
+from collections.abc import Mapping
+from typing import Final
+
+from cluster.client.quota_requests import alter_quotas
+from cluster.dashboard.broker_connection import CHANGE_TIMEOUT_S, addresses_of, connect
+from cluster.dashboard.client_rows import CLIENTS_MAX, client_row, finite, matches, ranked
+from cluster.dashboard.cluster_reader import ClusterReader
+from cluster.dashboard.cluster_view import api_view
+from cluster.dashboard.prometheus import exposition
+from cluster.dashboard.quota_command import quota_command
+from cluster.dashboard.request_times import RecentTimes
+from cluster.dashboard.rollup_history import client_history
+from cluster.dashboard.sources import Done, Json
+from cluster.metrics.kafka_names import BY_KEY
+from cluster.metrics.stats_reader import Stats
+from cluster.model.clocks import MonotonicMs
+from cluster.model.errors import Refused, UserError
+from cluster.model.printable import one_line
+from cluster.model.quotas import DEFAULT, Name, QuotaEntity
+from cluster.runtime.installation import launcher
+from cluster.supervisor.control_socket import NotRunning, ask_supervisor
+from cluster.supervisor.plan import DataDir
+from cluster.views.broker_rates import PastReadings, idle_share, metric_values
+from cluster.views.client_states import ALIVE, BrokerStats, by_client, client_states, read_brokers
+from cluster.views.group_lags import group_lags
+from cluster.views.known_rows import KnownRows
+from cluster.views.quota_explanation import explanation
+
+GROUPS_MAX: Final = 200
+"""Groups in one reading; of more, those that are the furthest behind."""
+_RATES_OVER_MS: Final = 3_000
+_SHOWN: Final = tuple(
+    BY_KEY[key]
+    for key in (
+        *("RequestsPerSec", "BytesInPerSec", "BytesOutPerSec", "MessagesInPerSec"),
+        *("ThrottledRequestsPerSec", "ConnectionCount", "MutedChannels", "PurgatorySize"),
+    )
+)
+"""Metrics of brokers in every reading; `/metrics` has all of them."""
+_SIGNALS: Final = {
+    "kill": signal.SIGKILL,
+    "pause": signal.SIGSTOP,
+    "resume": signal.SIGCONT,
+}
+
+
+class ClusterSources:
+    """See `Sources`; calls come from several threads, and each reads anew."""
+
+    def __init__(self, files: DataDir) -> None:
+        self._files = files
+        self._recent_times = RecentTimes()
+        self._cluster = ClusterReader(files)
+        self._past = PastReadings(_RATES_OVER_MS)
+        self._lock = threading.Lock()
+        """Guards `_past`."""
+        self._known = KnownRows()
+        self._reading = threading.Lock()
+        """Guards `_known`."""
+
+    def live(self, search: str | None = None) -> Json:
+        """See `Sources`."""
+        with self._reading:
+            self._known.begin()
+            brokers = read_brokers(self._files, unpack=self._known.unpack)
+        groups = by_client(client_states(brokers))
+        if search is not None:
+            groups = {key: states for key, states in groups.items() if matches(key, search)}
+        found = ranked(groups)
+        now_ms = _now_ms()
+        lags = group_lags(brokers, now_ms)
+        return {
+            "ts": now_ms,
+            "cluster": self._state_or_none(),
+            "brokers": [_broker(*reading) for reading in self._readings(brokers)],
+            "clients": [client_row(*each) for each in found[:CLIENTS_MAX]],
+            "clients_left_out": max(0, len(found) - CLIENTS_MAX),
+            "groups": [dict(group.fields) for group in lags[:GROUPS_MAX]],
+            "groups_left_out": max(0, len(lags) - GROUPS_MAX),
+        }
+
+    def _readings(self, brokers: list[BrokerStats]) -> list[tuple[BrokerStats, Stats | None]]:
+        """Each with the former reading to count rates from."""
+        with self._lock:
+            return [(broker, self._past.add(broker.broker, broker.stats)) for broker in brokers]
+
+    def _state(self) -> Json:
+        return ask_supervisor(self._files.control_socket, {"command": "status"})
+
+    def _state_or_none(self) -> Json | None:
+        try:
+            return self._state()
+        except NotRunning:
+            return None
+
+    def client(self, user: str, client_id: str) -> Json:
+        """See `Sources`."""
+        groups = by_client(
+            state
+            for state in client_states(read_brokers(self._files))
+            if (state.row.user, state.row.client_id) == (user, client_id)
+        )
+        if not groups:
+            raise UserError(
+                f"no broker has heard of {one_line(client_id)} of user {one_line(user)} within the"
+                " last hour"
+            )
+        explained: Json = finite({"quotas": [explanation(group) for group in groups.values()]})
+        return explained
+
+    def cluster(self) -> Json:
+        """See `Sources`."""
+        brokers = read_brokers(self._files)
+        apis = api_view(self._readings(brokers))
+        now_ms = MonotonicMs(time.monotonic_ns() // 1_000_000)
+        return {**self._cluster.read(self._state(), brokers, now_ms), "apis": apis}
+
+    def history(self, user: str, client_id: str, since_ms: int) -> Json:
+        """See `Sources`."""
+        place, command = self._files.path / "rollup", launcher(self._files.path)
+        found: Json = finite(client_history(place, user, client_id, since_ms, _now_ms(), command))
+        return found
+
+    def alter_quota(
+        self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]
+    ) -> Done:
+        """See `Sources`."""
+        alive = [each.broker for each in read_brokers(self._files) if each.state == ALIVE]
+        addresses = addresses_of(self._state(), alive)
+        named = QuotaEntity(*(_name(entity, kind) for kind in ("user", "client-id", "ip")))
+        try:
+            with connect(self._files, addresses.values(), CHANGE_TIMEOUT_S) as client:
+                alter_quotas(client, named, changes)
+        except Refused as refused:
+            raise UserError(refused.reason) from None
+        return Done(
+            f"{named}: changed; it takes effect on every broker.",
+            quota_command(launcher(self._files.path), entity, changes),
+        )
+
+    def act(self, broker: int, action: str) -> Done:
+        """See `Sources`."""
+        command = launcher(self._files.path)
+        if action == "restart":
+            ask_supervisor(self._files.control_socket, {"command": "restart", "id": broker})
+            return Done(f"Broker {broker} is being restarted.", f"{command} restart {broker}")
+        number = _SIGNALS[action]
+        request = {"command": "kill", "id": broker, "signal": int(number), "stay_down": False}
+        ask_supervisor(self._files.control_socket, request)
+        return Done(
+            f"Broker {broker} was sent {number.name}.",
+            f"{command} kill {broker} --signal {number.name.removeprefix('SIG')}",
+        )
+
+    def exposition(self, broker: int | None, *, openmetrics: bool) -> bytes:
+        """See `Sources`."""
+        brokers = read_brokers(self._files)
+        if broker is not None:
+            brokers = [each for each in brokers if each.broker == broker]
+            if not brokers:
+                raise UserError(f"broker {broker} has written no figures")
+        return exposition(brokers, self._recent_times, openmetrics=openmetrics)
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _broker(broker: BrokerStats, former: Stats | None) -> Json:
+    is_known = former is not None and not broker.is_dead
+    return {
+        "broker": broker.broker,
+        "state": broker.state,
+        "age_ms": broker.age_ms,
+        "rates": metric_values(broker.stats, former, _SHOWN) if is_known else None,
+        "idle": idle_share(broker.stats, former) if former is not None and is_known else None,
+    }
+
+
+def _name(entity: Mapping[str, str | None], kind: str) -> Name | None:
+    if kind not in entity:
+        return None
+    given = entity[kind]
+    return DEFAULT if given is None else given

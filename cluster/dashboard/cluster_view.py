@@ -1,0 +1,106 @@
+"""What the page shows of the cluster as a whole, from what brokers and their counters say. Pure."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from cluster.client.topic_requests import ClusterFacts, TopicFacts
+from cluster.dashboard.sources import Json
+from cluster.metrics.kafka_names import BY_KEY
+from cluster.metrics.stats_reader import Stats
+from cluster.views.broker_rates import api_rates
+from cluster.views.client_states import ALIVE, BrokerStats
+
+TOPICS_MAX: Final = 200
+"""Topics in one answer: first those with something wrong, then by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class DiskUse:
+    """Bytes that the log directories of the brokers that answer hold."""
+
+    by_broker: Mapping[int, int] = field(default_factory=dict)
+    by_topic: Mapping[str, int] = field(default_factory=dict)
+    """Of all replicas."""
+
+
+def shown_topics(facts: ClusterFacts) -> list[TopicFacts]:
+    """The topics of the answer."""
+
+    def order(topic: TopicFacts) -> tuple[int, int, bool, str]:
+        return (-_offline(topic), -_under_replicated(topic), topic.is_internal, topic.name)
+
+    return sorted(facts.topics, key=order)[:TOPICS_MAX]
+
+
+def cluster_view(
+    facts: ClusterFacts,
+    brokers: Sequence[BrokerStats],
+    disk: DiskUse,
+    configs: Mapping[str, Mapping[str, str]],
+) -> Json:
+    """`brokers` are all that there are, alive or not; `configs` are those of the shown topics."""
+    partitions = [each for topic in facts.topics for each in topic.partitions]
+    leaders = Counter(each.leader for each in partitions)
+    replicas = Counter(broker for each in partitions for broker in each.replicas)
+    shown = shown_topics(facts)
+    return {
+        "controller": facts.controller,
+        "health": {
+            "brokers": len(brokers),
+            "brokers_up": sum(broker.state == ALIVE for broker in brokers),
+            "under_replicated": sum(each.is_under_replicated for each in partitions),
+            "under_min_isr": _sum(brokers, "UnderMinIsrPartitionCount"),
+            "offline": sum(each.leader is None for each in partitions),
+            "topics": len(facts.topics),
+            "partitions": len(partitions),
+        },
+        "brokers": [
+            {
+                "id": broker.broker,
+                "leaders": leaders[broker.broker],
+                "replicas": replicas[broker.broker],
+                "disk_bytes": disk.by_broker.get(broker.broker),
+            }
+            for broker in brokers
+        ],
+        "topics": [
+            {
+                "name": topic.name,
+                "internal": topic.is_internal,
+                "partitions": len(topic.partitions),
+                "replication_factor": max(
+                    (len(each.replicas) for each in topic.partitions), default=0
+                ),
+                "under_replicated": _under_replicated(topic),
+                "offline": _offline(topic),
+                "bytes": disk.by_topic.get(topic.name),
+                "configs": configs.get(topic.name, {}),
+            }
+            for topic in shown
+        ],
+    }
+
+
+def api_view(readings: Iterable[tuple[BrokerStats, Stats | None]]) -> list[Json]:
+    """Requests by broker and API, from each live broker's reading and the one before."""
+    return [
+        {"broker": broker.broker, **each._asdict()}
+        for broker, former in readings
+        if former is not None and not broker.is_dead
+        for each in api_rates(broker.stats, former)
+    ]
+
+
+def _offline(topic: TopicFacts) -> int:
+    return sum(each.leader is None for each in topic.partitions)
+
+
+def _under_replicated(topic: TopicFacts) -> int:
+    return sum(each.is_under_replicated for each in topic.partitions)
+
+
+def _sum(brokers: Iterable[BrokerStats], key: str) -> int:
+    name = BY_KEY[key].name
+    return sum(int(broker.stats.values.get(name, 0)) for broker in brokers if not broker.is_dead)

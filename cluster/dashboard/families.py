@@ -1,0 +1,129 @@
+"""The families of an exposition that are not rows of Kafka's table, and all of one exposition."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from cluster.dashboard.exposition_text import Family, Type
+
+_C: Final = Type.COUNTER
+_G: Final = Type.GAUGE
+
+
+class Own(NamedTuple):
+    """One row: `name` without `_total`; `labels` beside `broker`."""
+
+    name: str
+    type: Type
+    labels: str
+    doc: str
+
+
+_CLIENT: Final = "user, client_id"
+_QUOTA: Final = "user, client_id, quota"
+_PARTITION: Final = "consumergroup, topic, partition"
+
+OWN_FAMILIES: Final = (
+    Own("kafka_up", _G, "", "1 while the broker writes its figures, 0 while it is dead or stuck"),
+    Own("milena_broker_silence_seconds", _G, "", "since when the broker has not written"),
+    Own("kafka_server_produce_byte_rate", _G, _CLIENT, "bytes per second, as the quota sees it"),
+    Own(
+        "kafka_server_produce_throttle_time", _G, _CLIENT, "ms that a request would now be delayed"
+    ),
+    Own("kafka_server_fetch_byte_rate", _G, _CLIENT, "bytes per second, as the quota sees it"),
+    Own("kafka_server_fetch_throttle_time", _G, _CLIENT, "ms that a request would now be delayed"),
+    Own("kafka_server_request_request_time", _G, _CLIENT, "percent of the broker's thread"),
+    Own(
+        "kafka_server_request_throttle_time", _G, _CLIENT, "ms that a request would now be delayed"
+    ),
+    Own(
+        "kafka_server_controllermutation_mutation_rate",
+        _G,
+        _CLIENT,
+        "partitions created and deleted per second",
+    ),
+    Own(
+        "kafka_server_controllermutation_throttle_time",
+        _G,
+        _CLIENT,
+        "ms that a request would now be delayed",
+    ),
+    Own(
+        "milena_quota_limit",
+        _G,
+        f"{_QUOTA}, rule",
+        "the limit of this broker: bytes per second, percent of a thread, or partitions per second",
+    ),
+    Own("milena_quota_utilisation_ratio", _G, _QUOTA, "rate over limit"),
+    Own("milena_quota_muted", _G, _QUOTA, "1 while the client's connections are not read"),
+    Own("milena_quota_usage", _C, _QUOTA, "bytes, percent of a thread x seconds, or partitions"),
+    Own("milena_quota_requests", _C, _QUOTA, "requests that were charged"),
+    Own("milena_quota_throttled_requests", _C, _QUOTA, "of these: with a throttle time"),
+    Own("milena_quota_throttle_seconds", _C, _QUOTA, "throttle time handed out"),
+    Own("milena_quota_muted_seconds", _C, _QUOTA, "how long connections were not read"),
+    Own(
+        "milena_client_connections",
+        _G,
+        f"{_CLIENT}, software",
+        "open connections, with the name and version that the client tells",
+    ),
+    Own("milena_clients", _G, "", "clients that use a quota"),
+    Own(
+        "milena_clients_other",
+        _G,
+        "",
+        "of these: clients without series of their own, summed up as user and client_id _other",
+    ),
+    Own("kafka_consumergroup_members", _G, "consumergroup", "members of the group"),
+    Own("milena_consumergroup_state", _G, "consumergroup, state", "1 for the state it is in"),
+    Own("kafka_consumergroup_current_offset", _G, _PARTITION, "what the group has committed"),
+    Own("kafka_consumergroup_lag", _G, _PARTITION, "records that the group has not committed"),
+    Own("kafka_consumergroup_lag_sum", _G, "consumergroup, topic", "the same of a whole topic"),
+    Own(
+        "milena_consumergroup_partitions_left_out",
+        _G,
+        "",
+        "partitions of groups without series of their own",
+    ),
+)
+"""What is made of quota rows and of groups; everything else comes from `metrics.kafka_names`."""
+
+
+def seconds_family(family_ms: str) -> str:
+    """The histogram beside a summary in ms: `milena_..._localtime_seconds` beside
+    `kafka_..._localtimems`.
+    """
+    return family_ms.replace("kafka_", "milena_", 1).removesuffix("ms") + "_seconds"
+
+
+class Families:
+    """Filled sample by sample; a family appears once, wherever its samples come from."""
+
+    def __init__(self) -> None:
+        self._own = {own.name: Family(own.name, own.type, own.doc) for own in OWN_FAMILIES}
+        self._others: dict[str, Family] = {}
+
+    def add(self, name: str, labels: str, value: float) -> None:
+        """A sample of one of `OWN_FAMILIES`."""
+        self._own[name].add(labels, value)
+
+    def of(self, name: str, kind: Type, doc: str) -> Family:
+        """A family with another name."""
+        family = self._others.get(name)
+        if family is None:
+            family = self._others[name] = Family(name, kind, doc)
+        elif doc and not family.doc:
+            family.doc = doc
+        return family
+
+    def times_ms(self, name: str) -> Family:
+        """Quantiles in milliseconds, their sum, and the number of requests."""
+        return self.of(name, Type.SUMMARY, "milliseconds, by quantile of the last minutes")
+
+    def times_seconds(self, name_ms: str) -> Family:
+        """The same requests as a histogram, of which Prometheus makes quantiles over any time."""
+        return self.of(seconds_family(name_ms), Type.HISTOGRAM, f"{name_ms} as a histogram")
+
+    def ordered(self) -> Iterator[Family]:
+        """Every family."""
+        yield from self._own.values()
+        yield from self._others.values()

@@ -1,0 +1,83 @@
+"""The dashboard's process: serves the application on a socket until SIGTERM."""
+
+import asyncio
+import contextlib
+import errno
+import logging
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from cluster.model.errors import UserError
+
+log = logging.getLogger(__name__)
+
+_STOP_AFTER_S: Final = 1
+"""Requests that are being answered at the end have so long."""
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens there; port 0 asks the system for a free one. Raises UserError."""
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(128)
+    except OSError as problem:
+        listening.close()
+        hint = ": choose another --dashboard-port" if problem.errno == errno.EADDRINUSE else ""
+        raise UserError(f"it cannot listen on {host}:{port}: {problem.strerror}{hint}") from None
+    return listening
+
+
+class _Server(uvicorn.Server):
+    """Leaves the signals to `serve`: uvicorn would raise them again at its end."""
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        yield
+
+
+def serve(
+    app: ASGIApp,
+    listening: socket.socket,
+    on_ready: Callable[[], None],
+    on_stop: Callable[[], None],
+) -> None:
+    """Serve until SIGTERM or SIGINT.
+
+    `on_stop` is called on the server's loop when one of them comes: it ends what would not end by
+    itself, such as streams.
+    """
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        lifespan="off",
+        timeout_graceful_shutdown=_STOP_AFTER_S,
+        limit_concurrency=1_000,
+    )
+    server = _Server(config)
+
+    def stop() -> None:
+        server.should_exit = True
+        on_stop()
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop)
+        serving = asyncio.create_task(server.serve([listening]))
+        while not server.started and not serving.done():
+            await asyncio.sleep(0.01)
+        if server.started:
+            on_ready()
+        await serving
+
+    asyncio.run(run())

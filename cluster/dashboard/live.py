@@ -1,0 +1,117 @@
+"""One reading a second for all browsers that look, and none while nobody does.
+
+Where a reading takes long, there are fewer, so that it costs little of a core.
+"""
+
+import asyncio
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+PERIOD_S: Final = 1.0
+HEARTBEAT_S: Final = 15.0
+"""A comment is sent after so long without news, so that a connection that is gone is noticed."""
+SHARE_MAX: Final = 0.05
+"""Of a core at most is spent on reading: so many clients that it takes more are read less often,
+but at least every `PERIOD_MAX_S`."""
+PERIOD_MAX_S: Final = 5.0
+WATCHERS_MAX: Final = 200
+
+
+class TooMany(Exception):
+    """So many watch already that another one is refused."""
+
+
+class LiveFeed:
+    """Reads while somebody watches, and hands every watcher the newest reading.
+
+    A watcher that is slow misses readings: each has room for one. Used on one asyncio loop.
+    """
+
+    def __init__(self, read: Callable[[], str], period_s: float = PERIOD_S) -> None:
+        """`read` makes one reading as a line of text; it is called on a thread of the loop's."""
+        self._read = read
+        self._period_s = period_s
+        self._watchers: set[_Watcher] = set()
+        self._task: asyncio.Task[None] | None = None
+        self._newest: str | None = None
+        self._is_closed = False
+
+    @property
+    def watcher_count(self) -> int:
+        """How many watch."""
+        return len(self._watchers)
+
+    async def watch(self) -> AsyncIterator[str]:
+        """Events of a stream (`text/event-stream`), until the caller or the feed is closed.
+
+        Raises TooMany.
+        """
+        if self._is_closed or len(self._watchers) >= WATCHERS_MAX:
+            raise TooMany
+        watcher = _Watcher()
+        self._watchers.add(watcher)
+        if self._task is None:
+            self._newest = None
+            self._task = asyncio.create_task(self._run())
+        elif self._newest is not None:
+            watcher.offer(self._newest)
+        try:
+            while not self._is_closed:
+                news = await watcher.next(HEARTBEAT_S)
+                yield ": nothing new\n\n" if news is None else f"data: {news}\n\n"
+        finally:
+            self._watchers.discard(watcher)
+            if not self._watchers and self._task is not None:
+                self._task.cancel()
+                self._task = None
+
+    def close(self) -> None:
+        """End every stream."""
+        self._is_closed = True
+        for watcher in self._watchers:
+            watcher.wake()
+
+    async def _run(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            began_s = loop.time()
+            newest, used_s = await asyncio.to_thread(self._measured)
+            self._newest = newest
+            for watcher in self._watchers:
+                watcher.offer(newest)
+            next_s = began_s + period_s(used_s, self._period_s)
+            await asyncio.sleep(max(0.0, next_s - loop.time()))
+
+    def _measured(self) -> tuple[str, float]:
+        """A reading, and the processor time that it took."""
+        began_s = time.thread_time()
+        return self._read(), time.thread_time() - began_s
+
+
+def period_s(used_s: float, wanted_s: float) -> float:
+    """From one reading to the next, where one takes so much processor time."""
+    return max(wanted_s, min(PERIOD_MAX_S, used_s / SHARE_MAX))
+
+
+class _Watcher:
+    """Room for one reading."""
+
+    def __init__(self) -> None:
+        self._news: str | None = None
+        self._has_news = asyncio.Event()
+
+    def offer(self, news: str) -> None:
+        self._news = news
+        self.wake()
+
+    def wake(self) -> None:
+        self._has_news.set()
+
+    async def next(self, patience_s: float) -> str | None:
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(self._has_news.wait(), patience_s)
+        self._has_news.clear()
+        news, self._news = self._news, None
+        return news

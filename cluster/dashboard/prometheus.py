@@ -1,0 +1,163 @@
+"""What Prometheus scrapes, from readings of the brokers' stats files.
+
+Names are those that dashboards made for Kafka query (docs/prometheus.md); to them come each
+client's limits, which Kafka does not export. A broker that is dead or silent has `kafka_up` 0 and
+no series: Prometheus shows them as gone rather than unchanged.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from cluster.dashboard.client_series import add_clients
+from cluster.dashboard.exposition_text import Family, Type, label_text, rendered
+from cluster.dashboard.families import Families
+from cluster.dashboard.prometheus_names import Spelled, spelled, without_labels
+from cluster.dashboard.request_times import QUANTILES, RecentTimes, request_times
+from cluster.metrics.histogram import Histogram, bound_us
+from cluster.metrics.kafka_names import BROKER_METRICS, BY_KEY, REQUEST_PARTS, TOPIC_METRICS, Metric
+from cluster.metrics.stats_layout import MetricKind
+from cluster.views.client_states import ALIVE, BrokerStats
+from cluster.views.group_lags import group_lags
+
+LAGS_MAX: Final = 5_000
+"""Partitions of groups with series of their own: those of the groups that are furthest behind."""
+_BY_NAME: Final[dict[str, Metric]] = {metric.name: metric for metric in BROKER_METRICS}
+SUMS: Final = frozenset(
+    BY_KEY[key].name for key in ("RequestsPerSec", "ThrottleTimeMs", "PurgatorySize")
+)
+"""Not exported: Kafka has only their parts, and whoever adds those up would count twice. Nor are
+requests by version, which are parts of those by API."""
+WITH_BUCKETS: Final = ("TotalTimeMs", "LocalTimeMs")
+"""Times that are exported as histograms, too."""
+_BUCKETED: Final = {
+    spelled(part.name, Type.SUMMARY).family for part in REQUEST_PARTS if part.key in WITH_BUCKETS
+}
+
+
+def exposition(
+    brokers: Sequence[BrokerStats], recent: RecentTimes | None = None, *, openmetrics: bool
+) -> bytes:
+    """All that these brokers count, in the text format or in OpenMetrics.
+
+    `recent` remembers earlier readings, so that quantiles are of the last minutes; without, they
+    are of everything since each broker began.
+    """
+    families = Families()
+    for broker in brokers:
+        labels = label_text([("broker", str(broker.broker))])
+        families.add("kafka_up", labels, int(broker.state == ALIVE))
+        families.add("milena_broker_silence_seconds", labels, broker.age_ms / 1_000)
+    alive = [broker for broker in brokers if broker.state == ALIVE]
+    _add_values(families, alive)
+    for broker in alive:
+        counts = request_times(broker.stats)
+        past = recent.compared(broker.broker, broker.stats, counts) if recent else {}
+        _add_topics(families, broker)
+        _add_times(families, broker.broker, counts, past)
+    add_clients(families, alive)
+    _add_groups(families, alive)
+    return rendered(families.ordered(), openmetrics=openmetrics)
+
+
+# -- counters and gauges of the brokers --------------------------------------------------------
+
+
+def _add_values(families: Families, brokers: Iterable[BrokerStats]) -> None:
+    for broker in brokers:
+        head = ("broker", str(broker.broker))
+        for name, value in broker.stats.values.items():
+            if name in SUMS or ",version=" in name:
+                continue
+            metric = _BY_NAME.get(name) or _BY_NAME.get(without_labels(name))
+            kind = type_of(name, metric)
+            place = spelled(name, kind)
+            family = families.of(place.family, kind, "" if metric is None else metric.doc)
+            labels = label_text([head, *place.labels])
+            family.add(labels, value, "_count" if kind is Type.SUMMARY else "")
+
+
+def type_of(name: str, metric: Metric | None) -> Type:
+    """The type of a value with this JMX name, and this row of the table, if it has one."""
+    if without_labels(name).endswith("RateAndTimeMs"):
+        return Type.SUMMARY  # a timer, of which the number is known
+    if metric is not None:
+        return Type.COUNTER if metric.kind is MetricKind.COUNTER else Type.GAUGE
+    return Type.COUNTER if "PerSec" in name else Type.GAUGE
+
+
+def _add_topics(families: Families, broker: BrokerStats) -> None:
+    head = ("broker", str(broker.broker))
+    for topic, values in broker.stats.topics.items():
+        for metric in TOPIC_METRICS:
+            kind = type_of(metric.name, metric)
+            place = spelled(metric.name, kind)
+            family = families.of(place.family, kind, metric.doc)
+            family.add(label_text([head, ("topic", topic)]), values[metric.key])
+
+
+# -- times of requests -------------------------------------------------------------------------
+
+
+def _add_times(
+    families: Families,
+    broker: int,
+    now: Mapping[Spelled, Histogram],
+    past: Mapping[Spelled, Histogram],
+) -> None:
+    for place, times in now.items():
+        if not times.count:
+            continue
+        labels = [("broker", str(broker)), *place.labels]
+        summary = families.times_ms(place.family)
+        newer = times.since(past.get(place))
+        for quantile in QUANTILES:
+            value = newer.quantile_us(quantile) / 1_000 if newer.count else float("nan")
+            summary.add(label_text([*labels, ("quantile", repr(quantile))]), value)
+        summary.add(label_text(labels), times.sum_us / 1_000, "_sum")
+        summary.add(label_text(labels), times.count, "_count")
+        if place.family in _BUCKETED:
+            _add_buckets(families.times_seconds(place.family), labels, times)
+
+
+def _add_buckets(family: Family, labels: list[tuple[str, str]], times: Histogram) -> None:
+    seen = 0
+    for number, count in enumerate(times.counts):
+        seen += count
+        bound = bound_us(number)
+        le = "+Inf" if bound is None else repr(bound / 1_000_000)
+        family.add(label_text([*labels, ("le", le)]), seen, "_bucket")
+    family.add(label_text(labels), times.sum_us / 1_000_000, "_sum")
+    family.add(label_text(labels), seen, "_count")
+
+
+# -- groups ------------------------------------------------------------------------------------
+
+
+def _add_groups(families: Families, brokers: Sequence[BrokerStats]) -> None:
+    left_out = dict.fromkeys((broker.broker for broker in brokers), 0)
+    room = LAGS_MAX
+    for group in group_lags(brokers, 0):
+        broker = group.fields["broker"]
+        head = [("broker", str(broker)), ("consumergroup", str(group.fields["group"]))]
+        if room <= 0:
+            left_out[broker] += len(group.partitions)
+            continue
+        labels = label_text(head)
+        families.add("kafka_consumergroup_members", labels, group.fields["members"])
+        state = ("state", str(group.fields["state"]))
+        families.add("milena_consumergroup_state", label_text([*head, state]), 1)
+        room -= 1
+        for lag in group.partitions:
+            if room <= 0:
+                left_out[broker] += 1
+                continue
+            room -= 1
+            topic = ("topic", str(lag["topic"]))
+            one = label_text([*head, topic, ("partition", str(lag["partition"]))])
+            families.add("kafka_consumergroup_current_offset", one, lag["committed"])
+            if lag["lag"] is not None:
+                families.add("kafka_consumergroup_lag", one, lag["lag"])
+                families.add("kafka_consumergroup_lag_sum", label_text([*head, topic]), lag["lag"])
+    for broker, count in left_out.items():
+        labels = label_text([("broker", str(broker))])
+        families.add("milena_consumergroup_partitions_left_out", labels, count)

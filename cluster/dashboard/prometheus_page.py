@@ -1,0 +1,113 @@
+"""Writes docs/prometheus.md: `python -m cluster.dashboard.prometheus_page > docs/prometheus.md`."""
+
+import sys
+from collections.abc import Iterator
+from typing import Final
+
+from cluster.dashboard.client_series import CLIENTS_MAX
+from cluster.dashboard.exposition_text import LABEL_MAX, Type
+from cluster.dashboard.families import OWN_FAMILIES, seconds_family
+from cluster.dashboard.prometheus import LAGS_MAX, SUMS, WITH_BUCKETS, type_of
+from cluster.dashboard.prometheus_names import spelled
+from cluster.dashboard.request_times import QUANTILES
+from cluster.metrics.kafka_names import BROKER_METRICS, REQUEST_PARTS, TOPIC_METRICS, errors_of
+
+_TIMED: Final = {part.name: part for part in REQUEST_PARTS}
+
+_INTRODUCTION: Final = f"""\
+# Prometheus and Grafana
+
+<!-- Written by `python -m cluster.dashboard.prometheus_page`. -->
+
+The dashboard's process answers `/metrics` (every broker) and `/metrics/broker/ID` (one) in
+Prometheus' text format, or in OpenMetrics 1.0 to whoever accepts it, as Prometheus does. It
+reads the brokers' stats files ([metrics.md](metrics.md)); the brokers take no part in it.
+
+```
+prometheus --config.file=etc/prometheus.yml
+MILENA_GRAFANA_DASHBOARDS=$PWD/etc/grafana/dashboards \\
+  GF_PATHS_PROVISIONING=$PWD/etc/grafana/provisioning grafana server
+```
+
+`etc/grafana/dashboards` has two dashboards: quotas (rate, limit and throttle time of each
+client) and the cluster. Where the dashboard has a password, Prometheus needs it as `basic_auth`
+(`etc/prometheus.yml`).
+
+## What to know
+
+- **Names** are those that Kafka's beans get by the usual rules of jmx_exporter, which
+  dashboards made for Kafka query: lower case, joined by `_`; a meter (`...PerSec`) is a counter
+  that ends in `_total`; `Percent` becomes `_percent`; tags are labels. Those of groups are
+  kafka_exporter's. Names that begin with `milena_` are not Kafka's. Every series has the label
+  `broker`.
+- **A counter ends in `_total`** in either format, since Prometheus chooses the format. Kafka's
+  attributes that are rates over a window (`offset-commit-rate`) are counters here: take their
+  `rate()`.
+- **Quantiles** in milliseconds are of the last five minutes (of what there is, in the first
+  half minute), NaN if nothing came. Prometheus cannot add them up; the histograms beside them
+  it can.
+- **Rates of clients** are what the quota compares with its limit, in bytes per second or
+  percent of one thread, of this broker. Limits hold for each broker, too.
+- **Sums that Kafka does not have** are not exported, so that adding up the parts counts once.
+  `kafka_server_brokertopicmetrics_...` exists with and without `topic`, as in Kafka.
+- **A dead or silent broker** has `kafka_up` 0, and no other series but the time since it wrote:
+  graphs end rather than go on unchanged. After a restart its counters begin at 0.
+- **Bounds**: {CLIENTS_MAX} clients (user and client id) have series of their own, those with
+  limits first, and of these the most throttled. The rates of the others are summed up, and the
+  longest of their delays is told, under `user="_other",client_id="_other"`;
+  `milena_clients_other` is their number. Their counters are left out, since a sum would fall
+  whenever a client leaves it. Of groups, {LAGS_MAX} series of partitions are told, the furthest
+  behind first, and `milena_consumergroup_partitions_left_out` is the number of others. A label
+  has at most {LABEL_MAX} characters: a longer one is cut, and ends in a checksum. (Stats files
+  cut users to 128 bytes and client ids to 192; clients that look the same then are added up.)
+  Control characters become U+FFFD.
+
+## Names
+
+| name | type | labels beside `broker` | Kafka's name | meaning |
+| --- | --- | --- | --- | --- |
+"""
+
+
+def page() -> str:
+    """The text of docs/prometheus.md."""
+    return _INTRODUCTION + "".join(f"| {' | '.join(row)} |\n" for row in _rows())
+
+
+def _rows() -> Iterator[tuple[str, str, str, str, str]]:
+    for own in OWN_FAMILIES:
+        yield (
+            f"`{own.name}{'_total' if own.type is Type.COUNTER else ''}`",
+            own.type,
+            own.labels or "-",
+            "-",
+            own.doc,
+        )
+    for name, kind, doc in _of_kafka():
+        place = spelled(name, kind)
+        suffix = "_total" if kind is Type.COUNTER else ""
+        values = ", ".join(f"{key}={value}" for key, value in place.labels)
+        if name in _TIMED:
+            values = f"{values}, quantile ({', '.join(map(str, QUANTILES))})"
+        yield f"`{place.family}{suffix}`", kind, values or "-", f"`{name}`", doc
+        if name in _TIMED and _TIMED[name].key in WITH_BUCKETS:
+            histogram, labels = seconds_family(place.family), "request=<Api>, le"
+            yield f"`{histogram}`", Type.HISTOGRAM, labels, f"`{name}`", "the same, in seconds"
+
+
+def _of_kafka() -> Iterator[tuple[str, Type, str]]:
+    """JMX name, type and meaning; `<...>` in a name stands for what varies."""
+    for metric in BROKER_METRICS:
+        if metric.name not in SUMS:
+            yield metric.name, type_of(metric.name, metric), metric.doc
+    of_api = "kafka.network:type=RequestMetrics,name="
+    yield f"{of_api}RequestsPerSec,request=<Api>", Type.COUNTER, "requests"
+    yield errors_of("<Api>", "<error>"), Type.COUNTER, "answers with this error"
+    for part in REQUEST_PARTS:
+        yield part.name, Type.SUMMARY, f"{part.doc}, in ms"
+    for metric in TOPIC_METRICS:
+        yield metric.name, type_of(metric.name, metric), metric.doc
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

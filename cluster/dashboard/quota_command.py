@@ -1,0 +1,32 @@
+"""The command line that changes quotas as the page does. Pure."""
+
+import shlex
+from collections.abc import Mapping
+
+
+def quota_command(
+    program: str, entity: Mapping[str, str | None], changes: Mapping[str, float | None]
+) -> str:
+    """`quotas set` for the values, `quotas unset` for the keys without one, both where needed.
+
+    `program` is the launcher with its data directory, as a shell takes it. See
+    `Sources.alter_quota`.
+    """
+    whom = [_option(kind, name) for kind, name in entity.items()]
+    values = [
+        f"--{_dashed(key)}={value:.12g}" for key, value in changes.items() if value is not None
+    ]
+    removed = [f"--{_dashed(key)}" for key, value in changes.items() if value is None]
+    return " && ".join(
+        " ".join([program, "quotas", verb, *map(shlex.quote, [*whom, *options])])
+        for verb, options in (("set", values), ("unset", removed))
+        if options
+    )
+
+
+def _option(kind: str, name: str | None) -> str:
+    return f"--{kind.removesuffix('-id')}-default" if name is None else f"--{kind}={name}"
+
+
+def _dashed(key: str) -> str:
+    return key.replace("_", "-")

@@ -1,0 +1,60 @@
+"""Histograms of the times of a broker's requests, and their recent part. Pure."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from cluster.dashboard.exposition_text import Type
+from cluster.dashboard.prometheus_names import Spelled, spelled
+from cluster.metrics.histogram import Histogram
+from cluster.metrics.kafka_names import REQUEST_PARTS
+from cluster.metrics.stats_reader import Stats
+
+QUANTILES: Final = (0.5, 0.75, 0.95, 0.98, 0.99, 0.999)
+"""Those of Kafka's histograms."""
+_SPAN_MS: Final = 300_000
+"""Kafka's histograms weigh the last five minutes most."""
+_STEP_MS: Final = 30_000
+
+
+def request_times(stats: Stats) -> dict[Spelled, Histogram]:
+    """Every histogram of a broker, by what it is a histogram of."""
+    return {
+        spelled(part.name.replace("<Api>", api), Type.SUMMARY): times[part.key]
+        for api, times in stats.requests.items()
+        for part in REQUEST_PARTS
+        if part.key in times
+    }
+
+
+class _Reading(NamedTuple):
+    process: tuple[int, int]
+    """Process id and start, which a restart changes."""
+    written_ms: int
+    counts: Mapping[Spelled, Histogram]
+
+
+class RecentTimes:
+    """Histograms of the last five minutes, one in half a minute, of each broker.
+
+    May be used by several threads: what a broker's readings are replaced by is complete.
+    """
+
+    def __init__(self) -> None:
+        self._kept: dict[int, tuple[_Reading, ...]] = {}
+
+    def compared(
+        self, broker: int, stats: Stats, counts: Mapping[Spelled, Histogram]
+    ) -> dict[Spelled, Histogram]:
+        """Take a reading; returns the counts of some five minutes ago, none if there are none."""
+        process = (stats.pid, stats.started_wall_ms)
+        kept = tuple(
+            reading for reading in self._kept.get(broker, ()) if reading.process == process
+        )
+        now_ms = stats.written_ms
+        if not kept or now_ms - kept[-1].written_ms >= _STEP_MS:
+            kept += (_Reading(process, now_ms, counts),)
+        while len(kept) > 1 and kept[1].written_ms <= now_ms - _SPAN_MS:
+            kept = kept[1:]
+        self._kept[broker] = kept
+        is_old = now_ms - kept[0].written_ms >= _STEP_MS
+        return dict(kept[0].counts) if is_old else {}

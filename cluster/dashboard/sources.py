@@ -1,0 +1,57 @@
+"""What the dashboard shows and does, as its routes see it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A change that was made."""
+
+    text: str
+    """What was done and what will follow, in a sentence."""
+    command: str
+    """The command line that does the same."""
+
+
+class Sources(Protocol):
+    """Blocking calls, made on threads. Each raises UserError with one line for the user."""
+
+    def live(self, search: str | None = None) -> Json:
+        """What changes every second: clients with their quotas, brokers, groups.
+
+        With `search` only clients whose user or client id contains it, in any case.
+        """
+        ...
+
+    def client(self, user: str, client_id: str) -> Json:
+        """One client: which rules match, the arithmetic of its delay, its samples."""
+        ...
+
+    def cluster(self) -> Json:
+        """Brokers, partitions, topics with configs, disk."""
+        ...
+
+    def history(self, user: str, client_id: str, since_ms: int) -> Json:
+        """Windows of the rollup about one client."""
+        ...
+
+    def alter_quota(
+        self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]
+    ) -> Done:
+        """Set quotas by Kafka's keys, or remove those whose value is None.
+
+        `entity` has `user`, `client-id` or `ip`, each a name or None for the default.
+        """
+        ...
+
+    def act(self, broker: int, action: str) -> Done:
+        """`kill`, `pause`, `resume` or `restart` a broker."""
+        ...
+
+    def exposition(self, broker: int | None, *, openmetrics: bool) -> bytes:
+        """What Prometheus scrapes, of one broker or of all."""
+        ...

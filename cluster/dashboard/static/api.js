@@ -1,0 +1,53 @@
+// Requests to the dashboard, and the stream of readings.
+
+const token = document.querySelector('meta[name="milena-token"]').content;
+
+export const mayChange = token !== "";
+
+/** The answer to a request; throws an Error with the line that says what is wrong. */
+export async function get(path, parameters = {}) {
+  const query = new URLSearchParams(parameters).toString();
+  return answer(await reach(() => fetch(query ? `${path}?${query}` : path)));
+}
+
+export async function post(path, body = {}) {
+  return answer(await reach(() => fetch(path, {
+    method: "POST",
+    headers: { "content-type": "application/json", "x-milena-token": token },
+    body: JSON.stringify(body),
+  })));
+}
+
+async function reach(ask) {
+  try {
+    return await ask();
+  } catch {
+    throw new Error("The dashboard does not answer.");
+  }
+}
+
+async function answer(response) {
+  const found = await response.json().catch(() => null);
+  if (!response.ok) throw new Error(found?.error ?? `The dashboard answers ${response.status}.`);
+  return found;
+}
+
+/** Calls back with every reading, and with whether the dashboard can be reached. */
+export function follow(onReading, onReachable) {
+  let stream = null;
+  const begin = () => {
+    stream = new EventSource("api/live");
+    stream.onopen = () => onReachable(true);
+    stream.onmessage = (event) => onReading(JSON.parse(event.data));
+    stream.onerror = () => {
+      onReachable(false);
+      if (stream.readyState === EventSource.CLOSED) setTimeout(begin, 2000);
+    };
+  };
+  begin();
+  // A page in the background costs nothing.
+  document.addEventListener("visibilitychange", () => {
+    if (document.hidden) stream.close();
+    else if (stream.readyState === EventSource.CLOSED) begin();
+  });
+}

@@ -1,0 +1,103 @@
+// Puts the page together: views, keys, the stream of readings.
+
+import { follow } from "./api.js";
+import { changeView } from "./change.js";
+import { clientsView } from "./clients.js";
+import { clusterView } from "./cluster.js";
+import { updateDetail } from "./detail.js";
+import { fill, setText } from "./dom.js";
+import { Past, clientsOf } from "./series.js";
+
+const VIEWS = { clients: clientsView, cluster: clusterView, change: changeView };
+const main = document.getElementById("main");
+const notice = document.getElementById("notice");
+const line = document.getElementById("cluster-line");
+const freezeButton = document.getElementById("freeze");
+const past = new Past();
+
+let view = null;
+let latest = null;
+let isFrozen = false;
+
+function show() {
+  const name = location.hash.slice(1) in VIEWS ? location.hash.slice(1) : "clients";
+  view?.close();
+  view = VIEWS[name](past);
+  fill(main, view.root);
+  for (const link of document.querySelectorAll("nav a")) {
+    if (link.hash === `#${name}`) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  document.title = `Milena: ${name}`;
+  view.freeze?.(isFrozen);
+  if (latest !== null) view.update(latest.rows, latest.reading);
+}
+
+function onReading(reading) {
+  if (reading.error) {
+    say(reading.error);
+    return;
+  }
+  const rows = clientsOf(reading);
+  past.add(reading.ts / 1000, rows);
+  const cluster = reading.cluster;
+  const up = reading.brokers.filter((broker) => broker.state === "alive").length;
+  setText(line, cluster === null
+    ? "The cluster does not run."
+    : `${cluster.cluster_id ?? ""} · ${cluster.state} · ${up} of ${cluster.brokers.length} brokers alive · ${cluster.bootstrap}`);
+  if (isFrozen) return;
+  latest = { rows, reading };
+  say(reading.clients_left_out > 0
+    ? `${reading.clients_left_out.toLocaleString("en")} more clients are not shown, those farthest from their limits.` : "");
+  view.update(rows, reading);
+  updateDetail(rows, past);
+}
+
+function say(text) {
+  setText(notice, text);
+  notice.hidden = text === "";
+}
+
+function freeze() {
+  isFrozen = !isFrozen;
+  freezeButton.setAttribute("aria-pressed", String(isFrozen));
+  setText(freezeButton, isFrozen ? "Go on" : "Freeze");
+  view.freeze?.(isFrozen);
+}
+
+function changeTheme() {
+  const root = document.documentElement;
+  const isDark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = isDark ? "light" : "dark";
+  try {
+    localStorage.setItem("theme", root.dataset.theme);
+  } catch {
+    // storage may be forbidden
+  }
+}
+
+const KEYS = {
+  1: () => { location.hash = "#clients"; },
+  2: () => { location.hash = "#cluster"; },
+  3: () => { location.hash = "#change"; },
+  f: freeze,
+  t: changeTheme,
+  "/": () => view.focusFilter?.(),
+};
+
+document.addEventListener("keydown", (event) => {
+  const isTyping = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey || !(event.key in KEYS)) return;
+  if (document.querySelector("dialog[open]")) return;
+  event.preventDefault();
+  KEYS[event.key]();
+});
+freezeButton.addEventListener("click", freeze);
+document.getElementById("theme").addEventListener("click", changeTheme);
+window.addEventListener("hashchange", show);
+
+show();
+follow(onReading, (isReached) => {
+  document.documentElement.dataset.reached = String(isReached);
+  say(isReached ? "" : "The dashboard does not answer; trying again. What is shown is its last reading.");
+});

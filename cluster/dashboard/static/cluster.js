@@ -1,0 +1,105 @@
+// The view of the cluster: brokers, health, APIs, topics, groups, events.
+
+import { get } from "./api.js";
+import { el, fill, setText, table } from "./dom.js";
+import { count, duration, percent, perSecond, size } from "./format.js";
+
+const PERIOD_MS = 3000;
+const ROWS = 100;
+
+/** The view; it asks brokers only while it is open. */
+export function clusterView() {
+  const health = el("dl", { class: "health" });
+  const brokers = el("div");
+  const apis = el("div");
+  const topics = el("div");
+  const groups = el("div");
+  const events = el("div");
+  const problem = el("p", { class: "problem", hidden: true });
+  const root = el("section", { "aria-labelledby": "cluster-title" },
+    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, brokers, apis, topics, groups, events);
+  let reading = null;
+  let isOpen = true;
+  let isFrozen = false;
+
+  async function ask() {
+    if (!isOpen) return;
+    try {
+      if (!isFrozen && !document.hidden) draw(await get("api/cluster"));
+      problem.hidden = true;
+    } catch (wrong) {
+      setText(problem, wrong.message);
+      problem.hidden = false;
+      if (reading !== null) draw({});
+    }
+    if (isOpen) setTimeout(ask, PERIOD_MS);
+  }
+
+  function draw(found) {
+    const told = new Map((found.brokers ?? []).map((each) => [each.id, each]));
+    if (found.health) {
+      fill(health, Object.entries({
+        "Controller": found.controller === null ? "none" : `broker ${found.controller}`,
+        "Brokers up": `${found.health.brokers_up} of ${found.health.brokers}`,
+        "Under-replicated": mark(found.health.under_replicated),
+        "Below min ISR": mark(found.health.under_min_isr),
+        "Offline": mark(found.health.offline),
+        "Topics": count(found.health.topics),
+        "Partitions": count(found.health.partitions),
+      }).map(([term, text]) => el("div", {}, el("dt", {}, term), el("dd", {}, text))));
+    }
+    const rows = (reading?.cluster?.brokers ?? []).map((broker) => {
+      const stats = reading.brokers.find((each) => each.broker === broker.id);
+      const facts = told.get(broker.id) ?? {};
+      return [
+        `${broker.id}${found.controller === broker.id ? " (controller)" : ""}`, broker.state, broker.pid ?? "-", `${broker.host}:${broker.port}`,
+        count(facts.leaders), count(facts.replicas), size(facts.disk_bytes),
+        stats ? perSecond(stats.rates?.RequestsPerSec ?? 0) : "-", stats ? `${size(stats.rates?.BytesInPerSec ?? 0)}/s` : "-",
+        stats ? `${size(stats.rates?.BytesOutPerSec ?? 0)}/s` : "-", stats ? percent(stats.idle ?? null) : "-",
+        stats && stats.state !== "alive" ? `${stats.state}, last wrote ${duration(stats.age_ms)} ago` : "",
+      ];
+    });
+    fill(brokers, table("Brokers", ["Broker", "State", ["Process", true], "Address", ["Leads", true], ["Replicas", true], ["Disk", true],
+      ["Requests/s", true], ["In", true], ["Out", true], ["Idle", true], "Note"], rows, "No broker is known."));
+    if (found.apis) {
+      fill(apis, table("Requests by API", ["Broker", "API", ["Requests/s", true], ["p50", true], ["p95", true], ["p99", true]],
+        found.apis.map((each) => [each.broker, each.api, perSecond(each.requests_per_s), ms(each.p50_ms), ms(each.p95_ms), ms(each.p99_ms)]),
+        "No request was answered in the last seconds."));
+    }
+    if (found.topics) {
+      fill(topics, table("Topics", ["Topic", ["Partitions", true], ["Replicas", true], ["Under-replicated", true], ["Offline", true], ["Disk", true], "Configs"],
+        found.topics.slice(0, ROWS).map((each) => [each.name, each.partitions, each.replication_factor, mark(each.under_replicated), mark(each.offline), size(each.bytes),
+          Object.entries(each.configs).map(([key, value]) => `${key}=${value}`).join(", ")]), "There is no topic yet."),
+        found.health.topics > ROWS && el("p", {}, `… and ${count(found.health.topics - ROWS)} more: bin/cluster topics --list`));
+    }
+    drawGroups();
+    if (found.events) {
+      fill(events, table("Events", ["Time", "What"],
+        found.events.slice(0, ROWS).map((each) => [new Date(each.ts).toLocaleTimeString(), each.text]), "Nothing has happened."));
+    }
+  }
+
+  function drawGroups() {
+    const found = reading?.groups ?? [];
+    fill(groups, table("Groups", ["Group", "Type", "State", ["Members", true], ["Partitions", true], ["Lag", true]],
+      found.slice(0, ROWS).map((each) => [each.group, each.type, each.state, count(each.members), count(each.partitions), count(each.lag)]),
+      "No group is known."),
+      found.length > ROWS && el("p", {}, `… and ${count(found.length - ROWS)} more: bin/cluster groups --list`));
+  }
+
+  ask();
+  return {
+    root,
+    update: (_rows, newReading) => { reading = newReading; },
+    freeze: (frozen) => { isFrozen = frozen; },
+    close: () => { isOpen = false; },
+  };
+}
+
+const ms = (value) => (value === null || value === undefined ? "-" : value < 1 ? `${Math.round(value * 1000)} µs` : `${value.toFixed(1)} ms`);
+
+/** A number that should be 0: a sign beside it where it is not. */
+function mark(number) {
+  if (number === null || number === undefined) return "-";
+  return number > 0 ? el("strong", { class: "wrong" }, `▲ ${count(number)}`) : "0";
+}

@@ -1,0 +1,97 @@
+// One client: its chart, why it is throttled, and its history.
+
+import { get } from "./api.js";
+import { lineChart } from "./chart.js";
+import { el, fill, table } from "./dom.js";
+import { duration, isBytes, name, percent, rate } from "./format.js";
+
+const dialog = el("dialog", { class: "detail", "aria-labelledby": "detail-title" });
+document.body.append(dialog);
+
+let shown = null;
+
+/** Opens the client of a row; the focus goes back to `opener` at the end. */
+export function openDetail(row, opener) {
+  const chart = el("div", { class: "chart" });
+  const explanation = el("div", {}, el("p", {}, "Reading …"));
+  const past = el("div", {}, el("p", {}, "Reading …"));
+  fill(dialog,
+    el("div", { class: "bar" },
+      el("h2", { id: "detail-title" }, `${name(row.client_id)} as ${name(row.user)}: ${row.quota}`),
+      el("button", { type: "button", onclick: () => dialog.close() }, "Close")),
+    chart,
+    el("h3", {}, "Why"), explanation,
+    el("h3", {}, "History"), past);
+  dialog.onclose = () => {
+    shown?.live?.remove();
+    shown?.old?.remove();
+    shown = null;
+    opener.focus();
+  };
+  dialog.showModal();
+  shown = { row, chart, explanation, past, live: null, old: null, asked: 0 };
+  explain(shown);
+  history(shown);
+}
+
+/** Takes a reading: the chart goes on, the explanation is asked for anew now and then. */
+export function updateDetail(rows, past) {
+  if (shown === null) return;
+  const row = rows.find((each) => each.key === shown.row.key);
+  const series = past.of(shown.row.key);
+  const values = [series.rates, series.limits];
+  if (shown.live === null) {
+    if (series.times.length < 2) return;
+    const text = (value) => rate(shown.row.quota, value);
+    shown.live = lineChart(shown.chart, "Highest rate of a broker, and the limit", series.times, [
+      { label: "rate", values: series.rates, color: "--rate" },
+      { label: "limit", values: series.limits, color: "--limit", dash: [8, 5] },
+    ], text, isBytes(shown.row.quota));
+  } else {
+    shown.live.update(series.times, values);
+  }
+  if (row !== undefined) shown.row = row;
+  if (Date.now() - shown.asked > 3000) explain(shown);
+}
+
+async function explain(view) {
+  view.asked = Date.now();
+  try {
+    const { user, client_id } = view.row;
+    const found = await get("api/client", { user, client_id });
+    if (shown !== view) return;
+    const quota = found.quotas.find((each) => each.quota === view.row.quota) ?? found.quotas[0];
+    fill(view.explanation,
+      quota.brokers.map((each) => el("p", { class: "arithmetic" }, `Broker ${each.broker}: ${each.arithmetic}`)),
+      table("The eight rules, the most specific first", ["Rule", ["Limit", true], "Applies"],
+        quota.rules.map((each) => [each.rule, each.limit === null ? "not set" : rate(quota.quota, each.limit), each.rule === quota.rule ? "✓ this one" : ""])),
+      table("By broker", ["Broker", ["Rate", true], ["Used", true], ["Throttle", true], ["Mute left", true], ["Requests", true], ["Throttled", true]],
+        quota.brokers.map((each) => [
+          `${each.broker}${each.state === "alive" ? "" : ` (${each.state})`}`, rate(quota.quota, each.rate), percent(each.utilisation),
+          duration(each.delay_ms), duration(each.muted_left_ms), each.requests, each.throttled])));
+  } catch (problem) {
+    if (shown === view) fill(view.explanation, el("p", { class: "problem" }, problem.message));
+  }
+}
+
+async function history(view) {
+  try {
+    const { user, client_id, quota } = view.row;
+    const found = await get("api/history", { user, client_id, since_ms: Date.now() - 86_400_000 });
+    if (shown !== view) return;
+    const windows = (found.windows ?? []).filter((each) => each.quota === quota);
+    if (windows.length === 0) {
+      fill(view.past, el("p", { class: "empty" }, found.empty ?? "The rollup has no window of this client and quota."));
+      return;
+    }
+    fill(view.past);
+    const times = windows.map((each) => each.start_s);
+    view.old = lineChart(view.past, `Windows of ${found.width_s} s from the rollup`, times, [
+      { label: "average", values: windows.map((each) => each.rate_avg), color: "--rate" },
+      { label: "highest", values: windows.map((each) => each.rate_max), color: "--high", dash: [2, 3] },
+      { label: "limit", values: windows.map((each) => each.limit), color: "--limit", dash: [8, 5] },
+    ], (value) => rate(quota, value), isBytes(quota));
+  } catch (problem) {
+    if (shown === view) fill(view.past, el("p", { class: "problem" }, problem.message));
+  }
+}

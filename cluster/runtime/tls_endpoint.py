@@ -1,0 +1,180 @@
+"""TLS at one listening address: its certificates, which change in use, and its handshakes."""
+
+import logging
+import socket
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeAlias
+
+from cluster.model.errors import PeerError, UserError
+from cluster.model.x500_names import subject_name
+from cluster.runtime.acceptor import SecuredConnection
+from cluster.runtime.handshake_thread import HandshakeThread, Secured, TlsIdentity
+from cluster.runtime.loop import EventLoop
+from cluster.runtime.tls_context import ServerContext, TlsOptions, server_context
+from cluster.runtime.tls_transport import TlsScratch, TlsTransport
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY_MS: Final = 3_000
+"""How often files of keys and certificates are looked at."""
+Stamp: TypeAlias = "tuple[int, int, int] | None"
+
+
+class TlsTerminator:
+    """What all TLS listeners of a process share. Lifecycle: any number of endpoints, `close`."""
+
+    def __init__(self, loop: EventLoop, handshakes: HandshakeThread) -> None:
+        self.loop = loop
+        self.handshakes = handshakes
+        self.scratch = TlsScratch()
+
+    def close(self) -> None:
+        """Give up handshakes that are in progress."""
+        self.handshakes.close()
+
+
+class TlsEndpoint:
+    """Makes transports of accepted connections; see `acceptor.Securing`.
+
+    Certificates are read when it is made, and again on the thread of handshakes: when their files
+    have changed, and by `change`. Where they cannot be used, a line says so and the former ones
+    stay. Connections that are open stay as they are.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        options: TlsOptions,
+        terminator: TlsTerminator,
+        user_of: Callable[[str], str] | None,
+        *,
+        may_change_subject: bool = False,
+        may_drop_hosts: bool = False,
+    ) -> None:
+        """`user_of` makes a user of a client's X.500 name, on the thread of handshakes; ValueError
+        refuses the client. None where certificates name no users. What a later certificate may
+        differ in is Kafka's `ssl.allow.dn.changes`, `ssl.allow.san.changes` (KIP-978). Blocks.
+        Raises UserError.
+        """
+        self.name = name
+        self._terminator = terminator
+        self._options = options
+        self._user_of = user_of
+        self._may_change_names = may_change_subject, may_drop_hosts
+        self._stamps = _stamps(options)
+        self._server = server_context(options)
+        self._identity = self._identity_of(self._server)
+        terminator.handshakes.do_every(LOOK_EVERY_MS, self.look)
+
+    def identity(self) -> TlsIdentity:
+        """What is in force for the next handshake."""
+        return self._identity
+
+    def begin(
+        self,
+        connection: socket.socket,
+        host: str,
+        port: int,
+        done: Callable[[SecuredConnection | None], None],
+    ) -> None:
+        """See `acceptor.Securing`."""
+        self._terminator.handshakes.begin(
+            connection, host, port, self, partial(self._hand_over, done)
+        )
+
+    def _hand_over(
+        self, done: Callable[[SecuredConnection | None], None], secured: Secured | None
+    ) -> None:
+        if secured is None:
+            done(None)
+            return
+        terminator = self._terminator
+        transport = TlsTransport(
+            secured.connection,
+            secured.stream,
+            secured.incoming,
+            secured.outgoing,
+            terminator.loop,
+            terminator.scratch,
+        )
+        done(SecuredConnection(transport, secured.principal))
+
+    # -- other certificates ----------------------------------------------------------------------
+
+    def change(
+        self, options: TlsOptions, *, may_change_subject: bool, may_drop_hosts: bool
+    ) -> None:
+        """Use other settings soon; from the loop's thread."""
+        self._terminator.handshakes.do(
+            partial(self._change, options, (may_change_subject, may_drop_hosts))
+        )
+
+    def _change(self, options: TlsOptions, may: tuple[bool, bool]) -> None:
+        self._may_change_names = may
+        self._load(options, _stamps(options))
+
+    def look(self) -> None:
+        """Read files that have changed; on the thread of handshakes."""
+        stamps = _stamps(self._options)
+        if stamps != self._stamps:
+            self._load(self._options, stamps)
+
+    def _load(self, options: TlsOptions, stamps: tuple[Stamp, ...]) -> None:
+        self._stamps = stamps  # what cannot be used now is looked at again when it has changed
+        try:
+            server = server_context(options)
+            _check_names(self._server, server, *self._may_change_names)
+        except UserError as error:
+            log.error(  # noqa: TRY400  # the text says it all
+                "listener %s keeps its certificate: %s", self.name, error
+            )
+            return
+        is_new = server.certificate != self._server.certificate
+        self._options, self._server = options, server
+        self._identity = self._identity_of(server)
+        if is_new:
+            log.info(
+                "listener %s has a new certificate, valid until %s",
+                self.name,
+                server.certificate.not_valid_after_utc,
+            )
+
+    def _identity_of(self, server: ServerContext) -> TlsIdentity:
+        return TlsIdentity(server.context, partial(_principal, self._user_of))
+
+
+def _principal(user_of: Callable[[str], str] | None, certificate: bytes) -> str | None:
+    if user_of is None:
+        return None
+    try:
+        return user_of(subject_name(certificate))
+    except ValueError as error:
+        raise PeerError(f"no user for its certificate: {error}") from error
+
+
+def _check_names(
+    former: ServerContext, new: ServerContext, may_change_subject: bool, may_drop_hosts: bool
+) -> None:
+    """Kafka's rule for a key store that takes the place of another. Raises UserError."""
+    old_subject, subject = former.certificate.subject, new.certificate.subject
+    if not may_change_subject and old_subject != subject:
+        raise UserError(
+            f"the new one's subject is {subject.rfc4514_string()},"
+            f" not {old_subject.rfc4514_string()} (ssl.allow.dn.changes)"
+        )
+    lost = former.host_names() - new.host_names()
+    if not may_drop_hosts and lost:
+        raise UserError(f"the new one lacks {', '.join(sorted(lost))} (ssl.allow.san.changes)")
+
+
+def _stamps(options: TlsOptions) -> tuple[Stamp, ...]:
+    """What changes with the files, without reading them."""
+    stamps: list[Stamp] = []
+    for path in options.files():
+        try:
+            found = path.stat()
+            stamps.append((found.st_mtime_ns, found.st_size, found.st_ino))
+        except OSError:
+            stamps.append(None)
+    return tuple(stamps)

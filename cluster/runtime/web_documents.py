@@ -1,0 +1,21 @@
+"""Fetches a small document from an http, https or file URL; blocking."""
+
+import urllib.parse
+import urllib.request
+from typing import Final
+
+_SCHEMES: Final = ("http", "https", "file")
+_TIMEOUT_S: Final = 10.0
+"""For each wait on the network."""
+_MAX_BYTES: Final = 1 << 20
+
+
+def fetch_document(url: str) -> bytes:
+    """The document. Raises OSError, or ValueError for another kind of URL or more than 1 MiB."""
+    if urllib.parse.urlsplit(url).scheme not in _SCHEMES:
+        raise ValueError(f"{url} is no http, https or file URL")
+    with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:
+        document: bytes = answer.read(_MAX_BYTES + 1)
+    if len(document) > _MAX_BYTES:
+        raise ValueError(f"{url} has more than {_MAX_BYTES} bytes")
+    return document

@@ -1,0 +1,51 @@
+"""Who brokers, supervisor and tools are to a built-in registry that requires logins.
+
+One line, `sasl:USER:PASSWORD`, in a file of mode 0600; with the file there, the registry of that
+data directory requires this login.
+"""
+
+import os
+import secrets
+from pathlib import Path
+from typing import Final
+
+from cluster.coordinator.registry.client.registry_access import NOBODY, SASL, RegistryAccess
+from cluster.model.errors import UserError
+from cluster.supervisor.plan import DataDir
+
+_USER: Final = "milena"
+_PASSWORD_BYTES: Final = 24
+_OF_OTHERS: Final = 0o077
+
+
+def make_registry_auth(files: DataDir) -> None:
+    """Choose a password, unless there is one. For who holds the lock of the data directory. Raises
+    OSError.
+    """
+    if files.registry_auth_file.exists():
+        return
+    files.security.mkdir(mode=0o700, exist_ok=True)
+    draft = files.registry_auth_file.with_suffix(".new")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(descriptor, "w") as file:
+        file.write(f"{SASL}:{_USER}:{secrets.token_hex(_PASSWORD_BYTES)}\n")
+    draft.replace(files.registry_auth_file)
+
+
+def registry_access(path: Path, *, is_needed: bool = False) -> RegistryAccess:
+    """The identity in a file; nobody where there is no file and none is needed, which means that
+    the registry takes everybody. Raises UserError for a file that others can read, or that is none.
+    """
+    try:
+        with path.open() as file:
+            if os.fstat(file.fileno()).st_mode & _OF_OTHERS:
+                raise UserError(f"{path} holds a password that others can read: chmod 600 {path}")
+            return RegistryAccess.parse(file.read().strip())
+    except FileNotFoundError:
+        if is_needed:
+            raise UserError(f"there is no file {path}") from None
+        return NOBODY
+    except OSError as problem:
+        raise UserError(f"cannot read {path}: {problem.strerror}") from None
+    except ValueError as problem:
+        raise UserError(f"cannot use {path}: {problem}") from None

@@ -1,0 +1,155 @@
+"""What makes a cluster secure, in `DATA_DIR/security`: made once, renewed when it is due.
+
+passwords.json      of the user of the tools, of the trust store for Java
+ca.pem, ca.key      the authority that signs for the brokers
+broker-0.pem        key and certificates of one broker
+first-user.json     what the registry is given of the first user, until the cluster was up once
+"""
+
+import ipaddress
+import json
+import secrets
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+
+from cluster.model.errors import UserError
+from cluster.model.scram import credential_of, credential_text
+from cluster.model.security import SaslMechanism
+from cluster.runtime.certificates import CertificateAuthority, name_of, trust_store_pkcs12
+from cluster.runtime.private_files import private_directory, write_private
+
+ADMIN: Final = "admin"
+"""The user that a secure cluster begins with, and that the tools are."""
+MECHANISM: Final = SaslMechanism.SCRAM_SHA_512
+_SALT_BYTES: Final = 16
+_PASSWORD_BYTES: Final = 24
+_RENEWED_BEFORE: Final = timedelta(days=365)
+"""Certificates are made for ten years; a start renews what ends within one."""
+_ANYWHERE: Final = frozenset({"0.0.0.0", "::", ""})
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityFiles:
+    """The files of one cluster, and what of them its processes and its clients are told."""
+
+    directory: Path
+    ca_pem: bytes
+    trust_store: bytes = field(repr=False, compare=False)
+    """The same authority as a PKCS12 store, for Java; encrypted anew each time."""
+    admin_password: str = field(repr=False)
+    trust_store_password: str = field(repr=False)
+
+    @property
+    def first_user(self) -> Path:
+        """What the registry is to be given; absent once the cluster was up."""
+        return self.directory / "first-user.json"
+
+    def confirm(self) -> None:
+        """The cluster was up: the registry has the first user. Raises OSError."""
+        self.first_user.unlink(missing_ok=True)
+
+    def key_store(self, broker_id: int) -> Path:
+        """Key and certificates of a broker, as one PEM file."""
+        return self.directory / f"broker-{broker_id}.pem"
+
+
+def prepare_security(
+    directory: Path, brokers: int, hosts: Iterable[str], now: datetime
+) -> SecurityFiles:
+    """Make what is missing, and renew certificates that end soon or lack one of `hosts`.
+
+    Raises UserError for files that cannot be used.
+    """
+    try:
+        private_directory(directory)
+        passwords = _passwords(directory)
+        authority = _authority(directory, now)
+        files = SecurityFiles(
+            directory=directory,
+            ca_pem=authority.identity.certificate_pem(),
+            trust_store=trust_store_pkcs12(
+                [authority.identity.certificate], passwords["trust_store"]
+            ),
+            admin_password=passwords[ADMIN],
+            trust_store_password=passwords["trust_store"],
+        )
+        wanted = {host for host in hosts if host not in _ANYWHERE}
+        for broker in range(brokers):
+            _certify(files.key_store(broker), f"broker-{broker}", authority, wanted, now)
+    except OSError as problem:
+        raise UserError(f"cannot use {directory}: {problem.strerror or problem}") from None
+    except (ValueError, KeyError, TypeError) as problem:
+        raise UserError(f"cannot use the files in {directory}: {problem}") from None
+    return files
+
+
+def _passwords(directory: Path) -> dict[str, str]:
+    """The random passwords; with new ones, also what the registry is to be told of the user."""
+    path = directory / "passwords.json"
+    if path.exists():
+        found: dict[str, str] = json.loads(path.read_text())
+        return found
+    made = {name: secrets.token_urlsafe(_PASSWORD_BYTES) for name in (ADMIN, "trust_store")}
+    credential = credential_of(MECHANISM, made[ADMIN], secrets.token_bytes(_SALT_BYTES))
+    first = {"user": ADMIN, "credentials": {MECHANISM.value: credential_text(credential)}}
+    write_private(directory / "first-user.json", json.dumps(first))
+    write_private(path, json.dumps(made, indent=2) + "\n")
+    return made
+
+
+def remember_password(directory: Path, password: str) -> None:
+    """Keep another password of the tools' user, for the next start. Raises OSError."""
+    path = directory / "passwords.json"
+    known = json.loads(path.read_text())
+    write_private(path, json.dumps({**known, ADMIN: password}, indent=2) + "\n")
+
+
+def _authority(directory: Path, now: datetime) -> CertificateAuthority:
+    certificate, key = directory / "ca.pem", directory / "ca.key"
+    if certificate.exists() and key.exists():
+        found = CertificateAuthority.from_pem(certificate.read_bytes(), key.read_bytes())
+        if not _ends_soon(found.identity.certificate, now):
+            return found
+    made = CertificateAuthority.make(name_of("Milena cluster authority"), now)
+    write_private(key, made.identity.key_pem())
+    write_private(certificate, made.identity.certificate_pem())
+    return made
+
+
+def _certify(
+    path: Path, name: str, authority: CertificateAuthority, hosts: set[str], now: datetime
+) -> None:
+    if path.exists() and _is_good(path.read_bytes(), authority, hosts, now):
+        return
+    identity = authority.issue_server(name_of(name), sorted(hosts), now)
+    write_private(path, identity.key_pem() + identity.chain_pem())
+
+
+def _is_good(pem: bytes, authority: CertificateAuthority, hosts: set[str], now: datetime) -> bool:
+    found = x509.load_pem_x509_certificates(pem)[0]
+    if _ends_soon(found, now):
+        return False
+    try:
+        found.verify_directly_issued_by(authority.identity.certificate)
+    except Exception:  # noqa: BLE001 - cryptography has several, each of which means no
+        return False
+    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    addresses = {str(each) for each in names.get_values_for_type(x509.IPAddress)}
+    named = {*names.get_values_for_type(x509.DNSName), *addresses}
+    return {_same_form(host) for host in hosts} <= named
+
+
+def _same_form(host: str) -> str:
+    try:
+        return str(ipaddress.ip_address(host))
+    except ValueError:
+        return host
+
+
+def _ends_soon(certificate: x509.Certificate, now: datetime) -> bool:
+    return certificate.not_valid_after_utc - now < _RENEWED_BEFORE

@@ -1,0 +1,1 @@
+"""`acls`: its options as rules and filters, its requests, its words."""

@@ -1,0 +1,357 @@
+"""`quotas client-check`: runs somebody's Kafka client under a quota, and says whether it pauses.
+
+It starts a cluster of one broker for it, reached through a proxy that sees when requests come.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import shlex
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from cluster.model.errors import UserError
+from cluster.model.printable import one_line
+from cluster.model.quotas import DEFAULT, QuotaEntity
+from cluster.tools.options import not_negative
+from cluster.tools.quotas.options import AMOUNTS, byte_rate
+from cluster.tools.quotas.pause_watch import Finding
+from cluster.tools.quotas.subcommands import add_subcommand
+from cluster.views.quantities import duration, percent
+
+if TYPE_CHECKING:
+    from cluster.supervisor.plan import DataDir
+    from cluster.tools.arguments import Subparsers
+
+_HOST: Final = "127.0.0.1"
+_RECORD_BYTES: Final = 1_024
+_RECORDS_PER_BATCH: Final = 10
+_CLIENT_ID: Final = "milena-client-check"
+_STDERR: Final = 2
+_WORDS: Final = ("bootstrap", "topic")
+_KILL_AFTER_S: Final = 5.0
+_STATS_AFTER_S: Final = 0.6
+"""Brokers write their figures four times a second."""
+MARKDOWN_HEADING: Final = (
+    "| client | software | requests | verdict | pause: asked, kept (median) | sent ahead | recovers"
+    " | of the limit used |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
+)
+
+
+class Outcome(NamedTuple):
+    """What came of one run."""
+
+    findings: tuple[Finding, ...]
+    limit: float
+    status: int | None
+    """The command's exit status; None: it was ended after --timeout."""
+    given_up: int
+    software: str
+    """As the client told the broker (KIP-511); empty if it did not."""
+
+    @property
+    def recovers(self) -> bool:
+        """Whether it came through: it ended well, and gave up no connection while it waited."""
+        return self.status in (0, None) and not self.given_up
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Add the command `quotas client-check` and its options to `subparsers`."""
+    parser = add_subcommand(
+        subparsers,
+        "client-check",
+        "quotas client-check -- ./my-producer --bootstrap-server {bootstrap} --topic {topic}",
+        "quotas client-check --timeout 20 --json -- python consume.py {bootstrap} {topic}",
+    )
+    parser.add_argument(
+        "words",
+        nargs="+",
+        metavar="COMMAND",
+        help="after --: the client and its arguments, with {bootstrap} and {topic} where it wants"
+        " them; both are in BOOTSTRAP_SERVERS and TOPIC too",
+    )
+    parser.add_argument(
+        "--timeout",
+        type=_seconds,
+        default=60.0,
+        metavar="S",
+        help="end the client after so many seconds (60); what it did until then is judged",
+    )
+    parser.add_argument(
+        "--limit",
+        type=byte_rate,
+        default=200_000.0,
+        metavar="B",
+        help=f"bytes per second to produce, and as many to fetch (200KB); {AMOUNTS}",
+    )
+    parser.add_argument(
+        "--records",
+        type=not_negative,
+        default=2_000,
+        metavar="N",
+        help="records of 1 KiB that are in the topic for a consumer (2000)",
+    )
+    parser.add_argument("--topic", default="client-check", help="its name (client-check)")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="one object, for scripts")
+    form.add_argument(
+        "--markdown", metavar="NAME", help="rows of a table, for a client of that name"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the client and print the verdict: status 0 unless the client could not be run."""
+    from cluster.tools.demo_cluster import own_directory, remove_cluster
+
+    files = own_directory(args.data_dir, "client-check")
+    try:
+        outcome = asyncio.run(_check(args, files))
+    finally:
+        remove_cluster(files)
+    if not outcome.findings:
+        status = "it was ended" if outcome.status is None else f"its status is {outcome.status}"
+        raise UserError(
+            f"the client neither produced nor fetched ({status}): does it connect to"
+            " {bootstrap}, or to BOOTSTRAP_SERVERS?"
+        )
+    if args.json:
+        print(json.dumps(to_json(outcome), indent=2))
+    elif args.markdown is not None:
+        print("\n".join(markdown_rows(args.markdown, outcome)))
+    else:
+        print("\n".join(lines(outcome)))
+    return 0
+
+
+# -- the run ---------------------------------------------------------------------------------------
+
+
+async def _check(args: argparse.Namespace, files: "DataDir") -> Outcome:
+    from cluster.tools.demo_cluster import start_one_broker
+    from cluster.tools.quotas.pause_watch import PauseWatch
+    from cluster.tools.quotas.watching_proxy import WatchingProxy, now_ms
+
+    proxy = WatchingProxy()
+    try:
+        _say("Starting a cluster of one broker")
+        state = await asyncio.to_thread(
+            start_one_broker,
+            files,
+            [f"advertised.listeners=PLAINTEXT://{_HOST}:{proxy.port}"],
+        )
+        await proxy.begin(int(str(state["bootstrap"]).rpartition(":")[2]))
+        bootstrap = f"{_HOST}:{proxy.port}"
+        await asyncio.to_thread(_prepare, bootstrap, args.topic, args.records, args.limit)
+        proxy.watch = watch = PauseWatch()
+        places = {"bootstrap": bootstrap, "topic": args.topic}
+        command = filled(args.words, places)
+        _say(f"Running {shlex.join(command)}")
+        status = await _run_command(command, places, args.timeout)
+        given_up = watch.given_up(now_ms())
+        await asyncio.sleep(_STATS_AFTER_S)
+        return Outcome(tuple(watch.findings()), args.limit, status, given_up, _software(files))
+    finally:
+        proxy.close()
+
+
+def _prepare(bootstrap: str, topic: str, records: int, limit: float) -> None:
+    """Make the topic, fill it, and set the quotas."""
+    from confluent_kafka import KafkaException, Producer
+    from confluent_kafka.admin import AdminClient
+
+    from cluster.client.quota_requests import alter_quotas
+    from cluster.client.socket_client import SocketClient
+    from cluster.tools.kafka_connection import explained
+    from cluster.tools.topics.requests import create_topic
+
+    connection: dict[str, str | int | float | bool] = {
+        "bootstrap.servers": bootstrap,
+        "client.id": _CLIENT_ID,
+        "log_level": 0,
+    }
+    try:
+        create_topic(
+            AdminClient(connection),
+            topic,
+            partitions=1,
+            replication_factor=1,
+            replicas=None,
+            configs={},
+        )
+    except KafkaException as refusal:
+        raise UserError(f"cannot make topic {topic}: {explained(refusal.args[0])}") from None
+    # Small batches, of which the broker can hand out few at once.
+    producer = Producer({**connection, "batch.num.messages": _RECORDS_PER_BATCH})
+    for _ in range(records):
+        while True:
+            try:
+                producer.produce(topic, os.urandom(_RECORD_BYTES))
+                break
+            except BufferError:
+                producer.poll(0.1)
+    producer.flush()
+    del producer
+    host, _, port = bootstrap.rpartition(":")
+    with SocketClient.connect([(host, int(port))], _CLIENT_ID) as client:
+        limits = {"producer_byte_rate": limit, "consumer_byte_rate": limit}
+        alter_quotas(client, QuotaEntity(None, DEFAULT), limits)
+
+
+def filled(words: Sequence[str], places: Mapping[str, str]) -> list[str]:
+    """The command with `{bootstrap}` and `{topic}` filled in; other braces stay as they are."""
+    command = list(words)
+    for name in _WORDS:
+        command = [word.replace(f"{{{name}}}", places[name]) for word in command]
+    return command
+
+
+async def _run_command(
+    command: Sequence[str], places: Mapping[str, str], timeout_s: float
+) -> int | None:
+    """Its exit status, or None when it had to be ended; what it prints goes to stderr."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *command,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=_STDERR,
+            env={
+                **os.environ,
+                "BOOTSTRAP_SERVERS": places["bootstrap"],
+                "TOPIC": places["topic"],
+            },
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise UserError(f"cannot run {command[0]}: {error.strerror}") from None
+    try:
+        return await asyncio.wait_for(process.wait(), timeout_s)
+    except TimeoutError:
+        return None
+    finally:
+        await _end(process)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """End the command and what it has started."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(process.wait(), _KILL_AFTER_S)
+            return
+
+
+def _software(files: "DataDir") -> str:
+    """What the clients said that they are, from the broker's figures."""
+    from cluster.views.client_states import client_states, read_brokers
+
+    found = {
+        state.row.software
+        for state in client_states(read_brokers(files))
+        if state.row.client_id != _CLIENT_ID and state.row.software
+    }
+    return ", ".join(sorted(found))
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+# -- telling ---------------------------------------------------------------------------------------
+
+
+def lines(outcome: Outcome) -> list[str]:
+    """For a person."""
+    told = [f"software: {one_line(outcome.software) or 'the client does not say'}"]
+    for finding in outcome.findings:
+        told.append(f"{finding.kind}: {finding.verdict()}")
+        told.append(f"  {finding.cost(outcome.limit)}")
+    told.append(_recovery(outcome))
+    return told
+
+
+def _recovery(outcome: Outcome) -> str:
+    end = (
+        "it was ended after --timeout"
+        if outcome.status is None
+        else f"it ended with status {outcome.status}"
+    )
+    if outcome.given_up:
+        return f"it does not recover: it gave up {outcome.given_up} connections; {end}"
+    if outcome.status in (0, None):
+        return f"it recovers: it kept its connections; {end}"
+    return f"it kept its connections, but {end}"
+
+
+def markdown_rows(name: str, outcome: Outcome) -> list[str]:
+    """Rows of the table below `MARKDOWN_HEADING`, one for each kind of request."""
+    rows = []
+    for finding in outcome.findings:
+        pauses = finding.pauses
+        medians = (
+            f"{duration(finding.asked_median_ms)}, {duration(finding.kept_median_ms)}"
+            if pauses
+            else "-"
+        )
+        cells = (
+            name,
+            one_line(outcome.software) or "does not say",
+            finding.kind,
+            finding.word,
+            medians,
+            str(finding.ahead_max),
+            "yes" if outcome.recovers else "no",
+            percent(100 * _speed(finding) / outcome.limit),
+        )
+        rows.append(f"| {' | '.join(cells)} |")
+    return rows
+
+
+def to_json(outcome: Outcome) -> dict[str, Any]:
+    """For scripts."""
+    return {
+        "software": outcome.software or None,
+        "limit": outcome.limit,
+        "status": outcome.status,
+        "connections_given_up": outcome.given_up,
+        "recovers": outcome.recovers,
+        "requests": [
+            {
+                "kind": finding.kind,
+                "verdict": finding.word,
+                "text": finding.verdict(),
+                "requests": finding.requests,
+                "bytes": finding.bytes,
+                "seconds": finding.seconds,
+                "throttled": finding.throttled,
+                "asked_ms": finding.asked_ms,
+                "asked_ms_max": finding.asked_ms_max,
+                "asked_median_ms": finding.asked_median_ms,
+                "kept_median_ms": finding.kept_median_ms,
+                "sent_ahead_max": finding.ahead_max,
+                "pauses": {
+                    **finding.behaviour._asdict(),
+                    "honours_throttling": finding.behaviour.honours_throttling,
+                },
+            }
+            for finding in outcome.findings
+        ],
+    }
+
+
+def _speed(finding: Finding) -> float:
+    return finding.bytes / finding.seconds if finding.seconds else 0.0
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be a number of seconds, not {text}") from None
+    if not 0 < seconds <= 86_400:
+        raise argparse.ArgumentTypeError("must be more than 0 and at most 86400 seconds")
+    return seconds

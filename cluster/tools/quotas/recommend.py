@@ -1,0 +1,287 @@
+"""`quotas recommend`: which limits fit what clients did, from the rollup's history."""
+
+import argparse
+import json
+import shlex
+from typing import TYPE_CHECKING, Any, Final
+
+from cluster.model.printable import one_line
+from cluster.model.quotas import DEFAULT
+from cluster.runtime.installation import launcher, shown
+from cluster.runtime.text_table import table_text
+from cluster.tools.arguments import UsageError, data_dir
+from cluster.tools.extra_packages import need_extra
+from cluster.tools.quotas.options import AMOUNTS
+from cluster.tools.quotas.subcommands import add_subcommand
+from cluster.tools.quotas.what_if import Supposed, supposed
+from cluster.tools.rollup import EXTRA, need_java, phase
+from cluster.tools.rollup_windows import add_period, add_place, no_windows, windows_place
+from cluster.views.quantities import clock, duration, percent, rate
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from cluster.analytics.recommendations import Demand, History
+    from cluster.model.quotas import QuotaEntity
+    from cluster.tools.arguments import Subparsers
+
+_LEVELS: Final = ("client", "default-client", "user", "default-user")
+"""Those shown unless options say which; users only if one has logged in."""
+_MORE_LEVELS: Final = ("user+client", "default-user+default-client")
+_ANONYMOUS: Final = "ANONYMOUS"
+_HEADROOM: Final = 5.0
+_TOP: Final = 30
+_NAMES_MAX: Final = 10
+_HEADINGS: Final = ("RULE", "FOR", "QUOTA", "HIGHEST", "P95", "LIMIT NOW", "THROTTLED")
+_IF_HEADINGS: Final = ("RULE", "FOR", "WINDOWS OVER", "SHARE", "SECONDS OVER", "HIGHEST")
+
+
+def add_parser(subparsers: "Subparsers") -> None:
+    """Add the command `quotas recommend` and its options to `subparsers`."""
+    parser = add_subcommand(
+        subparsers,
+        "recommend",
+        "quotas recommend",
+        "quotas recommend --headroom 20 --client-id loader-1",
+        "quotas recommend --if producer_byte_rate=2MB --level default-client",
+    )
+    add_place(parser)
+    add_period(parser)
+    parser.add_argument(
+        "--headroom",
+        type=_headroom,
+        default=_HEADROOM,
+        metavar="PERCENT",
+        help="what the highest rate leaves free of a limit (default: 5)",
+    )
+    parser.add_argument(
+        "--if",
+        dest="suppositions",
+        type=supposed,
+        action="append",
+        default=[],
+        metavar="KEY=AMOUNT",
+        help="whom this limit would have throttled, and how often; may be repeated",
+    )
+    parser.add_argument(
+        "--level",
+        action="append",
+        choices=(*_LEVELS, *_MORE_LEVELS),
+        help="only limits of this rule; may be repeated (default: of clients, and of users)",
+    )
+    parser.add_argument("--client-id", action="append", metavar="C", help="only this client id")
+    parser.add_argument("--user", action="append", metavar="U", help="only this user")
+    parser.add_argument(
+        "--top", type=_count, default=_TOP, metavar="N", help="rows shown at most (default: 30)"
+    )
+    parser.add_argument("--json", action="store_true", help="one object with everybody")
+    parser.epilog = f"{parser.epilog}\n\n{AMOUNTS}"
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask Spark, and print what limits would fit. Returns the exit status."""
+    output = windows_place(args)
+    limits = _limits(args.suppositions)
+    need_extra(EXTRA, "pyspark", "pyarrow")
+    need_java()
+
+    from cluster.analytics.recommendations import Question, look_back
+    from cluster.analytics.spark_session import LOCAL_MASTER
+
+    question = Question(output, args.since, args.until, args.level or _LEVELS, limits)
+    found = look_back(question, LOCAL_MASTER, data_dir(args).log("rollup"), phase)
+    if found is None:
+        raise no_windows(args)
+    demands = _wanted(args, found.demands)
+    if args.json:
+        print(json.dumps(_as_json(args, found, demands), indent=2))
+    else:
+        print("\n".join(_text(args, found, demands)))
+    return 0
+
+
+def _limits(suppositions: "Sequence[Supposed]") -> dict[str, float]:
+    limits = {what.kind.value: what.limit for what in suppositions}
+    if len(limits) < len(suppositions):
+        raise UsageError("--if: suppose one limit of each key")
+    return limits
+
+
+def _wanted(args: argparse.Namespace, demands: "Sequence[Demand]") -> "list[Demand]":
+    """Those that the options name; those of users only if there are such, or they are named."""
+    found = [
+        each
+        for each in demands
+        if (not args.client_id or each.client_id in args.client_id)
+        and (not args.user or each.user in args.user)
+    ]
+    users = {each.user for each in found if each.level == "user"}
+    if args.level or args.user or users - {_ANONYMOUS, None}:
+        return found
+    return [each for each in found if "user" not in each.level]
+
+
+def _command(args: argparse.Namespace, demand: "Demand") -> str | None:
+    """What sets the limit that fits; None for a client without a name, which can have none."""
+    entity = demand.entity
+    if entity is None:
+        return None
+    option = f"--{demand.key.replace('_', '-')}"
+    limit = demand.limit(args.headroom / 100)
+    words = shlex.join(["quotas", "set", *_options(entity), option, f"{limit:.12g}"])
+    return f"{launcher(data_dir(args).path)} {words}"
+
+
+def _options(entity: "QuotaEntity") -> "Iterator[str]":
+    for name, value in (("user", entity.user), ("client-id", entity.client_id)):
+        if value is DEFAULT:
+            yield f"--{name.removesuffix('-id')}-default"
+        elif isinstance(value, str):
+            yield f"--{name}={value}"
+
+
+def _as_json(
+    args: argparse.Namespace, found: "History", demands: "Sequence[Demand]"
+) -> dict[str, Any]:
+    limits = _limits(args.suppositions)
+    return {
+        "first_window": found.first.isoformat(),
+        "last_window": found.last.isoformat(),
+        "headroom_percent": args.headroom,
+        "recommendations": [_demand_as_json(args, each, limits) for each in demands],
+    }
+
+
+def _demand_as_json(
+    args: argparse.Namespace, demand: "Demand", limits: dict[str, float]
+) -> dict[str, Any]:
+    made: dict[str, Any] = {
+        "level": demand.level,
+        "user": demand.user,
+        "client_id": demand.client_id,
+        "names": demand.names,
+        "quota": demand.quota,
+        "key": demand.key,
+        "rate_max": demand.rate_max,
+        "rate_p95": demand.rate_p95,
+        "windows": demand.windows,
+        "seconds": demand.seconds,
+        "rule_now": demand.rule,
+        "limit_now": demand.limit_now,
+        "windows_throttled": demand.windows_throttled,
+        "throttle_ms_sum": demand.throttle_ms,
+        "held_back_now": demand.is_held,
+        "limit": demand.limit(args.headroom / 100),
+        "command": _command(args, demand),
+    }
+    if demand.quota in limits:
+        made["if"] = {
+            "limit": limits[demand.quota],
+            "windows_over": demand.windows_over,
+            "windows_over_share": demand.windows_over / demand.windows,
+            "seconds_over": demand.seconds_over,
+            "names_over": list(demand.names_over),
+        }
+    return made
+
+
+def _text(
+    args: argparse.Namespace, found: "History", demands: "Sequence[Demand]"
+) -> "Iterator[str]":
+    first, last = (clock(time.timestamp(), with_day=True) for time in (found.first, found.last))
+    yield (
+        f"Windows of 10 s that began from {first} to {last} UTC in {shown(windows_place(args))};"
+        " rates and limits are per broker"
+    )
+    if not demands:
+        yield "\nNobody whom the options name was active then."
+        return
+    for what in args.suppositions:
+        yield from _supposition(what, [each for each in demands if each.quota == what.kind], args)
+    yield ""
+    yield from _recommendations(args, demands)
+
+
+def _supposition(
+    what: Supposed, demands: "Sequence[Demand]", args: argparse.Namespace
+) -> "Iterator[str]":
+    yield f"\nIf {what.key} had been {rate(what.kind, what.limit)}:"
+    over = [each for each in demands if each.windows_over]
+    if not over:
+        yield "  nobody would have been throttled"
+        return
+    rows = [
+        (
+            each.level,
+            each.name,
+            f"{each.windows_over:,} of {each.windows:,}",
+            percent(100 * each.windows_over / each.windows),
+            f"{each.seconds_over:,}",
+            rate(each.quota, each.rate_max),
+        )
+        for each in over[: args.top]
+    ]
+    yield table_text(_IF_HEADINGS, rows, right=_IF_HEADINGS[2:], indent="  ")
+    yield from _rest(over, args.top)
+    for each in over:
+        if each.is_default:
+            named = list(each.names_over[:_NAMES_MAX])
+            more = len(each.names_over) - len(named)
+            listed = ", ".join([*named, *([f"{more:,} more"] if more else [])])
+            yield f"  {each.level}: {len(each.names_over):,} of {each.names:,}: {listed}"
+
+
+def _recommendations(args: argparse.Namespace, demands: "Sequence[Demand]") -> "Iterator[str]":
+    shown_first = demands[: args.top]
+    last = f"LIMIT, {args.headroom:g} % FREE"
+    rows = [
+        (
+            each.level,
+            each.name,
+            each.quota,
+            rate(each.quota, each.rate_max),
+            rate(each.quota, each.rate_p95),
+            "-" if each.is_default else rate(each.quota, each.limit_now),
+            _throttled(each),
+            rate(each.quota, each.limit(args.headroom / 100)) + (" *" if each.is_held else "  "),
+        )
+        for each in shown_first
+    ]
+    headings = (*_HEADINGS, f"{last}  ")
+    yield table_text(headings, rows, right=headings[3:])
+    yield from _rest(demands, args.top)
+    if any(each.is_held for each in shown_first):
+        yield "* held back by a limit now: more may be wanted than was measured"
+    yield "\nTo set one of these limits:"
+    for each in shown_first:
+        command = _command(args, each)
+        if command is not None and command == one_line(command, None):  # can be typed
+            yield f"  {command}"
+
+
+def _throttled(demand: "Demand") -> str:
+    if not demand.windows_throttled:
+        return "-"
+    share = percent(100 * demand.windows_throttled / demand.windows)
+    return f"{share} of windows, {duration(demand.throttle_ms)}"
+
+
+def _rest(demands: "Sequence[Demand]", top: int) -> "Iterator[str]":
+    if len(demands) > top:
+        yield f"  {len(demands) - top:,} more: --top, --json"
+
+
+def _headroom(text: str) -> float:
+    try:
+        amount = float(text.removesuffix("%"))
+    except ValueError:
+        amount = -1.0
+    if not 0 <= amount < 100:
+        raise argparse.ArgumentTypeError(f"must be a percentage from 0 to below 100, not {text}")
+    return amount
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"must be a number from 1 on, not {text}")
+    return int(text)

@@ -1,0 +1,96 @@
+"""`quotas explain --if KEY=AMOUNT`: what another limit would do to the traffic that is there. Pure.
+
+The delay is what the broker's formula gives for the rate that it measures now. A client that is
+held back at present would send more without its limit: how much, nobody knows. What is owed of
+requests that were larger than the windows admit is not counted.
+"""
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from cluster.metrics.stats_layout import QuotaRow
+from cluster.model.quota_delay import delay_of, explain_delay
+from cluster.model.quotas import QUOTA_KEYS, QuotaKind
+from cluster.tools.quotas.options import byte_rate, percentage
+from cluster.views.client_states import ClientState
+from cluster.views.quantities import duration, percent, rate
+
+_HELD_FROM: Final = 0.95
+"""A rate this near to its limit is probably what the limit admits."""
+
+
+RATES: Final = (QuotaKind.PRODUCE, QuotaKind.FETCH, QuotaKind.REQUEST)
+"""The quotas of which the rate alone says what a request has to wait."""
+
+
+class Supposed(NamedTuple):
+    """A limit that is not set, and that one would like to know the effect of."""
+
+    key: str
+    kind: QuotaKind
+    limit: float
+
+
+class Outcome(NamedTuple):
+    """What a limit would do on one broker."""
+
+    delay_ms: int
+    """What the next request would wait if the limit came into force now."""
+    speed: float
+    """The share of the present rate that the limit admits in the long run, at most 1."""
+    request_ms: float
+    """How long the limit takes for a request of the client's average size."""
+    is_held_now: bool
+    """The present rate is what the present limit admits, so the client may want more."""
+
+
+def supposed(text: str) -> Supposed:
+    """From `producer_byte_rate=2MB`. Raises ArgumentTypeError."""
+    key, has_amount, amount = text.partition("=")
+    kind = QUOTA_KEYS.get(key.strip())
+    if kind not in RATES or not has_amount:
+        keys = ", ".join(key for key, kind in QUOTA_KEYS.items() if kind in RATES)
+        raise argparse.ArgumentTypeError(f"must be KEY=AMOUNT with a key of {keys}, not {text}")
+    limit = percentage(amount) if kind is QuotaKind.REQUEST else byte_rate(amount)
+    return Supposed(key.strip(), kind, limit)
+
+
+def outcome(row: QuotaRow, limit: float) -> Outcome:
+    """What this limit would do to the rate of a row."""
+    delay_ms = round(delay_of(row.rate, limit, row.window_seconds * 1000))
+    return Outcome(
+        min(delay_ms, row.delay_max_ms) if row.delay_max_ms else delay_ms,
+        min(1.0, limit / row.rate) if row.rate > 0 else 1.0,
+        1000 * row.usage / row.requests / limit if row.requests else 0.0,
+        row.limit is not None and row.rate >= _HELD_FROM * row.limit,
+    )
+
+
+def lines(what: Supposed, group: Sequence[ClientState]) -> Iterator[str]:
+    """For a person: one line for each broker."""
+    yield f"  if {what.key} were {rate(what.kind, what.limit)}:"
+    for state in group:
+        row, then = state.row, outcome(state.row, what.limit)
+        formula = explain_delay(
+            what.kind, row.rate, what.limit, row.window_seconds * 1000, then.delay_ms
+        )
+        effect = (
+            f"its traffic would go on at {percent(100 * then.speed)} of its speed, one request of"
+            f" its average size every {duration(then.request_ms)}"
+            if then.speed < 1
+            else "its traffic would go on as it is"
+        )
+        yield f"    broker {state.source.broker}: {formula}; {effect}"
+    if any(outcome(state.row, what.limit).is_held_now for state in group):
+        yield "    It is held back by its limit now: without that it may send more."
+
+
+def to_json(what: Supposed, state: ClientState) -> dict[str, Any]:
+    """For scripts: what it would do on the broker of `state`."""
+    return {
+        "broker": state.source.broker,
+        "key": what.key,
+        "limit": what.limit,
+        **outcome(state.row, what.limit)._asdict(),
+    }

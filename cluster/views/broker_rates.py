@@ -1,0 +1,133 @@
+"""What brokers count, per second, from two readings of their stats files. Pure."""
+
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from cluster.metrics.histogram import Histogram
+from cluster.metrics.kafka_names import BROKER_METRICS, BY_KEY, TOPIC_METRICS, Metric
+from cluster.metrics.stats_reader import Stats
+
+_API: Final = re.compile(r"kafka\.network:type=RequestMetrics,name=RequestsPerSec,request=(\w+)")
+_PART: Final = "LocalTimeMs"
+
+
+def metric_values(
+    now: Stats, former: Stats | None, metrics: Sequence[Metric] = BROKER_METRICS
+) -> dict[str, float]:
+    """By key: gauges as they are; counters as they are, or per second since the former look."""
+    if former is None:
+        return {each.key: now.values.get(each.name, 0) for each in metrics}
+    elapsed_ms = now.written_ms - former.written_ms
+    values: dict[str, float] = {}
+    for each in metrics:
+        value = now.values.get(each.name, 0)
+        if each.is_rate:
+            value = _per_second(value - former.values.get(each.name, 0), elapsed_ms)
+        values[each.key] = value
+    return values
+
+
+def topic_values(now: Stats, former: Stats | None) -> dict[str, dict[str, float]]:
+    """By topic and key: gauges as they are; counters as they are, or per second since `former`."""
+    elapsed_ms = 0 if former is None else now.written_ms - former.written_ms
+    found: dict[str, dict[str, float]] = {}
+    for topic, values in now.topics.items():
+        before = {} if former is None else former.topics.get(topic, {})
+        found[topic] = {
+            metric.key: _per_second(
+                max(0, values[metric.key] - before.get(metric.key, 0)), elapsed_ms
+            )
+            if metric.is_rate and former is not None
+            else values[metric.key]
+            for metric in TOPIC_METRICS
+        }
+    return found
+
+
+def idle_share(now: Stats, former: Stats) -> float | None:
+    """How much of the time between two readings the broker's thread had nothing to do: 0 to 1."""
+    name = BY_KEY["BusyTimeUs"].name
+    elapsed_ms = now.written_ms - former.written_ms
+    if elapsed_ms <= 0 or name not in now.values:
+        return None
+    busy_ms = (now.values[name] - former.values.get(name, 0)) / 1_000
+    return min(1.0, max(0.0, 1 - busy_ms / elapsed_ms))
+
+
+class ApiRate(NamedTuple):
+    """One API between two readings; times are those on the broker's thread."""
+
+    api: str
+    requests_per_s: float
+    p50_ms: float | None
+    """None where no request of this API was timed."""
+    p95_ms: float | None
+    p99_ms: float | None
+
+
+def api_rates(now: Stats, former: Stats) -> list[ApiRate]:
+    """Every API that was asked between two readings, the most frequent first."""
+    elapsed_ms = now.written_ms - former.written_ms
+    rates: dict[str, float] = {}
+    for name, change in _changes(now.values, former.values):
+        if found := _API.fullmatch(name):
+            rates[found[1]] = _per_second(change, elapsed_ms)
+    ordered = sorted(rates, key=lambda api: (-rates[api], api))
+    return [
+        ApiRate(
+            api,
+            rates[api],
+            *(_quantile_ms(_times(now, former, api), each) for each in (0.5, 0.95, 0.99)),
+        )
+        for api in ordered
+    ]
+
+
+def _times(now: Stats, former: Stats, api: str) -> Histogram:
+    before = former.requests.get(api, {})
+    return now.requests.get(api, {}).get(_PART, Histogram()).since(before.get(_PART))
+
+
+def _changes(now: Mapping[str, float], former: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    for name, value in now.items():
+        change = value - former.get(name, 0)
+        if change > 0:
+            yield name, change
+
+
+def _quantile_ms(times: Histogram, fraction: float) -> float | None:
+    return times.quantile_us(fraction) / 1_000 if any(times.counts) else None
+
+
+def _per_second(change: float, elapsed_ms: float) -> float:
+    return round(change * 1_000 / elapsed_ms, 3) if elapsed_ms > 0 else 0.0
+
+
+class PastReadings:
+    """The readings of some seconds, so that rates do not depend on who else looks, and how often.
+
+    Not safe for threads.
+    """
+
+    def __init__(self, span_ms: int) -> None:
+        """`span_ms`: rates are over about this time."""
+        self._span_ms = span_ms
+        self._kept: dict[int, deque[Stats]] = {}
+
+    def add(self, broker: int, stats: Stats) -> Stats | None:
+        """Take a reading; returns the one to compare it with, None where there is none yet.
+
+        That is the newest one that is at least as old as the span, or else the oldest, of the same
+        process and at least half of the span ago.
+        """
+        kept = self._kept.setdefault(broker, deque())
+        if kept and (kept[-1].pid, kept[-1].started_wall_ms) != (stats.pid, stats.started_wall_ms):
+            kept.clear()
+        if not kept or stats.written_ms > kept[-1].written_ms:
+            kept.append(stats)
+        while len(kept) > 1 and kept[1].written_ms <= stats.written_ms - self._span_ms:
+            kept.popleft()
+        is_enough = stats.written_ms - kept[0].written_ms >= self._span_ms / 2
+        return kept[0] if is_enough else None

@@ -1,0 +1,21 @@
+"""Rows that were read before, by their bytes: most clients have done nothing since. Pure."""
+
+from cluster.metrics.stats_layout import QuotaRow, unpack_row
+
+
+class KnownRows:
+    """The rows of the present reading and of the one before. One reading at a time."""
+
+    def __init__(self) -> None:
+        self._before: dict[bytes, QuotaRow | None] = {}
+        self._present: dict[bytes, QuotaRow | None] = {}
+
+    def begin(self) -> None:
+        """Another reading begins: what the last one did not meet is forgotten."""
+        self._before, self._present = self._present, {}
+
+    def unpack(self, packed: bytes) -> QuotaRow | None:
+        """As `unpack_row`."""
+        row = self._before[packed] if packed in self._before else unpack_row(packed)
+        self._present[packed] = row
+        return row

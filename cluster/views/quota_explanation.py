@@ -1,0 +1,71 @@
+"""Why one client is throttled under one quota: the eight rules, and the delay on each broker.
+
+What `quotas explain` and the dashboard have in common. Pure.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from cluster.model.quota_delay import explain_delay
+from cluster.model.quotas import RULES
+from cluster.views.client_states import ClientState
+
+
+def arithmetic(state: ClientState) -> str:
+    """The delay formula with this broker's numbers."""
+    row = state.row
+    return explain_delay(row.quota, row.rate, row.limit, row.window_seconds * 1000, row.delay_ms)
+
+
+def newest(group: Sequence[ClientState]) -> ClientState:
+    """What was written last; of brokers that died its limits may be old."""
+    return max(group, key=lambda state: state.row.written_wall_ms)
+
+
+def by_broker(group: Sequence[ClientState]) -> list[ClientState]:
+    """The states of a group in the order of their brokers' ids."""
+    return sorted(group, key=lambda state: state.source.broker)
+
+
+def totals(group: Sequence[ClientState]) -> dict[str, Any]:
+    """Totals over brokers: rates and limits are added; delays are not, each broker has its own."""
+    living = [state for state in group if not state.source.is_dead]
+    limits = [state.row.limit for state in living]
+    known = [limit for limit in limits if limit is not None]
+    limit = sum(known) if known and len(known) == len(limits) else None
+    total = sum(state.row.rate for state in living)
+    return {
+        "brokers": len(living),
+        "rate": total,
+        "limit": limit,
+        "utilisation": total / limit if limit else None,
+        "delay_ms": max((state.row.delay_ms for state in living), default=0),
+        "muted_left_ms": max((state.muted_left_ms for state in living), default=0),
+        "requests": sum(state.row.requests for state in group),
+        "throttled": sum(state.row.throttled for state in group),
+        "usage": sum(state.row.usage for state in group),
+        "throttle_ms": sum(state.row.throttle_ms for state in group),
+        "muted_ms": sum(state.row.muted_ms for state in group),
+        "connections": sum(state.row.connections for state in living),
+    }
+
+
+def explanation(group: Sequence[ClientState]) -> dict[str, Any]:
+    """The states of one client and quota, at least one, as `--json` prints them."""
+    row = newest(group).row
+    return {
+        "user": row.user,
+        "client_id": row.client_id,
+        "quota": row.quota,
+        "rule": row.rule,
+        "limit": row.limit,
+        "rules": [
+            {"rule": rule, "limit": limit, "matched": rule == row.rule}
+            for rule, limit in zip(RULES, row.limits, strict=True)
+        ],
+        "brokers": [
+            {**state.to_json(), "arithmetic": arithmetic(state), "windows": state.windows()}
+            for state in by_broker(group)
+        ],
+        "sum": totals(group),
+    }

@@ -1,0 +1,109 @@
+"""A real Prometheus: the one that is installed, or Debian's package unpacked into the cache."""
+
+import contextlib
+import json
+import shutil
+import subprocess
+import urllib.parse
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.compat.installing import CACHE, may_install, one_at_a_time
+from tests.support.running_cluster import HOST, free_ports
+from tests.support.waiting import wait_until
+
+_PACKAGE = CACHE / "prometheus"
+INTERVAL_S = 2
+
+
+def program(name: str) -> str:
+    """`prometheus` or `promtool`; skips the test where there is none."""
+    unpacked = _PACKAGE / "usr" / "bin" / name
+    found = shutil.which(name)
+    if found is None and not unpacked.exists() and may_install() and shutil.which("apt-get"):
+        with one_at_a_time("prometheus"):
+            if not unpacked.exists():
+                _unpack()
+    found = found or (str(unpacked) if unpacked.exists() else None)
+    if found is None:
+        pytest.skip(f"{name} is not installed (Debian's package prometheus)")
+    return found
+
+
+def _unpack() -> None:
+    """Debian's package without its service; it needs nothing that a Debian has not."""
+    _PACKAGE.mkdir(parents=True, exist_ok=True)
+    for attempt in (["apt-get", "update"], []):
+        fetched = subprocess.run(
+            ["apt-get", "download", "prometheus"], cwd=_PACKAGE, capture_output=True, check=False
+        )
+        if fetched.returncode == 0 or not attempt:
+            break
+        subprocess.run(attempt, capture_output=True, check=False)
+    for package in _PACKAGE.glob("prometheus_*.deb"):
+        subprocess.run(["dpkg", "-x", package, _PACKAGE], check=True, capture_output=True)
+
+
+class PrometheusServer:
+    """One that scrapes `/metrics` of a dashboard."""
+
+    def __init__(self, port: int) -> None:
+        self._url = f"http://{HOST}:{port}"
+
+    def ask(self, expression: str) -> list[dict[str, Any]]:
+        """The result of an instant query."""
+        query = urllib.parse.urlencode({"query": expression})
+        with urllib.request.urlopen(f"{self._url}/api/v1/query?{query}", timeout=30) as answer:
+            found = json.load(answer)
+        assert found["status"] == "success"
+        result: list[dict[str, Any]] = found["data"]["result"]
+        return result
+
+    def value(self, expression: str) -> float | None:
+        """That of the only series, None if there is none."""
+        result = self.ask(expression)
+        assert len(result) <= 1, result
+        return float(result[0]["value"][1]) if result else None
+
+    def is_ready(self) -> bool:
+        """Whether it answers."""
+        try:
+            with urllib.request.urlopen(f"{self._url}/-/ready", timeout=5) as answer:
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+
+@contextlib.contextmanager
+def running_prometheus(folder: Path, dashboard_port: int) -> Iterator[PrometheusServer]:
+    """Scrapes the dashboard at this port; ends with the block."""
+    port = free_ports(1)
+    config = folder / "prometheus.yml"
+    config.write_text(
+        f"global: {{scrape_interval: {INTERVAL_S}s}}\n"
+        "scrape_configs:\n"
+        "  - job_name: kafka\n"
+        f'    static_configs: [{{targets: ["{HOST}:{dashboard_port}"]}}]\n'
+    )
+    with (folder / "prometheus.log").open("wb") as output:
+        process = subprocess.Popen(
+            [
+                program("prometheus"),
+                f"--config.file={config}",
+                f"--storage.tsdb.path={folder / 'data'}",
+                f"--web.listen-address={HOST}:{port}",
+            ],
+            stdout=output,
+            stderr=output,
+        )
+    server = PrometheusServer(port)
+    try:
+        wait_until(server.is_ready, "Prometheus to be ready")
+        yield server
+    finally:
+        process.terminate()
+        process.wait(30)

@@ -1,0 +1,329 @@
+"""The dashboard's page in a real browser, beside a cluster under load.
+
+With MILENA_TEST_DASHBOARD_IMAGE=1, docs/images/dashboard.png is made anew.
+"""
+
+import contextlib
+import json
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+from confluent_kafka import Producer
+
+from cluster.client.quota_requests import describe_quotas
+from cluster.client.socket_client import SocketClient
+from cluster.metrics.stats_layout import QuotaRow
+from cluster.metrics.stats_reader import read_stats
+from cluster.model.quotas import QuotaEntity
+from cluster.supervisor.plan import DataDir
+from tests.compat.client_programs import NPM_CI, built
+from tests.compat.web_browser import WebPage, web_page
+from tests.support.client_quotas import KIB, NamedClient, batch
+from tests.support.kafka_wire import produce_request
+from tests.support.running_cluster import HOST, Cluster
+from tests.support.topics import create_topic
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.compat
+
+IMAGE = Path(__file__).parents[2] / "docs" / "images" / "dashboard.png"
+LIMITS = {"payments": 64 * KIB, "orders-eu": 256 * KIB}
+LOADS = {**LIMITS, "clickstream": None}
+NASTY = (
+    '<img src=x onerror="window.wasRun=1">',
+    "quotes \" ' ` and <b>bold</b> &amp; \N{BALLOON}",
+    "two\nlines\tand\x00more",
+    "long " + "x" * 10_000,
+)
+TOPIC = "watched"
+WIDTHS = (1300, 390)
+
+
+class Load:
+    """Producers, one per client id, that send small requests as fast as they may."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._is_over = threading.Event()
+        self._threads = [
+            threading.Thread(target=self._run, args=(cluster.bootstrap, client_id))
+            for client_id in LOADS
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def _run(self, bootstrap: str, client_id: str) -> None:
+        producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "client.id": client_id,
+                "queue.buffering.max.messages": 8,
+            }
+        )
+        while not self._is_over.wait(0.01):
+            with contextlib.suppress(BufferError):
+                producer.produce(TOPIC, b"x" * 4_000)
+            producer.poll(0)
+        producer.purge()
+
+    def close(self) -> None:
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebPage]:
+    with web_page(tmp_path_factory.mktemp("browser")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def cluster(page: WebPage, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two brokers of this module's own: one is killed. After `page`, which may skip."""
+    folder = tmp_path_factory.mktemp("dashboard")
+    with Cluster(folder, brokers=2, dashboard=True) as running:
+        create_topic(running, TOPIC, assignments=[[0, 1]])
+        for client_id, limit in LIMITS.items():
+            running.command(
+                *("quotas", "set", "--client-id", client_id, "--producer-byte-rate", str(limit))
+            )
+        load = Load(running)
+        try:
+            yield running
+        finally:
+            load.close()
+
+
+@pytest.fixture
+def url(cluster: Cluster) -> str:
+    return f"http://{HOST}:{cluster.dashboard_port}/"
+
+
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The text of axe-core."""
+    folder, problem = built(Path(__file__).parent / "page_checks", fetch=NPM_CI)
+    if folder is None:
+        pytest.skip(problem)
+    return (folder / "node_modules" / "axe-core" / "axe.min.js").read_text()
+
+
+def cells(page: WebPage, client_id: str, quota: str = "produce") -> list[str]:
+    """The texts of the row of a client and quota; empty where there is none."""
+    found: list[str] = page.ask(
+        f"""(() => {{
+          const rows = [...document.querySelectorAll('table.clients tbody tr')];
+          const row = rows.find((each) => each.cells[1].textContent === {json.dumps(client_id)}
+            && each.cells[2].textContent === {json.dumps(quota)});
+          return row ? [...row.cells].map((cell) => cell.textContent) : [];
+        }})()"""
+    )
+    return found
+
+
+def counted(cluster: Cluster, client_id: str, broker: int = 0) -> QuotaRow | None:
+    """What the broker itself says of a client that produces."""
+    rows = read_stats(DataDir(cluster.data_dir).run / f"broker-{broker}.stats").rows
+    return next((row for row in rows if (row.client_id, row.quota) == (client_id, "produce")), None)
+
+
+def as_rate(bytes_per_s: float) -> str:
+    """As the page writes it."""
+    number, unit = bytes_per_s, "B/s"
+    for larger in ("KiB/s", "MiB/s"):
+        if number >= KIB:
+            number, unit = number / KIB, larger
+    return f"{number:.{0 if number >= 100 or unit == 'B/s' else 1 if number >= 10 else 2}f} {unit}"
+
+
+def test_a_row_shows_the_figures_of_its_broker(cluster: Cluster, page: WebPage, url: str) -> None:
+    page.show(url)
+    written: set[str] = set()
+    shown: set[str] = set()
+
+    def has_followed() -> bool:
+        """Whether the page shows a figure that the broker has had, and that is new."""
+        row, texts = counted(cluster, "burst"), cells(page, "burst")
+        if row is not None:
+            written.add(as_rate(row.rate))
+        if not texts or texts[3] not in written - shown:
+            return False
+        shown.add(texts[3])
+        return True
+
+    for _ in range(3):
+        with NamedClient(cluster.addresses[0], "burst") as client:
+            client.call(produce_request(TOPIC, batch(200_000)))
+        wait_until(has_followed, "the broker's figure on the page")
+    row = wait_until(lambda: cells(page, "payments"), "the other client")
+    assert (row[0], row[5], row[10]) == ("ANONYMOUS", as_rate(64 * KIB), "client")
+    told = counted(cluster, "payments")
+    assert told is not None
+    assert row[11] == told.software or "…" in row[11]
+    page.wait_for("/[1-9][0-9]* throttled now/.test(document.querySelector('.summary').innerText)")
+    assert page.ask("document.querySelector('.scroll').scrollWidth <= innerWidth")
+
+
+def test_the_cluster_view_shows_what_the_api_says(page: WebPage, url: str) -> None:
+    page.show(url + "#cluster")
+    table = (
+        "[...document.querySelectorAll('table')].find((t) => t.caption?.innerText === 'Brokers')"
+    )
+    wait_until(
+        lambda: len(page.ask(f"[...({table})?.tBodies[0].rows ?? []].map(() => 1)")) == 2,
+        "both brokers",
+    )
+    view = httpx.get(url + "api/cluster", timeout=30).json()
+    rows = page.ask(
+        f"[...({table}).tBodies[0].rows].map((r) => [...r.cells].map((c) => c.innerText))"
+    )
+    for row, told in zip(rows, view["brokers"], strict=True):
+        assert [int(row[4]), int(row[5])] == [told["leaders"], told["replicas"]]
+        assert row[1] == "running"
+        assert ("controller" in row[0]) == (view["controller"] == told["id"])
+    health = page.ask("document.querySelector('.health').innerText").split("\n")
+    assert health[health.index("Brokers up") + 1] == "2 of 2"
+    assert health[health.index("Partitions") + 1] == str(view["health"]["partitions"])
+
+
+def test_a_quota_is_set_and_removed(cluster: Cluster, page: WebPage, url: str) -> None:
+    def limits() -> Any:
+        with SocketClient.connect(cluster.addresses, "test") as client:
+            return describe_quotas(client).get(QuotaEntity(None, "clickstream"), {})
+
+    def submit(action: str) -> None:
+        page.ask(
+            f"""(() => {{
+              document.getElementById('who-client-id').value = 'clickstream';
+              document.getElementById('limit-producer_byte_rate').value = '2MiB';
+              document.querySelector('button[value={action}]').click();
+            }})()"""
+        )
+        page.wait_for("document.querySelector('.result code')?.innerText")
+
+    page.show(url + "#change")
+    submit("set")
+    assert limits() == {"producer_byte_rate": 2 * KIB * KIB}
+    page.ask("location.hash = '#clients'")
+    wait_until(lambda: "2.00 MiB/s" in cells(page, "clickstream"), "the limit in the table")
+    page.ask("location.hash = '#change'")
+    page.wait_for("document.getElementById('who-client-id') !== null")
+    submit("remove")
+    assert limits() == {}
+
+
+def test_names_are_text(cluster: Cluster, page: WebPage, url: str) -> None:
+    for client_id in NASTY:
+        with NamedClient(cluster.addresses[0], client_id) as client:
+            client.call(produce_request(TOPIC, batch(100)))
+    page.show(url)
+    for client_id in NASTY:
+        wait_until(
+            lambda each=client_id: page.ask(
+                "[...document.querySelectorAll('button[data-client]')]"
+                f".some((button) => button.dataset.client.startsWith({json.dumps(each[:50])}))"
+            ),
+            f"{client_id[:40]!r}",
+        )
+    texts = page.ask(
+        "[...document.querySelectorAll('button[data-client]')].map((b) => b.innerText)"
+    )
+    assert NASTY[0] in texts
+    assert "two\ufffdlines\ufffdand\ufffdmore" in texts
+    assert max(map(len, texts)) <= 40
+    page.ask(
+        "[...document.querySelectorAll('button[data-client]')]"
+        f".find((button) => button.dataset.client === {json.dumps(NASTY[0])}).click()"
+    )
+    page.wait_for("document.querySelectorAll('dialog .arithmetic').length > 0")
+    assert NASTY[0] in page.ask("document.getElementById('detail-title').innerText")
+    assert page.ask("document.querySelector('img, main b, dialog b')") is None
+    assert page.ask("window.wasRun") is None
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("colours", ["light", "dark"])
+def test_axe_finds_nothing(page: WebPage, url: str, axe: str, colours: str, width: int) -> None:
+    page.prefer(colours)
+    page.show(url, width=width)
+    page.ask(axe + ";0")
+    wrong: dict[str, Any] = {}
+    steps = {
+        "clients": "document.querySelector('[data-client=payments]')",
+        "cluster": "document.querySelectorAll('main table').length >= 3",
+        "change": "document.querySelectorAll('main tbody tr').length === 2",
+        "clients, one opened": "document.querySelector('[data-client=payments]')",
+    }
+    for view, is_drawn in steps.items():
+        page.ask(f"location.hash = '#{view.split(',')[0]}'")
+        page.wait_for(f"Boolean({is_drawn})")
+        if "opened" in view:
+            page.ask("document.querySelector('[data-client=payments]').click()")
+            page.wait_for("Boolean(document.querySelector('dialog .uplot, dialog table'))")
+        found = page.ask(
+            "axe.run().then((found) => found.violations.map((each) =>"
+            " [each.id, each.nodes.map((node) => node.target.join(' ')).slice(0, 5)]))"
+        )
+        wrong |= {view: found} if found else {}
+        assert page.ask("document.documentElement.scrollWidth <= innerWidth"), view
+    assert wrong == {}
+
+
+def test_a_killed_broker_is_shown_dead_and_then_alive(
+    page: WebPage, url: str, cluster: Cluster
+) -> None:
+    page.show(url + "#change")
+    line = "document.getElementById('cluster-line')"
+    page.wait_for(f"{line}.innerText.includes('2 of 2 brokers alive')")
+    before = cluster.pid(1)
+    page.ask("[...document.querySelectorAll('[data-action=kill]')][1].click()")
+    assert page.questions[-1:] == ["Kill broker 1 with SIGKILL? The supervisor starts it again."]
+    page.wait_for("document.querySelector('.result').innerText.includes('kill 1 --signal KILL')")
+    wait_until(lambda: cluster.pid(1) not in (None, before), "broker 1 to be started again")
+    page.wait_for(f"{line}.innerText.includes('2 of 2 brokers alive')")
+    # It is back within a second, which a page that reads every second or two may not see.
+    cluster.command("kill", "1", "--stay-down")
+    page.wait_for(f"{line}.innerText.includes('1 of 2 brokers alive')")
+    cluster.command("restart", "1")
+    page.wait_for(f"{line}.innerText.includes('2 of 2 brokers alive')")
+
+
+def test_the_page_says_when_the_dashboard_is_gone_and_comes_back(
+    cluster: Cluster, page: WebPage, url: str
+) -> None:
+    page.show(url)
+    page.wait_for("document.documentElement.dataset.reached === 'true'")
+    page.ask(
+        "new MutationObserver(() => { window.wasLost ||= document.documentElement.dataset.reached"
+        " === 'false'; }).observe(document.documentElement, { attributes: true })"
+    )
+    psutil.Process(cluster.processes()["dashboard"]).kill()
+    page.wait_for("window.wasLost && document.documentElement.dataset.reached === 'true'")
+    assert page.ask("document.getElementById('notice').hidden")
+
+
+def test_nothing_was_fetched_from_elsewhere_and_nothing_failed(page: WebPage, url: str) -> None:
+    assert page.fetched, "earlier tests have loaded the page"
+    assert [each for each in page.fetched if not each.startswith((url, "data:"))] == []
+    assert [each for each in page.problems if "net::ERR" not in each] == []
+
+
+@pytest.mark.skipif("MILENA_TEST_DASHBOARD_IMAGE" not in os.environ, reason="writes into docs/")
+def test_the_readmes_image(page: WebPage, url: str) -> None:
+    page.prefer("light")
+    page.show(url, height=430)
+    page.ask("document.documentElement.dataset.theme = 'light'")
+    page.ask(
+        "(() => { const filter = document.getElementById('filter'); filter.value = 'confluent';"
+        " filter.dispatchEvent(new Event('input')); })()"
+    )
+    IMAGE.parent.mkdir(exist_ok=True)
+    page.wait_for("new Promise((ok) => setTimeout(() => ok(true), 40000))")
+    page.screenshot(IMAGE)
+    assert IMAGE.stat().st_size > 10_000

@@ -1,0 +1,297 @@
+"""Stock clients log in by SASL: PLAIN, SCRAM and OAUTHBEARER, with right and wrong secrets."""
+
+import asyncio
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka.abc import AbstractTokenProvider
+from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialAlteration,
+    UserScramCredentialDeletion,
+    UserScramCredentialsDescription,
+    UserScramCredentialUpsertion,
+)
+from cryptography.hazmat.primitives.asymmetric import rsa
+from kafka import KafkaConsumer, KafkaProducer
+from kafka.net.sasl.oauth import AbstractTokenProvider as KafkaTokenProvider
+
+from tests.compat.kafka_process import ToolShell
+from tests.support.running_cluster import Cluster
+from tests.support.topics import unique_name
+from tests.support.waiting import wait_until
+
+pytestmark = pytest.mark.compat
+
+TIMEOUT_S = 30
+MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
+WRONG = "not the secret"
+PASSWORD = "a secret, with = and \u00e9"
+ADMIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+SETTINGS = {
+    "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT",
+    "delegation.token.master.key": "a secret of the cluster",
+    "sasl.enabled.mechanisms": ",".join([*MECHANISMS, "OAUTHBEARER"]),
+    "listener.name.plaintext.oauthbearer.sasl.oauthbearer.expected.audience": "kafka",
+    "listener.name.plaintext.plain.sasl.jaas.config": (
+        "org.apache.kafka.common.security.plain.PlainLoginModule required"
+        f' user_admin="admin secret" user_alice="{PASSWORD}";'
+    ),
+}
+
+
+def librdkafka(cluster: Cluster, mechanism: str, user: str, password: str) -> dict[str, Any]:
+    return {
+        "bootstrap.servers": cluster.bootstrap,
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": mechanism,
+        "sasl.username": user,
+        "sasl.password": password,
+        "log_level": 0,
+    }
+
+
+def python_client(cluster: Cluster, mechanism: str, user: str, password: str) -> dict[str, Any]:
+    return {
+        "bootstrap_servers": cluster.bootstrap,
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": mechanism,
+        "sasl_plain_username": user,
+        "sasl_plain_password": password,
+    }
+
+
+KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+def bearer_token(user: str = "alice", key: Any = KEY) -> tuple[str, float]:
+    """A signed token of a minute, and when it ends in seconds."""
+    now_s = time.time()
+    claims = {"sub": user, "aud": "kafka", "iat": now_s, "exp": now_s + 60}
+    return jwt.encode(claims, key, "RS256", {"kid": "one"}), now_s + 60
+
+
+class Tokens(KafkaTokenProvider):
+    def __init__(self, **_config: Any) -> None:
+        return
+
+    def token(self) -> str:
+        return bearer_token()[0]
+
+
+class AsyncTokens(AbstractTokenProvider):
+    async def token(self) -> str:
+        return bearer_token()[0]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    path: Path = tmp_path_factory.mktemp("sasl")
+    keys = path / "keys.json"
+    public = jwt.algorithms.RSAAlgorithm.to_jwk(KEY.public_key(), as_dict=True)
+    keys.write_text(json.dumps({"keys": [public | {"kid": "one"}]}))
+    url = {"listener.name.plaintext.oauthbearer.sasl.oauthbearer.jwks.endpoint.url": keys.as_uri()}
+    with Cluster(path / "data", brokers=3, overrides=SETTINGS | url) as running:
+        admin = AdminClient(librdkafka(running, "PLAIN", "admin", "admin secret"))
+        changes: list[UserScramCredentialAlteration] = [
+            UserScramCredentialUpsertion(
+                "alice", ScramCredentialInfo(each, 4096), PASSWORD.encode()
+            )
+            for each in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512)
+        ]
+        for future in admin.alter_user_scram_credentials(changes).values():
+            future.result(TIMEOUT_S)
+        yield running
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_librdkafka(cluster: Cluster, mechanism: str) -> None:
+    config = librdkafka(cluster, mechanism, "alice", PASSWORD)
+    topic = unique_name("sasl")
+    producer = Producer(config)
+    errors: list[Any] = []
+    producer.produce(topic, b"x", on_delivery=lambda error, _message: errors.append(error))
+    assert producer.flush(TIMEOUT_S) == 0
+    assert errors == [None]
+    consumer = Consumer(config | {"group.id": topic, "auto.offset.reset": "earliest"})
+    consumer.subscribe([topic])
+    message = consumer.poll(TIMEOUT_S)
+    assert message is not None
+    assert message.value() == b"x"
+    consumer.close()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize(("user", "password"), [("alice", WRONG), ("nobody", PASSWORD)])
+def test_librdkafka_with_a_wrong_password(
+    cluster: Cluster, mechanism: str, user: str, password: str
+) -> None:
+    said: list[str] = []
+    config = librdkafka(cluster, mechanism, user, password)
+    admin = AdminClient(config | {"error_cb": lambda error: said.append(error.str())})
+    with pytest.raises(KafkaException):
+        admin.list_topics(timeout=1)
+    wait_until(lambda: admin.poll(0.1) or said, "the client to say why")
+    wanted = "Invalid username or password" if mechanism == "PLAIN" else "invalid credentials"
+    assert any(wanted in line for line in said), said
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_kafka_python(cluster: Cluster, mechanism: str) -> None:
+    config = python_client(cluster, mechanism, "alice", PASSWORD)
+    topic = unique_name("sasl")
+    producer = KafkaProducer(**config)
+    producer.send(topic, b"x").get(TIMEOUT_S)
+    producer.close()
+    consumer = KafkaConsumer(
+        topic, **config, auto_offset_reset="earliest", consumer_timeout_ms=TIMEOUT_S * 1_000
+    )
+    assert next(consumer).value == b"x"
+    consumer.close()
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_aiokafka(cluster: Cluster, mechanism: str) -> None:
+    config = python_client(cluster, mechanism, "alice", PASSWORD)
+    topic = unique_name("sasl")
+
+    async def run() -> bytes:
+        async with AIOKafkaProducer(**config) as producer:
+            await producer.send_and_wait(topic, b"x")
+        async with AIOKafkaConsumer(topic, **config, auto_offset_reset="earliest") as consumer:
+            message = await asyncio.wait_for(consumer.getone(), TIMEOUT_S)
+            return bytes(message.value)
+
+    assert asyncio.run(run()) == b"x"
+
+
+def test_bearers_of_signed_tokens(cluster: Cluster) -> None:
+    config = librdkafka(cluster, "OAUTHBEARER", "", "")
+    del config["sasl.username"], config["sasl.password"]
+    producer = Producer(config | {"oauth_cb": lambda _config: bearer_token()})
+    topic = unique_name("sasl")
+    producer.produce(topic, b"x")
+    assert producer.flush(TIMEOUT_S) == 0
+    other = {
+        "bootstrap_servers": cluster.bootstrap,
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "OAUTHBEARER",
+    }
+    consumer = KafkaConsumer(
+        topic,
+        **other,
+        sasl_oauth_token_provider=Tokens(),
+        auto_offset_reset="earliest",
+        consumer_timeout_ms=TIMEOUT_S * 1_000,
+    )
+    assert next(consumer).value == b"x"
+    consumer.close()
+
+    async def run() -> None:
+        provider = AsyncTokens()
+        async with AIOKafkaProducer(**other, sasl_oauth_token_provider=provider) as producer:
+            await producer.send_and_wait(topic, b"y")
+
+    asyncio.run(run())
+
+
+def test_a_bearer_of_a_forged_token(cluster: Cluster) -> None:
+    forger = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    config = librdkafka(cluster, "OAUTHBEARER", "", "")
+    del config["sasl.username"], config["sasl.password"]
+    said: list[str] = []
+    admin = AdminClient(
+        config
+        | {
+            "oauth_cb": lambda _config: bearer_token(key=forger),
+            "error_cb": lambda error: said.append(error.str()),
+        }
+    )
+    wait_until(lambda: admin.poll(0.1) or said, "the client to say why")
+    assert any("invalid_token" in line for line in said), said
+
+
+def test_credentials_are_described_and_deleted(cluster: Cluster) -> None:
+    admin = AdminClient(librdkafka(cluster, "PLAIN", "admin", "admin secret"))
+    info = ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 8192)
+    for change in (
+        UserScramCredentialUpsertion("bob", info, b"first"),
+        UserScramCredentialUpsertion("bob", info, b"second"),
+    ):
+        admin.alter_user_scram_credentials([change])["bob"].result(TIMEOUT_S)
+    config = librdkafka(cluster, "SCRAM-SHA-512", "bob", "second")
+    assert AdminClient(config).list_topics(timeout=TIMEOUT_S).brokers
+    futures = admin.describe_user_scram_credentials(["bob"])
+    assert isinstance(futures, dict)
+    described = futures["bob"].result(TIMEOUT_S)
+    assert isinstance(described, UserScramCredentialsDescription)
+    assert [each.iterations for each in described.scram_credential_infos] == [8192]
+    deletion = UserScramCredentialDeletion("bob", ScramMechanism.SCRAM_SHA_512)
+    admin.alter_user_scram_credentials([deletion])["bob"].result(TIMEOUT_S)
+    with pytest.raises(KafkaException):
+        AdminClient(config).list_topics(timeout=2)
+
+
+def test_no_password_is_in_a_log(cluster: Cluster) -> None:
+    with pytest.raises(KafkaException):
+        AdminClient(librdkafka(cluster, "PLAIN", "admin", WRONG)).list_topics(timeout=2)
+
+    def logs_of_all() -> str:
+        return "".join(path.read_text() for path in (cluster.data_dir / "logs").glob("*.log"))
+
+    wait_until(lambda: "failed to log in by PLAIN" in logs_of_all(), "the line of a refused login")
+    logs = logs_of_all()
+    secrets = (PASSWORD, "admin secret", WRONG, "stored_key", "server_key", "eyJ")
+    for secret in secrets:
+        assert secret not in logs
+
+
+@pytest.mark.slow
+def test_kafkas_tools_log_in_and_make_users_and_tokens(cluster: Cluster, tmp_path: Path) -> None:
+    def config(name: str, mechanism: str, user: str, password: str, more: str = "") -> str:
+        module = "plain.Plain" if mechanism == "PLAIN" else "scram.Scram"
+        path = tmp_path / name
+        path.write_text(
+            "security.protocol=SASL_PLAINTEXT\n"
+            f"sasl.mechanism={mechanism}\n"
+            f"sasl.jaas.config=org.apache.kafka.common.security.{module}LoginModule required"
+            f' username="{user}" password="{password}"{more};\n'
+        )
+        return str(path)
+
+    servers = ("--bootstrap-server", cluster.bootstrap)
+    admin = ("--command-config", config("admin.properties", "PLAIN", "admin", "admin secret"))
+    carol = ("--entity-type", "users", "--entity-name", "carol")
+    topics = "org.apache.kafka.tools.TopicCommand"
+    (tmp_path / "shell").mkdir()
+    with ToolShell(tmp_path / "shell") as shell:
+        for added in ("SCRAM-SHA-512=[iterations=8192,password=carols]", "producer_byte_rate=4096"):
+            change = ("--alter", "--add-config", added)
+            shell.run("kafka.admin.ConfigCommand", *servers, *admin, *carol, *change)
+        said = shell.run("kafka.admin.ConfigCommand", *servers, *admin, *carol, "--describe")
+        assert "SCRAM-SHA-512=iterations=8192" in said
+        assert "producer_byte_rate=4096.0" in said
+        own = ("--command-config", config("carol.properties", "SCRAM-SHA-512", "carol", "carols"))
+        shell.run(topics, *servers, *own, "--list")
+        said = shell.run(
+            "org.apache.kafka.tools.DelegationTokenCommand",
+            *(*servers, *own, "--create", "--max-life-time-period", "-1"),
+            *("--renewer-principal", "User:alice"),
+        )
+        token_id, hmac = said.splitlines()[-1].split()[:2]
+        token = config("token.properties", "SCRAM-SHA-256", token_id, hmac, ' tokenauth="true"')
+        shell.run(topics, *servers, "--command-config", token, "--list")
+        said = shell.run(
+            "org.apache.kafka.tools.DelegationTokenCommand",
+            *(*servers, *own, "--describe", "--owner-principal", "User:carol"),
+        )
+        assert token_id in said

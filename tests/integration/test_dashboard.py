@@ -1,0 +1,283 @@
+"""The dashboard of a live cluster: it shows what brokers say, changes what it is told to, and is
+never the reason that a cluster does not run.
+"""
+
+import json
+import re
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from cluster.client.quota_requests import describe_quotas
+from cluster.client.socket_client import SocketClient
+from cluster.metrics.stats_reader import read_stats
+from cluster.model.quotas import QuotaEntity
+from cluster.records.builder import NewRecord, build_batch
+from cluster.supervisor.plan import DataDir
+from tests.support.client_quotas import NamedClient
+from tests.support.kafka_wire import produce_request
+from tests.support.running_cluster import HOST, Cluster
+from tests.support.topics import create_topic, leader
+from tests.support.waiting import DEADLINE_S, wait_until
+
+NASTY = "<img src=x onerror=alert(1)>\"'😀\n"
+TOPIC = "shown"
+
+
+class Browser:
+    """Asks the dashboard as its page does."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.url = f"http://{HOST}:{cluster.dashboard_port}"
+        self.http = httpx.Client(base_url=self.url, timeout=DEADLINE_S)
+        wait_until(self.is_there, "the dashboard to answer")
+        found = re.search(r'name="milena-token" content="([^"]+)"', self.http.get("/").text)
+        assert found is not None
+        self._token = found[1]
+
+    def close(self) -> None:
+        self.http.close()
+
+    def is_there(self) -> bool:
+        try:
+            return self.http.get("/").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    def get(self, path: str, **query: Any) -> Any:
+        answer = self.http.get(path, params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def post(self, path: str, body: Any = None, *, status: int = 200) -> Any:
+        answer = self.http.post(path, json=body or {}, headers={"x-milena-token": self._token})
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
+    @contextmanager
+    def readings(self) -> Iterator[Iterator[dict[str, Any]]]:
+        """The stream of readings; its end is the end of the iteration."""
+        with self.http.stream("GET", "/api/live") as answer:
+            lines = answer.iter_lines()
+            yield (json.loads(each[6:]) for each in lines if each.startswith("data: "))
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Two brokers of this module's own, which are killed and stopped."""
+    with Cluster(tmp_path_factory.mktemp("dashboard"), brokers=2, dashboard=True) as running:
+        create_topic(running, TOPIC, partitions=2, replication_factor=2)
+        yield running
+
+
+@pytest.fixture
+def browser(cluster: Cluster) -> Iterator[Browser]:
+    with closing(Browser(cluster)) as opened:
+        yield opened
+
+
+def produce(cluster: Cluster, client_id: str, size_bytes: int = 50_000) -> int:
+    """One record, by a client of that name; returns the broker that took it."""
+    broker = leader(cluster, TOPIC, 0)
+    batch = bytes(build_batch([NewRecord(b"x" * size_bytes, timestamp_ms=time.time_ns() // 10**6)]))
+    with NamedClient(cluster.addresses[broker], client_id) as client:
+        client.call(produce_request(TOPIC, batch))
+    return broker
+
+
+def seen(browser: Browser, client_id: str) -> dict[str, Any] | None:
+    found = browser.get("/api/now", search=client_id)["clients"]
+    return next((each for each in found if each["quota"] == "produce"), None)
+
+
+def test_status_says_where_it_is(cluster: Cluster, browser: Browser) -> None:
+    state = cluster.status()
+    assert state["dashboard"] == f"{browser.url}/"
+    assert state["dashboard_process"]["state"] == "running"
+    assert (
+        json.loads((cluster.data_dir / "cluster.json").read_text())["dashboard"]
+        == browser.url + "/"
+    )
+    assert f"{HOST}:{cluster.dashboard_port}" in cluster.command("status").stdout
+
+
+def test_it_shows_what_brokers_say_of_a_client(cluster: Cluster, browser: Browser) -> None:
+    broker = produce(cluster, NASTY)
+    row = wait_until(lambda: seen(browser, NASTY), "the client to be shown")
+    (told,) = row["brokers"]
+    stats = read_stats(DataDir(cluster.data_dir).run / f"broker-{broker}.stats")
+    (own,) = [each for each in stats.rows if (each.client_id, each.quota) == (NASTY, "produce")]
+    assert (told["broker"], told["requests"], told["limit"]) == (broker, own.requests, own.limit)
+    (quota,) = [
+        each
+        for each in browser.get("/api/client", user="ANONYMOUS", client_id=NASTY)["quotas"]
+        if each["quota"] == "produce"
+    ]
+    assert len(quota["rules"]) == 8
+    assert quota["brokers"][0]["usage"] == own.usage
+    assert quota["brokers"][0]["arithmetic"] == "no limit, no delay"
+
+
+def test_an_unknown_client_and_an_empty_history_are_told_so(browser: Browser) -> None:
+    answer = browser.http.get("/api/client", params={"user": "u", "client_id": "nobody"})
+    assert answer.status_code == 409
+    assert answer.json()["error"] == (
+        "no broker has heard of nobody of user u within the last hour"
+    )
+    told = browser.get("/api/history", user="u", client_id="c", since_ms=0)
+    assert told["windows"] == []
+    assert "rollup" in told["empty"]
+
+
+def test_it_shows_the_cluster(cluster: Cluster, browser: Browser) -> None:
+    cluster.command("configs", "--alter", "--topic", TOPIC, "--add-config", "retention.ms=777000")
+    produce(cluster, "for-the-disk")
+
+    def shown() -> dict[str, Any] | None:
+        view: dict[str, Any] = browser.get("/api/cluster")
+        (topic,) = [each for each in view["topics"] if each["name"] == TOPIC]
+        is_new = topic["configs"] == {"retention.ms": "777000"} and topic["bytes"]
+        return {**view, "topic": topic} if is_new else None
+
+    view = wait_until(shown, "the topic with its configs and size")
+    assert view["controller"] == cluster.status()["controller"]
+    assert view["health"]["brokers_up"] == 2
+    assert view["health"]["offline"] == view["health"]["under_replicated"] == 0
+    assert (view["topic"]["partitions"], view["topic"]["replication_factor"]) == (2, 2)
+    assert view["topic"]["bytes"] >= 2 * 50_000  # of both replicas
+    assert sum(each["leaders"] for each in view["brokers"]) == view["health"]["partitions"]
+
+    def api() -> dict[str, Any] | None:
+        produce(cluster, "for-the-rates")
+        found = browser.get("/api/cluster")["apis"]
+        return next((each for each in found if each["api"] == "Produce"), None)
+
+    rated = wait_until(api, "the rate of produce requests")
+    assert rated["requests_per_s"] > 0
+    assert 0 < rated["p50_ms"] <= rated["p99_ms"]
+
+
+def test_a_quota_is_set_and_removed_and_the_command_line_does_the_same(
+    cluster: Cluster, browser: Browser
+) -> None:
+    name = "two 'words'"
+    entity = QuotaEntity(None, name)
+
+    def limits() -> dict[str, float]:
+        with SocketClient.connect(cluster.addresses, "test") as client:
+            return describe_quotas(client).get(entity, {})
+
+    changes = {"producer_byte_rate": 4096, "request_percentage": 12.5}
+    done = browser.post("/api/quotas", {"entity": {"client-id": name}, "changes": changes})
+    assert limits() == changes
+    removed = browser.post(
+        "/api/quotas", {"entity": {"client-id": name}, "changes": dict.fromkeys(changes)}
+    )
+    assert limits() == {}
+    for line, then in ((done["command"], changes), (removed["command"], {})):
+        subprocess.run(["sh", "-ec", line], check=True, timeout=60, capture_output=True)
+        assert limits() == then
+
+
+def test_a_broker_that_dies_while_it_is_watched(cluster: Cluster, browser: Browser) -> None:
+    with browser.readings() as readings:
+        states = (
+            {each["broker"]: each["state"] for each in reading["brokers"]} for reading in readings
+        )
+        assert next(states) == {0: "alive", 1: "alive"}
+        done = browser.post("/api/brokers/1/kill")
+        assert done["command"].endswith("kill 1 --signal KILL")
+        assert next(each for each in states if each[1] != "alive")[0] == "alive"
+        assert next(each for each in states if each[1] == "alive")
+
+
+def test_a_broker_is_paused_resumed_and_restarted(cluster: Cluster, browser: Browser) -> None:
+    def state() -> str:
+        told: str = cluster.state()["brokers"][1]["state"]
+        return told
+
+    wait_until(lambda: state() == "running", "broker 1 to run")
+    assert browser.post("/api/brokers/1/pause")["command"].endswith("kill 1 --signal STOP")
+    try:
+        assert state() == "paused"
+        assert browser.get("/api/cluster")["controller"] is not None  # another broker answers
+    finally:
+        browser.post("/api/brokers/1/resume")
+    assert state() == "running"
+    before = cluster.pid(1)
+    assert browser.post("/api/brokers/1/restart")["command"].endswith("restart 1")
+    wait_until(lambda: state() == "running" and cluster.pid(1) != before, "the restart")
+    told = browser.post("/api/brokers/7/kill", status=409)
+    assert told["error"] == "there is no broker 7: choose one of registry, dashboard, 0, 1"
+
+
+def test_it_is_started_again_when_it_dies_and_the_cluster_runs_on(
+    cluster: Cluster, browser: Browser
+) -> None:
+    before = cluster.state()["dashboard_process"]["pid"]
+    psutil.Process(before).send_signal(signal.SIGKILL)
+
+    def again() -> bool:
+        process = cluster.state()["dashboard_process"]
+        return process["state"] == "running" and process["pid"] != before
+
+    wait_until(again, "another dashboard")
+    with closing(Browser(cluster)) as anew:
+        assert anew.get("/api/now")["cluster"]["state"] == "up"
+
+
+def test_a_stop_ends_streams_and_a_taken_port_ends_nothing(tmp_path: Path) -> None:
+    with Cluster(tmp_path, brokers=1, dashboard=True) as cluster:
+        stop_while_somebody_looks(cluster)
+        start_where_the_port_is_taken(cluster)
+
+
+def stop_while_somebody_looks(cluster: Cluster) -> None:
+    with closing(Browser(cluster)) as browser, browser.readings() as readings:
+        next(readings)
+        cluster.stop()
+        assert list(readings) is not None  # the stream ends rather than breaks
+    assert "Traceback" not in cluster.log_text("dashboard")
+
+
+def start_where_the_port_is_taken(cluster: Cluster) -> None:
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind((HOST, cluster.dashboard_port))
+        taken.listen(1)
+        words = [f"--port={cluster.addresses[0][1]}", f"--registry-port={cluster.registry_port}"]
+        dashboard = f"--dashboard-port={cluster.dashboard_port}"
+        done = cluster.command("start", "--detach", *words, dashboard)
+        line = f"There is no dashboard: port {cluster.dashboard_port} is in use"
+        assert line in done.stdout + done.stderr
+        state = cluster.status()
+        assert (state["state"], state["dashboard"], state["dashboard_process"]) == (
+            "up",
+            None,
+            None,
+        )
+
+
+def test_the_commands_kill_and_restart_know_it(cluster: Cluster, browser: Browser) -> None:
+    first = cluster.state()["dashboard_process"]["pid"]
+    assert (
+        f"The dashboard (pid {first}) was sent SIGKILL"
+        in cluster.command("kill", "dashboard").stdout
+    )
+
+    def pid() -> int | None:
+        process = cluster.state()["dashboard_process"]
+        return process["pid"] if process["state"] == "running" else None
+
+    second = wait_until(lambda: pid() not in (None, first) and pid(), "the supervisor's restart")
+    assert "The dashboard runs again" in cluster.command("restart", "dashboard").stdout
+    assert pid() not in (None, first, second)

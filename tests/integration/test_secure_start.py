@@ -1,0 +1,286 @@
+"""A cluster of `start --secure`: every command finds its way by the data directory alone."""
+
+import contextlib
+import json
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+
+from cluster.client.security import ClientSecurity, Servers
+from cluster.client.security_properties import client_security
+from cluster.client.socket_client import SocketClient
+from cluster.config.properties_file import read_properties_file
+from cluster.coordinator.registry.client.kazoo_setup import kazoo_arguments, start_client
+from cluster.coordinator.registry.client.registry_access import RegistryAccess
+from cluster.dashboard.cluster_sources import ClusterSources
+from cluster.model.errors import UserError
+from cluster.model.security import SecurityProtocol
+from cluster.supervisor.plan import CLIENT_FILES, DataDir
+from tests.support.running_cluster import Cluster
+from tests.support.waiting import wait_until
+
+BROKERS = 2
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    data_dir = tmp_path_factory.mktemp("secure") / "data"
+    with Cluster(data_dir, brokers=BROKERS, secure=True) as running:
+        running.command("topics", "--create", "--topic", "orders", "--replication-factor", "2")
+        fed(running, "produce", "--topic", "orders", given="one\ntwo\n")
+        yield running
+
+
+def files(cluster: Cluster) -> DataDir:
+    return DataDir(cluster.data_dir)
+
+
+def fed(cluster: Cluster, *words: str, given: str) -> subprocess.CompletedProcess[str]:
+    """A command with a text on stdin, whatever its exit status."""
+    return subprocess.run(
+        [sys.executable, "-m", "cluster", *words, "--data-dir", str(cluster.data_dir)],
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def secrets_of(cluster: Cluster) -> dict[str, str]:
+    found: dict[str, str] = json.loads((files(cluster).security / "passwords.json").read_text())
+    registry = (files(cluster).security / "registry.auth").read_text().strip()
+    return {**found, "registry": registry.rpartition(":")[2]}
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("status", "controller is broker"),
+        ("status --json", '"secure": true'),
+        ("topics --list", "orders"),
+        ("topics --describe --topic orders", "Leader: "),
+        ("consume --topic orders --from-beginning --max-messages 2", "one\ntwo\n"),
+        ("consume --topic orders --group readers --from-beginning --max-messages 2", "one\ntwo\n"),
+        ("configs --describe --topic orders --all", "retention.ms="),
+        ("configs --describe --entity-type brokers --entity-name 1 --all", "log.retention.ms="),
+        ("configs --describe --entity-type broker-loggers --entity-name 1", "="),
+        ("configs --describe --entity-type users", "user-principal 'admin' are SCRAM-SHA-512="),
+        ("configs --alter --topic orders --add-config retention.ms=7200000", "Completed"),
+        ("groups --list", ""),
+        ("groups --describe --all-groups", ""),
+        ("log-dirs --describe --json", '"partition":"orders-0"'),
+        ("delete-records --topic orders --partition 0 --before-offset 0", "low_watermark: 0"),
+        ("metrics", "BytesInPerSec"),
+        ("load-test --num-records 200 --throughput 2000 --consumers 1", "200 of 200 records"),
+    ],
+)
+def test_a_command_needs_the_data_directory_alone(cluster, words, told):
+    assert told in cluster.command(*words.split()).stdout
+
+
+def comes_to_list(cluster: Cluster, words: str, wanted: str) -> None:
+    """Brokers learn of a change one after the other."""
+    wait_until(
+        lambda: wanted in cluster.command(*words.split()).stdout, f"`{words}` to have {wanted}"
+    )
+
+
+def test_quotas_acls_and_users_are_changed_and_listed(cluster):
+    limit = "--client-id loader --producer-byte-rate"
+    cluster.command(*f"quotas set {limit} 1MiB".split())
+    comes_to_list(cluster, "quotas list", "loader")
+    cluster.command(*f"quotas unset {limit}".split())
+    rule = "--allow-principal User:bob --producer --topic others"
+    cluster.command(*f"acls --add {rule}".split())
+    comes_to_list(cluster, "acls --list --topic others", "User:bob")
+    cluster.command(*f"acls --remove {rule} --force".split())
+    made = cluster.command("users", "add", "bob", "--generate").stdout
+    assert "Its password is " in made
+    comes_to_list(cluster, "users list", "bob")
+    assert "Completed removing user bob" in cluster.command("users", "delete", "bob").stdout
+
+
+def test_the_registry_is_read_with_the_login_of_the_data_directory(cluster):
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "cluster", "--data-dir", str(cluster.data_dir)),
+            *("registry", "get", "/config/users/admin"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert "SCRAM-SHA-512" in done.stdout
+
+
+def test_nobody_but_the_brokers_identity_may_use_what_they_keep_in_the_registry(cluster):
+    access = RegistryAccess.parse((files(cluster).security / "registry.auth").read_text().strip())
+    client = KazooClient(f"127.0.0.1:{cluster.registry_port}", **kazoo_arguments(access))
+    start_client(client, 20)
+    try:
+        lists: dict[str, set[tuple[str, str]]] = {}
+        waiting = [f"/{name}" for name in client.get_children("/") if name != "zookeeper"]
+        while waiting:
+            path = waiting.pop()
+            with contextlib.suppress(NoNodeError):
+                lists[path] = {tuple(one.id) for one in client.get_acls(path)[0]}
+                waiting += [f"{path}/{name}" for name in client.get_children(path)]
+    finally:
+        client.stop()
+        client.close()
+    assert "/config/users/admin" in lists
+    everybody = [path for path, who in lists.items() if who != {(access.scheme, access.user)}]
+    assert everybody == []
+
+
+def test_a_partition_is_imported(cluster, tmp_path):
+    cluster.command("topics", "--create", "--topic", "taken", "--partitions", "1")
+    directory = tmp_path / "orders-0"
+    shutil.copytree(cluster.log_dir(0) / "orders-0", directory)
+    said = cluster.command("import-log", str(directory), "--topic", "taken", "--json").stdout
+    assert json.loads(said)["records"] == 2
+
+
+def test_the_files_are_nobody_elses(cluster):
+    assert stat.S_IMODE(cluster.data_dir.stat().st_mode) == 0o700
+    for directory in (files(cluster).security, files(cluster).clients):
+        assert stat.S_IMODE(directory.stat().st_mode) == 0o700
+        for path in directory.iterdir():
+            assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+    assert not (files(cluster).security / "first-user.json").exists()
+
+
+def test_no_secret_is_in_a_log_an_argument_or_an_answer(cluster):
+    said = {path.name: path.read_text() for path in files(cluster).logs.iterdir()}
+    said["cluster.json"] = files(cluster).state_file.read_text()
+    said["status"] = cluster.command("status", "--json").stdout
+    broker = "configs --describe --entity-type brokers --entity-name 0 --all"
+    said["configs"] = cluster.command(*broker.split()).stdout
+    with psutil.Process(cluster.state()["supervisor_pid"]).oneshot():
+        family = psutil.Process(cluster.state()["supervisor_pid"])
+        for process in [family, *family.children(recursive=True)]:
+            said[f"arguments of {process.pid}"] = " ".join(process.cmdline())
+            said[f"environment of {process.pid}"] = " ".join(process.environ().values())
+    for name, secret in secrets_of(cluster).items():
+        assert len(secret) > 16
+        assert [where for where, text in said.items() if secret in text] == [], name
+
+
+@pytest.mark.parametrize("name", ["java.properties", "librdkafka.properties", "kcat.conf"])
+def test_each_file_for_clients_is_one_for_the_commands_too(cluster, name):
+    path = files(cluster).clients / name
+    done = subprocess.run(
+        [sys.executable, "-m", "cluster", "topics", "--list", "--command-config", str(path)],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert "orders" in done.stdout.splitlines()
+
+
+def test_nobody_gets_in_with_another_password_or_without_tls(cluster):
+    texts = dict(read_properties_file(files(cluster).tools_properties).texts)
+    wrong = client_security({**texts, "sasl.password": "wrong"})
+    with pytest.raises(UserError, match="credentials") as refusal:
+        SocketClient.connect(Servers(cluster.addresses, wrong), "test")
+    assert texts["sasl.password"] not in str(refusal.value)
+    del texts["ssl.ca.location"]
+    plain = client_security({**texts, "security.protocol": SecurityProtocol.SASL_PLAINTEXT.value})
+    for security in (plain, None):
+        with pytest.raises(UserError, match="it closed the connection"):
+            SocketClient.connect(
+                cluster.addresses if security is None else Servers(cluster.addresses, security),
+                "test",
+            )
+    done = cluster.command("topics", "--list", "--bootstrap-server", cluster.bootstrap, check=False)
+    assert done.returncode == 1
+    assert done.stderr.count("\n") == 1
+    assert str(files(cluster).tools_properties) in done.stderr
+
+
+def test_a_user_may_do_what_acls_say_and_nothing_else(cluster, tmp_path):
+    own = tmp_path / "carol.properties"
+    cluster.command("users", "add", "carol", "--generate", "--client-config", str(own))
+    rule = "--allow-principal User:carol --operation Read --topic orders"
+    cluster.command("acls", "--add", *rule.split())
+    consume = "consume --topic orders --partition 0 --offset 0 --max-messages 2 --command-config"
+
+    def reads() -> bool:
+        done = cluster.command(*consume.split(), str(own), check=False)
+        return done.stdout == "one\ntwo\n"
+
+    wait_until(reads, "every broker to know the user and the rule")
+    refused = fed(
+        cluster, "produce", "--topic", "orders", "--command-config", str(own), given="three\n"
+    )
+    assert refused.returncode == 1
+    assert "uthorization failed" in refused.stderr
+    assert "Traceback" not in refused.stderr
+    alter = "configs --alter --topic orders --add-config retention.ms=1 --command-config"
+    done = cluster.command(*alter.split(), str(own), check=False)
+    assert done.returncode == 1
+    assert "topic authorization failed" in done.stderr.lower().replace("_", " ")
+
+
+def is_let_in(cluster: Cluster, security: ClientSecurity) -> bool:
+    try:
+        SocketClient.connect(Servers(cluster.addresses, security), "test").close()
+    except UserError:
+        return False
+    return True
+
+
+def test_a_stopped_cluster_starts_secure_again_with_the_same_clients(cluster, tmp_path):
+    before = {name: (files(cluster).clients / name).read_bytes() for name in CLIENT_FILES}
+    fed(cluster, "users", "add", "dora", given="a password\n")
+    cluster.stop()
+    port = f"--port={cluster.addresses[0][1]}"
+    again = cluster.command("start", "--detach", port, f"--registry-port={cluster.registry_port}")
+    assert "it starts with --secure" in again.stderr
+    assert str(files(cluster).clients) in again.stdout
+    assert {name: (files(cluster).clients / name).read_bytes() for name in CLIENT_FILES} == before
+    comes_to_list(cluster, "users list", "dora")
+    texts = dict(read_properties_file(files(cluster).tools_properties).texts)
+    dora = client_security({**texts, "sasl.username": "dora", "sasl.password": "a password"})
+    wait_until(lambda: is_let_in(cluster, dora), "the broker to know the user")
+
+
+def test_the_password_of_the_commands_is_changed(cluster):
+    done = fed(cluster, "users", "alter", "admin", given="another password that is long\n")
+    assert "have the new password" in done.stdout
+    wait_until(
+        lambda: "orders" in cluster.command("topics", "--list", check=False).stdout,
+        "the brokers to know the password",
+    )
+
+
+def test_the_user_of_the_commands_is_not_removed_by_mistake(cluster):
+    wait_until(
+        lambda: "use --force" in cluster.command("users", "delete", "admin", check=False).stderr,
+        "a refusal",
+    )
+
+
+def test_the_dashboard_connects_as_the_tools_do(cluster: Cluster) -> None:
+    sources = ClusterSources(files(cluster))
+    view = sources.cluster()
+    assert view["health"]["brokers_up"] == BROKERS
+    assert "orders" in {topic["name"] for topic in view["topics"]}
+    done = sources.alter_quota({"user": "alice"}, {"producer_byte_rate": 4096.0})
+    assert "--user=alice" in done.command
+    listed = cluster.command("quotas", "list", "--json").stdout
+    assert "alice" in listed
+    sources.alter_quota({"user": "alice"}, {"producer_byte_rate": None})
+    assert "alice" not in cluster.command("quotas", "list", "--json").stdout

@@ -1,0 +1,193 @@
+"""Which limits fit a history, by Spark, equals what plain Python says of the same windows."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from cluster.model.quotas import RULES
+from tests.support.spark import need_spark
+
+need_spark()
+
+import pyarrow as pa  # noqa: E402
+import pyarrow.parquet as pq  # noqa: E402
+
+from cluster.analytics.recommendations import LEVELS, Demand, Question, history  # noqa: E402
+from cluster.analytics.spark_session import spark_session  # noqa: E402
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+# One JVM for all of them: it costs seconds and a gigabyte.
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
+
+START = datetime(2026, 11, 20, 23, 59, tzinfo=UTC)
+SCHEMA = pa.schema(
+    [
+        ("window_start", pa.timestamp("us", tz="UTC")),
+        ("broker", pa.int32()),
+        *((name, pa.string()) for name in ("user", "client_id", "quota", "rule")),
+        *((name, pa.float64()) for name in ("limit", "usage_sum", "rate_max")),
+        ("throttled", pa.int64()),
+        ("throttle_ms_sum", pa.float64()),
+        ("records", pa.int64()),
+        ("rates", pa.list_(pa.float32())),
+    ]
+)
+CLIENTS = [("alice", "a"), ("alice", "b"), ("bob", "b"), ("ANONYMOUS", "c"), ("ANONYMOUS", "")]
+SUPPOSED = {"produce": 120.0, "request": 9.0}
+Row = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory) -> Iterator["SparkSession"]:
+    with spark_session("local[2]", tmp_path_factory.mktemp("spark") / "spark.log") as session:
+        yield session
+
+
+def generated(seed: int, windows: int) -> list[Row]:
+    """Windows of clients under all kinds of rules, some of early versions, without `rates`."""
+    dice = Random(seed)
+    rows = []
+    for number in range(windows):
+        for broker in (0, 1):
+            for user, client_id in CLIENTS:
+                for quota, most in (("produce", 200), ("request", 16)):
+                    if dice.random() < 0.3:
+                        continue
+                    rule = dice.choice([None, None, "user", "default-user", "client", *RULES])
+                    # Whole quarters: sums of them do not depend on the order.
+                    rates = [dice.randrange(4 * most) / 4 for _ in range(dice.randrange(1, 11))]
+                    rows.append(
+                        {
+                            "window_start": START + number * timedelta(seconds=10),
+                            "broker": broker,
+                            "user": user,
+                            "client_id": client_id,
+                            "quota": quota,
+                            "rule": rule,
+                            "limit": most / 2 if rule else None,
+                            "usage_sum": dice.choice([0.0, 64.0, 192.0]),
+                            "rate_max": max(rates),
+                            "throttled": dice.randrange(3) if rule else 0,
+                            "throttle_ms_sum": 8.0 if rule else 0.0,
+                            "records": len(rates),
+                            "rates": None if dice.random() < 0.1 else sorted(rates),
+                        }
+                    )
+    return rows
+
+
+def written(place: Path, rows: list[Row]) -> list[Path]:
+    path = place / "windows.parquet"
+    pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+    return [path]
+
+
+def budget(row: Row) -> tuple[Any, ...]:
+    rule = row["rule"] or ""
+    return (
+        *(row[name] for name in ("window_start", "broker", "quota", "rule", "limit")),
+        None if rule in ("client", "default-client") else row["user"],
+        None if rule in ("user", "default-user") else row["client_id"],
+    )
+
+
+def expected(rows: list[Row], level: str) -> dict[tuple[Any, ...], Row]:
+    """What every user, client id or pair did to whom the rule `level` would apply, by quota."""
+    used: dict[tuple[Any, ...], list[float]] = defaultdict(list)
+    for row in rows:
+        used[budget(row)].append(row["usage_sum"])
+    entities: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["rule"] is None or RULES.index(row["rule"]) >= RULES.index(level):
+            all_used = used[budget(row)]
+            share = row["usage_sum"] / sum(all_used) if any(all_used) else 1 / len(all_used)
+            rates = row["rates"] or [row["rate_max"]] * row["records"]
+            name = (
+                row["user"] if "user" in level else None,
+                row["client_id"] if "client" in level else None,
+                row["quota"],
+            )
+            entities[name].append({**row, "rates": [rate * share for rate in rates]})
+    return {name: summary(found, name[2]) for name, found in entities.items()}
+
+
+def summary(rows: list[Row], quota: str) -> Row:
+    places: dict[tuple[Any, ...], dict[tuple[Any, ...], list[float]]] = defaultdict(
+        lambda: defaultdict(list)
+    )
+    for row in rows:
+        place = places[row["window_start"], row["broker"]]
+        place[row["user"], row["client_id"]] += row["rates"]
+    limit = SUPPOSED.get(quota, math.inf)
+    seconds, windows_over = [], 0
+    for clients in places.values():
+        ordered = [sorted(rates, reverse=True) for rates in clients.values()]
+        longest = max(map(len, ordered))
+        added = [
+            sum(rates[rank] for rates in ordered if rank < len(rates)) for rank in range(longest)
+        ]
+        seconds += added
+        windows_over += max(added) > limit
+    seconds.sort()
+    return {
+        "rate_max": pytest.approx(seconds[-1]),
+        "rate_p95": pytest.approx(seconds[math.ceil(len(seconds) * 0.95) - 1]),
+        "seconds": len(seconds),
+        "windows": len(places),
+        "seconds_over": sum(rate > limit for rate in seconds),
+        "windows_over": windows_over,
+        "windows_throttled": len(
+            {(row["window_start"], row["broker"]) for row in rows if row["throttled"]}
+        ),
+        "throttle_ms": sum(row["throttle_ms_sum"] for row in rows),
+    }
+
+
+def values(demand: Demand) -> Row:
+    names = ("rate_max", "rate_p95", "seconds", "windows", "seconds_over", "windows_over")
+    return {name: getattr(demand, name) for name in (*names, "windows_throttled", "throttle_ms")}
+
+
+def test_every_level_equals_plain_python(spark, tmp_path):
+    rows = generated(seed=7, windows=13)
+    found = history(spark, Question(tmp_path, supposed=SUPPOSED), written(tmp_path, rows))
+    assert found is not None
+    assert (found.first, found.last) == (START, START + timedelta(seconds=120))
+    for level in LEVELS:
+        wanted = expected(rows, level)
+        demands = [demand for demand in found.demands if demand.level == level]
+        if level.startswith("default-"):
+            for demand in demands:
+                parts = [part for name, part in wanted.items() if name[2] == demand.quota]
+                assert demand.names == len(parts)
+                assert demand.windows == sum(part["windows"] for part in parts)
+                assert demand.seconds_over == sum(part["seconds_over"] for part in parts)
+                assert len(demand.names_over) == sum(part["windows_over"] > 0 for part in parts)
+                assert demand.rate_max in [part["rate_max"] for part in parts]
+        else:
+            assert {
+                (demand.user, demand.client_id, demand.quota): values(demand) for demand in demands
+            } == wanted
+
+
+def test_a_part_of_the_history_and_an_empty_one(spark, tmp_path):
+    rows = generated(seed=8, windows=12)
+    paths = written(tmp_path, rows)
+    first, end = START + timedelta(seconds=20), START + timedelta(seconds=50)
+    question = Question(tmp_path, first, end, levels=("user+client",))
+    found = history(spark, question, paths)
+    assert found is not None
+    assert (found.first, found.last) == (first, end - timedelta(seconds=10))
+    kept = [row for row in rows if first <= row["window_start"] < end]
+    assert {demand.windows for demand in found.demands} == {
+        part["windows"] for part in expected(kept, "user+client").values()
+    }
+    assert history(spark, Question(tmp_path, first=START + timedelta(days=1)), paths) is None

@@ -1,0 +1,84 @@
+"""What a run reads: what is new, of the topic that the windows are of."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
+
+from cluster.analytics.offset_ranges import OffsetRange, TopicState
+from cluster.analytics.rollup_output import Progress
+from cluster.analytics.rollup_plan import plan, records_in, slices
+
+
+def topic(*ranges: tuple[int, int], topic_id: str | None = "id") -> TopicState:
+    return TopicState(
+        "metrics",
+        topic_id,
+        tuple(OffsetRange(number, *each) for number, each in enumerate(ranges)),
+    )
+
+
+def progress(*offsets: int, topic_id: str | None = "id") -> Progress:
+    return Progress("metrics", topic_id, dict(enumerate(offsets)), changes=3, newest_s=50)
+
+
+def test_the_first_run_reads_everything():
+    chosen = plan(None, topic((5, 9), (0, 0)), whole=False)
+    assert chosen.ranges == (OffsetRange(0, 5, 9),)
+    assert (chosen.lost, chosen.is_other_topic) == (0, False)
+    assert chosen.start.offsets == {0: 5, 1: 0}
+
+
+def test_a_later_run_reads_what_is_new_and_partitions_that_were_added():
+    chosen = plan(progress(7, 4), topic((0, 9), (0, 4), (0, 2)), whole=False)
+    assert chosen.ranges == (OffsetRange(0, 7, 9), OffsetRange(2, 0, 2))
+    assert (chosen.start.changes, chosen.start.newest_s) == (3, 50)
+
+
+def test_nothing_new_is_nothing_to_read():
+    assert plan(progress(9), topic((3, 9)), whole=False).ranges == ()
+
+
+def test_all_of_it_on_demand():
+    assert plan(progress(7), topic((2, 9)), whole=True).ranges == (OffsetRange(0, 2, 9),)
+
+
+def test_what_retention_removed_meanwhile_is_counted_as_lost():
+    chosen = plan(progress(7, 7), topic((10, 12), (0, 8)), whole=False)
+    assert chosen.lost == 3
+    assert chosen.ranges == (OffsetRange(0, 10, 12), OffsetRange(1, 7, 8))
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [
+        (progress(7), topic((0, 9), topic_id="other")),
+        (progress(7, topic_id=None), topic((0, 6))),
+        (progress(7), topic((0, 6), topic_id=None)),
+        (progress(3, 3, topic_id=None), topic((0, 9))),
+    ],
+    ids=["another id", "a lower end", "an id no longer told", "fewer partitions"],
+)
+def test_a_topic_that_was_made_again_is_read_from_its_start(before, now):
+    chosen = plan(before, now, whole=False)
+    assert chosen.is_other_topic
+    assert chosen.ranges == now.ranges
+    assert chosen.lost == 0
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 200)), min_size=1, max_size=4),
+    st.integers(1, 100),
+)
+def test_parts_hold_every_offset_once_in_order(spans, most):
+    now = topic(*((start, start + size) for start, size in spans))
+    chosen = plan(None, now, whole=False)
+    reached = dict(chosen.start.offsets)
+    for ranges, after in slices(chosen, most):
+        assert records_in(ranges) <= most + len(spans)
+        for each in ranges:
+            assert reached[each.partition] == each.start
+            reached[each.partition] = each.end
+        assert after.offsets == reached
+    assert reached == {each.partition: each.end for each in now.ranges}

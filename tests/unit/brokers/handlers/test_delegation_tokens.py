@@ -1,0 +1,273 @@
+"""Delegation tokens: making, renewing, ending and describing them, and logging in with one."""
+
+import base64
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from kio.index import load_response_schema
+
+from cluster.coordinator.registry.documents import paths, znodes
+from cluster.model.clocks import WallMs
+from cluster.model.delegation_tokens import DelegationToken
+from cluster.model.errors import ErrorCode
+from cluster.model.scram import ScramClient
+from cluster.model.security import SaslMechanism
+from cluster.protocol.api import ApiKey
+from tests.support.handler_stage import HandlerStage, StageConnection
+from tests.support.kafka_wire import WireClient, request
+
+DAY_MS = 24 * 3_600_000
+SASL = "SASL_PLAINTEXT"
+USER = {"principal_type": "User"}
+SETTINGS = {
+    "listeners": "PLAINTEXT://127.0.0.1:9092,SASL_PLAINTEXT://127.0.0.1:9093",
+    "sasl.enabled.mechanisms": "SCRAM-SHA-256",
+    "delegation.token.master.key": "a secret",
+}
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Iterator[HandlerStage]:
+    with HandlerStage(tmp_path, SETTINGS) as made:
+        made.core.authentication.load_at_start()
+        yield made
+
+
+def client_of(stage: HandlerStage, user: str) -> StageConnection:
+    client = stage.connect(SASL)
+    client.login, client.principal = None, user
+    client.deadline.cancel()
+    return client
+
+
+def call(stage: HandlerStage, client: StageConnection, message: Any) -> Any:
+    """The answer; of errors only their code, as kio does not read times of -1."""
+    client.send(message)
+    while client.is_waiting and stage.store.pending:
+        stage.store.work()
+        stage.turn()
+    frame = client.take_frame()
+    assert frame is not None
+    if error := int.from_bytes(frame[9:11]):
+        return SimpleNamespace(error_code=error)
+    asked = type(message)
+    schema = load_response_schema(asked.__api_key__, asked.__version__)
+    return WireClient.parse(frame[4:], schema, int.from_bytes(frame[4:8]))
+
+
+def create(
+    stage: HandlerStage,
+    client: StageConnection,
+    *,
+    lifetime_ms: int = -1,
+    renewers: tuple[str, ...] = (),
+    owner: str | None = None,
+    owner_type: str = "User",
+) -> Any:
+    return call(
+        stage,
+        client,
+        request(
+            ApiKey.CREATE_DELEGATION_TOKEN,
+            3,
+            owner_principal_type=None if owner is None else owner_type,
+            owner_principal_name=owner,
+            renewers=[USER | {"principal_name": name} for name in renewers],
+            max_lifetime=lifetime_ms,
+        ),
+    )
+
+
+def renew(stage: HandlerStage, client: StageConnection, hmac: bytes, period_ms: int = -1) -> Any:
+    message = request(ApiKey.RENEW_DELEGATION_TOKEN, 2, hmac=hmac, renew_period=period_ms)
+    return call(stage, client, message)
+
+
+def expire(stage: HandlerStage, client: StageConnection, hmac: bytes, period_ms: int = -1) -> Any:
+    message = request(ApiKey.EXPIRE_DELEGATION_TOKEN, 2, hmac=hmac, expiry_time_period=period_ms)
+    return call(stage, client, message)
+
+
+def described(stage: HandlerStage, client: StageConnection, owners: Any = None) -> list[str]:
+    """The ids of the tokens that are shown."""
+    if owners is not None:
+        owners = [USER | {"principal_name": name} for name in owners]
+    answer = call(stage, client, request(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, owners=owners))
+    assert answer.error_code == 0
+    return [token.token_id for token in answer.tokens]
+
+
+def log_in(stage: HandlerStage, token: Any, extensions: dict[str, str] | None = None) -> Any:
+    """A connection that has tried to log in with a token."""
+    client = stage.connect(SASL)
+    password = base64.b64encode(token.hmac).decode()
+    scram = ScramClient(
+        SaslMechanism.SCRAM_SHA_256,
+        token.token_id,
+        password,
+        "nonce",
+        {"tokenauth": "true"} if extensions is None else extensions,
+    )
+    client.call(request(ApiKey.SASL_HANDSHAKE, 1, mechanism="SCRAM-SHA-256"))
+    message = request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=scram.first_message())
+    first = client.call(message).auth_bytes
+    client.call(request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=scram.final_message(first)))
+    return client
+
+
+def after(stage: HandlerStage, moment: Any) -> int:
+    """How many milliseconds from now a time is."""
+    return round(moment.timestamp() * 1000) - stage.clock.wall_ms()
+
+
+def test_a_token_acts_as_its_owner_until_it_expires(stage: HandlerStage) -> None:
+    alice = client_of(stage, "alice")
+    token = create(stage, alice)
+    assert token.error_code == 0
+    assert (token.principal_name, token.token_requester_principal_name) == ("alice", "alice")
+    assert after(stage, token.issue_timestamp) == 0
+    assert after(stage, token.expiry_timestamp) == DAY_MS
+    assert after(stage, token.max_timestamp) == 7 * DAY_MS
+    bearer = log_in(stage, token)
+    assert bearer.principal == "alice"
+    assert log_in(stage, token, {}).principal == "ANONYMOUS"
+    stage.pass_time(DAY_MS)
+    assert log_in(stage, token).principal == "alice"
+    stage.pass_time(1)
+    assert log_in(stage, token).principal == "ANONYMOUS"
+    bearer.send(request(ApiKey.METADATA, 1, topics=[]))
+    assert "its login has expired" in str(bearer.closed_because)
+
+
+def test_a_token_is_no_way_to_tokens(stage: HandlerStage) -> None:
+    token = create(stage, client_of(stage, "alice"))
+    refused = ErrorCode.delegation_token_request_not_allowed
+    for client in (log_in(stage, token), stage.connect("PLAINTEXT")):
+        assert create(stage, client).error_code == refused
+        assert renew(stage, client, token.hmac).error_code == refused
+        assert expire(stage, client, token.hmac).error_code == refused
+        message = request(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, owners=None)
+        assert call(stage, client, message).error_code == refused
+
+
+def test_owner_and_renewers_renew_a_token_up_to_its_greatest_age(stage: HandlerStage) -> None:
+    alice, bob, carol = (client_of(stage, name) for name in ("alice", "bob", "carol"))
+    token = create(stage, alice, renewers=("bob",), lifetime_ms=2 * DAY_MS)
+    stage.pass_time(DAY_MS // 2)
+    assert after(stage, renew(stage, bob, token.hmac).expiry_timestamp) == DAY_MS
+    assert after(stage, renew(stage, alice, token.hmac, 1_000).expiry_timestamp) == 1_000
+    assert after(stage, renew(stage, alice, token.hmac, 9 * DAY_MS).expiry_timestamp) == (
+        DAY_MS * 3 // 2
+    )
+    answer = renew(stage, carol, token.hmac)
+    assert answer.error_code == ErrorCode.delegation_token_owner_mismatch
+    assert renew(stage, bob, b"x").error_code == ErrorCode.delegation_token_not_found
+    stage.pass_time(2 * DAY_MS)
+    assert renew(stage, bob, token.hmac).error_code == ErrorCode.delegation_token_expired
+    assert expire(stage, bob, token.hmac, 5).error_code == ErrorCode.delegation_token_expired
+
+
+def test_a_token_is_ended(stage: HandlerStage) -> None:
+    alice = client_of(stage, "alice")
+    token, other = create(stage, alice), create(stage, alice)
+    assert after(stage, expire(stage, alice, token.hmac, 500).expiry_timestamp) == 500
+    assert expire(stage, alice, token.hmac).error_code == 0
+    assert expire(stage, alice, token.hmac).error_code == ErrorCode.delegation_token_not_found
+    assert log_in(stage, token).principal == "ANONYMOUS"
+    assert described(stage, alice) == [other.token_id]
+
+
+def test_tokens_are_shown_to_those_they_concern(stage: HandlerStage) -> None:
+    alice, bob = client_of(stage, "alice"), client_of(stage, "bob")
+    one = create(stage, alice, renewers=("bob",)).token_id
+    two = create(stage, bob).token_id
+    assert sorted(described(stage, bob)) == sorted([one, two])
+    assert described(stage, alice, ["alice"]) == [one]
+    assert described(stage, alice, []) == []
+
+
+def test_tokens_are_only_for_users(stage: HandlerStage) -> None:
+    alice = client_of(stage, "alice")
+    answer = create(stage, alice, owner="x", owner_type="Group")
+    assert answer.error_code == ErrorCode.invalid_principal_type
+    made = create(stage, alice, owner="bob")
+    assert (made.principal_name, made.token_requester_principal_name) == ("bob", "alice")
+    assert log_in(stage, made).principal == "bob"
+
+
+def test_the_controller_removes_expired_tokens(stage: HandlerStage) -> None:
+    create(stage, client_of(stage, "alice"), lifetime_ms=1_000)
+    kept = create(stage, client_of(stage, "alice")).token_id
+    stage.pass_time(1_001)
+    stage.core.authentication.tokens.remove_expired()
+    stage.store.work()
+    stage.turn()
+    assert list(stage.store.store.load_tokens()) == [kept]
+
+
+def test_what_another_broker_stores_is_in_force_here(stage: HandlerStage) -> None:
+    now = stage.clock.wall_ms()
+    later = WallMs(now + 1_000)
+    token = DelegationToken("id", "User:a b", "User:c", ("User:d",), now, later, later)
+    stage.store.store.write_token(token, now)
+    stage.turn()
+    stage.store.work()
+    stage.turn()
+    assert list(stage.core.authentication.tokens.tokens()) == [token]
+
+
+def test_without_a_secret_there_are_no_tokens(tmp_path: Path) -> None:
+    settings = {name: text for name, text in SETTINGS.items() if "delegation" not in name}
+    with HandlerStage(tmp_path, settings) as stage:
+        alice = client_of(stage, "alice")
+        disabled = ErrorCode.delegation_token_auth_disabled
+        assert create(stage, alice).error_code == disabled
+        assert renew(stage, alice, b"").error_code == disabled
+        assert expire(stage, alice, b"").error_code == disabled
+        message = request(ApiKey.DESCRIBE_DELEGATION_TOKEN, 3, owners=None)
+        assert call(stage, alice, message).error_code == disabled
+
+
+def test_documents_are_kafkas(stage: HandlerStage) -> None:
+    token_id = create(stage, client_of(stage, "a b"), renewers=("c",)).token_id
+    document = stage.store.client.get(f"{paths.TOKENS}/{token_id}")[0]
+    now = stage.clock.wall_ms()
+    assert json.loads(document) == {
+        "version": 3,
+        "owner": "User%3Aa%20b",
+        "tokenRequester": "User%3Aa%20b",
+        "renewers": ["User%3Ac"],
+        "issueTimestamp": now,
+        "maxTimestamp": now + 7 * DAY_MS,
+        "expiryTimestamp": now + DAY_MS,
+        "tokenId": token_id,
+    }
+    old = json.loads(document) | {"version": 1}
+    del old["tokenRequester"]
+    assert znodes.decode_token(json.dumps(old).encode()).requester == "User:a b"
+
+
+@pytest.mark.parametrize("wrong", [b"", b"[]", b'{"version": 4}', b'{"version": 3, "owner": 1}'])
+def test_other_documents_are_no_tokens(wrong: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - each has words of its own
+        znodes.decode_token(wrong)
+
+
+def test_tokens_of_others_need_rights(tmp_path: Path) -> None:
+    guard = {"authorizer.class.name": "kafka.security.authorizer.AclAuthorizer"}
+    with HandlerStage(tmp_path, SETTINGS | guard) as stage:
+        stage.core.authentication.load_at_start()
+        assert stage.core.acls is not None
+        stage.core.acls.load_at_start()
+        alice, bob = client_of(stage, "alice"), client_of(stage, "bob")
+        own = create(stage, alice, renewers=("bob",))
+        other = create(stage, bob)
+        assert (own.error_code, other.error_code) == (0, 0)
+        answer = create(stage, alice, owner="bob")
+        assert answer.error_code == ErrorCode.delegation_token_authorization_failed
+        assert described(stage, alice) == [own.token_id]
+        assert sorted(described(stage, bob)) == sorted([own.token_id, other.token_id])

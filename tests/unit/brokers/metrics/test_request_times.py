@@ -1,0 +1,113 @@
+"""How long requests take, by a broker's own handlers and by made-up times."""
+
+from pathlib import Path
+
+from cluster.brokers.handlers import HANDLERS
+from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.brokers.metrics.request_times import TIMED_MAX, WEIGHT_MAX, RequestTimes
+from cluster.metrics.histogram import Histogram
+from cluster.metrics.kafka_names import errors_of, requests_of
+from cluster.metrics.mmap_stats import MmapStats
+from cluster.metrics.stats_reader import Stats, read_memory
+from cluster.protocol.api import ApiKey
+from cluster.records.builder import NewRecord, build_batch
+from tests.support.cluster_states import a_partition, a_topic
+from tests.support.handler_stage import BROKER, OTHER, HandlerStage
+from tests.support.kafka_wire import fetch_request, produce_request, request
+
+MS = 1_000_000
+
+
+def read(counters: BrokerCounters) -> Stats:
+    counters.store()
+    return read_memory(memoryview(counters.stats.memory))
+
+
+def a_stage(directory: Path) -> HandlerStage:
+    counters = BrokerCounters(MmapStats.in_memory(), [handler.api.key for handler in HANDLERS])
+    return HandlerStage(directory, counters=counters)
+
+
+def only(times: dict[str, Histogram], **expected_ms: int) -> None:
+    """Each part was seen once, with these durations, all others with none."""
+    assert {key: part.count for key, part in times.items()} == dict.fromkeys(times, 1)
+    found = {key: part.sum_us // 1_000 for key, part in times.items() if part.sum_us}
+    assert found == expected_ms
+
+
+def test_each_part_of_the_time_of_a_request():
+    stats = MmapStats.in_memory()
+    times = RequestTimes(stats, [ApiKey.FETCH])
+    at = [each * MS for each in (100, 103, 110, 610, 611, 615)]
+    arrived, began, handled, answered, sending, sent = at
+    times.note(ApiKey.FETCH, 1, arrived, began, handled, answered, 77, sending, sent)
+    times.store()
+    only(
+        read_memory(memoryview(stats.memory)).requests["FetchConsumer"],
+        TotalTimeMs=515,
+        RequestQueueTimeMs=3,
+        LocalTimeMs=7,
+        RemoteTimeMs=500,
+        ThrottleTimeMs=77,
+        ResponseQueueTimeMs=1,
+        ResponseSendTimeMs=4,
+    )
+
+
+def test_under_load_a_share_is_timed_and_stands_for_all():
+    stats = MmapStats.in_memory()
+    times = RequestTimes(stats, [ApiKey.PRODUCE])
+
+    def pass_tick(requests: int) -> None:
+        for _ in range(requests):
+            if times.is_chosen():
+                times.note(ApiKey.PRODUCE, times.weight, 0, 0, MS, MS, 0, MS, MS)
+        times.store()
+
+    def count() -> int:
+        return read_memory(memoryview(stats.memory)).requests["Produce"]["TotalTimeMs"].count
+
+    pass_tick(TIMED_MAX)
+    assert (times.weight, count()) == (1, TIMED_MAX)
+    for _ in range(5):
+        pass_tick(WEIGHT_MAX * WEIGHT_MAX)
+    assert times.weight > 1
+    assert count() == TIMED_MAX + 5 * WEIGHT_MAX * WEIGHT_MAX
+    for _ in range(5):
+        pass_tick(0)
+    assert times.weight == 1
+
+
+def test_what_real_handlers_do_is_counted(tmp_path: Path):
+    with a_stage(tmp_path) as stage:
+        counters = stage.core.services.counters
+        assert counters is not None
+        stage.update(a_topic("t", a_partition([BROKER]), a_partition([OTHER])))
+        client = stage.connect()
+        batch = bytes(build_batch([NewRecord(b"x" * 100)] * 2))
+        for _ in range(3):
+            assert client.call(produce_request("t", batch, acks=1)) is not None
+        client.call(produce_request("t", batch, partition=1))
+        client.call(produce_request("unknown", batch))
+        client.call(fetch_request("t", 0))
+        client.call(fetch_request("unknown", 0))
+        partition = {"partition_index": 9, "timestamp": -1, "current_leader_epoch": -1}
+        listed = {"name": "t", "partitions": [partition]}
+        client.call(
+            request(ApiKey.LIST_OFFSETS, 7, replica_id=-1, isolation_level=0, topics=[listed])
+        )
+        stats = read(counters)
+    assert stats.values[requests_of("PRODUCE")] == 5
+    assert stats.requests["Produce"]["TotalTimeMs"].count == 5
+    assert stats.requests["FetchConsumer"]["TotalTimeMs"].count == 2
+    assert stats.values[errors_of("ListOffsets", "UNKNOWN_TOPIC_OR_PARTITION")] == 1
+    assert stats.values[errors_of("FetchConsumer", "UNKNOWN_TOPIC_OR_PARTITION")] == 1
+    assert stats.values[errors_of("Produce", "NOT_LEADER_OR_FOLLOWER")] == 1
+    assert stats.values[errors_of("Produce", "UNKNOWN_TOPIC_OR_PARTITION")] == 1
+    assert stats.topics.keys() == {"t"}
+    topic = stats.topics["t"]
+    assert topic["MessagesInPerSec"] == 6
+    assert topic["TotalProduceRequestsPerSec"] == 4
+    assert topic["FailedProduceRequestsPerSec"] == 1
+    assert topic["TotalFetchRequestsPerSec"] == 1
+    assert topic["BytesOutPerSec"] == topic["BytesInPerSec"] > 300

@@ -1,0 +1,70 @@
+"""What is counted of topics, of which only so many have a place."""
+
+from cluster.brokers.log.partition_log import Appended
+from cluster.brokers.metrics.topic_counters import GAUGES, TopicTable
+from cluster.metrics.mmap_stats import MmapStats
+from cluster.metrics.stats_reader import read_memory
+from cluster.model.ids import Offset
+
+ONES = [1] * len(GAUGES)
+
+
+class Table:
+    """A table of two places and the one of all others."""
+
+    def __init__(self) -> None:
+        self.stats = MmapStats.in_memory(slots=1, rows=0, topics=3)
+        self.table = TopicTable(self.stats)
+        self.known = {"a", "b", "c", "d"}
+        self.table.known = self.known
+
+    def append(self, *topics: str) -> None:
+        for topic in topics:
+            batch = Appended(Offset(5), Offset(6), -1, Offset(0), 100)
+            self.table[topic].appended.append(batch)
+
+    def stored(self, key: str = "MessagesInPerSec") -> dict[str, int]:
+        self.table.sum_up()
+        self.table.store()
+        topics = read_memory(memoryview(self.stats.memory)).topics
+        return {topic: values[key] for topic, values in topics.items()}
+
+
+def test_what_has_no_place_is_added_up():
+    table = Table()
+    table.append("a", "b", "c", "d", "a", "_other")
+    assert table.stored() == {"a": 4, "b": 2, "_other": 4}
+    assert (table.table.messages_in, table.table.bytes_in) == (12, 600)
+
+
+def test_a_name_that_no_topic_has_takes_no_place():
+    table = Table()
+    for number in range(10):
+        table.append(f"unknown{number}")
+        table.table[f"unknown{number}"].note_refused()
+    table.table[None].note_refused()
+    table.append("a")
+    assert table.stored() == {"a": 2}
+    assert len(table.table) == 1
+    assert table.table.messages_in == 22
+
+
+def test_the_place_of_a_deleted_topic_is_another_ones():
+    table = Table()
+    table.append("a", "b", "c")
+    table.known -= {"a"}
+    table.append("a")
+    table.table.set_gauges({"b": ONES, "c": ONES})
+    assert table.stored() == {"b": 2, "c": 0, "_other": 2}
+    table.append("c")
+    assert table.stored() == {"b": 2, "c": 2, "_other": 2}
+    assert table.table.messages_in == 10
+
+
+def test_gauges_are_what_was_seen_last():
+    table = Table()
+    table.append("a")
+    table.table.set_gauges({"b": ONES, "x": ONES, "y": ONES})
+    assert table.stored("Size") == {"a": 0, "b": 1, "_other": 2}
+    table.table.set_gauges({"a": [7] * len(GAUGES)})
+    assert table.stored("Size") == {"a": 7, "b": 0, "_other": 0}

@@ -1,0 +1,100 @@
+"""Who is asked for, what is remembered, what is logged."""
+
+import logging
+
+import pytest
+
+from cluster.brokers.security.audit_log import LOGGER
+from cluster.brokers.security.authorizer import Authorizer
+from cluster.config.broker import SUPER_USERS
+from cluster.config.settings import broker_settings
+from cluster.coordinator.cluster_store import StoredAcls
+from cluster.model.acls import AclBinding, AclOperation, AclPermission, ResourceType
+from cluster.model.errors import UserError
+from cluster.runtime.logger_levels import levels_in_force
+from tests.unit.brokers.security.test_acl_rules import rule
+
+READ, TOPIC = AclOperation.READ, ResourceType.TOPIC
+
+
+def take(authorizer: Authorizer, *bindings: AclBinding) -> None:
+    authorizer.take_rules({b.pattern: StoredAcls(frozenset({b.entry})) for b in bindings})
+
+
+def may_read(authorizer: Authorizer, user: str, topic: str = "orders") -> bool:
+    return authorizer.allows(user, "127.0.0.1", READ, TOPIC, topic)
+
+
+def test_without_rules_only_super_users_may_do_anything() -> None:
+    authorizer = Authorizer({"User:admin", "User:CN=root, O=x"})
+    assert may_read(authorizer, "admin")
+    assert may_read(authorizer, "CN=root, O=x")
+    assert not may_read(authorizer, "alice")
+    assert authorizer.allows_some("admin", "127.0.0.1", READ, TOPIC)
+    assert not authorizer.allows_some("alice", "127.0.0.1", READ, TOPIC)
+
+
+def test_a_super_user_is_not_denied() -> None:
+    authorizer = Authorizer({"User:admin"})
+    take(authorizer, rule("orders", "User:admin", permission=AclPermission.DENY))
+    assert may_read(authorizer, "admin")
+
+
+def test_an_answer_is_forgotten_when_the_rules_change() -> None:
+    authorizer = Authorizer()
+    assert not may_read(authorizer, "alice")
+    take(authorizer, rule("orders"))
+    assert may_read(authorizer, "alice")
+    authorizer.take_rules({rule("orders").pattern: StoredAcls(frozenset())})
+    assert not may_read(authorizer, "alice")
+
+
+def test_answers_are_right_for_more_names_than_are_remembered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("cluster.brokers.security.authorizer._REMEMBERED_MAX", 3)
+    authorizer = Authorizer()
+    take(authorizer, rule("t-1"))
+    for _ in range(2):
+        found = [
+            name for name in (f"t-{n}" for n in range(9)) if may_read(authorizer, "alice", name)
+        ]
+        assert found == ["t-1"]
+
+
+def test_each_refusal_is_one_line_and_what_is_allowed_is_one_at_debug(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    authorizer = Authorizer({"User:admin"})
+    with caplog.at_level(logging.DEBUG, LOGGER):
+        may_read(authorizer, "alice")
+        may_read(authorizer, "alice")
+        may_read(authorizer, "admin")
+        authorizer.allows("bob", "::1", READ, TOPIC, "orders", is_audited=False)
+    refusal = (
+        "Principal = User:alice is Denied operation = Read from host = 127.0.0.1"
+        " on resource = Topic:LITERAL:orders"
+    )
+    assert [record.getMessage() for record in caplog.records] == [
+        refusal,
+        refusal,
+        refusal.replace("alice is Denied", "admin is Allowed"),
+    ]
+    assert [record.levelno for record in caplog.records] == [20, 20, 10]
+
+
+def test_super_users_are_separated_by_semicolons() -> None:
+    settings = broker_settings({"super.users": "User:admin; User:CN=root, O=x;"})
+    assert settings[SUPER_USERS] == {"User:admin", "User:CN=root, O=x"}
+    assert SUPER_USERS.render(settings[SUPER_USERS]) == "User:CN=root, O=x;User:admin"
+    assert broker_settings({})[SUPER_USERS] == frozenset()
+
+
+@pytest.mark.parametrize("text", ["admin", "User:", ":x", "User:a;b"])
+def test_a_super_user_without_a_type_is_refused(text: str) -> None:
+    with pytest.raises(UserError, match=r"super\.users"):
+        broker_settings({"super.users": text})
+
+
+def test_its_level_can_be_changed_in_use() -> None:
+    assert LOGGER in levels_in_force()

@@ -1,0 +1,211 @@
+"""What PLAIN and SCRAM ask for, and that nobody learns which users there are."""
+
+import sys
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from cluster.brokers.security.exchange import LoginFailed, Proof
+from cluster.brokers.security.plain_login import PlainExchange
+from cluster.brokers.security.scram_login import KnownToken, ScramExchange, ScramNames
+from cluster.model.clocks import WallMs
+from cluster.model.scram import ScramClient, credential_of
+from cluster.model.security import SaslMechanism
+
+NOW = WallMs(1_000)
+SHA_256 = SaslMechanism.SCRAM_SHA_256
+
+
+def plain(message: bytes) -> Proof:
+    return PlainExchange({"alice": "secret", "émile": "clé"}).respond(message, NOW)
+
+
+@pytest.mark.parametrize(
+    ("message", "user"),
+    [
+        (b"\0alice\0secret", "alice"),
+        (b"alice\0alice\0secret", "alice"),
+        ("\0émile\0clé".encode(), "émile"),
+    ],
+)
+def test_plain_takes_the_password_of_a_user(message: bytes, user: str) -> None:
+    assert plain(message) == Proof(user, b"")
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        (b"\0alice\0wrong", "Authentication failed: Invalid username or password"),
+        (b"\0bob\0secret", "Authentication failed: Invalid username or password"),
+        (
+            b"bob\0alice\0secret",
+            "Authentication failed: Client requested an authorization id that is different from"
+            " username",
+        ),
+        (b"\0alice\0", None),
+        (b"\0\0secret", None),
+        (b"alice", None),
+        (b"\0alice\0secret\0more", None),
+        (b"\0\xff\0secret", None),
+        (b"", None),
+    ],
+)
+def test_plain_refuses_everything_else(message: bytes, told: str | None) -> None:
+    with pytest.raises(LoginFailed) as failed:
+        plain(message)
+    assert failed.value.told == told
+    assert "secret" not in failed.value.reason
+
+
+CREDENTIAL = credential_of(SHA_256, "secret", b"salt of alice")
+WEAK = credential_of(SHA_256, "secret", b"salt of weak", 4095)
+TOKEN = KnownToken("carol", WallMs(2_000), credential_of(SHA_256, "hmac", b"salt of a token"))
+OLD_TOKEN = TOKEN._replace(expires_at=WallMs(999))
+NAMES = ScramNames(
+    lambda mechanism, name: (
+        {"alice": CREDENTIAL, "weak": WEAK}.get(name) if mechanism == SHA_256 else None
+    ),
+    lambda _mechanism, name: {"token-1": TOKEN, "token-0": OLD_TOKEN}.get(name),
+)
+
+
+def a_scram_exchange(mechanism: SaslMechanism = SHA_256) -> ScramExchange:
+    return ScramExchange(mechanism, NAMES, b"made up with this", lambda: "nonce-of-server")
+
+
+def scram(name: str, password: str, extensions: dict[str, str] | None = None) -> Proof:
+    """The proof, once the client has accepted it too."""
+    exchange = a_scram_exchange()
+    client = ScramClient(SHA_256, name, password, "nonce-of-client", extensions)
+    server_first = exchange.respond(client.first_message(), NOW)
+    assert isinstance(server_first, bytes)
+    proof = exchange.respond(client.final_message(server_first), NOW)
+    assert isinstance(proof, Proof)
+    client.check_server_final(proof.answer)
+    return proof._replace(answer=b"")
+
+
+def test_scram_takes_the_password_of_a_user() -> None:
+    assert scram("alice", "secret") == Proof("alice", b"")
+
+
+def test_scram_takes_a_delegation_token() -> None:
+    proof = scram("token-1", "hmac", {"tokenauth": "true"})
+    assert proof == Proof("carol", b"", WallMs(2_000), has_token=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "password", "extensions"),
+    [
+        ("alice", "wrong", None),
+        ("bob", "secret", None),
+        ("alice", "secret", {"tokenauth": "true"}),
+        ("token-1", "hmac", None),
+        ("token-1", "wrong", {"tokenauth": "true"}),
+        ("token-0", "hmac", {"tokenauth": "true"}),
+    ],
+)
+def test_scram_refuses_all_else_at_its_end_without_saying_why(
+    name: str, password: str, extensions: dict[str, str] | None
+) -> None:
+    with pytest.raises(LoginFailed, match="invalid client credentials") as failed:
+        scram(name, password, extensions)
+    assert failed.value.told is None
+
+
+def test_a_credential_with_few_iterations_is_of_no_use() -> None:
+    exchange = a_scram_exchange()
+    first = exchange.respond(b"n,,n=weak,r=abc", NOW)
+    assert isinstance(first, bytes)
+    assert first.endswith(b",i=4096")
+
+
+def test_an_unknown_user_is_asked_as_a_known_one_is() -> None:
+    answers = [
+        a_scram_exchange().respond(f"n,,n={name},r=abc".encode(), NOW)
+        for name in ("alice", "bob", "bob", "carol")
+    ]
+    alice, bob, bob_again, carol = [str(answer).split(",") for answer in answers]
+    assert [len(each) for each in (alice, bob, carol)] == [3, 3, 3]
+    assert bob == bob_again
+    assert bob[1] != carol[1]
+    assert {each[2] for each in (alice, bob, carol)} == {"i=4096'"}
+
+
+def refusing_hashes(name: str, extensions: dict[str, str] | None) -> Counter[str]:
+    """The calls into OpenSSL by which a wrong password is refused."""
+    client = ScramClient(SHA_256, name, "wrong", "nonce-of-client", extensions)
+    exchange = a_scram_exchange()
+    first = client.first_message()
+    server_first = exchange.respond(first, NOW)
+    assert isinstance(server_first, bytes)
+    final = client.final_message(server_first)
+    called: Counter[str] = Counter()
+
+    def on_event(_frame: object, event: str, function: Any) -> None:
+        owner = getattr(function, "__self__", None)
+        if event == "c_call" and "_hashlib" in f"{owner!r} {type(owner).__module__}":
+            called[function.__name__] += 1
+
+    exchange = a_scram_exchange()
+    sys.setprofile(on_event)
+    try:
+        exchange.respond(first, NOW)
+        with pytest.raises(LoginFailed):
+            exchange.respond(final, NOW)
+    finally:
+        sys.setprofile(None)
+    return called
+
+
+@pytest.mark.parametrize(
+    ("name", "extensions"),
+    [
+        ("bob", None),
+        ("token-1", {"tokenauth": "true"}),
+        ("token-0", {"tokenauth": "true"}),
+        ("token-2", {"tokenauth": "true"}),
+    ],
+)
+def test_whoever_is_refused_costs_what_a_wrong_password_costs(
+    name: str, extensions: dict[str, str] | None
+) -> None:
+    expected = refusing_hashes("alice", None)
+    assert expected["hmac_digest"] == 4
+    assert refusing_hashes(name, extensions) == expected
+
+
+def test_nobody_acts_as_another_user() -> None:
+    with pytest.raises(LoginFailed) as failed:
+        a_scram_exchange().respond(b"n,a=bob,n=alice,r=abc", NOW)
+    assert "authorization id" in str(failed.value.told)
+
+
+def test_messages_that_are_replayed_prove_nothing() -> None:
+    nonces = iter(["first", "second"])
+    recorded: list[bytes] = []
+    for _ in range(2):
+        exchange = ScramExchange(SHA_256, NAMES, b"", lambda: next(nonces))
+        if not recorded:
+            client = ScramClient(SHA_256, "alice", "secret", "abc")
+            recorded.append(client.first_message())
+            server_first = exchange.respond(recorded[0], NOW)
+            assert isinstance(server_first, bytes)
+            recorded.append(client.final_message(server_first))
+            assert isinstance(exchange.respond(recorded[1], NOW), Proof)
+        else:
+            exchange.respond(recorded[0], NOW)
+            with pytest.raises(LoginFailed, match="nonce"):
+                exchange.respond(recorded[1], NOW)
+
+
+def test_a_finished_exchange_takes_nothing_more() -> None:
+    exchange = a_scram_exchange()
+    client = ScramClient(SHA_256, "bob", "secret", "abc")
+    server_first = exchange.respond(client.first_message(), NOW)
+    assert isinstance(server_first, bytes)
+    with pytest.raises(LoginFailed):
+        exchange.respond(client.final_message(server_first), NOW)
+    with pytest.raises(LoginFailed):
+        exchange.respond(client.first_message(), NOW)

@@ -1,0 +1,156 @@
+"""ACLs in a real registry: what is read and changed, what is protected, who notices."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from kazoo.security import CREATOR_ALL_ACL, make_digest_acl
+
+from cluster.coordinator.cluster_store import StoredAcls
+from cluster.coordinator.registry.client.acl_records import change_acls, load_acls
+from cluster.coordinator.registry.client.change_nodes import CHANGE_EXPIRY_MS
+from cluster.model.acls import (
+    AclEntry,
+    AclOperation,
+    AclPermission,
+    PatternType,
+    ResourcePattern,
+    ResourceType,
+)
+from cluster.model.clocks import WallMs
+from tests.integration.registry_process import RegistryProcess
+
+LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED
+READ = AclEntry("User:alice", "*", AclOperation.READ, AclPermission.ALLOW)
+WRITE = AclEntry("User:CN=a b, O=ü", "::1", AclOperation.IDEMPOTENT_WRITE, AclPermission.DENY)
+ORDERS = ResourcePattern(ResourceType.TOPIC, "orders")
+NOW = WallMs(0)
+
+
+@pytest.fixture(scope="module")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryProcess]:
+    with RegistryProcess(tmp_path_factory.mktemp("registry") / "data") as process:
+        yield process
+
+
+@pytest.fixture
+def client(registry: RegistryProcess) -> Iterator[Any]:
+    owner = registry.client()
+    owner.add_auth("digest", "other:secret")  # a test may have protected something
+    for name in owner.get_children("/"):
+        if name != "zookeeper":
+            owner.delete(f"/{name}", recursive=True)
+    client = registry.client()
+    for pattern_type in (LITERAL, PREFIXED):
+        load_acls(client, pattern_type, None)
+    yield client
+    registry.close_clients()
+
+
+def add(client: Any, pattern: ResourcePattern, *entries: AclEntry) -> StoredAcls:
+    return change_acls(client, pattern, lambda old: old | set(entries), NOW)
+
+
+def remove_all(client: Any, pattern: ResourcePattern) -> StoredAcls:
+    return change_acls(client, pattern, lambda _: frozenset(), NOW)
+
+
+@pytest.mark.parametrize("pattern_type", [LITERAL, PREFIXED])
+def test_what_is_stored_is_read(client: Any, pattern_type: PatternType) -> None:
+    patterns = [
+        ResourcePattern(ResourceType.TOPIC, "*", pattern_type),
+        ResourcePattern(ResourceType.TRANSACTIONAL_ID, "tx é:1 %2F", pattern_type),
+        ResourcePattern(ResourceType.CLUSTER, "kafka-cluster", pattern_type),
+        ResourcePattern(ResourceType.USER, "CN=x, O=y", pattern_type),
+    ]
+    for pattern in patterns:
+        assert add(client, pattern, READ, WRITE).entries == {READ, WRITE}
+    news = load_acls(client, pattern_type, None)
+    assert news.is_whole
+    assert news.acls == dict.fromkeys(patterns, StoredAcls(frozenset({READ, WRITE})))
+    other = PREFIXED if pattern_type is LITERAL else LITERAL
+    assert load_acls(client, other, None).acls == {}
+
+
+def test_what_has_changed_since_is_read_alone(client: Any) -> None:
+    add(client, ORDERS, READ)
+    seen = load_acls(client, LITERAL, None).seen
+    group = ResourcePattern(ResourceType.GROUP, "a:b")
+    add(client, group, READ)
+    remove_all(client, ORDERS)
+    news = load_acls(client, LITERAL, seen)
+    assert not news.is_whole
+    assert news.acls == {group: StoredAcls(frozenset({READ})), ORDERS: StoredAcls(frozenset())}
+    assert load_acls(client, LITERAL, news.seen).acls == {}
+
+
+def test_nothing_is_announced_where_nothing_changes(client: Any) -> None:
+    add(client, ORDERS, READ)
+    seen = load_acls(client, LITERAL, None).seen
+    assert add(client, ORDERS, READ).entries == {READ}
+    assert remove_all(client, ResourcePattern(ResourceType.TOPIC, "none")).entries == frozenset()
+    assert load_acls(client, LITERAL, None).seen == seen
+
+
+def test_a_watch_is_called_at_the_next_change(client: Any) -> None:
+    called = threading.Event()
+    watch: Callable[[Any], None] = lambda _event: called.set()  # noqa: E731 - one line
+    load_acls(client, LITERAL, None, watch)
+    assert not called.is_set()
+    add(client, ORDERS, READ)
+    assert called.wait(30)
+
+
+def test_old_announcements_are_removed(client: Any) -> None:
+    add(client, ORDERS, READ)
+    now = client.exists("/kafka-acl-changes").ctime
+    later = WallMs(now + CHANGE_EXPIRY_MS + 60_000)
+    change_acls(client, ORDERS, lambda old: old | {WRITE}, later)
+    assert client.get_children("/kafka-acl-changes") == []
+    assert load_acls(client, LITERAL, None).acls[ORDERS].entries == {READ, WRITE}
+
+
+def test_changes_of_many_brokers_at_once_are_all_kept(
+    registry: RegistryProcess, client: Any
+) -> None:
+    entries = [READ._replace(principal=f"User:{number}") for number in range(40)]
+
+    def add_some(own: list[AclEntry]) -> None:
+        another = registry.client()
+        for entry in own:
+            add(another, ORDERS, entry)
+
+    threads = [threading.Thread(target=add_some, args=(entries[n::4],)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert load_acls(client, LITERAL, None).acls[ORDERS].entries == set(entries)
+
+
+def test_rules_that_may_not_be_read_are_named_and_not_changed(
+    registry: RegistryProcess, client: Any
+) -> None:
+    owner = registry.client()
+    owner.add_auth("digest", "other:secret")
+    add(client, ORDERS, READ)
+    owner.set_acls("/kafka-acl/Topic/orders", [make_digest_acl("other", "secret", all=True)])
+    found = load_acls(client, LITERAL, None).acls[ORDERS]
+    assert found == StoredAcls(frozenset(), "/kafka-acl/Topic/orders may not be read")
+
+
+def test_what_a_client_makes_has_its_own_protection(registry: RegistryProcess) -> None:
+    owner = registry.client()
+    owner.add_auth("digest", "other:secret")
+    for name in ("kafka-acl", "kafka-acl-changes"):
+        if owner.exists(f"/{name}"):
+            owner.delete(f"/{name}", recursive=True)
+    owner.default_acl = CREATOR_ALL_ACL
+    load_acls(owner, LITERAL, None)
+    add(owner, ORDERS, READ)
+    (change,) = owner.get_children("/kafka-acl-changes")
+    for path in ("/kafka-acl", "/kafka-acl/Topic/orders", f"/kafka-acl-changes/{change}"):
+        (acl,) = owner.get_acls(path)[0]
+        assert acl.id.scheme == "digest"
+    registry.close_clients()

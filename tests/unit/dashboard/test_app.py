@@ -1,0 +1,322 @@
+"""The dashboard's routes: what they ask of the cluster, and whom they refuse."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from cluster.dashboard.access import HEADERS, AccessRules
+from cluster.dashboard.app import make_app
+from cluster.dashboard.sources import Done
+from cluster.model.errors import UserError
+
+TOKEN = "token-of-the-page"
+NASTY = "</script><img src=x onerror=alert(1)>\"'\n\u202e😀"
+
+
+class Recorded:
+    """A cluster of one client, which writes down what it is told to change."""
+
+    def __init__(self) -> None:
+        self.changes: list[tuple[Any, ...]] = []
+        self.failure: str | None = None
+
+    def live(self, search: str | None = None) -> dict[str, Any]:
+        if self.failure is not None:
+            raise UserError(self.failure)
+        return {"clients": [{"client_id": NASTY}], "search": search}
+
+    def client(self, user: str, client_id: str) -> dict[str, Any]:
+        return {"user": user, "client_id": client_id}
+
+    def cluster(self) -> dict[str, Any]:
+        raise UserError("no broker answers")
+
+    def history(self, user: str, client_id: str, since_ms: int) -> dict[str, Any]:
+        return {"since_ms": since_ms}
+
+    def alter_quota(self, entity: Any, changes: Any) -> Done:
+        self.changes.append((entity, changes))
+        return Done("changed", "bin/cluster quotas set")
+
+    def act(self, broker: int, action: str) -> Done:
+        self.changes.append((broker, action))
+        return Done("done", f"bin/cluster kill {broker}")
+
+    def exposition(self, broker: int | None, *, openmetrics: bool) -> bytes:
+        return f"{broker} {openmetrics}\n".encode()
+
+
+@pytest.fixture
+def sources() -> Recorded:
+    return Recorded()
+
+
+class Page:
+    """A browser: each request is answered by the application itself."""
+
+    def __init__(self, app: Any) -> None:
+        self.app = app
+
+    def request(self, method: str, path: str, **options: Any) -> httpx.Response:
+        async def ask() -> httpx.Response:
+            transport = httpx.ASGITransport(self.app)
+            async with httpx.AsyncClient(
+                transport=transport, base_url="http://127.0.0.1:9292"
+            ) as client:
+                return await client.request(method, path, **options)
+
+        return asyncio.run(ask())
+
+    def get(self, path: str, **options: Any) -> httpx.Response:
+        return self.request("GET", path, **options)
+
+    def post(self, path: str, **options: Any) -> httpx.Response:
+        return self.request("POST", path, **options)
+
+
+def page_of(sources: Recorded, **rules: Any) -> Page:
+    given = {"hosts": frozenset({"127.0.0.1", "::1", "localhost"}), "token": TOKEN, **rules}
+    return Page(make_app(sources, AccessRules(**given)))
+
+
+@pytest.fixture
+def page(sources: Recorded) -> Page:
+    return page_of(sources)
+
+
+def post(client: Page, path: str, body: Any = None, **headers: str) -> Any:
+    return client.post(path, json=body or {}, headers={"x-milena-token": TOKEN, **headers})
+
+
+QUOTA = {"entity": {"client-id": "loader"}, "changes": {"producer_byte_rate": 1000}}
+
+
+def test_the_page_is_whole_and_names_nothing_of_another_host(page: Page) -> None:
+    answer = page.get("/")
+    assert answer.status_code == 200
+    assert TOKEN in answer.text
+    assert "http://" not in answer.text
+    assert "https://" not in answer.text
+    for name in ("app.js", "page.css", "uplot/uPlot.iife.min.js"):
+        assert page.get(f"/static/{name}").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/static/app.js", "/api/now", "/api/nothing", "/api/client"])
+def test_every_answer_forbids_foreign_content(page: Page, path: str) -> None:
+    headers = page.get(path).headers
+    assert {name: headers[name] for name in HEADERS} == dict(HEADERS)
+    assert "unsafe" not in headers["content-security-policy"]
+
+
+def test_names_of_clients_are_data_whatever_they_contain(page: Page) -> None:
+    assert page.get("/api/now").json()["clients"][0]["client_id"] == NASTY
+    told = page.get("/api/client", params={"user": NASTY, "client_id": "x" * 10_000}).json()
+    assert told == {"user": NASTY, "client_id": "x" * 10_000}
+    assert page.get("/api/now", params={"search": NASTY}).json()["search"] == NASTY
+
+
+def test_a_problem_is_one_line(page: Page) -> None:
+    answer = page.get("/api/cluster")
+    assert (answer.status_code, answer.json()) == (409, {"error": "no broker answers"})
+
+
+@pytest.mark.parametrize("since", ["", "soon", "nan", "inf", "-inf"])
+def test_a_time_that_is_none_is_refused(page: Page, since: str) -> None:
+    query = {"user": "u", "client_id": "c", "since_ms": since}
+    assert page.get("/api/history", params=query).status_code == 400
+
+
+def test_what_is_missing_is_named(page: Page) -> None:
+    answer = page.get("/api/client", params={"user": "u"})
+    assert (answer.status_code, answer.json()) == (400, {"error": "client_id is missing"})
+
+
+# ---------------------------------------------------------------------------- changes
+
+
+def test_a_quota_is_changed_and_the_command_told(page: Page, sources: Recorded) -> None:
+    answer = post(page, "/api/quotas", QUOTA)
+    assert answer.json() == {"text": "changed", "command": "bin/cluster quotas set"}
+    assert sources.changes == [({"client-id": "loader"}, {"producer_byte_rate": 1000.0})]
+
+
+@pytest.mark.parametrize("action", ["kill", "pause", "resume", "restart"])
+def test_a_broker_is_acted_on(page: Page, sources: Recorded, action: str) -> None:
+    assert post(page, f"/api/brokers/2/{action}").status_code == 200
+    assert sources.changes == [(2, action)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {},
+        [],
+        {"entity": {}, "changes": {"producer_byte_rate": 1}},
+        {"entity": {"group": "g"}, "changes": {"producer_byte_rate": 1}},
+        {"entity": {"user": ""}, "changes": {"producer_byte_rate": 1}},
+        {"entity": {"user": 7}, "changes": {"producer_byte_rate": 1}},
+        {"entity": {"user": "u"}, "changes": {}},
+        {"entity": {"user": "u"}, "changes": {"speed": 1}},
+        {"entity": {"user": "u"}, "changes": {"producer_byte_rate": "many"}},
+        {"entity": {"user": "u"}, "changes": {"producer_byte_rate": True}},
+        {"entity": {"user": "u"}, "changes": {"producer_byte_rate": 0}},
+        {"entity": {"user": "u"}, "changes": {"producer_byte_rate": -5}},
+        {"entity": {"user": "u"}, "changes": {"producer_byte_rate": [[]]}},
+    ],
+)
+def test_a_malformed_change_is_refused(page: Page, sources: Recorded, body: Any) -> None:
+    answer = page.post("/api/quotas", json=body, headers={"x-milena-token": TOKEN})
+    assert answer.status_code == 400
+    assert "\n" not in answer.json()["error"]
+    assert sources.changes == []
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 60_000, b" " * 70_000])
+def test_what_is_not_json_is_refused(page: Page, sources: Recorded, content: bytes) -> None:
+    answer = page.post("/api/quotas", content=content, headers={"x-milena-token": TOKEN})
+    assert answer.status_code == 400
+    assert sources.changes == []
+
+
+def test_an_unknown_action_or_broker_is_refused(page: Page, sources: Recorded) -> None:
+    assert post(page, "/api/brokers/1/explode").status_code == 400
+    assert post(page, "/api/brokers/-1/kill").status_code == 404
+    assert post(page, "/api/brokers/all/kill").status_code == 404
+    assert sources.changes == []
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {},
+        {"x-milena-token": ""},
+        {"x-milena-token": "wrong"},
+        {"x-milena-token": TOKEN, "origin": "http://evil.example"},
+        {"x-milena-token": TOKEN, "origin": "null"},
+        {"x-milena-token": TOKEN, "origin": "http://127.0.0.1:9999"},
+        {"x-milena-token": TOKEN, "sec-fetch-site": "cross-site"},
+        {"x-milena-token": TOKEN, "sec-fetch-site": "same-site"},
+    ],
+)
+def test_another_page_changes_nothing(
+    page: Page, sources: Recorded, headers: dict[str, str]
+) -> None:
+    for path in ("/api/quotas", "/api/brokers/0/kill"):
+        answer = page.post(path, json=QUOTA, headers=headers)
+        assert answer.status_code == 403
+    assert sources.changes == []
+
+
+def test_its_own_page_may_say_where_it_is_from(page: Page, sources: Recorded) -> None:
+    own = {"origin": "http://127.0.0.1:9292", "sec-fetch-site": "same-origin"}
+    assert post(page, "/api/quotas", QUOTA, **own).status_code == 200
+    assert len(sources.changes) == 1
+
+
+def test_a_change_is_no_get(page: Page, sources: Recorded) -> None:
+    assert page.get("/api/brokers/0/kill", headers={"x-milena-token": TOKEN}).status_code == 405
+    assert sources.changes == []
+
+
+# ---------------------------------------------------------------------------- hosts and passwords
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:9292", "127.0.0.1.evil.example", ""]
+)
+def test_a_foreign_name_for_this_machine_is_refused(page: Page, host: str) -> None:
+    for path in ("/", "/api/now", "/metrics", "/static/app.js"):
+        assert page.get(path, headers={"host": host}).status_code == 421
+
+
+@pytest.mark.parametrize("host", ["localhost:9292", "LOCALHOST", "[::1]:9292", "127.0.0.1"])
+def test_this_machine_has_several_names(page: Page, host: str) -> None:
+    assert page.get("/api/now", headers={"host": host}).status_code == 200
+
+
+def test_a_dashboard_for_other_machines_asks_for_its_password(sources: Recorded) -> None:
+    client = page_of(sources, hosts=None, password="secret", may_change=True)
+    for path in ("/", "/api/now", "/metrics", "/static/app.js"):
+        refused = client.get(path)
+        assert refused.status_code == 401
+        assert refused.headers["www-authenticate"].startswith("Basic ")
+        assert TOKEN not in refused.text
+        assert client.get(path, auth=("milena", "secret")).status_code == 200
+    for wrong in (("milena", "Secret"), ("admin", "secret"), ("milena", "")):
+        assert client.get("/api/now", auth=wrong).status_code == 401
+    for header in ("Basic", "Basic !!!", "Basic /w==", "Bearer secret", "Basic bWlsZW5h"):
+        assert client.get("/api/now", headers={"authorization": header}).status_code == 401
+    answer = client.post("/api/quotas", json=QUOTA, headers={"x-milena-token": TOKEN})
+    assert answer.status_code == 401
+    assert sources.changes == []
+
+
+def test_a_dashboard_for_other_machines_changes_nothing_unless_told_to(sources: Recorded) -> None:
+    client = page_of(sources, may_change=False)
+    assert TOKEN not in client.get("/").text
+    answer = post(client, "/api/quotas", QUOTA)
+    assert answer.status_code == 403
+    assert "--dashboard-actions" in answer.json()["error"]
+    assert sources.changes == []
+
+
+# ---------------------------------------------------------------------------- the other routes
+
+
+def test_metrics_of_all_brokers_or_of_one(page: Page) -> None:
+    plain = page.get("/metrics")
+    assert (plain.text, plain.headers["content-type"]) == (
+        "None False\n",
+        "text/plain; version=0.0.4; charset=utf-8",
+    )
+    accepts = {"accept": "application/openmetrics-text; version=1.0.0,text/plain;q=0.5"}
+    assert page.get("/metrics/broker/1", headers=accepts).text == "1 True\n"
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../app.py", "/static/%2e%2e/app.py", "/static//etc/passwd"]
+)
+def test_only_static_files_are_served(page: Page, path: str) -> None:
+    assert page.get(path).status_code == 404
+
+
+def streamed(sources: Recorded, reading: Callable[[int], dict[str, Any]]) -> httpx.Response:
+    """The whole stream of a server that stops when it reads for the second time."""
+    app = make_app(sources, AccessRules(frozenset({"127.0.0.1"}), TOKEN))
+    readings = 0
+
+    async def scene() -> httpx.Response:
+        loop = asyncio.get_running_loop()
+
+        def live(search: str | None = None) -> dict[str, Any]:
+            nonlocal readings
+            readings += 1
+            if readings == 2:
+                loop.call_soon_threadsafe(app.state.end_streams)
+            return reading(readings)
+
+        sources.live = live  # type: ignore[method-assign]
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
+            return await client.get("/api/live")
+
+    return asyncio.run(scene())
+
+
+def test_a_stream_is_made_of_readings_until_the_server_stops(sources: Recorded) -> None:
+    answer = streamed(sources, lambda number: {"clients": [NASTY], "number": number})
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    data = [line for line in answer.text.splitlines() if line.startswith("data: ")]
+    assert json.loads(data[0].removeprefix("data: ")) == {"clients": [NASTY], "number": 1}
+
+
+def test_a_reading_that_fails_is_told_in_the_stream(sources: Recorded) -> None:
+    def failing(_number: int) -> dict[str, Any]:
+        raise ZeroDivisionError
+
+    told = streamed(sources, failing).text
+    assert '{"error": "the dashboard has failed to read: see its log"}' in told

@@ -1,0 +1,48 @@
+"""The dashboard's server: one line for a port that cannot be used, a clean end at SIGTERM."""
+
+import os
+import signal
+import socket
+import threading
+from typing import Any
+
+import httpx
+import pytest
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Route
+
+from cluster.dashboard.http_server import listen, serve
+from cluster.model.errors import UserError
+
+
+def test_a_taken_port_is_one_line() -> None:
+    with listen("127.0.0.1", 0) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(UserError) as problem:
+            listen("127.0.0.1", port)
+    assert str(problem.value) == (
+        f"it cannot listen on 127.0.0.1:{port}: Address already in use: choose another"
+        " --dashboard-port"
+    )
+
+
+def test_a_foreign_address_is_one_line() -> None:
+    with pytest.raises(UserError, match=r"^it cannot listen on 192\.0\.2\.1:0: [^\n]*$"):
+        listen("192.0.2.1", 0)
+
+
+def test_it_serves_until_sigterm_and_returns() -> None:
+    app = Starlette(routes=[Route("/", lambda _request: PlainTextResponse("here"))])
+    listening: socket.socket = listen("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}/"
+    told: list[Any] = []
+
+    def ask_and_stop() -> None:
+        told.append(httpx.get(url).text)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    asking = threading.Thread(target=ask_and_stop)
+    serve(app, listening, on_ready=asking.start, on_stop=lambda: told.append("stop"))
+    asking.join()
+    assert told == ["here", "stop"]

@@ -1,0 +1,185 @@
+"""One reading a second for all who look: none while nobody does, the newest only for the slow."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from cluster.dashboard.live import PERIOD_MAX_S, WATCHERS_MAX, LiveFeed, TooMany, period_s
+from cluster.dashboard.shared_reading import SharedReading
+from tests.support.waiting import DEADLINE_S
+
+
+class Counted:
+    """Readings that say how many there were before."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> str:
+        self.count += 1
+        return str(self.count)
+
+
+def number(event: str) -> int:
+    return int(event.removeprefix("data: "))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(DEADLINE_S):
+        while not condition():
+            await asyncio.sleep(0)
+
+
+async def close(*streams: AsyncIterator[str]) -> None:
+    for stream in streams:
+        await stream.aclose()  # type: ignore[attr-defined]
+
+
+def test_many_watchers_cost_one_reading() -> None:
+    async def scene() -> None:
+        read = Counted()
+        feed = LiveFeed(read, period_s=3_600)
+        streams = [feed.watch() for _ in range(20)]
+        assert read.count == 0
+        events = [await anext(stream) for stream in streams]
+        assert events == ["data: 1\n\n"] * 20
+        assert read.count == 1
+        await close(*streams)
+
+    asyncio.run(scene())
+
+
+def test_nothing_is_read_after_the_last_one_has_gone() -> None:
+    async def scene() -> None:
+        read = Counted()
+        feed = LiveFeed(read, period_s=0)
+        stream = feed.watch()
+        await anext(stream)
+        await close(stream)
+        assert feed.watcher_count == 0
+        before = read.count
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert read.count <= before + 1  # one may have been under way
+        again = feed.watch()
+        assert number(await anext(again)) > before
+        await close(again)
+
+    asyncio.run(scene())
+
+
+def test_a_slow_watcher_gets_the_newest_reading_only() -> None:
+    async def scene() -> None:
+        read = Counted()
+        feed = LiveFeed(read, period_s=0)
+        slow = feed.watch()
+        assert number(await anext(slow)) >= 1
+        await until(lambda: read.count >= 50)
+        assert number(await anext(slow)) >= 49
+        await close(slow)
+
+    asyncio.run(scene())
+
+
+def test_so_many_watchers_are_refused() -> None:
+    async def scene() -> None:
+        feed = LiveFeed(Counted(), period_s=3_600)
+        streams = [feed.watch() for _ in range(WATCHERS_MAX)]
+        for stream in streams:
+            await anext(stream)
+        with pytest.raises(TooMany):
+            await anext(feed.watch())
+        await close(streams.pop())
+        another = feed.watch()
+        assert number(await anext(another)) == 1
+        await close(another, *streams)
+
+    asyncio.run(scene())
+
+
+def test_streams_end_when_the_feed_is_closed() -> None:
+    async def scene() -> None:
+        feed = LiveFeed(Counted(), period_s=3_600)
+        stream = feed.watch()
+        await anext(stream)
+
+        async def rest() -> list[str]:
+            return [event async for event in stream]
+
+        waiting = asyncio.create_task(rest())
+        await asyncio.sleep(0)
+        feed.close()
+        async with asyncio.timeout(DEADLINE_S):
+            await waiting
+        assert feed.watcher_count == 0
+        with pytest.raises(TooMany):
+            await anext(feed.watch())
+
+    asyncio.run(scene())
+
+
+def test_those_who_ask_meanwhile_share_one_reading() -> None:
+    async def scene() -> None:
+        may_end = threading.Event()
+        read = Counted()
+
+        def slowly() -> dict[str, str]:
+            assert may_end.wait(DEADLINE_S)
+            return {"count": read()}
+
+        shared = SharedReading(slowly, period_s=3_600)
+        asking = [asyncio.create_task(shared.get()) for _ in range(20)]
+        await asyncio.sleep(0)
+        may_end.set()
+        assert await asyncio.gather(*asking) == [{"count": "1"}] * 20
+        assert await shared.get() == {"count": "1"}
+
+    asyncio.run(scene())
+
+
+def test_an_old_reading_and_a_failure_are_not_kept() -> None:
+    async def scene() -> None:
+        read = Counted()
+
+        def failing_first() -> dict[str, str]:
+            if read() == "1":
+                raise ValueError("the first time")
+            return {"count": str(read.count)}
+
+        shared = SharedReading(failing_first, period_s=0)
+        with pytest.raises(ValueError, match="the first time"):
+            await shared.get()
+        first = await shared.get()
+        assert first == {"count": "2"}
+        async with asyncio.timeout(DEADLINE_S):
+            while await shared.get() == first:
+                await asyncio.sleep(0)
+
+    asyncio.run(scene())
+
+
+def test_one_who_gives_up_does_not_end_the_reading_of_others() -> None:
+    async def scene() -> None:
+        may_end = threading.Event()
+
+        def slowly() -> dict[str, str]:
+            assert may_end.wait(DEADLINE_S)
+            return {"it": "ended"}
+
+        shared = SharedReading(slowly)
+        impatient, patient = (asyncio.create_task(shared.get()) for _ in range(2))
+        await asyncio.sleep(0)
+        impatient.cancel()
+        await asyncio.sleep(0)
+        may_end.set()
+        assert await patient == {"it": "ended"}
+
+    asyncio.run(scene())
+
+
+def test_a_reading_that_takes_much_processor_time_is_made_less_often() -> None:
+    assert period_s(0.01, 1.0) == 1.0
+    assert period_s(0.1, 1.0) == pytest.approx(2.0)
+    assert period_s(10.0, 1.0) == PERIOD_MAX_S

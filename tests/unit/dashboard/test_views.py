@@ -1,0 +1,208 @@
+"""What the dashboard makes of readings: rows of clients, the cluster, command lines, history."""
+
+import argparse
+import json
+import math
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from cluster.analytics.window_files import QUOTA_WINDOWS, replace_windows
+from cluster.client.topic_requests import ClusterFacts, PartitionFacts, TopicFacts
+from cluster.dashboard.client_rows import client_row, finite, matches, ranked
+from cluster.dashboard.cluster_view import TOPICS_MAX, DiskUse, cluster_view, shown_topics
+from cluster.dashboard.quota_command import quota_command
+from cluster.dashboard.rollup_history import client_history
+from cluster.metrics.kafka_names import BY_KEY
+from cluster.metrics.stats_layout import QuotaRow
+from cluster.metrics.stats_reader import Stats
+from cluster.model.errors import UserError
+from cluster.tools.quotas.command import add_parser
+from cluster.views.client_states import ALIVE, DEAD, BrokerStats, ClientState, by_client
+
+
+def broker(number: int = 0, state: str = ALIVE, **values: float) -> BrokerStats:
+    named = {BY_KEY[key].name: value for key, value in values.items()}
+    return BrokerStats(number, state, 0, Stats(f"broker-{number}", 1, 0, 0, 0, named, []))
+
+
+def state(client_id: str = "c", source: BrokerStats | None = None, **fields: Any) -> ClientState:
+    row = QuotaRow(**{"quota": "produce", "user": "alice", "client_id": client_id, **fields})
+    return ClientState(source or broker(), row, 0)
+
+
+# ---------------------------------------------------------------------------- clients
+
+
+def test_the_worst_client_comes_first_and_the_dead_last() -> None:
+    states = [
+        state("dead", broker(1, DEAD), limit=1.0, rate=9.0),
+        state("fast", rate=500.0),
+        state("near", limit=100.0, rate=90.0),
+        state("over", limit=100.0, rate=120.0),
+    ]
+    order = [key[1] for key, _ in ranked(by_client(states))]
+    assert order == ["over", "near", "fast", "dead"]
+
+
+def test_a_row_is_json_even_where_the_limit_is_0() -> None:
+    ((key, states),) = ranked(by_client([state(limit=0.0, rate=5.0)]))
+    row = client_row(key, states)
+    assert states[0].row.utilisation == math.inf
+    assert row["brokers"][0]["utilisation"] is None
+    assert row["brokers"][0]["limit"] == 0.0
+    json.dumps(row, allow_nan=False)
+
+
+def test_what_json_cannot_express_becomes_null_at_any_depth() -> None:
+    given = {"a": [1, math.inf, {"b": math.nan, "c": "inf"}], "d": -math.inf, "e": 1.5}
+    assert finite(given) == {"a": [1, None, {"b": None, "c": "inf"}], "d": None, "e": 1.5}
+
+
+def test_a_search_looks_at_users_and_client_ids_in_any_case() -> None:
+    assert matches(("Alice", "x", "fetch"), "aLI")
+    assert matches(("u", "Straße<b>", "fetch"), "STRASSE<")
+    assert not matches(("u", "c", "fetch"), "fetch")
+
+
+# ---------------------------------------------------------------------------- cluster
+
+
+def topic(name: str, *partitions: PartitionFacts, internal: bool = False) -> TopicFacts:
+    return TopicFacts(name, internal, partitions)
+
+
+FINE = PartitionFacts(0, 1, (1, 2), (1, 2))
+LAGGING = PartitionFacts(1, 1, (1, 2), (1,))
+OFFLINE = PartitionFacts(2, None, (2,), ())
+
+
+def test_the_health_of_a_cluster() -> None:
+    facts = ClusterFacts(1, (topic("a", FINE, LAGGING), topic("b", OFFLINE)))
+    brokers = [
+        broker(1, UnderMinIsrPartitionCount=3),
+        broker(2, DEAD, UnderMinIsrPartitionCount=8),
+    ]
+    view = cluster_view(facts, brokers, DiskUse({1: 70}, {"a": 70}), {"a": {"retention.ms": "5"}})
+    assert view["health"] == {
+        "brokers": 2,
+        "brokers_up": 1,
+        "under_replicated": 2,
+        "under_min_isr": 3,
+        "offline": 1,
+        "topics": 2,
+        "partitions": 3,
+    }
+    assert view["brokers"] == [
+        {"id": 1, "leaders": 2, "replicas": 2, "disk_bytes": 70},
+        {"id": 2, "leaders": 0, "replicas": 3, "disk_bytes": None},
+    ]
+    assert [each["name"] for each in view["topics"]] == ["b", "a"]
+    assert view["topics"][1] == {
+        "name": "a",
+        "internal": False,
+        "partitions": 2,
+        "replication_factor": 2,
+        "under_replicated": 1,
+        "offline": 0,
+        "bytes": 70,
+        "configs": {"retention.ms": "5"},
+    }
+
+
+def test_of_many_topics_those_with_something_wrong_are_shown() -> None:
+    many = [topic(f"t{number:04}", FINE) for number in range(3 * TOPICS_MAX)]
+    facts = ClusterFacts(0, (*many, topic("zz", LAGGING), topic("zzz", OFFLINE)))
+    shown = shown_topics(facts)
+    assert len(shown) == TOPICS_MAX
+    assert [each.name for each in shown[:3]] == ["zzz", "zz", "t0000"]
+
+
+# ---------------------------------------------------------------------------- commands
+
+
+@pytest.mark.parametrize(
+    "name", ["loader", "two words", "-x", "--help", "a'b\"c", "$(reboot)", "a\nb", "😀", "a=b"]
+)
+def test_the_command_line_names_the_same_entity(name: str) -> None:
+    line = quota_command(
+        "bin/cluster",
+        {"user": None, "client-id": name},
+        {"producer_byte_rate": 1_048_576.0, "request_percentage": 12.5},
+    )
+    words = shlex.split(line)
+    assert words[:3] == ["bin/cluster", "quotas", "set"]
+    parser = argparse.ArgumentParser()
+    add_parser(parser.add_subparsers())
+    given = parser.parse_args(words[1:])
+    assert (given.user_default, given.client_id) == (True, name)
+    assert (given.producer_byte_rate, given.request_percentage) == (1_048_576.0, 12.5)
+
+
+def test_setting_and_removing_at_once_are_two_commands() -> None:
+    changes = {"producer_byte_rate": 5.0, "consumer_byte_rate": None}
+    assert quota_command("milena", {"client-id": None}, changes) == (
+        "milena quotas set --client-default --producer-byte-rate=5"
+        " && milena quotas unset --client-default --consumer-byte-rate"
+    )
+
+
+# ---------------------------------------------------------------------------- history
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+NOON_MS = int(NOON.timestamp() * 1000)
+
+
+def windows(*rows: dict[str, Any]) -> pa.Table:
+    schema = QUOTA_WINDOWS.schema
+    usual = {"window_start": NOON, "broker": 0, "user": "u", "client_id": "c", "quota": "produce"}
+    whole = [{**dict.fromkeys(schema.names), **usual, **row} for row in rows]
+    return pa.Table.from_pylist(whole, schema)
+
+
+def history(place: Path, since_ms: int = NOON_MS - 60_000, client_id: str = "c") -> dict[str, Any]:
+    return client_history(place, "u", client_id, since_ms, NOON_MS + 60_000, "bin/cluster")
+
+
+def test_without_a_rollup_the_command_is_named(tmp_path: Path) -> None:
+    told = history(tmp_path / "rollup")
+    assert told["windows"] == []
+    assert "bin/cluster rollup" in told["empty"]
+
+
+def test_the_history_of_a_client_is_that_of_its_busiest_broker(tmp_path: Path) -> None:
+    table = windows(
+        {"broker": 0, "rate_avg": 1.0, "rate_max": 2.0, "limit": 5.0},
+        {"broker": 1, "rate_avg": 3.0, "rate_max": 4.0, "limit": 6.0},
+        {"broker": 1, "quota": "fetch", "rate_avg": 7.0, "rate_max": 8.0},
+        {"client_id": "another", "rate_avg": 9.0, "rate_max": 9.0},
+    )
+    replace_windows(tmp_path, {"10s": table})
+    told = history(tmp_path)
+    assert told["width_s"] == 10
+    shown = [(each["quota"], each["rate_avg"], each["limit"]) for each in told["windows"]]
+    assert shown == [("fetch", 7.0, None), ("produce", 3.0, 6.0)]
+    assert {each["start_s"] for each in told["windows"]} == {NOON_MS // 1000}
+    assert "no window of this client" in history(tmp_path, client_id="nobody")["empty"]
+    assert history(tmp_path, since_ms=NOON_MS + 1)["windows"] == []
+
+
+def test_a_long_time_is_shown_in_wider_windows(tmp_path: Path) -> None:
+    table = windows({"rate_avg": 1.0, "rate_max": 2.0})
+    replace_windows(tmp_path, {"10s": table, "1m": table})
+    assert history(tmp_path, NOON_MS - 3_600_000)["width_s"] == 10
+    assert history(tmp_path, NOON_MS - 86_400_000)["width_s"] == 60
+    assert history(tmp_path, 0)["width_s"] == 60
+
+
+def test_a_broken_file_is_one_line(tmp_path: Path) -> None:
+    replace_windows(tmp_path, {"10s": windows({})})
+    (path,) = (tmp_path / "width=10s").rglob("*.parquet")
+    path.write_bytes(b"no parquet")
+    with pytest.raises(UserError) as problem:
+        history(tmp_path)
+    assert "\n" not in str(problem.value)

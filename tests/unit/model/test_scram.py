@@ -1,0 +1,174 @@
+"""SCRAM against the examples of its RFCs, and against itself."""
+
+import base64
+import hashlib
+import hmac
+import operator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.model.scram import (
+    DEFAULT_ITERATIONS,
+    MECHANISMS,
+    ScramClient,
+    ScramCredential,
+    ScramError,
+    ScramServer,
+    credential_of,
+    credential_text,
+    made_up_credential,
+    parse_client_first,
+    parse_credential,
+    salted_password,
+)
+from cluster.model.security import SaslMechanism
+
+SHA_256 = SaslMechanism.SCRAM_SHA_256
+_RFC_7677_SALT = base64.b64decode("W22ZaJ0SNY7soEsUEjb6gQ==")
+_RFC_7677_CLIENT_FINAL = (
+    b"c=biws,r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,"
+    b"p=dHzbZapWIk4jUhN+Ute9ytag9zjfMHgsqmmiz7AndVQ="
+)
+
+
+def _rfc_7677_server() -> ScramServer:
+    first = parse_client_first(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
+    credential = credential_of(SHA_256, "pencil", _RFC_7677_SALT, 4096)
+    return ScramServer(SHA_256, first, credential, "%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0")
+
+
+def test_the_exchange_of_rfc_7677_is_the_servers() -> None:
+    server = _rfc_7677_server()
+    assert server.first_message == (
+        b"r=rOprNGfwEbeRWgbNEkqO%hvYDpWUa2RaTCAfuxFIlj)hNlF$k0,s=W22ZaJ0SNY7soEsUEjb6gQ==,i=4096"
+    )
+    final = server.final_message(_RFC_7677_CLIENT_FINAL)
+    assert final == b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4="
+
+
+def test_the_exchange_of_rfc_7677_is_the_clients() -> None:
+    client = ScramClient(SHA_256, "user", "pencil", "rOprNGfwEbeRWgbNEkqO")
+    assert client.first_message() == b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO"
+    assert client.final_message(_rfc_7677_server().first_message) == _RFC_7677_CLIENT_FINAL
+    client.check_server_final(b"v=6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
+    with pytest.raises(ScramError, match="did not prove"):
+        client.check_server_final(b"v=7rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
+
+
+_names = st.text(st.characters(min_codepoint=1, max_codepoint=0x7F), min_size=1, max_size=12)
+
+
+@given(st.sampled_from(MECHANISMS), _names, st.text(max_size=12), st.text(max_size=12))
+def test_exactly_the_right_password_is_a_proof(
+    mechanism: SaslMechanism, name: str, password: str, tried: str
+) -> None:
+    credential = credential_of(mechanism, password, b"salt", DEFAULT_ITERATIONS)
+    client = ScramClient(mechanism, name, tried, "abc")
+    first = parse_client_first(client.first_message())
+    assert first.name == name
+    server = ScramServer(mechanism, first, credential, "def")
+    proof = client.final_message(server.first_message)
+    if tried == password:
+        client.check_server_final(server.final_message(proof))
+    else:
+        with pytest.raises(ScramError, match="invalid client credentials"):
+            server.final_message(proof)
+
+
+def test_the_final_nonce_of_old_librdkafka_is_accepted() -> None:
+    # librdkafka before 2.6.1 sent its own nonce, then the one that it had been sent.
+    server = _rfc_7677_server()
+    said = f"n=user,r=rOprNGfwEbeRWgbNEkqO,{server.first_message.decode()}"
+    nonce = said.rpartition("r=")[2].partition(",")[0]
+    unproved = f"c=biws,r=rOprNGfwEbeRWgbNEkqO{nonce}"
+    salted = salted_password(SHA_256, "pencil", _RFC_7677_SALT, 4096)
+    client_key = hmac.digest(salted, b"Client Key", "sha256")
+    stored_key = hashlib.sha256(client_key).digest()
+    signature = hmac.digest(stored_key, f"{said},{unproved}".encode(), "sha256")
+    proof = base64.b64encode(bytes(map(operator.xor, client_key, signature)))
+    assert server.final_message(f"{unproved},p=".encode() + proof).startswith(b"v=")
+
+
+def test_a_replayed_proof_proves_nothing() -> None:
+    first = parse_client_first(b"n,,n=user,r=rOprNGfwEbeRWgbNEkqO")
+    credential = credential_of(SHA_256, "pencil", _RFC_7677_SALT, 4096)
+    later = ScramServer(SHA_256, first, credential, "another nonce")
+    with pytest.raises(ScramError, match="nonce"):
+        later.final_message(_RFC_7677_CLIENT_FINAL)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"",
+        b"n,,",
+        b"y,,n=user,r=x",
+        b"p=tls-unique,,n=user,r=x",
+        b"n,,m=ext,n=user,r=x",
+        b"n,,n=,r=x",
+        b"n,,n=us=er,r=x",
+        b"n,,n=user,r=",
+        b"n,,n=us\xc3\xa9r,r=x",
+        b"n,,n=user,r=x,y",
+    ],
+)
+def test_other_first_messages_are_refused(message: bytes) -> None:
+    with pytest.raises(ScramError):
+        parse_client_first(message)
+
+
+@given(st.binary(max_size=80))
+def test_no_bytes_do_more_than_fail(message: bytes) -> None:
+    server = _rfc_7677_server()
+    with pytest.raises(ScramError):
+        server.final_message(message)
+    client = ScramClient(SHA_256, "user", "pencil", "rOprNGfwEbeRWgbNEkqO")
+    with pytest.raises(ScramError):
+        client.final_message(message)
+    with pytest.raises(ScramError):
+        client.check_server_final(message)
+
+
+def test_a_first_message_says_whom_it_is_from() -> None:
+    first = parse_client_first(b"n,a=a=2Cb,n=a=2Cb=3D2C,r=x,tokenauth=true,other=1")
+    assert (first.name, first.authorization_id) == ("a,b=2C", "a,b")
+    assert first.has_token
+    assert first.extensions["other"] == "1"
+    assert not parse_client_first(b"n,,n=user,r=x").has_token
+
+
+def test_too_few_iterations_are_refused_by_the_client() -> None:
+    client = ScramClient(SHA_256, "user", "pencil", "abc")
+    with pytest.raises(ScramError, match="4095 iterations"):
+        client.final_message(b"r=abcdef,s=c2FsdA==,i=4095")
+
+
+@given(st.builds(ScramCredential, st.binary(), st.binary(), st.binary(), st.integers(1, 1 << 31)))
+def test_a_stored_credential_is_read_as_it_was(credential: ScramCredential) -> None:
+    assert parse_credential(credential_text(credential)) == credential
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "salt=,stored_key=,server_key=",
+        "salt=,stored_key=,server_key=,iterations=x",
+        "salt=,stored_key=,server_key=,iterations=0",
+        "salt=?,stored_key=,server_key=,iterations=4096",
+        "salt=,stored_key=,server_key=,iterations=4096,more=1",
+    ],
+)
+def test_no_other_text_is_a_credential(text: str) -> None:
+    with pytest.raises(ValueError, match="a SCRAM credential has"):
+        parse_credential(text)
+
+
+def test_an_unknown_user_has_the_same_salt_each_time() -> None:
+    one = made_up_credential(SHA_256, b"secret", "nobody")
+    assert one == made_up_credential(SHA_256, b"secret", "nobody")
+    assert one.salt != made_up_credential(SHA_256, b"secret", "someone").salt
+    assert one.salt != made_up_credential(SHA_256, b"another", "nobody").salt
+    assert "salt" not in repr(one)

@@ -1,0 +1,280 @@
+"""The transport between a loop and OpenSSL, over pairs of sockets: nothing is lost or repeated."""
+
+import os
+import socket
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from cluster.model.errors import PeerError
+from cluster.runtime.clock import SystemClock
+from cluster.runtime.loop import READABLE, EventLoop
+from cluster.runtime.tls_context import server_context
+from cluster.runtime.tls_transport import RECORD_BYTES, TlsScratch, TlsTransport
+from tests.support.tls import client_context, server_options
+from tests.support.waiting import is_readable
+
+VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
+FILE_BYTES = 3_000_000
+SCRATCH = TlsScratch()
+
+
+@pytest.fixture(scope="module")
+def server():
+    return server_context(server_options()).context
+
+
+@pytest.fixture(scope="module")
+def large_file():
+    with tempfile.TemporaryFile() as file:
+        file.write(os.urandom(FILE_BYTES))
+        file.flush()
+        yield file
+
+
+class Client:
+    """The other end: an SSLObject too, so that a test decides when its bytes travel."""
+
+    def __init__(self, connection: socket.socket, version: ssl.TLSVersion) -> None:
+        context = client_context(minimum_version=version, maximum_version=version)
+        self.socket = connection
+        self.incoming, self.outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.stream = context.wrap_bio(self.incoming, self.outgoing, server_hostname="localhost")
+
+    def send(self, data: bytes) -> None:
+        while data:
+            data = data[self.stream.write(data) :]
+        self.socket.sendall(self.outgoing.read())
+
+    def receive(self) -> bytes:
+        """What has come, decrypted; b"" for nothing."""
+        with suppress(BlockingIOError):
+            while encrypted := self.socket.recv(1 << 16, socket.MSG_DONTWAIT):
+                self.incoming.write(encrypted)
+        parts = []
+        with suppress(ssl.SSLWantReadError):
+            while part := self.stream.read(1 << 20):
+                parts.append(part)
+        return b"".join(parts)
+
+
+class Pair:
+    """A transport on a loop, and its client, after their handshake."""
+
+    def __init__(self, server: ssl.SSLContext, version: ssl.TLSVersion, ahead: bytes = b"") -> None:
+        near, far = socket.socketpair()
+        near.setblocking(False)
+        self.loop = EventLoop(SystemClock())
+        self.client = client = Client(far, version)
+        incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        stream = server.wrap_bio(incoming, outgoing, server_side=True)
+        sides = [(client.stream, client.outgoing, incoming), (stream, outgoing, client.incoming)]
+        is_done = [False, False]
+        while not all(is_done):
+            for index, (side, mine, other) in enumerate(sides):
+                with suppress(ssl.SSLWantReadError):
+                    side.do_handshake()
+                    is_done[index] = True
+                other.write(mine.read())
+        if ahead:
+            client.stream.write(ahead)
+            incoming.write(client.outgoing.read())
+        self.transport = TlsTransport(near, stream, incoming, outgoing, self.loop, SCRATCH)
+
+    def received(self, size: int, buffer_bytes: int) -> bytes:
+        """What the loop's callback receives until it is as much."""
+        got = bytearray()
+
+        def on_ready(_events: int) -> None:
+            buffer = memoryview(bytearray(buffer_bytes))
+            with suppress(BlockingIOError):
+                got.extend(buffer[: self.transport.receive_into(buffer)])
+
+        self.loop.watch(self.transport, READABLE, on_ready)
+        for _ in range(100_000):
+            if len(got) >= size:
+                break
+            self.loop.run_once(0)
+        self.loop.unwatch(self.transport)
+        return bytes(got)
+
+
+@contextmanager
+def pair_of(server, version=ssl.TLSVersion.TLSv1_3, ahead=b"") -> Iterator[Pair]:
+    pair = Pair(server, version, ahead)
+    try:
+        yield pair
+    finally:
+        pair.transport.close()
+        pair.client.socket.close()
+        pair.loop.close()
+
+
+def sent_all(pair: Pair, buffers: list[bytes]) -> bytes:
+    """Send as an owner does: what was not taken comes again; the client reads meanwhile."""
+    data = b"".join(buffers)
+    position, got = 0, bytearray()
+    while position < len(data):
+        rest = [data[position:][:100_000], data[position:][100_000:]]
+        with suppress(BlockingIOError):
+            position += pair.transport.send_buffers([each for each in rest if each], more=False)
+        got += pair.client.receive()
+    return bytes(got + pair.client.receive())
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("buffer_bytes", [1, 5, 1000, RECORD_BYTES, 1 << 18])
+def test_bytes_arrive_whatever_the_size_of_the_buffer(server, version, buffer_bytes):
+    data = os.urandom(min(60_000, buffer_bytes * 3_000))
+    with pair_of(server, version) as pair:
+        pair.client.send(data)
+        assert pair.received(len(data), buffer_bytes) == data
+
+
+def test_what_came_with_the_handshake_is_not_lost(server):
+    with pair_of(server, ahead=b"a request that came early") as pair:
+        assert pair.received(25, 10) == b"a request that came early"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_more_than_the_socket_takes_is_sent_once(server, version):
+    data = os.urandom(5_000_000)
+    with pair_of(server, version) as pair:
+        assert sent_all(pair, [data]) == data
+        assert pair.transport.unsent_bytes == 0
+
+
+def test_encrypted_bytes_that_wait_are_counted_and_bounded(server):
+    with pair_of(server) as pair:
+        sent = 0
+        with suppress(BlockingIOError):
+            while True:
+                sent += pair.transport.send_buffers([bytes(1_000_000)])
+        waiting = pair.transport.unsent_bytes
+        assert 0 < waiting < 70_000
+        with pytest.raises(BlockingIOError):
+            pair.transport.send_buffers([bytes(1_000_000)])
+        assert pair.transport.unsent_bytes == waiting
+
+
+def test_a_large_file_arrives_whole(server, large_file):
+    with pair_of(server) as pair:
+        got, position = bytearray(), 1_000
+        while position < FILE_BYTES:
+            with suppress(BlockingIOError):
+                position += pair.transport.send_file(large_file, position, FILE_BYTES - position)
+            got += pair.client.receive()
+        got += pair.client.receive()
+        large_file.seek(1_000)
+        assert got == large_file.read()
+
+
+def test_a_file_that_ends_early_is_told_by_0(server, large_file):
+    with pair_of(server) as pair:
+        assert pair.transport.send_file(large_file, FILE_BYTES, 100) == 0
+
+
+def test_one_call_sends_no_more_than_its_share(server, large_file):
+    with pair_of(server) as pair:
+        pair.client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+        assert pair.transport.send_file(large_file, 0, FILE_BYTES) <= 256 * 1024
+        with suppress(BlockingIOError):
+            assert pair.transport.send_buffers([bytes(FILE_BYTES)]) <= 512 * 1024
+
+
+@given(
+    parts=st.lists(
+        st.tuples(st.sampled_from(["buffers", "file"]), st.integers(1, 300_000)), max_size=6
+    ),
+    reads=st.integers(1, 5),
+)
+def test_buffers_and_files_arrive_in_order(server, large_file, parts, reads):
+    expected, got = bytearray(), bytearray()
+    with pair_of(server) as pair:
+        for index, (kind, size) in enumerate(parts):
+            data = os.pread(large_file.fileno(), size, index)
+            expected += data
+            position = turn = 0
+            while position < size:
+                with suppress(BlockingIOError):
+                    if kind == "file":
+                        position += pair.transport.send_file(
+                            large_file, index + position, size - position
+                        )
+                    else:
+                        rest = memoryview(data)[position:]
+                        position += pair.transport.send_buffers([rest[:10], rest[10:]])
+                turn += 1
+                if turn % reads == 0:
+                    got += pair.client.receive()
+        got += pair.client.receive()
+    assert got == expected
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_close_notify_is_the_end_of_the_stream(server, version):
+    with pair_of(server, version) as pair:
+        pair.client.send(b"last words")
+        with suppress(ssl.SSLWantReadError):
+            pair.client.stream.unwrap()
+        pair.client.socket.sendall(pair.client.outgoing.read())
+        buffer = memoryview(bytearray(100))
+        assert pair.transport.receive_into(buffer) == 10
+        assert pair.transport.receive_into(buffer) == 0
+
+
+def test_the_end_of_the_connection_is_the_end_of_the_stream(server):
+    with pair_of(server) as pair:
+        pair.client.socket.shutdown(socket.SHUT_WR)
+        assert pair.transport.receive_into(memoryview(bytearray(100))) == 0
+        assert sent_all(pair, [b"an answer"]) == b"an answer"
+
+
+def test_closing_says_that_nothing_follows(server):
+    with pair_of(server) as pair:
+        pair.transport.close()
+        assert is_readable(pair.client.socket, 10)
+        pair.client.incoming.write(pair.client.socket.recv(1000))
+        with suppress(ssl.SSLZeroReturnError):
+            assert pair.client.stream.read(10) == b""
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_a_damaged_record_is_named(server, version):
+    with pair_of(server, version) as pair:
+        pair.client.stream.write(b"a request")
+        damaged = bytearray(pair.client.outgoing.read())
+        damaged[-1] ^= 1
+        pair.client.socket.sendall(damaged)
+        with pytest.raises(PeerError, match="bad record mac"):
+            pair.transport.receive_into(memoryview(bytearray(100)))
+
+
+def test_half_a_record_is_nothing_yet(server):
+    with pair_of(server) as pair:
+        pair.client.stream.write(b"a request")
+        record = pair.client.outgoing.read()
+        pair.client.socket.sendall(record[:10])
+        with pytest.raises(BlockingIOError):
+            pair.transport.receive_into(memoryview(bytearray(100)))
+        pair.client.socket.sendall(record[10:])
+        assert pair.transport.receive_into(memoryview(bytearray(100))) == 9
+
+
+def test_a_muted_connection_with_bytes_inside_does_not_keep_the_loop_busy(server):
+    with pair_of(server) as pair:
+        pair.client.send(b"0123456789")
+        buffer = memoryview(bytearray(4))
+        calls = []
+        pair.loop.watch(pair.transport, READABLE, calls.append)
+        assert pair.transport.receive_into(buffer) == 4
+        pair.loop.unwatch(pair.transport)
+        pair.loop.call_after(5, lambda: None)
+        pair.loop.run_once()
+        assert not calls
+        assert pair.received(6, 4) == b"456789"

@@ -1,0 +1,70 @@
+"""What `start` and `status` say of the listeners of brokers, and of who can connect to them."""
+
+import pytest
+
+from cluster.supervisor.console import how_to_go_on, table
+
+
+def a_listener(name: str, protocol: str, port: int, listens_on: str = "127.0.0.1"):
+    return {
+        "name": name,
+        "protocol": protocol,
+        "listens_on": listens_on,
+        "host": "127.0.0.1",
+        "port": port,
+    }
+
+
+def a_state(*listeners):
+    return {
+        "data_dir": "/data",
+        "registry": "zk:2181",
+        "registry_process": None,
+        "bootstrap": "127.0.0.1:1",
+        "brokers": [
+            {
+                "id": 0,
+                "state": "running",
+                "pid": 7,
+                "host": "127.0.0.1",
+                "port": 1,
+                "listeners": list(listeners),
+            }
+        ],
+    }
+
+
+def test_a_single_listener_is_shown_by_its_address():
+    text = table(a_state(a_listener("CLIENTS", "PLAINTEXT", 1)))
+    assert "127.0.0.1:1 " in text
+    assert "CLIENTS" not in text
+
+
+def test_each_of_several_listeners_has_a_line_with_its_name():
+    text = table(a_state(a_listener("A", "PLAINTEXT", 1), a_listener("B", "SSL", 2)))
+    first, second = text.splitlines()[-2:]
+    assert first.split()[:4] == ["broker", "0", "running", "A://127.0.0.1:1"]
+    assert second.split() == ["B://127.0.0.1:2"]
+
+
+@pytest.mark.parametrize(
+    ("listeners", "said"),
+    [
+        ([a_listener("A", "PLAINTEXT", 1)], "Only this machine can connect."),
+        (
+            [a_listener("A", "PLAINTEXT", 1, "0.0.0.0")],
+            "Brokers listen on 0.0.0.0; there is no authentication on A.",
+        ),
+        (
+            [
+                a_listener("A", "PLAINTEXT", 1),
+                a_listener("B", "SASL_PLAINTEXT", 2, "10.0.0.1"),
+                a_listener("C", "SASL_SSL", 3, "10.0.0.2"),
+            ],
+            "Brokers listen on 10.0.0.1, 10.0.0.2; there is no encryption on B.",
+        ),
+        ([a_listener("C", "SASL_SSL", 3, "::")], "Brokers listen on ::."),
+    ],
+)
+def test_who_can_connect_and_what_protects_them_is_said(listeners, said):
+    assert said in how_to_go_on(a_state(*listeners), foreground=False)

@@ -1,0 +1,179 @@
+"""`quotas explain` over stats files: who the client is, its windows, its pauses, and what if."""
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cluster.metrics.kafka_names import BROKER_METRICS
+from cluster.metrics.mmap_stats import MmapStats
+from cluster.metrics.stats_layout import QuotaRow
+from cluster.model.clocks import MonotonicMs, WallMs
+from cluster.model.quota_pauses import Pauses
+from cluster.tools.main import main
+from cluster.tools.quotas.what_if import Outcome, outcome, supposed
+
+NOW_MS = MonotonicMs(time.monotonic_ns() // 1_000_000)
+
+
+def a_row(client_id: str = "loader", user: str = "alice", **fields: Any) -> QuotaRow:
+    return QuotaRow(
+        **{
+            "quota": "produce",
+            "rule": "user",
+            "limit": 1_000_000.0,
+            "rate": 3_000_000.0,
+            "window_seconds": 10.0,
+            "delay_ms": 20_000,
+            "requests": 100,
+            "usage": 1_600_000.0,
+            "connections": 2,
+            "software": "apache-kafka-java 3.9.0",
+            "pauses": Pauses(1, 9, 2, 1, 7),
+            "samples": ((NOW_MS - 2_000, 5_000.0), (NOW_MS - 1_000, 2_048.0)),
+            **fields,
+        },
+        user=user,
+        client_id=client_id,
+    )
+
+
+def written(directory: Path, broker: int, *rows: QuotaRow) -> None:
+    """The stats file of a live broker (this process) in a data directory."""
+    run = directory / "run"
+    run.mkdir(exist_ok=True)
+    path = run / f"broker-{broker}.stats"
+    stats = MmapStats.create(path, f"broker-{broker}", 0, rows=8, groups_bytes=0)
+    for index, row in enumerate(rows):
+        stats.write_row(index, row)
+    times = {metric.key: metric for metric in BROKER_METRICS}
+    for key, value in {"BusyTimeUs": 4_000_000, "ExemptRequestTimeUs": 1_000_000}.items():
+        stats.counts[stats.slot(times[key].name, times[key].kind)] = value
+    stats.write_time(WallMs(0), NOW_MS)
+
+
+def explained(directory: Path, capsys: Any, *options: str) -> str:
+    assert main(["--data-dir", str(directory), "quotas", "explain", *options]) == 0
+    told: str = capsys.readouterr().out
+    return told
+
+
+def test_a_client_its_software_its_windows_and_its_pauses(tmp_path, capsys):
+    written(tmp_path, 0, a_row())
+    written(tmp_path, 1, a_row(connections=1, pauses=Pauses(5, 1, 1, 1), samples=()))
+    told = explained(tmp_path, capsys, "--client-id", "loader")
+    assert "Client 'loader', user alice\n  software: apache-kafka-java 3.9.0\n" in told
+    assert "connections: 2 to broker 0, 1 to broker 1" in told
+    assert "broker 0, windows: 4.88 KiB (2.0 s ago), 2.00 KiB (1.0 s ago)" in told
+    assert "broker 0, while muted: requests came in 9 of 10 mutes, on 1 of 2" in told
+    assert "connections, and in 7 more there were some from before to answer first; it" in told
+    assert "it does not honour throttling" in told
+    assert "broker 1, while muted: requests came in 1 of 6 mutes, on 1 of 1" in told
+    assert "it honours throttling" in told
+
+
+def test_a_user_alone_means_all_its_clients(tmp_path, capsys):
+    written(tmp_path, 0, a_row("one"), a_row("two"), a_row("three", user="bob"))
+    told = json.loads(explained(tmp_path, capsys, "--user", "alice", "--json"))
+    assert [each["client_id"] for each in told["quotas"]] == ["one", "two"]
+
+
+def test_json_has_all_of_it(tmp_path, capsys):
+    written(tmp_path, 0, a_row())
+    written(tmp_path, 1, a_row())
+    what = "producer_byte_rate=2MB"
+    told = json.loads(explained(tmp_path, capsys, "--client-id", "loader", "--json", "--if", what))
+    (quota,) = told["quotas"]
+    assert quota["sum"]["connections"] == 4
+    (first, _) = quota["brokers"]
+    assert first["software"] == "apache-kafka-java 3.9.0"
+    assert first["pauses"] == {
+        **{"quiet": 1, "early": 9, "ahead": 7},
+        **{"connections": 2, "early_connections": 1},
+        "honours_throttling": False,
+    }
+    assert first["windows"] == [
+        {"began_ms_ago": 2_000, "usage": 5_000.0},
+        {"began_ms_ago": 1_000, "usage": 2_048.0},
+    ]
+    assert [(each["broker"], each["delay_ms"]) for each in quota["if"]] == [(0, 5_000), (1, 5_000)]
+
+
+def test_what_the_thread_does_is_charged_or_exempt(tmp_path, capsys):
+    request = {"quota": "request", "limit": None, "rule": None}
+    written(tmp_path, 0, a_row(usage=200.0, **request), a_row("other", usage=90.0, **request))
+    told = explained(tmp_path, capsys, "--client-id", "loader")
+    assert (
+        "Broker 0's thread was busy for 4.00 s since it began: 2.90 s are charged to clients,"
+        " 1.00 s to nobody, in sum 98 %." in told
+    )
+    found = json.loads(explained(tmp_path, capsys, "--user", "alice", "--json"))
+    thread = found["brokers"][0]["thread"]
+    assert thread["accounted_share"] == pytest.approx(0.975)
+
+
+def test_a_delay_for_what_is_owed_is_said_to_be_so(tmp_path, capsys):
+    written(tmp_path, 0, a_row(rate=500_000.0), a_row("two"), a_row("three", delay_ms=25_000))
+    told = explained(tmp_path, capsys, "--user", "alice")
+    assert "500000 B/s is not above 1000000 B/s: 20000 ms because of what" in told
+    assert "x 10.000 s = 20000 ms\n" in told
+    assert "x 10.000 s = 20000 ms, but 25000 ms because of what is owed from before" in told
+
+
+def test_what_if_the_limit_were_another(tmp_path, capsys):
+    written(tmp_path, 0, a_row())
+    told = explained(
+        *(tmp_path, capsys, "--client-id", "loader"),
+        *("--if", "producer_byte_rate=2MB", "--if", "consumer_byte_rate=1MB"),
+    )
+    assert "if producer_byte_rate were 1.91 MiB/s:" in told
+    assert "= 5000 ms; its traffic would go on at 67 % of its speed" in told
+    assert "one request of its average size every 8 ms" in told
+    assert "It is held back by its limit now" in told
+    assert "consumer_byte_rate" not in told  # the client does not fetch
+
+
+def test_the_arithmetic_of_what_if():
+    row = a_row(rate=500_000.0, requests=0)
+    assert outcome(row, 1_000_000.0) == Outcome(0, 1.0, 0.0, is_held_now=False)
+    capped = a_row(quota="request", limit=None, rate=50.0, delay_max_ms=1_000)
+    assert outcome(capped, 10.0).delay_ms == 1_000
+    assert not outcome(capped, 10.0).is_held_now
+    assert supposed("request_percentage = 12.5").limit == 12.5
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "line"),
+    [
+        ([], 2, "name whom: --client-id, --user or both"),
+        (["--client-id", "x"], 1, "no broker has heard of client x within the last hour"),
+        (["--user", "u"], 1, "no broker has heard of user u within the last hour"),
+        (["--user", "u", "--client-id", "x"], 1, "no broker has heard of client x of user u"),
+        (["--user", "u", "--if", "speed=1"], 2, "must be KEY=AMOUNT with a key of producer_byte"),
+        (["--user", "u", "--if", "producer_byte_rate=1X"], 2, "must be bytes per second such as"),
+    ],
+)
+def test_what_cannot_be_explained_is_said_in_one_line(tmp_path, capsys, options, status, line):
+    written(tmp_path, 0, a_row())
+    try:
+        found = main(["--data-dir", str(tmp_path), "quotas", "explain", *options])
+    except SystemExit as exit_:
+        found = int(str(exit_.code))
+    told = capsys.readouterr()
+    assert found == status
+    assert line in told.err.strip().splitlines()[-1]
+    assert told.out == ""
+
+
+def test_a_file_of_another_version_is_named(tmp_path, capsys):
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "broker-7.stats").write_bytes(b"MILSTAT2" + bytes(5_000))
+    assert main(["--data-dir", str(tmp_path), "quotas", "explain", "--user", "alice"]) == 1
+    line = "broker-7.stats has layout 2, not 4: restart broker 7"
+    assert capsys.readouterr().err.startswith(f"error: {line}")
+    written(tmp_path, 0, a_row())
+    assert main(["--data-dir", str(tmp_path), "quotas", "explain", "--user", "alice"]) == 0
+    assert capsys.readouterr().err.startswith(f"warning: {line}")

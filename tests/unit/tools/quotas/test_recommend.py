@@ -1,0 +1,146 @@
+"""What `quotas recommend` says of a history; `test_demand.py` is about the history itself."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from cluster.tools.main import main
+
+pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
+
+from cluster.analytics import recommendations
+from cluster.analytics.recommendations import Demand, History, Question
+
+MIB = 1 << 20
+NOISY = Demand(
+    level="client",
+    quota="produce",
+    user=None,
+    client_id="noisy",
+    rate_max=1.9 * MIB,
+    rate_p95=1.0 * MIB,
+    seconds=40,
+    windows=4,
+    seconds_over=10,
+    windows_over=1,
+    rule="client",
+    limit_now=2.0 * MIB,
+    windows_throttled=2,
+    throttle_ms=2_500,
+    names_over=(),
+    is_held=True,
+)
+START = datetime(2026, 11, 20, 10, tzinfo=UTC)
+
+
+@pytest.fixture
+def recommend(monkeypatch, tmp_path, capsys):
+    """Runs the command on these demands, and gives what it prints and what it asked."""
+    (tmp_path / "rollup").mkdir()
+    monkeypatch.setattr("cluster.tools.quotas.recommend.need_java", lambda: None)
+
+    def run(demands, *options: str, status: int = 0):
+        asked: list[Question] = []
+
+        def look_back(question, *_):
+            asked.append(question)
+            return demands and History(START, START, tuple(demands))
+
+        monkeypatch.setattr(recommendations, "look_back", look_back)
+        words = ["--data-dir", str(tmp_path), "quotas", "recommend", *options]
+        assert main(words) == status
+        printed = capsys.readouterr()
+        return (printed.out or printed.err), (asked or [None])[0]
+
+    return run
+
+
+def test_the_limit_leaves_the_headroom_and_its_command_is_told(recommend):
+    out, _ = recommend([NOISY])
+    line = next(line for line in out.splitlines() if line.startswith("client"))
+    assert line.split()[:3] == ["client", "noisy", "produce"]
+    assert "50 % of windows, 2.5 s" in line
+    assert line.endswith(" 2.00 MiB/s *")
+    assert "held back by a limit now" in out
+    assert "quotas set --client-id=noisy --producer-byte-rate 2097152" in out
+
+
+def test_headroom_of_a_fifth(recommend):
+    out, _ = recommend([NOISY], "--headroom", "20", "--json")
+    (found,) = json.loads(out)["recommendations"]
+    assert found["limit"] == pytest.approx(1.9 * MIB / 0.8, abs=1)
+    assert (found["rate_max"], found["held_back_now"]) == (1.9 * MIB, True)
+    assert "if" not in found
+
+
+def test_a_supposed_limit_is_asked_for_and_its_victims_are_named(recommend):
+    everybody = replace(
+        NOISY, level="default-client", client_id=None, names=3, names_over=("noisy", "loud")
+    )
+    out, asked = recommend([NOISY, everybody], "--if", "producer_byte_rate=1MB")
+    assert asked.supposed == {"produce": 1_000_000.0}
+    assert "1 of 4" in out
+    assert "25 %" in out
+    assert "default-client: 2 of 3: noisy, loud" in out
+    assert "quotas set --client-default --producer-byte-rate" in out
+
+
+def test_a_supposed_limit_that_nobody_would_notice(recommend):
+    out, _ = recommend([replace(NOISY, windows_over=0)], "--if", "producer_byte_rate=1GB")
+    assert "nobody would have been throttled" in out
+
+
+def test_percentages_are_rounded_up_to_hundredths():
+    demand = replace(NOISY, quota="request", rate_max=9.501)
+    assert demand.limit(0.05) == 10.01
+    assert replace(demand, rate_max=0.0).limit(0.05) == 0.01
+
+
+def test_users_are_shown_when_somebody_has_logged_in(recommend):
+    anonymous = replace(NOISY, level="user", user="ANONYMOUS", client_id=None)
+    out, _ = recommend([NOISY, anonymous])
+    assert "ANONYMOUS" not in out
+    out, _ = recommend([NOISY, anonymous, replace(anonymous, user="alice")])
+    assert "ANONYMOUS" in out
+    assert "--user=alice" in out
+
+
+def test_a_name_from_a_client_is_quoted_for_the_shell_and_for_the_terminal(recommend):
+    strange = replace(NOISY, client_id="a\x1b[31m")
+    out, _ = recommend([replace(NOISY, client_id="a b'$(rm)"), strange])
+    assert "\x1b" not in out
+    assert r"a\x1b[31m" in out
+    assert """--client-id=a b'"'"'$(rm)' --producer""" in out
+    out, _ = recommend([strange], "--json")
+    assert "--client-id=a\x1b[31m" in json.loads(out)["recommendations"][0]["command"]
+
+
+def test_a_client_without_a_name_has_no_command(recommend):
+    out, _ = recommend([replace(NOISY, client_id="")], "--json")
+    (found,) = json.loads(out)["recommendations"]
+    assert found["command"] is None
+    out, _ = recommend([replace(NOISY, client_id="")])
+    assert "(no name)" in out
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "part"),
+    [
+        (("--headroom", "100"), 2, "from 0 to below 100"),
+        (("--top", "0"), 2, "a number from 1 on"),
+        (("--since", "yesterday"), 2, "must be a time such as"),
+        (("--if", "x=1"), 2, "must be KEY=AMOUNT"),
+        (("--since", "2026-11-22"), 1, "no windows from 2026-11-22 00:00:00 UTC in"),
+    ],
+)
+def test_wrong_options_and_an_empty_period_are_one_line(recommend, options, status, part):
+    if status == 2:
+        with pytest.raises(SystemExit) as ended:
+            recommend([NOISY], *options)
+        assert ended.value.code == 2
+    else:
+        out, _ = recommend(None, *options, status=status)
+        assert part in out
+        assert len(out.splitlines()) == 1
