@@ -113,11 +113,17 @@ def topic(guarded: Cluster) -> str:
 
 
 def write_error(cluster: Cluster, user: str, topic: str) -> int | None:
-    """The code of the error that a record of this user is answered with."""
+    """The code of the error that a record of this user is answered with.
+
+    A broker that has not heard of a rule yet may refuse the producer as a whole.
+    """
     found: list[Any] = []
     producer = Producer(login(cluster, user) | {"enable.idempotence": True})
-    producer.produce(topic, b"value", on_delivery=lambda error, _: found.append(error))
-    producer.flush(TIMEOUT_S)
+    try:
+        producer.produce(topic, b"value", on_delivery=lambda error, _: found.append(error))
+        producer.flush(TIMEOUT_S)
+    except KafkaException as refused:
+        return int(refused.args[0].code())
     (error,) = found
     return None if error is None else int(error.code())
 

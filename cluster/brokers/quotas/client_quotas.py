@@ -114,13 +114,17 @@ class ClientQuotas:
     def _join_budget(self, key: _BudgetKey, now_ms: MonotonicMs) -> SampledRate:
         budget = self._budgets.get(key)
         if budget is None:
-            budget = self._budgets[key] = (
-                MutationRate(self._mutation_options, now_ms, key)
-                if key[0] is QuotaKind.MUTATION
-                else SampledRate(self._options, now_ms, key)
-            )
+            budget = self._budgets[key] = self._new_budget(key, now_ms)
         budget.user_count += 1
         return budget
+
+    def _new_budget(self, key: _BudgetKey, now_ms: MonotonicMs) -> SampledRate:
+        if key[0] is QuotaKind.MUTATION:
+            return MutationRate(self._mutation_options, now_ms, key)
+        if key[0] is QuotaKind.REQUEST:
+            # Its delays are capped, so that some hundred connections never pay what they owe.
+            return SampledRate(self._options, now_ms, key, self._options.span_ms)
+        return SampledRate(self._options, now_ms, key)
 
     def is_large(self, size_bytes: int, account: Account) -> bool:
         """Whether so many bytes at once are more than one window's worth of the account's limit.

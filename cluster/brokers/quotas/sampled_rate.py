@@ -2,7 +2,7 @@
 
 A sample begins with the first value after the one before it is a window old, and counts until its
 last value is `window_count` windows old. Why there are two divisors: docs/decisions/005. What is
-owed when a sample becomes obsolete is remembered by a token bucket: docs/decisions/034.
+owed when a sample becomes obsolete is remembered: docs/decisions/034.
 """
 
 import math
@@ -75,8 +75,9 @@ class SampledRate:
     """
 
     __slots__ = (
-        "_bucket",
         "_current",
+        "_debt",
+        "_debt_max_ms",
         "_empty_has_begun",
         "_obsolete_from_ms",
         "_oldest_ms",
@@ -90,8 +91,16 @@ class SampledRate:
         "window_ms",
     )
 
-    def __init__(self, options: WindowOptions, now_ms: MonotonicMs, key: Any = None) -> None:
+    def __init__(
+        self,
+        options: WindowOptions,
+        now_ms: MonotonicMs,
+        key: Any = None,
+        debt_max_ms: float = math.inf,
+    ) -> None:
+        """`debt_max_ms`: how much of the limit can be owed, where delays are capped."""
         self._options = options
+        self._debt_max_ms = debt_max_ms
         self._empty_has_begun = options.credit is WindowCredit.KAFKA
         self.samples: tuple[Sample, ...] = (Sample(now_ms, has_begun=self._empty_has_begun),)
         self._current = 0
@@ -100,7 +109,7 @@ class SampledRate:
         self.window_ms = options.window_ms
         self.key = key
         """What its owner knows it by."""
-        self._bucket: TokenBucket | None = None
+        self._debt: TokenBucket | None = None
         """Of whom is, or was, above its limit and has not paid for all of that."""
         self.unsettled = 0.0
         """What was used under a limit since the last `delay_ms`."""
@@ -173,29 +182,26 @@ class SampledRate:
     def delay_ms(self, limit: float, now_ms: MonotonicMs) -> int:
         """How long to wait for the rate to come down to the limit: 0 unless it is above.
 
-        Rounded half up as Kafka does. At least until what is owed, also of samples that are
-        obsolete, is no more than what may be used in all windows; this is not Kafka's.
+        Rounded half up as Kafka does. At least until all is paid that was used above the limit,
+        also if its samples are obsolete by then; this is not Kafka's.
         """
         measured_ms = self.measured_ms(now_ms)
-        over_ms = delay_of(self.total * 1_000 / measured_ms, limit, measured_ms)
-        delay_ms = math.floor(over_ms + 0.5)
-        if self._bucket is None and not delay_ms:
-            self.unsettled = 0.0
-            return 0
+        delay_ms = math.floor(delay_of(self.total * 1_000 / measured_ms, limit, measured_ms) + 0.5)
         if self._empty_has_begun:
             return delay_ms
-        if self._bucket is None:
-            self._bucket = TokenBucket(self._options.span_ms)
-            # What was used before was not above the limit: it is owed, as far as a bucket goes.
-            used_before = min(self.total - self.unsettled, limit * self._options.span_ms / 1_000)
-            self._bucket.delay_ms(limit, used_before, now_ms)
-        owed_ms = self._owed_ms(self._bucket, limit, now_ms)
-        if not self._bucket.is_in_use:
-            self._bucket = None
-        return max(delay_ms, owed_ms)
+        if self._debt is not None:
+            self._debt.delay_ms(limit, 0.0, now_ms)
+            if self._debt.is_in_use:
+                return max(delay_ms, self._owed_ms(self._debt, limit, now_ms))
+            self._debt = None
+        if delay_ms:
+            self._debt = TokenBucket(0, self._debt_max_ms)
+            self._debt.delay_ms(limit, self.total - limit * measured_ms / 1_000, now_ms)
+        self.unsettled = 0.0
+        return delay_ms
 
     def _owed_ms(self, bucket: TokenBucket, limit: float, now_ms: MonotonicMs) -> int:
-        """How long to wait by the token bucket, which holds as much as all windows (KIP-599)."""
+        """Take what was used since the last time; how long to wait by the bucket (KIP-599)."""
         used, self.unsettled = self.unsettled, 0.0
         return bucket.delay_ms(limit, used, now_ms)
 
@@ -207,6 +213,6 @@ class MutationRate(SampledRate):
 
     def delay_ms(self, limit: float, now_ms: MonotonicMs) -> int:
         """How long to wait until the bucket is no longer below zero."""
-        if self._bucket is None:
-            self._bucket = TokenBucket(self._options.span_ms)
-        return self._owed_ms(self._bucket, limit, now_ms)
+        if self._debt is None:
+            self._debt = TokenBucket(self._options.span_ms)
+        return self._owed_ms(self._debt, limit, now_ms)

@@ -16,11 +16,14 @@ class TokenBucket:
     delay is waited for, is at most the limit x (that time + burst) + one request.
     """
 
-    __slots__ = ("_at_ms", "_burst_ms", "_limit", "_owed")
+    __slots__ = ("_at_ms", "_burst_ms", "_limit", "_most_ms", "_owed")
 
-    def __init__(self, burst_ms: int) -> None:
-        """`burst_ms`: for how long unused tokens are kept."""
+    def __init__(self, burst_ms: int, most_ms: float = math.inf) -> None:
+        """`burst_ms`: for how long unused tokens are kept. What is owed beyond `most_ms` of the
+        limit is forgiven: where delays are capped it could grow for ever.
+        """
         self._burst_ms = burst_ms
+        self._most_ms = most_ms
         self._owed = 0.0
         self._at_ms = MonotonicMs(0)
         self._limit = 0.0
@@ -41,6 +44,7 @@ class TokenBucket:
             self._owed = 0.0
         paid = limit * (now_ms - self._at_ms) / 1_000
         self._at_ms = now_ms
-        self._owed = max(0.0, max(0.0, self._owed - paid) + used)
+        owed = max(0.0, max(0.0, self._owed - paid) + used)
+        self._owed = min(owed, limit * self._most_ms / 1_000)
         over_ms = self._owed / limit * 1_000 - self._burst_ms
         return math.floor(over_ms + 0.5) if over_ms > 0 else 0

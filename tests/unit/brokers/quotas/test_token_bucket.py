@@ -42,11 +42,17 @@ def test_another_limit_begins_with_a_full_bucket():
 def test_what_is_owed_outlives_the_windows():
     """Without the bucket, a sample worth 30 s was forgotten after 11."""
     rate = SampledRate(WindowOptions(), MonotonicMs(0))
-    for now_ms, expected_ms in ((0, 29_000), (12_000, 37_000)):
+    for now_ms, expected_ms in ((0, 29_000), (12_000, 47_000)):
         rate.record(30_000, MonotonicMs(now_ms))
         rate.unsettled += 30_000
-        # 60 s worth, of which 12 s are over, and 11 s may be ahead.
+        # 60 s worth, of which 12 s are over, and the first second was free.
         assert rate.delay_ms(1_000.0, MonotonicMs(now_ms)) == expected_ms
+
+
+def test_what_is_owed_beyond_the_most_is_forgiven():
+    bucket = TokenBucket(0, 2_000)
+    assert bucket.delay_ms(10.0, 30, MonotonicMs(0)) == 2_000
+    assert bucket.delay_ms(10.0, 5, MonotonicMs(1_000)) == 1_500
 
 
 requests = st.lists(
