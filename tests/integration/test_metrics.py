@@ -178,8 +178,13 @@ def test_topics_and_times_are_those_of_what_a_client_did(watched):
     assert times["RemoteTimeMs"].sum_us > 0, "acks=all waits for the followers"
     idle = stats.values[BY_KEY["RequestHandlerAvgIdlePercent"].name]
     assert 0 <= idle <= 1
-    of_followers = [stats_of(watched, other).topics["counted"] for other in {0, 1, 2} - {broker}]
-    assert [(each["PartitionCount"], each["LeaderCount"]) for each in of_followers] == [(1, 0)] * 2
+    for follower in {0, 1, 2} - {broker}:
+        wait_until(
+            lambda other=follower: stats_of(watched, other).topics.get("counted"),
+            "the topic's figures of a follower",
+        )
+        found = stats_of(watched, follower).topics["counted"]
+        assert (found["PartitionCount"], found["LeaderCount"]) == (1, 0)
 
 
 def test_replicas_on_a_broker_are_counted(watched):
