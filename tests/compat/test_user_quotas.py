@@ -166,7 +166,7 @@ def test_a_user_is_held_back_with_all_its_clients_and_nobody_else(cluster: Clust
         wait_until(is_throttled, "bob to be throttled")
         for _ in range(3):
             is_throttled()
-        # A second's worth may be sent at once, and the last requests are answered before their delay.
+        # A second's worth may be sent at once; the last requests are answered before their delay.
         assert (sent_count - 3) * 10 * KIB < 60 * KIB * (time.monotonic() - began + 1)
         used = explained(cluster, bob)
         assert used["sum"]["throttled"] > 0
