@@ -32,6 +32,8 @@ _RECORDS_OF_PIECE: Final = 32
 _HEADER_BYTES: Final = 5
 _FRUITLESS_MAX_BYTES: Final = 4 * RECORD_BYTES
 """What may come without any data: one record that has not come whole, and some key updates."""
+_WAKE_MIN_BYTES: Final = 4 * 1024
+_WAKE_MAX_BYTES: Final = int(os.environ.get("WAKE", 64 * 1024))
 _MORE: Final = getattr(socket, "MSG_MORE", 0)
 
 
@@ -50,12 +52,12 @@ class TlsScratch:
 class _Framing:
     """Where records begin in a stream of them, encrypted or not: each has a header of 5 bytes."""
 
-    __slots__ = ("_header", "_left")
+    __slots__ = ("_header", "left")
 
     def __init__(self) -> None:
         self._header = b""
         """The beginning of a header that has not come whole."""
-        self._left = 0
+        self.left = 0
         """How many bytes of a record are still to come."""
 
     def piece(self, data: memoryview, begin: int) -> tuple[int, int]:
@@ -73,19 +75,19 @@ class _Framing:
                 self._header = header
                 return end, 0
             self._header = b""
-            self._left = header[3] << 8 | header[4]
+            self.left = header[3] << 8 | header[4]
             count = 1
-        elif self._left:
+        elif self.left:
             count = 1
-        position += self._left
+        position += self.left
         enough = begin + RECORD_BYTES
         while position + _HEADER_BYTES <= end and position < enough and count < _RECORDS_OF_PIECE:
             position += _HEADER_BYTES + (data[position + 3] << 8 | data[position + 4])
             count += 1
         if position > end:
-            self._left = position - end
+            self.left = position - end
             return end, count - 1
-        self._left = 0
+        self.left = 0
         if position + _HEADER_BYTES <= end:
             return position, count
         self._header = bytes(data[position:])
@@ -101,6 +103,7 @@ class TlsTransport:
 
     __slots__ = (
         "_encrypted",
+        "_expected_bytes",
         "_framing",
         "_fruitless_bytes",
         "_has_ended",
@@ -115,6 +118,7 @@ class TlsTransport:
         "_socket",
         "_stream",
         "_taken_ahead_bytes",
+        "_wake_bytes",
     )
 
     def __init__(
@@ -141,6 +145,10 @@ class TlsTransport:
         self._read_count = 0
         """Records with data in the piece that is being decrypted."""
         self._receive_bytes = CAUTIOUS_BYTES
+        self._expected_bytes = 0
+        """How much of a request is still to come."""
+        self._wake_bytes = 1
+        """The socket is ready when so many encrypted bytes wait in it."""
         self._has_ended = False
         self._framing = _Framing()
         self._kept = incoming.read()
@@ -175,9 +183,26 @@ class TlsTransport:
             self._send_alert()
             raise PeerError(f"TLS: {reason_of(error)}") from error
         self._hold(bool(self._kept) or (filled == len(buffer) and self._has_more_inside()))
+        if self._expected_bytes:
+            self.expect(max(0, self._expected_bytes - filled))
         if filled == 0 and not self._has_ended:
             raise BlockingIOError
         return filled
+
+    def expect(self, size_bytes: int) -> None:
+        """See `Transport`."""
+        self._expected_bytes = size_bytes
+        if self._is_holding:
+            return  # the loop comes anyway
+        # What is encrypted is never smaller; part of the data may be inside already, in the record
+        # that has not come whole.
+        left = self._framing.left
+        coming = left + max(0, size_bytes - RECORD_BYTES) if left else size_bytes
+        wake_bytes = 1 if coming < _WAKE_MIN_BYTES else min(coming, _WAKE_MAX_BYTES)
+        if wake_bytes != self._wake_bytes:
+            self._wake_bytes = wake_bytes
+            with contextlib.suppress(OSError):
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wake_bytes)
 
     def _receive(self, buffer: memoryview) -> int:
         """Take from the socket, and decrypt; what does not fit stays inside for the next call."""

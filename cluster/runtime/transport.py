@@ -38,6 +38,12 @@ class Transport(Protocol):
         """The descriptor that the loop watches."""
         ...
 
+    def expect(self, size_bytes: int) -> None:
+        """So many bytes follow in any case, the rest of a request: no need to wake up for each few
+        of them. `receive_into` takes what there is all the same.
+        """
+        ...
+
     def send_buffers(self, buffers: Sequence[Buffer], *, more: bool = False) -> int:
         """Send the beginning of at most `BUFFERS_PER_SEND` buffers; how many bytes were taken.
 
@@ -70,6 +76,9 @@ class PlainTransport:
     def fileno(self) -> int:
         """See `Transport`."""
         return self._socket.fileno()
+
+    def expect(self, size_bytes: int) -> None:
+        """See `Transport`. Clients write large parts of a request at once: there is nothing to do."""
 
     def send_buffers(self, buffers: Sequence[Buffer], *, more: bool = False) -> int:
         """See `Transport`."""

@@ -305,6 +305,7 @@ class Channel:
 
     def _begin_partial(self, size: int, arrived: memoryview) -> bool:
         """Move what has arrived of a frame into a buffer of its own; False: it stays backlog."""
+        self._transport.expect(size - len(arrived))
         if len(arrived) < BACKLOG_MAX_BYTES:
             self._is_incomplete = True
             return False
