@@ -33,7 +33,9 @@ _HEADER_BYTES: Final = 5
 _FRUITLESS_MAX_BYTES: Final = 4 * RECORD_BYTES
 """What may come without any data: one record that has not come whole, and some key updates."""
 _WAKE_MIN_BYTES: Final = 4 * 1024
-_WAKE_MAX_BYTES: Final = int(os.environ.get("WAKE", 64 * 1024))
+"""For less of a request it is not worth telling the socket."""
+_WAKE_MAX_BYTES: Final = 32 * 1024
+"""Waited for at once. More would save little, and leave less room in the socket's buffer."""
 _MORE: Final = getattr(socket, "MSG_MORE", 0)
 
 
@@ -52,12 +54,12 @@ class TlsScratch:
 class _Framing:
     """Where records begin in a stream of them, encrypted or not: each has a header of 5 bytes."""
 
-    __slots__ = ("_header", "left")
+    __slots__ = ("_header", "left_bytes")
 
     def __init__(self) -> None:
         self._header = b""
         """The beginning of a header that has not come whole."""
-        self.left = 0
+        self.left_bytes = 0
         """How many bytes of a record are still to come."""
 
     def piece(self, data: memoryview, begin: int) -> tuple[int, int]:
@@ -75,19 +77,19 @@ class _Framing:
                 self._header = header
                 return end, 0
             self._header = b""
-            self.left = header[3] << 8 | header[4]
+            self.left_bytes = header[3] << 8 | header[4]
             count = 1
-        elif self.left:
+        elif self.left_bytes:
             count = 1
-        position += self.left
+        position += self.left_bytes
         enough = begin + RECORD_BYTES
         while position + _HEADER_BYTES <= end and position < enough and count < _RECORDS_OF_PIECE:
             position += _HEADER_BYTES + (data[position + 3] << 8 | data[position + 4])
             count += 1
         if position > end:
-            self.left = position - end
+            self.left_bytes = position - end
             return end, count - 1
-        self.left = 0
+        self.left_bytes = 0
         if position + _HEADER_BYTES <= end:
             return position, count
         self._header = bytes(data[position:])
@@ -146,9 +148,9 @@ class TlsTransport:
         """Records with data in the piece that is being decrypted."""
         self._receive_bytes = CAUTIOUS_BYTES
         self._expected_bytes = 0
-        """How much of a request is still to come."""
+        """How much of a request has not been received yet."""
         self._wake_bytes = 1
-        """The socket is ready when so many encrypted bytes wait in it."""
+        """The socket is ready as soon as it has so many encrypted bytes."""
         self._has_ended = False
         self._framing = _Framing()
         self._kept = incoming.read()
@@ -190,18 +192,21 @@ class TlsTransport:
         return filled
 
     def expect(self, size_bytes: int) -> None:
-        """See `Transport`."""
+        """See `Transport`. librdkafka gives the socket each of its small records by itself, so each
+        would be a wake-up, which takes more time than its decryption.
+        """
         self._expected_bytes = size_bytes
         if self._is_holding:
             return  # the loop comes anyway
-        # What is encrypted is never smaller; part of the data may be inside already, in the record
-        # that has not come whole.
-        left = self._framing.left
-        coming = left + max(0, size_bytes - RECORD_BYTES) if left else size_bytes
-        wake_bytes = 1 if coming < _WAKE_MIN_BYTES else min(coming, _WAKE_MAX_BYTES)
+        # At least as many encrypted bytes will come, except for those that are inside already: of a
+        # record that has not come whole.
+        left_bytes = self._framing.left_bytes
+        if left_bytes:
+            size_bytes = left_bytes + max(0, size_bytes - RECORD_BYTES)
+        wake_bytes = min(size_bytes, _WAKE_MAX_BYTES) if size_bytes >= _WAKE_MIN_BYTES else 1
         if wake_bytes != self._wake_bytes:
             self._wake_bytes = wake_bytes
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(OSError):  # the connection is lost: receiving says so
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wake_bytes)
 
     def _receive(self, buffer: memoryview) -> int:

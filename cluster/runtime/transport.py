@@ -39,8 +39,10 @@ class Transport(Protocol):
         ...
 
     def expect(self, size_bytes: int) -> None:
-        """So many bytes follow in any case, the rest of a request: no need to wake up for each few
-        of them. `receive_into` takes what there is all the same.
+        """So many bytes are the rest of a request: the loop need not be told of each few of them.
+
+        `receive_into` takes what there is all the same, and counts it. Without effect on what is
+        lost, ends or is sent.
         """
         ...
 
@@ -78,7 +80,7 @@ class PlainTransport:
         return self._socket.fileno()
 
     def expect(self, size_bytes: int) -> None:
-        """See `Transport`. Clients write large parts of a request at once: there is nothing to do."""
+        """See `Transport`. Nothing to do: clients send large parts of a request at once."""
 
     def send_buffers(self, buffers: Sequence[Buffer], *, more: bool = False) -> int:
         """See `Transport`."""

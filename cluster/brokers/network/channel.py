@@ -381,6 +381,18 @@ class Channel:
         """Bytes that have come and were not received yet, as the kernel counts them."""
         return arrived_bytes(self._transport.fileno())
 
+    def take_arrived(self) -> bool:
+        """Receive what has come without the loop being told (`Transport.expect`); False: nothing
+        has, or the channel is muted.
+        """
+        if self.mute_reasons or self.arrived_bytes() == 0:
+            return False
+        time = self._owner.loop.time
+        payer = time.switch(self.payer)
+        self._on_ready(READABLE)
+        time.switch(payer)
+        return True
+
     def mute(self, reason: int) -> None:
         """Stop reading for this reason too."""
         self.mute_reasons |= reason
