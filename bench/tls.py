@@ -1,10 +1,12 @@
 """TLS against plain: one librdkafka client's produce and fetch, what a handshake costs, memory.
 
-    PYTHONPATH=. .venv/bin/python -m bench.tls [--records 300000] [--rounds 3] [--without-kafka]
+    PYTHONPATH=. .venv/bin/python -m bench.tls [--megabytes 300] [--record-bytes 1000 10000]
+        [--rounds 3] [--without-kafka]
 
-One broker, one partition, 1 KB records that do not compress, acks=1. Plain and TLS take turns, and
+One broker, one partition, records that do not compress, acks=1. Plain and TLS take turns, and
 the best round of each counts, since a neighbour on the machine only makes a round slower. The CPU
-of the broker for each GB is beside it. With Kafka's jars in the cache (`python -m
+of the broker, and of the client with the thread that makes the records, for each GB is beside it:
+librdkafka writes two records of TLS for each of its own. With Kafka's jars in the cache (`python -m
 tests.compat.kafka_jvm`) Apache Kafka 3.9 does the same, with its usual compiler and its own best
 round; its handshakes are counted by the same client.
 """
@@ -17,7 +19,7 @@ import ssl
 import struct
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -33,12 +35,9 @@ from tests.support.running_cluster import Cluster, free_ports
 from tests.support.tls import PASSWORD, a_server, authority, client_context
 from tests.support.waiting import wait_until
 
-RECORD_BYTES: Final = 1_000
 HANDSHAKE_SECONDS: Final = 3.0
 CLIENT_THREADS: Final = 2
 HALF_OPEN: Final = 500
-_RESET: Final = struct.pack("ii", 1, 0)
-"""Closed so, a connection leaves no port waiting."""
 OPEN: Final = 500
 _RESET: Final = struct.pack("ii", 1, 0)
 """Closed so, a connection leaves no port waiting."""
@@ -53,26 +52,36 @@ class System(NamedTuple):
     tls_port: int
 
 
+class Load(NamedTuple):
+    """What is produced and fetched."""
+
+    records: int
+    record_bytes: int
+
+
 class Rate(NamedTuple):
-    """How fast records went, and what that cost the broker."""
+    """How fast records went, and what that cost the broker and the client."""
 
     mb_per_s: float
-    cpu_s_per_gb: float
+    broker_s_per_gb: float
+    client_s_per_gb: float
 
 
 def main() -> None:
     """Measure, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--records", type=int, default=300_000)
+    parser.add_argument("--megabytes", type=int, default=300)
+    parser.add_argument("--record-bytes", type=int, nargs="+", default=[1_000, 10_000])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--without-kafka", action="store_true")
     options = parser.parse_args()
+    loads = [Load(options.megabytes * 1_000_000 // size, size) for size in options.record_bytes]
     with tempfile.TemporaryDirectory(prefix="milena-bench-") as directory:
         path = Path(directory)
         ca = path / "ca.pem"
         ca.write_bytes(authority().identity.certificate_pem())
         with milena(path, "EC") as ours:
-            throughput(ours, ca, options.records, options.rounds)
+            throughput(ours, ca, loads, options.rounds)
             handshakes(ours, "EC")
             memory(ours)
         with milena(path, "RSA") as ours:
@@ -81,7 +90,7 @@ def main() -> None:
             print("Apache Kafka: left out")
             return
         with kafka(path) as theirs:
-            throughput(theirs, ca, options.records, options.rounds)
+            throughput(theirs, ca, loads, options.rounds)
             handshakes(theirs, "EC")
 
 
@@ -136,7 +145,7 @@ def stores(store: Path) -> dict[str, str]:
 # -- throughput -----------------------------------------------------------------------------------
 
 
-def throughput(system: System, ca: Path, records: int, rounds: int) -> None:
+def throughput(system: System, ca: Path, loads: Sequence[Load], rounds: int) -> None:
     """Print produce and fetch, plain and through TLS, and their ratio."""
     listeners = {
         "plain": {"bootstrap.servers": f"localhost:{system.plain_port}"},
@@ -146,23 +155,30 @@ def throughput(system: System, ca: Path, records: int, rounds: int) -> None:
             "ssl.ca.location": str(ca),
         },
     }
-    best: dict[tuple[str, str], Rate] = {}
-    for number in range(rounds):
-        for name, config in listeners.items():
-            topic = f"{name}-{number}"
-            create(listeners["plain"], topic)
-            for work, rate in (
-                ("produce", measured(system, produce, config, topic, records)),
-                ("fetch", measured(system, fetch, config, topic, records)),
-            ):
-                best[work, name] = max(best.get((work, name), rate), rate)
-    for work in ("produce", "fetch"):
-        plain, tls = best[work, "plain"], best[work, "TLS"]
-        print(
-            f"{system.name}: {work}: plain {plain.mb_per_s:.0f} MB/s"
-            f" ({plain.cpu_s_per_gb:.2f} s of CPU per GB), TLS {tls.mb_per_s:.0f} MB/s"
-            f" ({tls.cpu_s_per_gb:.2f} s per GB): {tls.mb_per_s / plain.mb_per_s:.0%}"
-        )
+    for load in loads:
+        best: dict[tuple[str, str], Rate] = {}
+        for number in range(rounds):
+            for name, config in listeners.items():
+                topic = f"{name}-{load.record_bytes}-{number}"
+                create(listeners["plain"], topic)
+                for work, rate in (
+                    ("produce", measured(system, produce, config, topic, load)),
+                    ("fetch", measured(system, fetch, config, topic, load)),
+                ):
+                    best[work, name] = max(best.get((work, name), rate), rate)
+        for work in ("produce", "fetch"):
+            plain, tls = best[work, "plain"], best[work, "TLS"]
+            print(
+                f"{system.name}: {work}, {load.record_bytes} bytes: plain {described(plain)},"
+                f" TLS {described(tls)}: {tls.mb_per_s / plain.mb_per_s:.0%}"
+            )
+
+
+def described(rate: Rate) -> str:
+    return (
+        f"{rate.mb_per_s:.0f} MB/s (CPU per GB: broker {rate.broker_s_per_gb:.2f} s,"
+        f" client {rate.client_s_per_gb:.2f} s)"
+    )
 
 
 def create(config: dict[str, str], topic: str) -> None:
@@ -177,29 +193,31 @@ def create(config: dict[str, str], topic: str) -> None:
     wait_until(has_leader, "the topic")
 
 
-Work = Callable[[dict[str, str], str, int], float]
-"""Moves so many records of a topic; in how many seconds."""
+Work = Callable[[dict[str, str], str, Load], float]
+"""Moves the records of a topic; in how many seconds."""
 
 
-def measured(system: System, work: Work, config: dict[str, str], topic: str, records: int) -> Rate:
+def measured(system: System, work: Work, config: dict[str, str], topic: str, load: Load) -> Rate:
     """One round of it."""
-    before = cpu_seconds(system.process)
-    seconds = work(config, topic, records)
-    gigabytes = records * RECORD_BYTES / 1e9
+    client = psutil.Process()
+    before, client_before = cpu_seconds(system.process), cpu_seconds(client)
+    seconds = work(config, topic, load)
+    gigabytes = load.records * load.record_bytes / 1e9
     spent = cpu_seconds(system.process) - before
-    return Rate(gigabytes * 1e3 / seconds, spent / gigabytes)
+    client_spent = cpu_seconds(client) - client_before
+    return Rate(gigabytes * 1e3 / seconds, spent / gigabytes, client_spent / gigabytes)
 
 
-def produce(config: dict[str, str], topic: str, records: int) -> float:
+def produce(config: dict[str, str], topic: str, load: Load) -> float:
     producer = Producer(
         config
         | {"acks": "1", "linger.ms": "5", "batch.size": "1000000"}
         | {"queue.buffering.max.messages": "1000000", "queue.buffering.max.kbytes": "1048576"}
     )
     producer.list_topics(topic, timeout=10)  # connects
-    payloads = [os.urandom(RECORD_BYTES) for _ in range(1_000)]
+    payloads = [os.urandom(load.record_bytes) for _ in range(1_000)]
     began = time.perf_counter()
-    for number in range(records):
+    for number in range(load.records):
         producer.produce(topic, payloads[number % 1_000])
         if number % 1_000 == 0:
             producer.poll(0)
@@ -208,14 +226,16 @@ def produce(config: dict[str, str], topic: str, records: int) -> float:
     return time.perf_counter() - began
 
 
-def fetch(config: dict[str, str], topic: str, records: int) -> float:
+def fetch(config: dict[str, str], topic: str, load: Load) -> float:
     consumer = Consumer(
         config
         | {"group.id": "bench", "enable.auto.commit": "false"}
         | {"fetch.message.max.bytes": "10000000", "queued.max.messages.kbytes": "65536"}
+        # By default it pauses for a second whenever a fast broker has filled its queue.
+        | {"fetch.queue.backoff.ms": "1"}
     )
     consumer.assign([TopicPartition(topic, 0, OFFSET_BEGINNING)])
-    left = records - len(consumer.consume(1, 30))  # connected by now
+    left = load.records - len(consumer.consume(1, 30))  # connected by now
     began = time.perf_counter()
     while left > 0:
         messages = consumer.consume(min(left, 10_000), 30)

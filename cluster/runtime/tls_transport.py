@@ -10,6 +10,7 @@ import contextlib
 import os
 import socket
 import ssl
+import struct
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -30,6 +31,7 @@ BARREN_PER_TURN: Final = 32
 costs 20 microseconds, and 10,000 of them could be in one call."""
 _RECORDS_OF_PIECE: Final = 32
 _HEADER_BYTES: Final = 5
+_SIZE_IN_HEADER: Final = struct.Struct(">3xH")
 _FRUITLESS_MAX_BYTES: Final = 4 * RECORD_BYTES
 """What may come without any data: one record that has not come whole, and some key updates."""
 _WAKE_MIN_BYTES: Final = 4 * 1024
@@ -83,8 +85,10 @@ class _Framing:
             count = 1
         position += self.left_bytes
         enough = begin + RECORD_BYTES
-        while position + _HEADER_BYTES <= end and position < enough and count < _RECORDS_OF_PIECE:
-            position += _HEADER_BYTES + (data[position + 3] << 8 | data[position + 4])
+        last_header = min(end - _HEADER_BYTES, enough - 1)
+        size_at = _SIZE_IN_HEADER.unpack_from  # once for each record: no more Python than needed
+        while position <= last_header and count < _RECORDS_OF_PIECE:
+            position += _HEADER_BYTES + size_at(data, position)[0]
             count += 1
         if position > end:
             self.left_bytes = position - end
@@ -174,7 +178,7 @@ class TlsTransport:
         try:
             filled = 0
             if self._is_holding:
-                filled = self._decrypt(buffer, 0)
+                filled = self._decrypt(buffer, 0, 0)
             if self._kept:
                 if filled < len(buffer):
                     kept, self._kept = self._kept, b""
@@ -233,14 +237,17 @@ class TlsTransport:
             self._incoming.write(data[position:end])
             position = end
             self._read_count = 0
-            filled = self._decrypt(buffer, filled)
+            filled = self._decrypt(buffer, filled, records)
             barren += max(0, records - self._read_count)  # each has its own read
         self._kept = bytes(data[position:])
         self._judge(position, filled - before)
         return filled
 
-    def _decrypt(self, buffer: memoryview, filled: int) -> int:
-        """Append what OpenSSL has to the `filled` bytes of a buffer; how many it has then."""
+    def _decrypt(self, buffer: memoryview, filled: int, records: int) -> int:
+        """Append what OpenSSL has to the `filled` bytes of a buffer; how many it has then.
+
+        `records`: how many have come whole, if that is known.
+        """
         # Once for each record, and librdkafka's are small: no more Python than needed.
         stream, incoming = self._stream, self._incoming
         # Into a buffer it returns a size (typeshed knows only the other use).
@@ -248,13 +255,13 @@ class TlsTransport:
         end, count = len(buffer), 0
         try:
             while filled < end:
-                size = read(end - filled, buffer[filled:])
+                size = read(RECORD_BYTES, buffer[filled:])
                 if size == 0:
                     self._has_ended = True
                     break
                 filled += size
                 count += 1
-                if not incoming.pending and not stream.pending():
+                if count >= records and not incoming.pending and not stream.pending():
                     break  # without the exception that says so
         except ssl.SSLWantReadError:
             pass
