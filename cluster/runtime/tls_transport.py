@@ -189,7 +189,7 @@ class TlsTransport:
             self._send_alert()
             raise PeerError(f"TLS: {reason_of(error)}") from error
         self._hold(bool(self._kept) or (filled == len(buffer) and self._has_more_inside()))
-        if self._expected_bytes:
+        if self._expected_bytes or self._wake_bytes > 1:
             self.expect(max(0, self._expected_bytes - filled))
         if filled == 0 and not self._has_ended:
             raise BlockingIOError
