@@ -62,7 +62,7 @@ def supposed(text: str, kinds: Collection[QuotaKind] = RATES) -> Supposed:
     """From `producer_byte_rate=2MB`, for quotas of these kinds. Raises ArgumentTypeError."""
     key, has_amount, amount = text.partition("=")
     kind = QUOTA_KEYS.get(key.strip())
-    if kind not in kinds or not has_amount:
+    if kind is None or kind not in kinds or not has_amount:
         keys = ", ".join(key for key, kind in QUOTA_KEYS.items() if kind in kinds)
         raise argparse.ArgumentTypeError(f"must be KEY=AMOUNT with a key of {keys}, not {text}")
     return Supposed(key.strip(), kind, _PARSERS.get(kind, byte_rate)(amount))

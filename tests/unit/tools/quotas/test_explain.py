@@ -145,7 +145,7 @@ def test_the_arithmetic_of_what_if():
 
 
 def test_what_if_changes_of_topics_were_limited(tmp_path, capsys):
-    changes = {
+    changes: dict[str, Any] = {
         **{"quota": "mutation", "limit": None, "rule": None, "rate": 6.0, "delay_ms": 0},
         **{"requests": 20, "usage": 60.0},
         "samples": ((NOW_MS - 9_000, 30.0), (NOW_MS - 1_000, 30.0)),
