@@ -9,6 +9,7 @@ dashboard runs as a process of its own, as under the supervisor; its processor t
 
 import argparse
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -86,7 +87,7 @@ def write_rows(stats: MmapStats, clients: int, second: int) -> None:
             rule="client",
             limit=2e6,
             limits=(None, None, None, None, None, None, 2e6, None),
-            rate=1e6 + client + second,
+            rate=random.uniform(0.8e6, 1.2e6),
             window_seconds=10.5,
             requests=client + second,
             software="confluent-kafka-python 2.16.1-rdkafka-2.16.0",

@@ -297,6 +297,27 @@ def test_a_killed_broker_is_shown_dead_and_then_alive(
     page.wait_for(f"{line}.innerText.includes('1 of 2 brokers alive')")
     cluster.command("restart", "1")
     page.wait_for(f"{line}.innerText.includes('2 of 2 brokers alive')")
+    page.ask("location.hash = '#cluster'")
+    newest = (
+        "[...document.querySelectorAll('table')].find((t) => t.caption?.innerText === 'Events')"
+    )
+    wait_until(
+        lambda: (
+            [
+                row[1:]
+                for row in page.ask(
+                    f"[...({newest})?.tBodies[0].rows ?? []].map((r) => [...r.cells].map((c) => c.innerText))"
+                )
+            ][:4]
+            == [
+                ["broker 1", "is running again"],
+                ["broker 1", "is restarted by a command"],
+                ["broker 1", "was killed by SIGKILL"],
+                ["broker 1", "is sent SIGKILL by a command, and is to stay down"],
+            ]
+        ),
+        "the newest events, on top",
+    )
 
 
 def test_the_page_says_when_the_dashboard_is_gone_and_comes_back(
