@@ -134,7 +134,7 @@ class RegistryProcess:
         client.start(timeout=DEADLINE_SECONDS)
         return client
 
-    def client_of_empty_tree(self) -> Any:
+    def client_of_empty_tree(self) -> KazooClient:
         """A client, after every node is gone but those of the registry itself."""
         owner = self.client()
         owner.add_auth("digest", "other:secret")  # a test may have protected something
