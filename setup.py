@@ -1,7 +1,8 @@
 """Compiles the hot modules by mypyc where that can be done; else their source is installed.
 
 Everything else about the package stands in pyproject.toml. MILENA_COMPILE=0 leaves compiling out,
-MILENA_COMPILE=1 makes a failure to compile an error (for building wheels).
+MILENA_COMPILE=1 makes a failure to compile an error (for building wheels). MILENA_COMPILE_LEVEL=0
+takes half the time and makes slower modules (for tests).
 """
 
 import os
@@ -15,6 +16,7 @@ from setuptools import Extension, setup
 
 ROOT = Path(__file__).parent
 WISH = os.environ.get("MILENA_COMPILE", "")
+LEVEL = os.environ.get("MILENA_COMPILE_LEVEL", "3")
 MYPY_OPTIONS = [
     "--config-file=",  # the project's strictness is for its checks, not for users' machines
     "--ignore-missing-imports",
@@ -39,7 +41,7 @@ def extensions() -> list[Extension]:
     modules = settings["tool"]["milena"]["compiled_modules"]
     paths = [f"cluster/{module}.py" for module in modules]
     try:
-        made = mypycify([*MYPY_OPTIONS, *paths], opt_level="3", debug_level="1")
+        made = mypycify([*MYPY_OPTIONS, *paths], opt_level=LEVEL, debug_level="1")
     except SystemExit as problem:  # how mypycify says that it failed
         return without(f"mypyc: {problem}")
     for extension in made:

@@ -1,7 +1,8 @@
 """How closely many connections of one client are held: `python -m bench.quota_connections`.
 
 Raw clients that send their next request as soon as the last is answered, whatever throttle time
-they are told. Per broker: what it charged in any 10 s once warm, as a share of the limit.
+they are told. Per broker: what it charged in any 10 s once warm, as a share of the limit. For
+mutations they create topics of one partition, at the controller only.
 """
 
 import argparse
@@ -17,13 +18,19 @@ from cluster.model.quotas import KEY_OF_KIND, QuotaEntity, QuotaKind
 from cluster.supervisor.plan import DataDir
 from cluster.views.client_states import client_states, read_running
 from tests.support.client_quotas import KIB, NamedClient, batch
-from tests.support.kafka_wire import fetch_request, frame_of, produce_request
+from tests.support.kafka_wire import fetch_request, frame_of, produce_request, request
 from tests.support.running_cluster import Address, Cluster
-from tests.support.topics import create_topic, leader
+from tests.support.topics import create_topic, leader, unique_name
 
 CLIENT_ID = "bench"
+CREATE_TOPICS = 19
 WARM_UP_S = 13
-LIMITS = {QuotaKind.PRODUCE: 4e6, QuotaKind.FETCH: 4e6, QuotaKind.REQUEST: 20.0}
+LIMITS = {
+    QuotaKind.PRODUCE: 4e6,
+    QuotaKind.FETCH: 4e6,
+    QuotaKind.REQUEST: 20.0,
+    QuotaKind.MUTATION: 5.0,
+}
 
 
 def main() -> None:
@@ -61,6 +68,9 @@ def _measure(
     with SocketClient.connect(cluster.addresses, "admin") as admin:
         alter_quotas(admin, QuotaEntity(None, client_id), {KEY_OF_KIND[kind]: LIMITS[kind]})
     stop = threading.Event()
+    if kind is QuotaKind.MUTATION:
+        controller = cluster.status()["controller"]
+        topics = {controller: topics[controller]}
     threads = [
         threading.Thread(
             target=_send,
@@ -85,11 +95,12 @@ def _measure(
     stop.set()
     for thread in threads:
         thread.join(15)
-    shares = [
-        (later - earlier) / (end - begin) / LIMITS[kind]
-        for samples in used.values()
-        for (begin, earlier), (end, later) in zip(samples, samples[20:], strict=False)
-    ]
+    shares = []
+    for samples in used.values():
+        for begin, earlier in samples:
+            end, later = next((each for each in samples if each[0] >= begin + 10), (begin, 0.0))
+            if end > begin:
+                shares.append((later - earlier) / (end - begin) / LIMITS[kind])
     return min(shares), max(shares)
 
 
@@ -97,7 +108,7 @@ def _send(
     address: Address, topic: str, kind: QuotaKind, client_id: str, stop: threading.Event
 ) -> None:
     with NamedClient(address, client_id) as client:
-        if kind is QuotaKind.REQUEST:
+        if kind in (QuotaKind.REQUEST, QuotaKind.MUTATION):
             frame = produce_frame(topic, 1)
         elif kind is QuotaKind.PRODUCE:
             frame = frame_of(produce_request(topic, batch(16 * KIB)), 1, client_id)
@@ -105,8 +116,23 @@ def _send(
             client.call(produce_request(topic, batch(16 * KIB)))
             frame = frame_of(fetch_request(topic, 0, max_bytes=16 * KIB), 1, client_id)
         while not stop.is_set():
+            if kind is QuotaKind.MUTATION:
+                frame = _creation(client_id)
             client.send_bytes(frame)
             client.receive_bytes(int.from_bytes(client.receive_bytes(4), "big"))
+
+
+def _creation(client_id: str) -> bytes:
+    """A CreateTopics request that is refused above the limit."""
+    topic = {
+        "name": unique_name("made"),
+        "num_partitions": 1,
+        "replication_factor": 1,
+        "assignments": [],
+        "configs": [],
+    }
+    made = request(CREATE_TOPICS, 6, topics=[topic], timeout=10_000, validate_only=False)
+    return frame_of(made, 1, client_id)
 
 
 if __name__ == "__main__":

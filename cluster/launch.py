@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cluster.brokers.broker import run_broker
-from cluster.config.broker import BROKER_SETTINGS, REGISTRY_AUTH
+from cluster.config.broker import (
+    BROKER_SETTINGS,
+    CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
+    REGISTRY_AUTH,
+)
 from cluster.config.kafka_file import read_kafka_texts
 from cluster.config.listener_rules import ANY_ADDRESS
 from cluster.config.listeners import client_listeners
@@ -150,7 +154,9 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
             shared.places,
         )
 
-    checked(0, listeners.ports_before_they_are_chosen, {})  # rather told than a port that is taken
+    early = checked(
+        0, listeners.ports_before_they_are_chosen, {}
+    )  # rather told than a port that is taken
     wanted = [
         WantedPort(listeners.owner(broker, each), each.host, each.port, "--port")
         for broker in range(count)
@@ -165,7 +171,7 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     dashboard = None if dashboard_port is None else _dashboard(options, files, ports.pop())
     each_has = len(listeners.listened)
     directories = _log_directories(options.log_dirs or shared.log_dirs, files, count)
-    registry = None if external else _registry(files, ports[-1], own)
+    registry = None if external else _registry(files, ports[-1], own, early)
     address = external or f"{LOOPBACK}:{ports[-1]}"
     settings = [
         checked(
@@ -375,12 +381,17 @@ def _write_client_files(files: DataDir, bootstrap: str, security: "SecurityFiles
         raise UserError(f"cannot write to {files.clients}: {problem.strerror}") from None
 
 
-def _registry(files: DataDir, port: int, own: RegistryAccess) -> ChildSpec:
+def _registry(files: DataDir, port: int, own: RegistryAccess, settings: Settings) -> ChildSpec:
     """The registry; where brokers log in, nobody else may do anything."""
     logins = (
         LoginOptions()
         if own == NOBODY
-        else LoginOptions({own.user: own.password}, is_required=True, super_user=own.user)
+        else LoginOptions(
+            {own.user: own.password},
+            is_required=True,
+            super_user=own.user,
+            failure_delay_ms=settings[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS],
+        )
     )
     registry = RegistryOptions(files.path / "registry", LOOPBACK, port, logins=logins)
 

@@ -11,10 +11,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from cluster.client.bearer_tokens import TokenSource, UnsecuredToken
 from cluster.model.errors import UserError
 from cluster.model.security import SaslMechanism, SecurityProtocol
+from cluster.runtime.clock import SystemClock
 
 Address = tuple[str, int]
 
@@ -37,9 +39,46 @@ class ClientSecurity:
     password: str = field(default="", repr=False)
     token_auth: bool = False
     """Whether name and password are those of a delegation token (KIP-48)."""
+    token: TokenSource | None = None
+    """Where tokens come from, for OAUTHBEARER alone."""
+
+    def librdkafka_here(self) -> dict[str, Any]:
+        """As `librdkafka`, for a client of this process, which can be called back for a token."""
+        token = self.token
+        if token is None or isinstance(token, UnsecuredToken):
+            return {**self.librdkafka()}
+        return {
+            **self._librdkafka_tls(),
+            "sasl.mechanisms": str(self.mechanism),
+            "oauth_cb": lambda _: token.token(SystemClock().wall_ms()),
+        }
 
     def librdkafka(self) -> dict[str, str]:
         """The settings of a confluent-kafka client; empty without protection. Raises UserError."""
+        settings = self._librdkafka_tls()
+        if self.protocol.has_sasl:
+            settings["sasl.mechanisms"] = str(self.mechanism)
+            settings |= self._librdkafka_login()
+        return settings
+
+    def _librdkafka_login(self) -> dict[str, str]:
+        if self.token_auth:
+            raise UserError("librdkafka cannot log in with a delegation token")
+        match self.token:
+            case None:
+                return {"sasl.username": self.username, "sasl.password": self.password}
+            case UnsecuredToken(user, lifetime_s):
+                return {
+                    "enable.sasl.oauthbearer.unsecure.jwt": "true",
+                    "sasl.oauthbearer.config": f"principal={user} lifeSeconds={lifetime_s}",
+                }
+            case _:
+                raise UserError(
+                    "a token from a file is for this command alone: the processes that it starts"
+                    " cannot read it"
+                )
+
+    def _librdkafka_tls(self) -> dict[str, str]:
         if self.protocol is SecurityProtocol.PLAINTEXT:
             return {}
         settings = {"security.protocol": self.protocol.value.lower()}
@@ -52,12 +91,6 @@ class ClientSecurity:
             if self.certificate_pem is not None and self.key_pem is not None:
                 settings["ssl.certificate.pem"] = self.certificate_pem
                 settings["ssl.key.pem"] = self.key_pem
-        if self.protocol.has_sasl:
-            if self.token_auth:
-                raise UserError("librdkafka cannot log in with a delegation token")
-            settings["sasl.mechanisms"] = str(self.mechanism)
-            settings["sasl.username"] = self.username
-            settings["sasl.password"] = self.password
         return settings
 
     def tls_context(self) -> ssl.SSLContext:

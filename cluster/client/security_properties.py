@@ -7,7 +7,9 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
+from urllib.parse import unquote, urlsplit
 
+from cluster.client.bearer_tokens import TokenFile, TokenSource, UnsecuredToken
 from cluster.client.security import UNPROTECTED, ClientSecurity
 from cluster.config.jaas import LOGIN_MODULES, parse_jaas
 from cluster.model.errors import UserError
@@ -18,6 +20,14 @@ _MECHANISM: Final = ("sasl.mechanism", "sasl.mechanisms")
 _JAAS: Final = "sasl.jaas.config"
 _USERNAME: Final = "sasl.username"
 _PASSWORD: Final = "sasl.password"
+_TOKEN_URL: Final = "sasl.oauthbearer.token.endpoint.url"
+_UNSECURED: Final = "enable.sasl.oauthbearer.unsecure.jwt"
+_UNSECURED_CONFIG: Final = "sasl.oauthbearer.config"
+_TOKEN_METHOD: Final = "sasl.oauthbearer.method"
+_TOKEN_CLASSES: Final = (
+    "sasl.login.callback.handler.class",
+    "sasl.oauthbearer.jwt.retriever.class",
+)
 _IDENTIFICATION: Final = "ssl.endpoint.identification.algorithm"
 _TRUST_FILES: Final = ("ssl.truststore.location", "ssl.ca.location")
 _TRUST_TEXTS: Final = ("ssl.truststore.certificates", "ssl.ca.pem")
@@ -33,6 +43,7 @@ _KEY_PASSWORD: Final = "ssl.key.password"
 KEYS: Final = frozenset(
     {
         *(PROTOCOL, *_MECHANISM, _JAAS, _USERNAME, _PASSWORD, _IDENTIFICATION),
+        *(_TOKEN_URL, _UNSECURED, _UNSECURED_CONFIG, _TOKEN_METHOD, *_TOKEN_CLASSES),
         *(*_TRUST_FILES, *_TRUST_TEXTS, _TRUST_TYPE, _TRUST_PASSWORD),
         *(_KEY_STORE, _STORE_TYPE, _STORE_PASSWORD, _KEY_PASSWORD),
         *(_CERTIFICATE_FILE, *_CERTIFICATE_TEXTS, _KEY_FILE, *_KEY_TEXTS),
@@ -40,7 +51,8 @@ KEYS: Final = frozenset(
 )
 """The properties that are read here; others that begin with `ssl.` or `sasl.` are librdkafka's."""
 
-_LOGIN: Final = frozenset({_JAAS, _USERNAME, _PASSWORD})
+_TOKEN: Final = (_TOKEN_URL, _UNSECURED, _UNSECURED_CONFIG, _TOKEN_METHOD, *_TOKEN_CLASSES)
+_LOGIN: Final = frozenset({_JAAS, _USERNAME, _PASSWORD, *_TOKEN})
 _TRUST: Final = frozenset({*_TRUST_FILES, *_TRUST_TEXTS, _TRUST_TYPE, _TRUST_PASSWORD})
 _STORE_TYPES: Final = ("PEM", "PKCS12", "JKS")
 _PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----", re.DOTALL)
@@ -49,6 +61,14 @@ _PEM_BLOCK: Final = re.compile(r"-----BEGIN ([A-Z0-9 ]+)-----.*?-----END \1-----
 class _KeyPair(NamedTuple):
     certificate: str
     key: str
+
+
+class _Login(NamedTuple):
+    mechanism: SaslMechanism | None
+    username: str = ""
+    password: str = ""
+    is_delegation_token: bool = False
+    token: TokenSource | None = None
 
 
 def client_security(properties: Mapping[str, str]) -> ClientSecurity:
@@ -72,19 +92,18 @@ def client_security(properties: Mapping[str, str]) -> ClientSecurity:
     if unused:
         raise UserError(f"{unused[0]} has no effect with {PROTOCOL}={protocol}: remove it")
     pair = _key_pair(given) if protocol.is_encrypted else None
-    mechanism, username, password, is_token = (
-        _login(given) if protocol.has_sasl else (None, "", "", False)
-    )
+    login = _login(given) if protocol.has_sasl else _Login(None)
     return ClientSecurity(
         protocol=protocol,
         ca_pem=_trusted(given) if protocol.is_encrypted else None,
         certificate_pem=pair and pair.certificate,
         key_pem=pair and pair.key,
         verifies_host=given.get(_IDENTIFICATION, "https").strip().lower() == "https",
-        mechanism=mechanism,
-        username=username,
-        password=password,
-        token_auth=is_token,
+        mechanism=login.mechanism,
+        username=login.username,
+        password=login.password,
+        token_auth=login.is_delegation_token,
+        token=login.token,
     )
 
 
@@ -242,8 +261,8 @@ def _of_pkcs12(content: bytes, password: str | None, location: str) -> _KeyPair:
 # -- SASL ------------------------------------------------------------------------------------------
 
 
-def _login(given: Mapping[str, str]) -> tuple[SaslMechanism, str, str, bool]:
-    """Mechanism, user, password, and whether those are a delegation token's. Raises UserError."""
+def _login(given: Mapping[str, str]) -> _Login:
+    """How the client proves who it is. Raises UserError."""
     named = (_one_of(given, _MECHANISM) or "").strip().upper()
     if not named:
         raise UserError("sasl.mechanism is not given: state one, such as SCRAM-SHA-512")
@@ -251,16 +270,75 @@ def _login(given: Mapping[str, str]) -> tuple[SaslMechanism, str, str, bool]:
         raise UserError(f"sasl.mechanism must be one of {', '.join(_USABLE)} here, not {named}")
     mechanism = SaslMechanism(named)
     options = _jaas_options(given[_JAAS], mechanism) if given.get(_JAAS) else {}
+    if mechanism is SaslMechanism.OAUTHBEARER:
+        return _token_login(given, options)
+    unused = sorted(set(_TOKEN) & given.keys())
+    if unused:
+        raise UserError(f"{unused[0]} has no effect with sasl.mechanism={mechanism}: remove it")
     if options and (_USERNAME in given or _PASSWORD in given):
         raise UserError(f"{_JAAS} and {_USERNAME} both name a user: state one of them")
     username = options.get("username", given.get(_USERNAME, ""))
     password = options.get("password", given.get(_PASSWORD, ""))
     if not username:
         raise UserError(f"{mechanism} needs a user: state {_USERNAME} or {_JAAS}")
-    return mechanism, username, password, options.get("tokenauth", "").lower() == "true"
+    is_token = options.get("tokenauth", "").lower() == "true"
+    return _Login(mechanism, username, password, is_token)
 
 
-_USABLE: Final = (SaslMechanism.PLAIN, SaslMechanism.SCRAM_SHA_256, SaslMechanism.SCRAM_SHA_512)
+_USABLE: Final = tuple(SaslMechanism)
+
+
+def _token_login(given: Mapping[str, str], options: Mapping[str, str]) -> _Login:
+    """By a token: from a file (KIP-768), or unsecured, in Java's words or librdkafka's."""
+    unused = sorted({_USERNAME, _PASSWORD} & given.keys())
+    if unused:
+        raise UserError(f"{unused[0]} has no effect with sasl.mechanism=OAUTHBEARER: remove it")
+    url = given.get(_TOKEN_URL, "").strip()
+    unsecured = _unsecured(given, options)
+    if url and unsecured is not None:
+        raise UserError(f"{_TOKEN_URL} and an unsecured token contradict each other: state one")
+    if unsecured is not None:
+        return _Login(SaslMechanism.OAUTHBEARER, unsecured.user, token=unsecured)
+    parts = urlsplit(url)
+    if parts.scheme == "file" and parts.netloc in ("", "localhost") and parts.path:
+        return _Login(SaslMechanism.OAUTHBEARER, token=TokenFile(Path(unquote(parts.path))))
+    known = f"{_TOKEN_URL}=file:///PATH, or {_JAAS} with {_CLAIM}sub for an unsecured one"
+    if not url and _TOKEN_METHOD not in given:
+        raise UserError(f"OAUTHBEARER needs a token: state {known}")
+    raise UserError(
+        f"tokens are not asked for at a server here: have one written to a file, and state {known}"
+    )
+
+
+_CLAIM: Final = "unsecuredLoginStringClaim_"
+_LIFETIME: Final = "unsecuredLoginLifetimeSeconds"
+
+
+def _unsecured(given: Mapping[str, str], options: Mapping[str, str]) -> UnsecuredToken | None:
+    """The unsecured token that is asked for, if any. Raises UserError."""
+    stated = dict(options)
+    user, lifetime = stated.pop(f"{_CLAIM}sub", ""), stated.pop(_LIFETIME, None)
+    if stated:
+        raise UserError(f"{_JAAS}: {min(stated)} is not known here")
+    if given.get(_UNSECURED, "false").strip().lower() == "true":
+        words = dict(word.partition("=")[::2] for word in given.get(_UNSECURED_CONFIG, "").split())
+        name, lifetime = words.pop("principal", ""), words.pop("lifeSeconds", lifetime)
+        if words:
+            raise UserError(f"{_UNSECURED_CONFIG}: {min(words)} is not known here")
+        if user and name and user != name:
+            raise UserError(f"{_JAAS} and {_UNSECURED_CONFIG} contradict each other: state one")
+        user = user or name
+        if not user:
+            raise UserError(f"{_UNSECURED} needs {_UNSECURED_CONFIG}=principal=USER")
+    if not user:
+        return None
+    if user.split() != [user]:
+        raise UserError("the user of an unsecured token cannot hold spaces here")
+    if lifetime is None:
+        return UnsecuredToken(user)
+    if not lifetime.isascii() or not lifetime.isdecimal() or not 0 < int(lifetime) < 1 << 31:
+        raise UserError(f"the lifetime of an unsecured token must be seconds, not {lifetime}")
+    return UnsecuredToken(user, int(lifetime))
 
 
 def _jaas_options(text: str, mechanism: SaslMechanism) -> Mapping[str, str]:

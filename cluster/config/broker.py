@@ -1178,7 +1178,8 @@ CONNECTION_FAILED_AUTHENTICATION_DELAY_MS: Final = broker_setting(
     "connection.failed.authentication.delay.ms",
     integer(at_least=0),
     default=100,
-    doc="How long a failed login waits for its answer, after which the connection is closed.",
+    doc="How long a failed login waits for its answer, after which the connection is closed; at a"
+    " listener, and at the registry that was started with the brokers.",
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_URL: Final = broker_setting(
     "sasl.oauthbearer.jwks.endpoint.url",

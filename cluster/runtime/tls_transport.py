@@ -34,6 +34,10 @@ _HEADER_BYTES: Final = 5
 _SIZE_IN_HEADER: Final = struct.Struct(">3xH")
 _FRUITLESS_MAX_BYTES: Final = 4 * RECORD_BYTES
 """What may come without any data: one record that has not come whole, and some key updates."""
+_WAKE_MIN_BYTES: Final = 4 * 1024
+"""For less of a request it is not worth telling the socket."""
+_WAKE_MAX_BYTES: Final = 32 * 1024
+"""Waited for at once. More would save little, and leave less room in the socket's buffer."""
 _MORE: Final = getattr(socket, "MSG_MORE", 0)
 
 
@@ -52,12 +56,12 @@ class TlsScratch:
 class _Framing:
     """Where records begin in a stream of them, encrypted or not: each has a header of 5 bytes."""
 
-    __slots__ = ("_header", "_left")
+    __slots__ = ("_header", "left_bytes")
 
     def __init__(self) -> None:
         self._header = b""
         """The beginning of a header that has not come whole."""
-        self._left = 0
+        self.left_bytes = 0
         """How many bytes of a record are still to come."""
 
     def piece(self, data: memoryview, begin: int) -> tuple[int, int]:
@@ -75,11 +79,11 @@ class _Framing:
                 self._header = header
                 return end, 0
             self._header = b""
-            self._left = header[3] << 8 | header[4]
+            self.left_bytes = header[3] << 8 | header[4]
             count = 1
-        elif self._left:
+        elif self.left_bytes:
             count = 1
-        position += self._left
+        position += self.left_bytes
         enough = begin + RECORD_BYTES
         last_header = min(end - _HEADER_BYTES, enough - 1)
         size_at = _SIZE_IN_HEADER.unpack_from  # once for each record: no more Python than needed
@@ -87,9 +91,9 @@ class _Framing:
             position += _HEADER_BYTES + size_at(data, position)[0]
             count += 1
         if position > end:
-            self._left = position - end
+            self.left_bytes = position - end
             return end, count - 1
-        self._left = 0
+        self.left_bytes = 0
         if position + _HEADER_BYTES <= end:
             return position, count
         self._header = bytes(data[position:])
@@ -105,6 +109,7 @@ class TlsTransport:
 
     __slots__ = (
         "_encrypted",
+        "_expected_bytes",
         "_framing",
         "_fruitless_bytes",
         "_has_ended",
@@ -119,6 +124,7 @@ class TlsTransport:
         "_socket",
         "_stream",
         "_taken_ahead_bytes",
+        "_wake_bytes",
     )
 
     def __init__(
@@ -145,6 +151,10 @@ class TlsTransport:
         self._read_count = 0
         """Records with data in the piece that is being decrypted."""
         self._receive_bytes = CAUTIOUS_BYTES
+        self._expected_bytes = 0
+        """How much of a request has not been received yet."""
+        self._wake_bytes = 1
+        """The socket is ready as soon as it has so many encrypted bytes."""
         self._has_ended = False
         self._framing = _Framing()
         self._kept = incoming.read()
@@ -179,9 +189,29 @@ class TlsTransport:
             self._send_alert()
             raise PeerError(f"TLS: {reason_of(error)}") from error
         self._hold(bool(self._kept) or (filled == len(buffer) and self._has_more_inside()))
+        if self._expected_bytes or self._wake_bytes > 1:
+            self.expect(max(0, self._expected_bytes - filled))
         if filled == 0 and not self._has_ended:
             raise BlockingIOError
         return filled
+
+    def expect(self, size_bytes: int) -> None:
+        """See `Transport`. librdkafka gives the socket each of its small records by itself, so each
+        would be a wake-up, which takes more time than its decryption.
+        """
+        self._expected_bytes = size_bytes
+        if self._is_holding:
+            return  # the loop comes anyway
+        # At least as many encrypted bytes will come, except for those that are inside already: of a
+        # record that has not come whole.
+        left_bytes = self._framing.left_bytes
+        if left_bytes:
+            size_bytes = left_bytes + max(0, size_bytes - RECORD_BYTES)
+        wake_bytes = min(size_bytes, _WAKE_MAX_BYTES) if size_bytes >= _WAKE_MIN_BYTES else 1
+        if wake_bytes != self._wake_bytes:
+            self._wake_bytes = wake_bytes
+            with contextlib.suppress(OSError):  # the connection is lost: receiving says so
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, wake_bytes)
 
     def _receive(self, buffer: memoryview) -> int:
         """Take from the socket, and decrypt; what does not fit stays inside for the next call."""

@@ -38,6 +38,14 @@ class Transport(Protocol):
         """The descriptor that the loop watches."""
         ...
 
+    def expect(self, size_bytes: int) -> None:
+        """So many bytes are the rest of a request: the loop need not be told of each few of them.
+
+        `receive_into` takes what there is all the same, and counts it. Without effect on what is
+        lost, ends or is sent.
+        """
+        ...
+
     def send_buffers(self, buffers: Sequence[Buffer], *, more: bool = False) -> int:
         """Send the beginning of at most `BUFFERS_PER_SEND` buffers; how many bytes were taken.
 
@@ -70,6 +78,9 @@ class PlainTransport:
     def fileno(self) -> int:
         """See `Transport`."""
         return self._socket.fileno()
+
+    def expect(self, size_bytes: int) -> None:
+        """See `Transport`. Nothing to do: clients send large parts of a request at once."""
 
     def send_buffers(self, buffers: Sequence[Buffer], *, more: bool = False) -> int:
         """See `Transport`."""

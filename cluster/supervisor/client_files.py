@@ -42,6 +42,13 @@ def change_password(files: DataDir, password: str) -> None:
     _write_logins(files.clients, facts)
 
 
+def change_bootstrap(files: DataDir, bootstrap: str) -> None:
+    """Let all files name other addresses of the same cluster. Raises OSError."""
+    java = read_properties_file(files.clients / "java.properties").texts
+    password = read_properties_file(files.tools_properties).texts["sasl.password"]
+    _write_logins(files.clients, _Facts(bootstrap, password, java["ssl.truststore.password"]))
+
+
 def _write_logins(directory: Path, facts: _Facts) -> None:
     ca, trust_store = directory / "ca.pem", directory / "truststore.p12"
     librdkafka = {

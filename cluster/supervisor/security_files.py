@@ -55,7 +55,12 @@ class SecurityFiles:
 
     def key_store(self, broker_id: int) -> Path:
         """Key and certificates of a broker, as one PEM file."""
-        return self.directory / f"broker-{broker_id}.pem"
+        return key_store(self.directory, broker_id)
+
+
+def key_store(directory: Path, broker_id: int) -> Path:
+    """See `SecurityFiles.key_store`."""
+    return directory / f"broker-{broker_id}.pem"
 
 
 def prepare_security(

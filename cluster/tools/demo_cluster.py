@@ -53,10 +53,12 @@ def start_cluster(files: DataDir, port: int | None, *, secure: bool = False) -> 
     return _state(files, done)
 
 
-def start_one_broker(files: DataDir, overrides: Sequence[str]) -> dict[str, Any]:
+def start_one_broker(
+    files: DataDir, overrides: Sequence[str], *, secure: bool = False
+) -> dict[str, Any]:
     """As `start_cluster`, but one broker on free ports, with such settings (`key=value`)."""
     with deferred_interrupt():
-        done = _start(files, 0, 0, 1, overrides)
+        done = _start(files, 0, 0, 1, overrides, secure=secure)
     return _state(files, done)
 
 

@@ -114,11 +114,18 @@ def security_of(args: argparse.Namespace) -> ClientSecurity:
 
 
 def client_properties(args: argparse.Namespace) -> dict[str, Any]:
-    """Settings of a confluent-kafka client, those about security among them. Raises UserError."""
+    """Settings of a confluent-kafka client in another process, those about security among them.
+
+    Raises UserError.
+    """
+    return {**security_of(args).librdkafka(), **_other_properties(args)}
+
+
+def _other_properties(args: argparse.Namespace) -> dict[str, str]:
     given = dict(args.command_properties)
     others = {key: text for key, text in given.items() if key not in KEYS}
     others.pop("bootstrap.servers", None)
-    return {**security_of(args).librdkafka(), **others}
+    return others
 
 
 def servers_of(args: argparse.Namespace) -> Servers:
@@ -157,7 +164,8 @@ def connect(
         "logger": _silent(),  # those of fatal errors too
         "error_cb": warn_of_error,
         **(settings or {}),
-        **client_properties(args),
+        **security_of(args).librdkafka_here(),
+        **_other_properties(args),
     }
     try:
         with deferred_interrupt():

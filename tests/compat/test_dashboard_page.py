@@ -192,30 +192,35 @@ def test_the_cluster_view_shows_what_the_api_says(page: WebPage, url: str) -> No
     assert health[health.index("Partitions") + 1] == str(view["health"]["partitions"])
 
 
+def limits(cluster: Cluster) -> Any:
+    """Those of the client that `submit` changes."""
+    with SocketClient.connect(cluster.addresses, "test") as client:
+        return describe_quotas(client).get(QuotaEntity(None, "clickstream"), {})
+
+
+def submit(page: WebPage, action: str) -> None:
+    """Set or remove a limit in the view of changes."""
+    page.ask("document.querySelector('.result code')?.remove()")
+    page.ask(
+        f"""(() => {{
+          document.getElementById('who-client-id').value = 'clickstream';
+          document.getElementById('limit-producer_byte_rate').value = '2MiB';
+          document.querySelector('button[value={action}]').click();
+        }})()"""
+    )
+    page.wait_for("document.querySelector('.result code')?.innerText")
+
+
 def test_a_quota_is_set_and_removed(cluster: Cluster, page: WebPage, url: str) -> None:
-    def limits() -> Any:
-        with SocketClient.connect(cluster.addresses, "test") as client:
-            return describe_quotas(client).get(QuotaEntity(None, "clickstream"), {})
-
-    def submit(action: str) -> None:
-        page.ask(
-            f"""(() => {{
-              document.getElementById('who-client-id').value = 'clickstream';
-              document.getElementById('limit-producer_byte_rate').value = '2MiB';
-              document.querySelector('button[value={action}]').click();
-            }})()"""
-        )
-        page.wait_for("document.querySelector('.result code')?.innerText")
-
     page.show(url + "#change")
-    submit("set")
-    assert limits() == {"producer_byte_rate": 2 * KIB * KIB}
+    submit(page, "set")
+    assert limits(cluster) == {"producer_byte_rate": 2 * KIB * KIB}
     page.ask("location.hash = '#clients'")
     wait_until(lambda: "2.00 MiB/s" in cells(page, "clickstream"), "the limit in the table")
     page.ask("location.hash = '#change'")
     page.wait_for("document.getElementById('who-client-id') !== null")
-    submit("remove")
-    assert limits() == {}
+    submit(page, "remove")
+    assert limits(cluster) == {}
 
 
 def test_names_are_text(cluster: Cluster, page: WebPage, url: str) -> None:
@@ -297,7 +302,7 @@ def test_a_killed_broker_is_shown_dead_and_then_alive(
 def test_the_page_says_when_the_dashboard_is_gone_and_comes_back(
     cluster: Cluster, page: WebPage, url: str
 ) -> None:
-    page.show(url)
+    page.show(url + "#change")
     page.wait_for("document.documentElement.dataset.reached === 'true'")
     page.ask(
         "new MutationObserver(() => { window.wasLost ||= document.documentElement.dataset.reached"
@@ -306,6 +311,10 @@ def test_the_page_says_when_the_dashboard_is_gone_and_comes_back(
     psutil.Process(cluster.processes()["dashboard"]).kill()
     page.wait_for("window.wasLost && document.documentElement.dataset.reached === 'true'")
     assert page.ask("document.getElementById('notice').hidden")
+    submit(page, "set")  # it has learnt the token of the new one
+    assert limits(cluster) == {"producer_byte_rate": 2 * KIB * KIB}
+    submit(page, "remove")
+    assert limits(cluster) == {}
 
 
 def test_nothing_was_fetched_from_elsewhere_and_nothing_failed(page: WebPage, url: str) -> None:

@@ -1,6 +1,8 @@
 """Unmodified clients against `start --secure`, each with the file that it made for them."""
 
 import json
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +71,24 @@ def test_librdkafka(cluster: Cluster, name: str) -> None:
         assert message.value() == b"value"
     finally:
         consumer.close()
+
+
+def test_kcat(cluster: Cluster) -> None:
+    kcat = shutil.which("kcat")
+    if kcat is None:
+        pytest.skip("kcat is not installed (Debian's package kcat)")
+    topic, config = made_topic(cluster, "of-the-program-kcat"), client_file(cluster, "kcat.conf")
+
+    def run(*words: str, records: str = "") -> str:
+        command = [kcat, "-F", str(config), *words]
+        return subprocess.run(
+            command, input=records, capture_output=True, text=True, timeout=60, check=True
+        ).stdout
+
+    run("-P", "-t", topic, "-K:", "-X", "acks=all", records="k1:first\nk2:second\n")
+    read = run("-C", "-t", topic, "-o", "beginning", "-e", "-f", "%k=%s of partition %p\n")
+    assert sorted(line.split(" of ")[0] for line in read.splitlines()) == ["k1=first", "k2=second"]
+    assert f'topic "{topic}"' in run("-L", "-t", topic)
 
 
 def test_kafka_python(cluster: Cluster) -> None:

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +98,15 @@ def change(cluster: Cluster, entity: QuotaEntity, producer_byte_rate: float | No
         alter_quotas(client, entity, {"producer_byte_rate": producer_byte_rate})
 
 
+@contextmanager
+def limited(cluster: Cluster, entity: QuotaEntity, producer_byte_rate: float) -> Iterator[None]:
+    change(cluster, entity, producer_byte_rate)
+    try:
+        yield
+    finally:
+        change(cluster, entity, None)
+
+
 def explained(cluster: Cluster, client: UsersClient) -> dict[str, Any]:
     """What the broker says of the client's produce quota; it does so some time after a request."""
     names = ("--user", client.user, "--client-id", client.client_id)
@@ -143,33 +152,35 @@ def test_each_level_holds_until_a_more_specific_one_is_set(cluster: Cluster) -> 
 
 def test_a_user_is_held_back_with_all_its_clients_and_nobody_else(cluster: Cluster) -> None:
     bob, same_client_id = UsersClient(cluster, "bob", "one"), UsersClient(cluster, "carol", "one")
-    change(cluster, QuotaEntity("bob", None), 60 * KIB)
-    began = time.monotonic()
-    wait_until(lambda: has_rule(cluster, bob, "user", 60 * KIB), "the limit")
-    sent_count = 0
+    with limited(cluster, QuotaEntity("bob", None), 60 * KIB):
+        began = time.monotonic()
+        wait_until(lambda: has_rule(cluster, bob, "user", 60 * KIB), "the limit")
+        sent_count = 0
 
-    def is_throttled() -> bool:
-        nonlocal sent_count
-        bob.produce(5, 10 * KIB)
-        sent_count += 5
-        return any(bob.told)
+        def is_throttled() -> bool:
+            nonlocal sent_count
+            bob.produce(5, 10 * KIB)
+            sent_count += 5
+            return any(bob.told)
 
-    wait_until(is_throttled, "bob to be throttled")
-    for _ in range(3):
-        is_throttled()
-    # A second's worth may be sent at once, and the last requests are answered before their delay.
-    assert (sent_count - 3) * 10 * KIB < 60 * KIB * (time.monotonic() - began + 1)
-    used = explained(cluster, bob)
-    assert used["sum"]["throttled"] > 0
-    assert used["rule"] == "user"
-    # Another client of this user shares the account: it has sent a hundred bytes itself.
-    another = UsersClient(cluster, "bob", "two")
-    wait_until(lambda: has_rule(cluster, another, "user", 60 * KIB), "the other client")
-    assert explained(cluster, another)["sum"]["rate"] > 2 * KIB
-    same_client_id.produce(sent_count, 10 * KIB)
-    assert not any(same_client_id.told)
-    # Other tests gave this user limits, and took them away again.
-    wait_until(lambda: explained(cluster, same_client_id)["rule"] is None, "a user without limits")
+        wait_until(is_throttled, "bob to be throttled")
+        for _ in range(3):
+            is_throttled()
+        # A second's worth may be sent at once; the last requests are answered before their delay.
+        assert (sent_count - 3) * 10 * KIB < 60 * KIB * (time.monotonic() - began + 1)
+        used = explained(cluster, bob)
+        assert used["sum"]["throttled"] > 0
+        assert used["rule"] == "user"
+        # Another client of this user shares the account: it has sent a hundred bytes itself.
+        another = UsersClient(cluster, "bob", "two")
+        wait_until(lambda: has_rule(cluster, another, "user", 60 * KIB), "the other client")
+        assert explained(cluster, another)["sum"]["rate"] > 2 * KIB
+        same_client_id.produce(sent_count, 10 * KIB)
+        assert not any(same_client_id.told)
+        # Other tests gave this user limits, and took them away again.
+        wait_until(
+            lambda: explained(cluster, same_client_id)["rule"] is None, "a user without limits"
+        )
 
 
 @pytest.mark.slow

@@ -90,13 +90,6 @@ def filled_topic(cluster: Cluster) -> str:
     return topic
 
 
-def test_without_the_connector_it_is_one_line(cluster, tmp_path):
-    topic = filled_topic(cluster)
-    options = rolled_up(cluster, topic, tmp_path / "none", source="kafka")
-    with pytest.raises(UserError, match=r"this Spark has no connector for Kafka: [^\n]*$"):
-        roll_up(options, lambda _: nullcontext())
-
-
 def windows(output: Path) -> dict[str, bytes]:
     found = {str(path.relative_to(output)): path.read_bytes() for path in output.rglob("*.parquet")}
     assert found
@@ -114,7 +107,7 @@ def rolled_up(cluster: Cluster, topic: str, output: Path, **how: str) -> RollupO
     )
 
 
-def test_a_submitted_job_writes_what_the_command_writes(standalone, cluster, tmp_path):
+def test_a_submitted_job_writes_what_a_local_one_writes(standalone, cluster, tmp_path):
     topic = filled_topic(cluster)
     submitted = subprocess.run(
         [
@@ -130,8 +123,17 @@ def test_a_submitted_job_writes_what_the_command_writes(standalone, cluster, tmp
         check=False,
     )
     assert submitted.returncode == 0, submitted.stderr[-3000:]
-    roll_up(rolled_up(cluster, topic, tmp_path / "command"), lambda _: nullcontext())
-    assert windows(tmp_path / "submitted") == windows(tmp_path / "command")
+    with spark_session("local[2]", tmp_path / "spark.log") as spark:
+        options = rolled_up(cluster, topic, tmp_path / "command")
+        roll_up(options, lambda _: nullcontext(), lambda *_: nullcontext(spark))
+        assert windows(tmp_path / "submitted") == windows(tmp_path / "command")
+        check_that_a_missing_connector_is_one_line(cluster, topic, tmp_path, spark)
+
+
+def check_that_a_missing_connector_is_one_line(cluster, topic, tmp_path, spark):
+    options = rolled_up(cluster, topic, tmp_path / "none", source="kafka")
+    with pytest.raises(UserError, match=r"this Spark has no connector for Kafka: [^\n]*$"):
+        roll_up(options, lambda _: nullcontext(), lambda *_: nullcontext(spark))
 
 
 @pytest.mark.skipif(

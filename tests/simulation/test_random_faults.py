@@ -63,31 +63,31 @@ def run(
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("seed", seeds(24))
+@pytest.mark.parametrize("seed", seeds(16))
 def test_nothing_promised_is_lost_whatever_fails(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, RandomHistory, minimum=1)
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("seed", seeds(12))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_nothing_promised_is_lost_when_log_directories_fail(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, FailingDirectories, minimum=1, directory_count=2)
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("seed", seeds(12))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_no_acknowledged_offset_is_forgotten_whatever_fails(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, GroupCommits, minimum=2)
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("seed", seeds(12))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_no_partition_has_two_members_whatever_fails(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, NewerGroups, minimum=2, overrides=NEWER_GROUPS)
 
 
 @pytest.mark.simulation
-@pytest.mark.parametrize("seed", seeds(12))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_what_is_deleted_stays_deleted_and_the_rest_is_kept(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, DeletedRecords, minimum=1, overrides=RETENTION)
 

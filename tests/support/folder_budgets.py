@@ -2,7 +2,7 @@
 
 A pytest plugin that bin/test loads. Seconds are those of the tests added up, over all of pytest's
 processes: on two cores, the run of the first four folders takes half of them, that of the others
-a third.
+a quarter.
 """
 
 import os

@@ -305,6 +305,7 @@ class Channel:
 
     def _begin_partial(self, size: int, arrived: memoryview) -> bool:
         """Move what has arrived of a frame into a buffer of its own; False: it stays backlog."""
+        self._transport.expect(size - len(arrived))
         if len(arrived) < BACKLOG_MAX_BYTES:
             self._is_incomplete = True
             return False
@@ -379,6 +380,18 @@ class Channel:
     def arrived_bytes(self) -> int:
         """Bytes that have come and were not received yet, as the kernel counts them."""
         return arrived_bytes(self._transport.fileno())
+
+    def take_arrived(self) -> bool:
+        """Receive what has come without the loop being told (`Transport.expect`); False: nothing
+        has, or the channel is muted.
+        """
+        if self.mute_reasons or self.arrived_bytes() == 0:
+            return False
+        time = self._owner.loop.time
+        payer = time.switch(self.payer)
+        self._on_ready(READABLE)
+        time.switch(payer)
+        return True
 
     def mute(self, reason: int) -> None:
         """Stop reading for this reason too."""

@@ -251,8 +251,9 @@ class SocketServer:
 
     def _close_overdue(self) -> None:
         """A peer that sends half a request and then nothing must not hold the others up."""
-        overdue = self._receiving.overdue(self.loop.now_ms, lambda each: each.last_active_ms)
-        for channel in overdue:
+        for channel in self._overdue():
+            channel.take_arrived()
+        for channel in self._overdue():
             channel.close(
                 "its request does not arrive, or its answer is not due, while others wait for"
                 " memory (queued.max.request.bytes)"
@@ -260,6 +261,9 @@ class SocketServer:
         self._is_checking_overdue = self._receiving.waiting_count > 0
         if self._is_checking_overdue:
             self.loop.call_after(_OVERDUE_CHECK_MS, self._close_overdue)
+
+    def _overdue(self) -> list[Channel]:
+        return self._receiving.overdue(self.loop.now_ms, lambda each: each.last_active_ms)
 
     def _trim_heap(self) -> None:
         peak_bytes = self._receiving.take_peak() + self._unsent.take_peak()
@@ -287,7 +291,7 @@ class SocketServer:
         idle_since_ms = self.loop.now_ms - self._options.max_idle_ms
         idle = [item for item in self._channels.items() if item[0].last_active_ms < idle_since_ms]
         for channel, host in idle:
-            if not channel.mute_reasons:
+            if not channel.mute_reasons and not channel.take_arrived():
                 log.info("closing idle connection from %s", channel.peer, extra=of_peer(host))
                 channel.close(None)
 

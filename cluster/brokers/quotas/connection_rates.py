@@ -69,6 +69,11 @@ class ConnectionRates:
             self.refused_count += 1
         return delay_ms
 
+    def rate(self, host: str, now_ms: MonotonicMs) -> float:
+        """Connections per second that this address was let in with; 0 if it has no limit."""
+        rate = self._hosts.get(host)
+        return 0.0 if rate is None else rate.rate(now_ms)
+
     def pause_ms(self, listener: str, now_ms: MonotonicMs) -> tuple[int, int]:
         """A connection was let in: how long its listener, and all of them, now accept none."""
         own_ms = all_ms = 0

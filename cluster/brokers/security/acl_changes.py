@@ -94,11 +94,15 @@ class AclChanges:
 
     # -- asked by clients --------------------------------------------------------------------------
 
+    def stored(self) -> list[tuple[ResourcePattern, StoredAcls]]:
+        """All rules as this broker has them now, by pattern."""
+        return list(self._known.items())
+
     def find(self, wanted: AclFilter) -> list[AclBinding]:
         """The rules that a filter selects, as this broker has them."""
         return [
             AclBinding(pattern, entry)
-            for pattern, stored in self._known.items()
+            for pattern, stored in self.stored()
             if wanted.selects_pattern(pattern)
             for entry in sorted(stored.entries)
             if wanted.selects_entry(entry)

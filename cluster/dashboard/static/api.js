@@ -1,8 +1,18 @@
 // Requests to the dashboard, and the stream of readings.
 
-const token = document.querySelector('meta[name="milena-token"]').content;
+let token = tokenOf(document);
 
 export const mayChange = token !== "";
+
+function tokenOf(page) {
+  return page.querySelector('meta[name="milena-token"]').content;
+}
+
+/** A dashboard that was started again has another token, which its page tells. */
+async function renewToken() {
+  const page = await (await fetch("./")).text();
+  token = tokenOf(new DOMParser().parseFromString(page, "text/html"));
+}
 
 /** The answer to a request; throws an Error with the line that says what is wrong. */
 export async function get(path, parameters = {}) {
@@ -35,9 +45,14 @@ async function answer(response) {
 /** Calls back with every reading, and with whether the dashboard can be reached. */
 export function follow(onReading, onReachable) {
   let stream = null;
+  let wasOpen = false;
   const begin = () => {
     stream = new EventSource("api/live");
-    stream.onopen = () => onReachable(true);
+    stream.onopen = async () => {
+      if (wasOpen) await renewToken().catch(() => {}); // a request that needs it says what is wrong
+      wasOpen = true;
+      onReachable(true);
+    };
     stream.onmessage = (event) => onReading(JSON.parse(event.data));
     stream.onerror = () => {
       onReachable(false);

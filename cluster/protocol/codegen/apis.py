@@ -115,6 +115,8 @@ ENCODED_AHEAD: Final = frozenset(
     {
         (ApiKey.METADATA, "MetadataResponsePartition"),
         (ApiKey.DESCRIBE_LOG_DIRS, "DescribeLogDirsPartition"),
+        (ApiKey.DESCRIBE_ACLS, "DescribeAclsResource"),
+        (ApiKey.DESCRIBE_ACLS, "AclDescription"),
     }
 )
 """Arrays of these may be so long that they are encoded in steps: the field takes `EncodedItems`

@@ -10,7 +10,14 @@ from struct import Struct
 from cluster.model.error_codes import ErrorCode
 from cluster.model.errors import PeerError
 from cluster.protocol.reader import ELEMENTS_MAX, read_length, skip_tags, too_many, truncated
-from cluster.protocol.writer import MILLISECOND, NO_TAGS, NULL_COMPACT, NULL_STRING, varint
+from cluster.protocol.writer import (
+    MILLISECOND,
+    NO_TAGS,
+    NULL_COMPACT,
+    NULL_STRING,
+    EncodedItems,
+    varint,
+)
 
 _pack_b = Struct(">b").pack
 _pack_bb = Struct(">bb").pack
@@ -54,7 +61,7 @@ class DescribeAclsResource:
     resource_type: int
     resource_name: str
     pattern_type: int = 3
-    acls: tuple[AclDescription, ...]
+    acls: tuple[AclDescription, ...] | EncodedItems
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,7 +71,7 @@ class DescribeAclsResponse:
     throttle_time: timedelta
     error_code: ErrorCode
     error_message: str | None
-    resources: tuple[DescribeAclsResource, ...]
+    resources: tuple[DescribeAclsResource, ...] | EncodedItems
 
 
 def _read_request_legacy(
@@ -215,8 +222,11 @@ def _write_describe_acls_resource(out: bytearray, message: DescribeAclsResource)
     out += encoded
     out += _pack_b(message.pattern_type)
     out += _pack_i(len(message.acls))
-    for acls_item in message.acls:
-        _write_acl_description(out, acls_item)
+    if isinstance(message.acls, EncodedItems):
+        out += message.acls.content
+    else:
+        for acls_item in message.acls:
+            _write_acl_description(out, acls_item)
 
 
 def _write_response_legacy(out: bytearray, message: DescribeAclsResponse, version: int) -> None:
@@ -228,8 +238,11 @@ def _write_response_legacy(out: bytearray, message: DescribeAclsResponse, versio
         out += _pack_h(len(encoded))
         out += encoded
     out += _pack_i(len(message.resources))
-    for resources_item in message.resources:
-        _write_describe_acls_resource(out, resources_item)
+    if isinstance(message.resources, EncodedItems):
+        out += message.resources.content
+    else:
+        for resources_item in message.resources:
+            _write_describe_acls_resource(out, resources_item)
 
 
 def _write_acl_description_flexible(out: bytearray, message: AclDescription) -> None:
@@ -250,8 +263,11 @@ def _write_describe_acls_resource_flexible(out: bytearray, message: DescribeAcls
     out += encoded
     out += _pack_b(message.pattern_type)
     out += varint(len(message.acls) + 1)
-    for acls_item in message.acls:
-        _write_acl_description_flexible(out, acls_item)
+    if isinstance(message.acls, EncodedItems):
+        out += message.acls.content
+    else:
+        for acls_item in message.acls:
+            _write_acl_description_flexible(out, acls_item)
     out += NO_TAGS
 
 
@@ -264,8 +280,11 @@ def _write_response_flexible(out: bytearray, message: DescribeAclsResponse, vers
         out += varint(len(encoded) + 1)
         out += encoded
     out += varint(len(message.resources) + 1)
-    for resources_item in message.resources:
-        _write_describe_acls_resource_flexible(out, resources_item)
+    if isinstance(message.resources, EncodedItems):
+        out += message.resources.content
+    else:
+        for resources_item in message.resources:
+            _write_describe_acls_resource_flexible(out, resources_item)
     out += NO_TAGS
 
 
@@ -569,3 +588,21 @@ def read_response(
     if version >= 2:
         return _read_response_flexible(buffer, position, end, version)
     return _read_response_legacy(buffer, position, end, version)
+
+
+def write_acl_description(out: bytearray, message: AclDescription, version: int) -> None:
+    """Append one item of `EncodedItems` as this version has it."""
+    if version >= 2:
+        _write_acl_description_flexible(out, message)
+    else:
+        _write_acl_description(out, message)
+
+
+def write_describe_acls_resource(
+    out: bytearray, message: DescribeAclsResource, version: int
+) -> None:
+    """Append one item of `EncodedItems` as this version has it."""
+    if version >= 2:
+        _write_describe_acls_resource_flexible(out, message)
+    else:
+        _write_describe_acls_resource(out, message)

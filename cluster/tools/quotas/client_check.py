@@ -24,15 +24,22 @@ from cluster.tools.quotas.subcommands import add_subcommand
 from cluster.views.quantities import duration, percent
 
 if TYPE_CHECKING:
+    from cluster.client.security import Servers
     from cluster.supervisor.plan import DataDir
     from cluster.tools.arguments import Subparsers
+    from cluster.tools.quotas.watching_proxy import ProxyTls
 
 _HOST: Final = "127.0.0.1"
 _RECORD_BYTES: Final = 1_024
 _RECORDS_PER_BATCH: Final = 10
 _CLIENT_ID: Final = "milena-client-check"
 _STDERR: Final = 2
-_WORDS: Final = ("bootstrap", "topic")
+_VARIABLES: Final = {
+    "bootstrap": "BOOTSTRAP_SERVERS",
+    "topic": "TOPIC",
+    "clients": "CLIENT_FILES",
+}
+"""In which variable the command finds what stands for a word in braces."""
 _KILL_AFTER_S: Final = 5.0
 _STATS_AFTER_S: Final = 0.6
 """Brokers write their figures four times a second."""
@@ -52,6 +59,8 @@ class Outcome(NamedTuple):
     given_up: int
     software: str
     """As the client told the broker (KIP-511); empty if it did not."""
+    unreadable: str = ""
+    """Why nothing can be told of one of its connections, if so."""
 
     @property
     def recovers(self) -> bool:
@@ -66,6 +75,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         "client-check",
         "quotas client-check -- ./my-producer --bootstrap-server {bootstrap} --topic {topic}",
         "quotas client-check --timeout 20 --json -- python consume.py {bootstrap} {topic}",
+        "quotas client-check --secure -- kcat -F {clients}/kcat.conf -C -t {topic} -e",
     )
     parser.add_argument(
         "words",
@@ -73,6 +83,12 @@ def add_parser(subparsers: "Subparsers") -> None:
         metavar="COMMAND",
         help="after --: the client and its arguments, with {bootstrap} and {topic} where it wants"
         " them; both are in BOOTSTRAP_SERVERS and TOPIC too",
+    )
+    parser.add_argument(
+        "--secure",
+        action="store_true",
+        help="by TLS and a login (SASL_SSL): files that say how, as of `start --secure`, are in the"
+        " directory {clients}, which is in CLIENT_FILES too",
     )
     parser.add_argument(
         "--timeout",
@@ -114,9 +130,11 @@ def run(args: argparse.Namespace) -> int:
         remove_cluster(files)
     if not outcome.findings:
         status = "it was ended" if outcome.status is None else f"its status is {outcome.status}"
+        login = ", and log in as the files in {clients} say" if args.secure else ""
         raise UserError(
-            f"the client neither produced nor fetched ({status}): does it connect to"
-            " {bootstrap}, or to BOOTSTRAP_SERVERS?"
+            outcome.unreadable
+            or f"the client neither produced nor fetched ({status}): does it connect to"
+            f" {{bootstrap}}, or to BOOTSTRAP_SERVERS{login}?"
         )
     if args.json:
         print(json.dumps(to_json(outcome), indent=2))
@@ -131,6 +149,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _check(args: argparse.Namespace, files: "DataDir") -> Outcome:
+    from cluster.client.security import Servers
+    from cluster.model.security import SecurityProtocol
+    from cluster.supervisor.client_files import change_bootstrap
     from cluster.tools.demo_cluster import start_one_broker
     from cluster.tools.quotas.pause_watch import PauseWatch
     from cluster.tools.quotas.watching_proxy import WatchingProxy, now_ms
@@ -138,27 +159,58 @@ async def _check(args: argparse.Namespace, files: "DataDir") -> Outcome:
     proxy = WatchingProxy()
     try:
         _say("Starting a cluster of one broker")
+        protocol = SecurityProtocol.SASL_SSL if args.secure else SecurityProtocol.PLAINTEXT
         state = await asyncio.to_thread(
             start_one_broker,
             files,
-            [f"advertised.listeners=PLAINTEXT://{_HOST}:{proxy.port}"],
+            [f"advertised.listeners={protocol}://{_HOST}:{proxy.port}"],
+            secure=args.secure,
         )
-        await proxy.begin(int(str(state["bootstrap"]).rpartition(":")[2]))
+        broker_port = int(str(state["bootstrap"]).rpartition(":")[2])
         bootstrap = f"{_HOST}:{proxy.port}"
-        await asyncio.to_thread(_prepare, bootstrap, args.topic, args.records, args.limit)
-        proxy.watch = watch = PauseWatch()
         places = {"bootstrap": bootstrap, "topic": args.topic}
+        servers = Servers([(_HOST, proxy.port)])
+        tls = None
+        if args.secure:
+            places["clients"] = str(files.clients)
+            servers, tls = _secured(files, servers)
+            change_bootstrap(files, bootstrap)
+        await proxy.begin(broker_port, tls)
+        await asyncio.to_thread(_prepare, servers, args.topic, args.records, args.limit)
+        proxy.watch = watch = PauseWatch()
         command = filled(args.words, places)
         _say(f"Running {shlex.join(command)}")
         status = await _run_command(command, places, args.timeout)
         given_up = watch.given_up(now_ms())
         await asyncio.sleep(_STATS_AFTER_S)
-        return Outcome(tuple(watch.findings()), args.limit, status, given_up, _software(files))
+        return Outcome(
+            tuple(watch.findings()),
+            args.limit,
+            status,
+            given_up,
+            _software(files),
+            proxy.unreadable,
+        )
     finally:
         proxy.close()
 
 
-def _prepare(bootstrap: str, topic: str, records: int, limit: float) -> None:
+def _secured(files: "DataDir", servers: "Servers") -> tuple["Servers", "ProxyTls"]:
+    """The servers with the login of the tools, and TLS with the broker's own key."""
+    import ssl
+
+    from cluster.client.security_properties import client_security
+    from cluster.config.properties_file import read_properties_file
+    from cluster.supervisor.security_files import key_store
+    from cluster.tools.quotas.watching_proxy import ProxyTls
+
+    security = client_security(read_properties_file(files.tools_properties).texts)
+    to_clients = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    to_clients.load_cert_chain(key_store(files.security, 0))
+    return servers._replace(security=security), ProxyTls(to_clients, security.tls_context())
+
+
+def _prepare(servers: "Servers", topic: str, records: int, limit: float) -> None:
     """Make the topic, fill it, and set the quotas."""
     from confluent_kafka import KafkaException, Producer
     from confluent_kafka.admin import AdminClient
@@ -169,9 +221,10 @@ def _prepare(bootstrap: str, topic: str, records: int, limit: float) -> None:
     from cluster.tools.topics.requests import create_topic
 
     connection: dict[str, str | int | float | bool] = {
-        "bootstrap.servers": bootstrap,
+        "bootstrap.servers": ",".join(f"{host}:{port}" for host, port in servers.addresses),
         "client.id": _CLIENT_ID,
         "log_level": 0,
+        **servers.security.librdkafka(),
     }
     try:
         create_topic(
@@ -195,17 +248,16 @@ def _prepare(bootstrap: str, topic: str, records: int, limit: float) -> None:
                 producer.poll(0.1)
     producer.flush()
     del producer
-    host, _, port = bootstrap.rpartition(":")
-    with SocketClient.connect([(host, int(port))], _CLIENT_ID) as client:
+    with SocketClient.connect(servers, _CLIENT_ID) as client:
         limits = {"producer_byte_rate": limit, "consumer_byte_rate": limit}
         alter_quotas(client, QuotaEntity(None, DEFAULT), limits)
 
 
 def filled(words: Sequence[str], places: Mapping[str, str]) -> list[str]:
-    """The command with `{bootstrap}` and `{topic}` filled in; other braces stay as they are."""
+    """The command with `{bootstrap}` and other places filled in; other braces stay as they are."""
     command = list(words)
-    for name in _WORDS:
-        command = [word.replace(f"{{{name}}}", places[name]) for word in command]
+    for name, text in places.items():
+        command = [word.replace(f"{{{name}}}", text) for word in command]
     return command
 
 
@@ -218,11 +270,7 @@ async def _run_command(
             *command,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=_STDERR,
-            env={
-                **os.environ,
-                "BOOTSTRAP_SERVERS": places["bootstrap"],
-                "TOPIC": places["topic"],
-            },
+            env={**os.environ, **{_VARIABLES[name]: text for name, text in places.items()}},
             start_new_session=True,
         )
     except OSError as error:

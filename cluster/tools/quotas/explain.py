@@ -3,17 +3,18 @@
 import argparse
 import json
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.metrics.stats_layout import CLIENT_ID_MAX_BYTES, USER_MAX_BYTES, cut
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
-from cluster.model.quotas import RULES
+from cluster.model.quotas import RULES, QuotaKind
 from cluster.runtime.text_table import table_text
 from cluster.tools.arguments import UsageError, data_dir
 from cluster.tools.quotas import client_text, what_if
 from cluster.tools.quotas.subcommands import add_subcommand
-from cluster.tools.quotas.what_if import Supposed, supposed
+from cluster.tools.quotas.what_if import RATES, Supposed, supposed
 from cluster.views.client_states import (
     ALIVE,
     BrokerStats,
@@ -61,7 +62,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         dest="supposed",
         action="append",
         default=[],
-        type=supposed,
+        type=partial(supposed, kinds=(*RATES, QuotaKind.MUTATION)),
         metavar="KEY=AMOUNT",
         help="what this limit would do to the present traffic; may be repeated",
     )

@@ -7,6 +7,7 @@ import json
 import math
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,8 +17,9 @@ from cluster.model.quotas import KEY_OF_KIND, QuotaKind
 from cluster.runtime.text_table import table_text
 from cluster.tools.arguments import UsageError
 from cluster.tools.options import at_least_one, not_negative
-from cluster.tools.quotas.options import AMOUNTS, byte_rate
+from cluster.tools.quotas.options import AMOUNTS, byte_rate, per_second
 from cluster.tools.quotas.simulation import (
+    COUNTED,
     Interval,
     Offer,
     Simulated,
@@ -49,18 +51,25 @@ def add_parser(subparsers: "Subparsers") -> None:
         "simulate",
         "quotas simulate --rate 5MB --batch 64KiB --quota producer_byte_rate=2MB",
         "quotas simulate load.csv --quota consumer_byte_rate=1MiB --connections 4 --json",
+        "quotas simulate --rate 20 --batch 3 --quota controller_mutation_rate=5",
+        "quotas simulate --rate 50 --connections 100 --quota connection_creation_rate=10",
     )
     load = parser.add_argument_group("load")
     load.add_argument(
         "file",
         nargs="?",
         metavar="FILE",
-        help="recorded: CSV with the columns t (seconds) and bytes, maybe connection, or lines of"
-        " JSON with these fields; - is stdin",
+        help="recorded: CSV with the columns t (seconds) and bytes (count, of partitions or"
+        " connections), maybe connection, or lines of JSON with these fields; - is stdin",
     )
-    load.add_argument("--rate", type=byte_rate, metavar="B", help="described: bytes per second")
     load.add_argument(
-        "--batch", type=_size, default=16_384, metavar="B", help="bytes per request (16KiB)"
+        "--rate",
+        metavar="B",
+        help="described: bytes per second; or partitions that are created or deleted, or"
+        " connections that are opened, per second",
+    )
+    load.add_argument(
+        "--batch", metavar="B", help="bytes per request (16KiB), or partitions per request (1)"
     )
     load.add_argument(
         "--duration", type=_seconds, default=10.0, metavar="S", help="how many seconds (10)"
@@ -73,9 +82,11 @@ def add_parser(subparsers: "Subparsers") -> None:
         "--quota",
         action="append",
         required=True,
-        type=supposed,
+        type=partial(supposed, kinds=tuple(QuotaKind)),
         metavar="KEY=AMOUNT",
-        help="producer_byte_rate, consumer_byte_rate or request_percentage; may be repeated",
+        help="producer_byte_rate or consumer_byte_rate, and request_percentage, repeating the"
+        " option; or controller_mutation_rate; or connection_creation_rate, of one address, whose"
+        " --connections are clients that come again when they are refused",
     )
     limits.add_argument(
         "--request-us",
@@ -90,14 +101,14 @@ def add_parser(subparsers: "Subparsers") -> None:
         type=at_least_one,
         default=windows.window_count,
         metavar="N",
-        help="quota.window.num (11)",
+        help="quota.window.num, or controller.quota.window.num (11)",
     )
     limits.add_argument(
         "--window-seconds",
         type=at_least_one,
         default=windows.window_ms // 1_000,
         metavar="S",
-        help="quota.window.size.seconds (1)",
+        help="quota.window.size.seconds, or controller.quota.window.size.seconds (1)",
     )
     limits.add_argument(
         "--credit",
@@ -114,7 +125,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the timeline. Raises UserError for a load that cannot be read."""
     what = _simulated(args)
-    offers = _offers(args)
+    offers = _offers(args, what.load)
     steps = list(itertools.islice(simulate(what, offers), _STEPS_MAX + 1))
     interval_ms = max(1, round(args.interval * 1_000))
     if len(steps) > _STEPS_MAX:
@@ -131,14 +142,20 @@ def run(args: argparse.Namespace) -> int:
 
 def _simulated(args: argparse.Namespace) -> Simulated:
     limits = {each.kind: each.limit for each in args.quota}
+    counted = [kind for kind in limits if kind in COUNTED]
+    if counted and len(limits) > 1:
+        raise UsageError(f"{KEY_OF_KIND[counted[0]]} limits a load of its own: name it alone")
     if QuotaKind.PRODUCE in limits and QuotaKind.FETCH in limits:
         raise UsageError("a load is produced or fetched: name one of the two byte rates")
     if QuotaKind.REQUEST in limits and not args.request_us:
         raise UsageError("request_percentage needs --request-us, the time that a request takes")
+    load = QuotaKind.FETCH if QuotaKind.FETCH in limits else QuotaKind.PRODUCE
+    if counted:
+        (load,) = counted
     return Simulated(
         limits,
         WindowOptions(args.window_num, args.window_seconds * 1_000, WindowCredit(args.credit)),
-        QuotaKind.FETCH in limits,
+        load,
         args.request_us,
     )
 
@@ -146,15 +163,18 @@ def _simulated(args: argparse.Namespace) -> Simulated:
 # -- the load --------------------------------------------------------------------------------------
 
 
-def _offers(args: argparse.Namespace) -> list[Offer]:
+def _offers(args: argparse.Namespace, kind: QuotaKind) -> list[Offer]:
     if (args.file is None) == (args.rate is None):
         raise UsageError("name the load: either a FILE or --rate")
     if args.rate is not None:
         duration_ms = round(args.duration * 1_000)
-        load = steady_load(args.rate, args.connections, args.batch, duration_ms)
+        load = steady_load(*_described(args, kind), duration_ms)
         offers = list(itertools.islice(load, _STEPS_MAX + 1))
     else:
-        offers = recorded(_text(args.file), args.connections)
+        column = "count" if kind in COUNTED else "bytes"
+        offers = recorded(_text(args.file), args.connections, column)
+        if kind is QuotaKind.CONNECTION and any(offer.amount != 1 for offer in offers):
+            raise UserError("connections come singly: count is 1 in each line")
     if not offers:
         raise UserError("the load has no requests")
     if len(offers) > _STEPS_MAX:
@@ -162,21 +182,36 @@ def _offers(args: argparse.Namespace) -> list[Offer]:
     return offers
 
 
-def recorded(lines: Iterable[str], connections: int) -> list[Offer]:
+def _described(args: argparse.Namespace, kind: QuotaKind) -> tuple[float, int, int]:
+    """The rate, over how many connections, in what amounts."""
+    try:
+        if kind not in COUNTED:
+            batch = 16_384 if args.batch is None else int(byte_rate(args.batch))
+            return byte_rate(args.rate), args.connections, batch
+        batch = 1 if args.batch is None else at_least_one(args.batch)
+        speed = per_second(args.rate)
+    except argparse.ArgumentTypeError as problem:
+        raise UsageError(f"--rate and --batch: {problem}") from None
+    if kind is QuotaKind.CONNECTION and batch != 1:
+        raise UsageError("connections come singly: --batch is for requests")
+    return speed, args.connections, batch
+
+
+def recorded(lines: Iterable[str], connections: int, column: str = "bytes") -> list[Offer]:
     """The requests of a file, by time; those that name no connection take turns.
 
-    Raises UserError.
+    `column` has the amounts. Raises UserError.
     """
     offers = []
     for number, (line, fields) in enumerate(_records(lines)):
         try:
-            at_s, size_bytes = float(fields["t"]), int(fields["bytes"])
+            at_s, amount = float(fields["t"]), int(fields[column])
             connection = int(fields.get("connection") or number % connections)
         except (KeyError, TypeError, ValueError):
-            raise UserError(f"line {line}: t (seconds) and bytes must be numbers") from None
-        if not 0 <= at_s < math.inf or size_bytes < 0:
-            raise UserError(f"line {line}: t and bytes cannot be negative")
-        offers.append(Offer(int(at_s * 1_000), size_bytes, connection))
+            raise UserError(f"line {line}: t (seconds) and {column} must be numbers") from None
+        if not 0 <= at_s < math.inf or amount < 0:
+            raise UserError(f"line {line}: t and {column} cannot be negative")
+        offers.append(Offer(int(at_s * 1_000), amount, connection))
         if len(offers) > _STEPS_MAX:
             raise UserError(_TOO_MANY)
     return sorted(offers, key=lambda each: each.at_ms)
@@ -226,16 +261,15 @@ def _lines(
     )
     yield f"{limits}; {len(offers):,} requests, connections: {connections}"
     yield ""
-    kind, waiting = what.kind, 0
-    amounts = QuotaKind.FETCH if what.fetches else QuotaKind.PRODUCE
+    kind, amounts, waiting = what.kind, what.load, 0
     cells = []
     for row in rows:
-        waiting += row.offered_bytes - row.taken_bytes
+        waiting += row.offered - row.taken
         cells.append(
             (
                 duration(row.begin_ms),
-                usage(amounts, row.offered_bytes),
-                usage(amounts, row.taken_bytes),
+                usage(amounts, row.offered),
+                usage(amounts, row.taken),
                 usage(amounts, waiting),
                 rate(kind, row.rate),
                 str(row.requests),
@@ -249,7 +283,7 @@ def _lines(
     total = _summary(offers, steps)
     yield (
         f"{total['requests']:,} requests, {total['throttled']:,} throttled, the longest delay"
-        f" {duration(total['delay_ms_max'])}; {usage(amounts, total['bytes'])} taken within"
+        f" {duration(total['delay_ms_max'])}; {usage(amounts, total['taken'])} taken within"
         f" {duration(total['end_ms'])}, where the load alone takes {duration(total['planned_ms'])}"
     )
 
@@ -274,14 +308,10 @@ def _summary(offers: Sequence[Offer], steps: Sequence[Step]) -> dict[str, int]:
         "requests": len(steps),
         "throttled": sum(1 for step in steps if step.delay_ms),
         "delay_ms_max": max(step.delay_ms for step in steps),
-        "bytes": sum(step.size_bytes for step in steps),
+        "taken": sum(step.amount for step in steps),
         "end_ms": steps[-1].at_ms,
         "planned_ms": max(offer.at_ms for offer in offers),
     }
-
-
-def _size(text: str) -> int:
-    return int(byte_rate(text))
 
 
 def _seconds(text: str) -> float:

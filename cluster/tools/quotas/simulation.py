@@ -3,7 +3,8 @@
 A connection sends its requests in order, each when it is due and the one before has been answered;
 a throttled connection goes on when its delay is over, as the broker's mute makes every client do.
 Handling takes no time. A fetch takes at most what the broker hands out at once, and is repeated
-after a delay, since a throttled answer has no records (KIP-219).
+after a delay, since a throttled answer has no records (KIP-219); so are a change of topics that is
+refused (KIP-599), and a connection that is closed for its address's rate (KIP-612).
 """
 
 import heapq
@@ -16,22 +17,33 @@ from typing import Final, NamedTuple
 
 from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.quotas.client_quotas import ClientQuotas
+from cluster.brokers.quotas.connection_rates import ConnectionRates
+from cluster.brokers.quotas.mutation_quota import MutationQuota
 from cluster.brokers.quotas.sampled_rate import WindowOptions
 from cluster.model.clocks import MonotonicMs
+from cluster.model.errors import Refused
 from cluster.model.quotas import QuotaEntity, QuotaKind
 
 _USER: Final = "simulated"
 _CLIENT_ID: Final = "simulated"
+_HOST: Final = "192.0.2.1"
 _START_MS: Final = 1
 """The clock's begin: time 0 of the load."""
 
 
+COUNTED: Final = (QuotaKind.MUTATION, QuotaKind.CONNECTION)
+"""What is no bytes: created and deleted partitions, and accepted connections."""
+
+
 class Offer(NamedTuple):
-    """A request that a connection wants to send, or the records that it wants to fetch."""
+    """A request that a connection wants to send, or the records that it wants to fetch; or, of an
+    address, a connection that one of its clients wants to open.
+    """
 
     at_ms: int
     """Since the begin of the load."""
-    size_bytes: int
+    amount: int
+    """Bytes, partitions, or 1 for a connection."""
     connection: int
 
 
@@ -42,8 +54,8 @@ class Step(NamedTuple):
     connection: int
     due_ms: int
     """When the connection wanted to send it."""
-    size_bytes: int
-    """0 for a fetch that was answered without records."""
+    amount: int
+    """0 for a fetch that was answered without records, and for what was refused."""
     rate: float
     """Of `Simulated.kind`, after the request."""
     delay_ms: int
@@ -55,36 +67,30 @@ class Simulated:
 
     limits: Mapping[QuotaKind, float]
     windows: WindowOptions
-    fetches: bool = False
-    """Requests are fetches, rather than produce requests."""
+    load: QuotaKind = QuotaKind.PRODUCE
+    """What is done; never REQUEST, which limits produce requests and fetches."""
     request_us: int = 0
     """How long each keeps the broker's thread."""
 
     @property
     def kind(self) -> QuotaKind:
         """The quota whose rate is told."""
-        kind = QuotaKind.FETCH if self.fetches else QuotaKind.PRODUCE
-        return kind if kind in self.limits else QuotaKind.REQUEST
+        return self.load if self.load in self.limits else QuotaKind.REQUEST
 
 
-def steady_load(
-    rate: float, connections: int, batch_bytes: int, duration_ms: int
-) -> Iterator[Offer]:
-    """So many bytes per second in requests of `batch_bytes`, in turn from each connection."""
-    every_ms = batch_bytes * 1_000 / rate
+def steady_load(rate: float, connections: int, batch: int, duration_ms: int) -> Iterator[Offer]:
+    """So much per second in requests of `batch`, in turn from each connection."""
+    every_ms = batch * 1_000 / rate
     for number in range(math.ceil(duration_ms / every_ms)):
-        yield Offer(int(number * every_ms), batch_bytes, number % connections)
+        yield Offer(int(number * every_ms), batch, number % connections)
 
 
 def simulate(what: Simulated, offers: Iterable[Offer]) -> Iterator[Step]:
     """Every request in the order in which the broker takes them, until all are sent."""
-    quotas = ClientQuotas(what.windows)
-    for kind, limit in what.limits.items():
-        quotas.set_quota(QuotaEntity(_USER, None), kind, limit, MonotonicMs(_START_MS))
+    broker = _Broker(what)
     waiting: dict[int, deque[Offer]] = {}
     for offer in sorted(offers, key=lambda each: each.at_ms):
         waiting.setdefault(offer.connection, deque()).append(offer)
-    accounts = {number: ClientAccounts(quotas, _USER, _CLIENT_ID) for number in waiting}
     # (when it can be taken, when it was due, connection): earlier requests first.
     turns = [(queue[0].at_ms, queue[0].at_ms, number) for number, queue in waiting.items()]
     heapq.heapify(turns)
@@ -92,40 +98,62 @@ def simulate(what: Simulated, offers: Iterable[Offer]) -> Iterator[Step]:
         at_ms, due_ms, number = heapq.heappop(turns)
         queue = waiting[number]
         offer = queue.popleft()
-        step = _take(what, quotas, accounts[number], offer, due_ms, at_ms)
+        step = broker.take(offer, due_ms, at_ms)
         yield step
-        if step.size_bytes < offer.size_bytes:
-            queue.appendleft(offer._replace(size_bytes=offer.size_bytes - step.size_bytes))
+        if step.amount < offer.amount:
+            queue.appendleft(offer._replace(amount=offer.amount - step.amount))
         if queue:
             next_ms = max(queue[0].at_ms, at_ms + step.delay_ms)
             heapq.heappush(turns, (next_ms, queue[0].at_ms, number))
 
 
-def _take(
-    what: Simulated,
-    quotas: ClientQuotas,
-    accounts: ClientAccounts,
-    offer: Offer,
-    due_ms: int,
-    at_ms: int,
-) -> Step:
-    now_ms = MonotonicMs(_START_MS + at_ms)
-    size_bytes = offer.size_bytes
-    if what.fetches:
-        size_bytes = int(min(size_bytes, max(1, accounts.fetch_bytes_max(now_ms))))
-        delay = accounts.on_fetched(what.request_us, size_bytes, now_ms)
-        size_bytes = 0 if delay is not None else size_bytes
-    else:
-        delay = accounts.on_produced(what.request_us, size_bytes, now_ms)
-    state = quotas.state_of(what.kind, _USER, _CLIENT_ID, now_ms)
-    return Step(
-        at_ms,
-        offer.connection,
-        due_ms,
-        size_bytes,
-        0.0 if state is None else state.rate,
-        0 if delay is None else delay.ms,
-    )
+class _Broker:
+    """Asks the core of a broker, as its handlers and its acceptor do."""
+
+    def __init__(self, what: Simulated) -> None:
+        self._what = what
+        self._quotas = ClientQuotas(what.windows, what.windows)
+        self._addresses = ConnectionRates(what.windows)
+        self._accounts: dict[int, ClientAccounts] = {}
+        for kind, limit in what.limits.items():
+            if kind is not QuotaKind.CONNECTION:
+                entity = QuotaEntity(_USER, None)
+                self._quotas.set_quota(entity, kind, limit, MonotonicMs(_START_MS))
+        self._addresses.take_quotas({QuotaEntity(None, None, _HOST): what.limits})
+
+    def take(self, offer: Offer, due_ms: int, at_ms: int) -> Step:
+        now_ms = MonotonicMs(_START_MS + at_ms)
+        if self._what.load is QuotaKind.CONNECTION:
+            delay_ms = self._addresses.close_after_ms(_HOST, now_ms)
+            amount, rate = 0 if delay_ms else offer.amount, self._addresses.rate(_HOST, now_ms)
+        else:
+            amount, delay_ms = self._take_request(offer, now_ms)
+            state = self._quotas.state_of(self._what.kind, _USER, _CLIENT_ID, now_ms)
+            rate = 0.0 if state is None else state.rate
+        return Step(at_ms, offer.connection, due_ms, amount, rate, delay_ms)
+
+    def _take_request(self, offer: Offer, now_ms: MonotonicMs) -> tuple[int, int]:
+        """How much of it is taken, and the delay."""
+        accounts = self._accounts.get(offer.connection)
+        if accounts is None:
+            accounts = ClientAccounts(self._quotas, _USER, _CLIENT_ID)
+            self._accounts[offer.connection] = accounts
+        amount, request_us = offer.amount, self._what.request_us
+        match self._what.load:
+            case QuotaKind.MUTATION:
+                mutation = MutationQuota(accounts.mutations(now_ms), lambda: now_ms, is_strict=True)
+                try:
+                    mutation.admit("simulated", amount)
+                except Refused:
+                    amount = 0
+                delay = mutation.larger(None)
+            case QuotaKind.FETCH:
+                amount = int(min(amount, max(1, accounts.fetch_bytes_max(now_ms))))
+                delay = accounts.on_fetched(request_us, amount, now_ms)
+                amount = 0 if delay is not None and not delay.sends_data else amount
+            case _:
+                delay = accounts.on_produced(request_us, amount, now_ms)
+        return amount, 0 if delay is None else delay.ms
 
 
 @dataclass(slots=True)
@@ -133,8 +161,9 @@ class Interval:
     """What happened within one interval of the timeline."""
 
     begin_ms: int
-    offered_bytes: int = 0
-    taken_bytes: int = 0
+    offered: int = 0
+    taken: int = 0
+    """Of what is limited, as `Offer.amount`."""
     requests: int = 0
     throttled: int = 0
     delay_ms_max: int = 0
@@ -153,11 +182,11 @@ def timeline(offers: Iterable[Offer], steps: Iterable[Step], interval_ms: int) -
         return found.setdefault(number, Interval(number * interval_ms))
 
     for offer in offers:
-        at(offer.at_ms).offered_bytes += offer.size_bytes
+        at(offer.at_ms).offered += offer.amount
     for step in steps:
         interval = at(step.at_ms)
         interval.requests += 1
-        interval.taken_bytes += step.size_bytes
+        interval.taken += step.amount
         interval.rate = step.rate
         if step.delay_ms:
             interval.throttled += 1

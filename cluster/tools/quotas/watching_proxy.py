@@ -6,11 +6,13 @@ It reads from clients at any time, also while the broker does not, so that it se
 import asyncio
 import contextlib
 import socket
+import ssl
 import struct
 import time
-from typing import Final
+from typing import Final, NamedTuple
 
 from cluster.model.errors import PeerError
+from cluster.protocol.api import ApiKey
 from cluster.tools.quotas.pause_watch import WATCHED, PauseWatch
 from cluster.tools.quotas.proxied_frames import FrameCutter, throttle_ms_of
 
@@ -22,6 +24,14 @@ _API_AND_CORRELATION: Final = struct.Struct(">hhi")
 _CORRELATION: Final = struct.Struct(">i")
 
 
+class ProxyTls(NamedTuple):
+    """Both sides of a proxy whose clients speak TLS: it has to read what it passes on."""
+
+    to_clients: ssl.SSLContext
+    """With a key that clients of the broker trust."""
+    to_broker: ssl.SSLContext
+
+
 class WatchingProxy:
     """Lifecycle: made (it has its port), `begin` in a running event loop, `close`."""
 
@@ -30,14 +40,19 @@ class WatchingProxy:
         self.port: int = self._listening.getsockname()[1]
         self.watch = PauseWatch()
         """Replaced when a run begins; connections that are open then are not watched."""
+        self.unreadable = ""
+        """Why nothing can be told of a connection, where there was such a one; else empty."""
         self._broker_port = 0
+        self._tls: ProxyTls | None = None
         self._server: asyncio.Server | None = None
         self._count = 0
 
-    async def begin(self, broker_port: int) -> None:
-        """Pass connections on to the broker."""
-        self._broker_port = broker_port
-        self._server = await asyncio.start_server(self._serve, sock=self._listening)
+    async def begin(self, broker_port: int, tls: ProxyTls | None = None) -> None:
+        """Pass connections on to the broker; `tls` if its listener has TLS."""
+        self._broker_port, self._tls = broker_port, tls
+        self._server = await asyncio.start_server(
+            self._serve, sock=self._listening, ssl=None if tls is None else tls.to_clients
+        )
 
     def close(self) -> None:
         """Accept nothing more."""
@@ -47,7 +62,9 @@ class WatchingProxy:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            to_broker = await asyncio.open_connection(_HOST, self._broker_port)
+            to_broker = await asyncio.open_connection(
+                _HOST, self._broker_port, ssl=None if self._tls is None else self._tls.to_broker
+            )
         except OSError:
             writer.close()
             return
@@ -55,9 +72,15 @@ class WatchingProxy:
         link = _Link(self._count, self.watch)
         try:
             await link.pass_on(reader, writer, *to_broker)
+        except _Unreadable as problem:
+            self.unreadable = str(problem)
         finally:
             for each in (writer, to_broker[1]):
                 each.close()
+
+
+class _Unreadable(Exception):
+    """A client that speaks in a way that the proxy cannot follow; the text is for its user."""
 
 
 def now_ms() -> float:
@@ -81,7 +104,7 @@ class _Link:
         broker_reader: asyncio.StreamReader,
         broker_writer: asyncio.StreamWriter,
     ) -> None:
-        """Until either side closes."""
+        """Until either side closes. Raises _Unreadable."""
         self._watch.on_connected(self._number)
         requests = asyncio.create_task(self._requests(reader, broker_writer))
         answers = asyncio.create_task(self._answers(broker_reader, writer))
@@ -103,6 +126,11 @@ class _Link:
                 if len(frame.head) < _API_AND_CORRELATION.size:
                     raise PeerError("a request without a header")
                 api_key, version, correlation_id = _API_AND_CORRELATION.unpack_from(frame.head)
+                if api_key == ApiKey.SASL_HANDSHAKE and version == 0:
+                    raise _Unreadable(
+                        "the client logs in by SaslHandshake 0, after which its frames are no"
+                        " Kafka requests for a while: this check cannot follow it"
+                    )
                 if api_key in WATCHED:
                     self._versions[correlation_id] = version
                 self._watch.on_request(

@@ -2,17 +2,20 @@
 
 The delay is what the broker's formula gives for the rate that it measures now. A client that is
 held back at present would send more without its limit: how much, nobody knows. What is owed of
-requests that were larger than the windows admit is not counted.
+requests that were larger than the windows admit is not counted. Changes of topics are put through
+the broker's token bucket, window by window, as far back as the broker tells of them.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
+from cluster.brokers.quotas.sampled_rate import MutationRate, WindowOptions
 from cluster.metrics.stats_layout import QuotaRow
+from cluster.model.clocks import MonotonicMs
 from cluster.model.quota_delay import delay_of, explain_delay
 from cluster.model.quotas import QUOTA_KEYS, QuotaKind
-from cluster.tools.quotas.options import byte_rate, percentage
+from cluster.tools.quotas.options import byte_rate, per_second, percentage
 from cluster.views.client_states import ClientState
 from cluster.views.quantities import duration, percent, rate
 
@@ -22,6 +25,16 @@ _HELD_FROM: Final = 0.95
 
 RATES: Final = (QuotaKind.PRODUCE, QuotaKind.FETCH, QuotaKind.REQUEST)
 """The quotas of which the rate alone says what a request has to wait."""
+_USUAL: Final = WindowOptions()
+"""Of changes of topics: their settings are not in what brokers tell."""
+
+
+_PARSERS: Final = {
+    QuotaKind.REQUEST: percentage,
+    QuotaKind.MUTATION: per_second,
+    QuotaKind.CONNECTION: per_second,
+}
+"""Of amounts that are no bytes per second."""
 
 
 class Supposed(NamedTuple):
@@ -45,20 +58,22 @@ class Outcome(NamedTuple):
     """The present rate is what the present limit admits, so the client may want more."""
 
 
-def supposed(text: str) -> Supposed:
-    """From `producer_byte_rate=2MB`. Raises ArgumentTypeError."""
+def supposed(text: str, kinds: Collection[QuotaKind] = RATES) -> Supposed:
+    """From `producer_byte_rate=2MB`, for quotas of these kinds. Raises ArgumentTypeError."""
     key, has_amount, amount = text.partition("=")
     kind = QUOTA_KEYS.get(key.strip())
-    if kind not in RATES or not has_amount:
-        keys = ", ".join(key for key, kind in QUOTA_KEYS.items() if kind in RATES)
+    if kind is None or kind not in kinds or not has_amount:
+        keys = ", ".join(key for key, kind in QUOTA_KEYS.items() if kind in kinds)
         raise argparse.ArgumentTypeError(f"must be KEY=AMOUNT with a key of {keys}, not {text}")
-    limit = percentage(amount) if kind is QuotaKind.REQUEST else byte_rate(amount)
-    return Supposed(key.strip(), kind, limit)
+    return Supposed(key.strip(), kind, _PARSERS.get(kind, byte_rate)(amount))
 
 
-def outcome(row: QuotaRow, limit: float) -> Outcome:
-    """What this limit would do to the rate of a row."""
-    delay_ms = round(delay_of(row.rate, limit, row.window_seconds * 1000))
+def outcome(row: QuotaRow, limit: float, written_ms: MonotonicMs) -> Outcome:
+    """What this limit would do to the rate of a row that was written then."""
+    if row.quota == QuotaKind.MUTATION:
+        delay_ms = _bucket_delay_ms(row, limit, written_ms)
+    else:
+        delay_ms = round(delay_of(row.rate, limit, row.window_seconds * 1000))
     return Outcome(
         min(delay_ms, row.delay_max_ms) if row.delay_max_ms else delay_ms,
         min(1.0, limit / row.rate) if row.rate > 0 else 1.0,
@@ -67,11 +82,19 @@ def outcome(row: QuotaRow, limit: float) -> Outcome:
     )
 
 
+def _bucket_delay_ms(row: QuotaRow, limit: float, written_ms: MonotonicMs) -> int:
+    bucket = MutationRate(_USUAL, written_ms)
+    for begin_ms, changed in row.samples:
+        bucket.unsettled += changed
+        bucket.delay_ms(limit, MonotonicMs(begin_ms))
+    return bucket.delay_ms(limit, written_ms)
+
+
 def lines(what: Supposed, group: Sequence[ClientState]) -> Iterator[str]:
     """For a person: one line for each broker."""
     yield f"  if {what.key} were {rate(what.kind, what.limit)}:"
     for state in group:
-        row, then = state.row, outcome(state.row, what.limit)
+        row, then = state.row, _outcome(state, what)
         formula = explain_delay(
             what.kind, row.rate, what.limit, row.window_seconds * 1000, then.delay_ms
         )
@@ -82,7 +105,12 @@ def lines(what: Supposed, group: Sequence[ClientState]) -> Iterator[str]:
             else "its traffic would go on as it is"
         )
         yield f"    broker {state.source.broker}: {formula}; {effect}"
-    if any(outcome(state.row, what.limit).is_held_now for state in group):
+    if what.kind is QuotaKind.MUTATION:
+        yield (
+            f"    A burst of {duration(_USUAL.span_ms)} worth is supposed, of"
+            " controller.quota.window.num and .size.seconds as they usually are."
+        )
+    if any(_outcome(state, what).is_held_now for state in group):
         yield "    It is held back by its limit now: without that it may send more."
 
 
@@ -92,5 +120,9 @@ def to_json(what: Supposed, state: ClientState) -> dict[str, Any]:
         "broker": state.source.broker,
         "key": what.key,
         "limit": what.limit,
-        **outcome(state.row, what.limit)._asdict(),
+        **_outcome(state, what)._asdict(),
     }
+
+
+def _outcome(state: ClientState, what: Supposed) -> Outcome:
+    return outcome(state.row, what.limit, MonotonicMs(state.source.stats.written_ms))

@@ -7,8 +7,12 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from cluster.brokers.security.token_claims import ClaimRules
+from cluster.brokers.security.unsecured_tokens import UnsecuredTokens
+from cluster.client.bearer_tokens import UnsecuredToken, first_message
 from cluster.client.security import UNPROTECTED
 from cluster.client.security_properties import client_security, completed
+from cluster.model.clocks import WallMs
 from cluster.model.errors import UserError
 from cluster.model.security import SaslMechanism
 from cluster.runtime.certificates import (
@@ -246,3 +250,115 @@ USUAL = {
 )
 def test_what_is_given_replaces_the_usual_login_or_authorities_as_a_whole(given, whole):
     assert completed(given, USUAL) == whole
+
+
+BEARER = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "OAUTHBEARER"}
+MODULE = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
+URL = "sasl.oauthbearer.token.endpoint.url"
+NOW_MS = WallMs(1_700_000_000_000)
+
+
+@pytest.mark.parametrize(
+    ("given", "lifetime_s"),
+    [
+        ({"sasl.jaas.config": f'{MODULE} unsecuredLoginStringClaim_sub="alice";'}, 3_600),
+        (
+            {
+                "sasl.jaas.config": f'{MODULE} unsecuredLoginStringClaim_sub="alice"'
+                ' unsecuredLoginLifetimeSeconds="60";'
+            },
+            60,
+        ),
+        (
+            {
+                "enable.sasl.oauthbearer.unsecure.jwt": "true",
+                "sasl.oauthbearer.config": "principal=alice lifeSeconds=60",
+            },
+            60,
+        ),
+    ],
+)
+def test_an_unsecured_token_in_both_clients_words(given, lifetime_s):
+    security = client_security({**BEARER, **given})
+    assert (
+        security.librdkafka_here()
+        == security.librdkafka()
+        == {
+            "security.protocol": "sasl_plaintext",
+            "sasl.mechanisms": "OAUTHBEARER",
+            "enable.sasl.oauthbearer.unsecure.jwt": "true",
+            "sasl.oauthbearer.config": f"principal=alice lifeSeconds={lifetime_s}",
+        }
+    )
+    assert security.token is not None
+    token = security.token.token(NOW_MS)
+    assert token.ends_at_s == 1_700_000_000 + lifetime_s
+    valid = UnsecuredTokens(ClaimRules())(token.text, NOW_MS)
+    assert valid == ("alice", 1_000 * token.ends_at_s)
+    assert first_message(token).startswith(b"n,,\x01auth=Bearer ey")
+
+
+def test_a_token_from_a_file_is_read_for_each_login(tmp_path):
+    file = tmp_path / "the token"
+    security = client_security({**BEARER, URL: file.as_uri()})
+    assert security.token is not None
+    with pytest.raises(UserError, match=r"cannot read the token in .*: No such file"):
+        security.token.token(NOW_MS)
+    file.write_text("an.opaque-one\n")
+    assert security.token.token(NOW_MS) == ("an.opaque-one", 1_700_000_300)
+    unsecured = UnsecuredToken("bob", 60).token(NOW_MS)
+    file.write_text(unsecured.text)
+    assert security.token.token(NOW_MS) == unsecured
+    assert unsecured.text not in repr(security)
+    here = security.librdkafka_here()
+    assert here["oauth_cb"]("") == unsecured
+    with pytest.raises(UserError, match="a token from a file is for this command alone"):
+        security.librdkafka()
+    for text in ("", "two words", "\x01"):
+        file.write_text(text)
+        with pytest.raises(UserError, match="holds no token"):
+            security.token.token(NOW_MS)
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({}, "OAUTHBEARER needs a token: state sasl.oauthbearer.token.endpoint.url=file:///"),
+        ({URL: "https://login.example/token"}, "tokens are not asked for at a server here"),
+        ({"sasl.oauthbearer.method": "oidc"}, "tokens are not asked for at a server here"),
+        ({URL: "file://elsewhere/token"}, "tokens are not asked for at a server here"),
+        ({"sasl.username": "alice"}, "sasl.username has no effect with sasl.mechanism=OAUTHBEARER"),
+        (
+            {URL: "file:///x", "sasl.jaas.config": f'{MODULE} unsecuredLoginStringClaim_sub="a";'},
+            "contradict each other",
+        ),
+        (
+            {"sasl.jaas.config": f'{MODULE} unsecuredLoginListClaim_scope=",a";'},
+            "unsecuredLoginListClaim_scope is not known here",
+        ),
+        ({"enable.sasl.oauthbearer.unsecure.jwt": "true"}, "needs sasl.oauthbearer.config"),
+        (
+            {
+                "enable.sasl.oauthbearer.unsecure.jwt": "true",
+                "sasl.oauthbearer.config": "principal=a lifeSeconds=soon",
+            },
+            "must be seconds, not soon",
+        ),
+        (
+            {"sasl.jaas.config": f'{MODULE} unsecuredLoginStringClaim_sub="a b";'},
+            "cannot hold spaces",
+        ),
+    ],
+)
+def test_a_login_by_token_that_cannot_be_is_said_in_one_line(given, reason):
+    with pytest.raises(UserError) as refused:
+        client_security({**BEARER, **given})
+    assert reason in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_belongs_to_tokens_has_no_effect_with_a_password():
+    given = {**USUAL, "security.protocol": "SASL_PLAINTEXT", URL: "file:///x"}
+    del given["ssl.ca.location"]
+    with pytest.raises(UserError, match=f"{URL} has no effect with sasl.mechanism=SCRAM-SHA-512"):
+        client_security(given)

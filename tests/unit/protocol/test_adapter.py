@@ -35,7 +35,7 @@ def is_answerable(theirs: Any) -> bool:
 
 
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
-@examples(12)
+@examples(8)
 @given(data=st.data())
 def test_responses_are_the_bytes_that_kio_writes(key: int, version: int, data: Any) -> None:
     theirs = data.draw(responses(key, version))
@@ -49,7 +49,7 @@ def test_responses_are_the_bytes_that_kio_writes(key: int, version: int, data: A
 
 
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
-@examples(12)
+@examples(8)
 @given(data=st.data())
 def test_requests_are_read_wherever_they_begin_and_leftovers_are_ignored(
     key: int, version: int, data: Any
@@ -70,7 +70,7 @@ def test_requests_are_read_wherever_they_begin_and_leftovers_are_ignored(
 
 
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
-@examples(12)
+@examples(8)
 @given(data=st.data())
 def test_garbage_is_a_message_or_the_peers_mistake(key: int, version: int, data: Any) -> None:
     frame = data.draw(st.binary(max_size=80))
@@ -83,7 +83,7 @@ def test_garbage_is_a_message_or_the_peers_mistake(key: int, version: int, data:
 
 
 @pytest.mark.parametrize(("key", "version"), EVERY_VERSION)
-@examples(6)
+@examples(4)
 @given(data=st.data())
 def test_a_request_cut_short_is_the_peers_mistake(key: int, version: int, data: Any) -> None:
     body = kio_bytes(data.draw(requests(key, version)))

@@ -1,10 +1,11 @@
 """The transport between a loop and OpenSSL, over pairs of sockets: nothing is lost or repeated."""
 
+import itertools
 import os
 import socket
 import ssl
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
@@ -12,12 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.model.errors import PeerError
+from cluster.runtime.arrived_bytes import arrived_bytes
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.loop import READABLE, EventLoop
 from cluster.runtime.tls_context import server_context
 from cluster.runtime.tls_transport import RECORD_BYTES, TlsScratch, TlsTransport
 from tests.support.tls import client_context, server_options
-from tests.support.waiting import is_readable
+from tests.support.turning import turn_until
+from tests.support.waiting import DEADLINE_S, is_readable, wait_until
 
 VERSIONS = [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3]
 FILE_BYTES = 3_000_000
@@ -66,8 +69,14 @@ class Client:
 class Pair:
     """A transport on a loop, and its client, after their handshake."""
 
-    def __init__(self, server: ssl.SSLContext, version: ssl.TLSVersion, ahead: bytes = b"") -> None:
-        near, far = socket.socketpair()
+    def __init__(
+        self,
+        server: ssl.SSLContext,
+        version: ssl.TLSVersion,
+        ahead: bytes = b"",
+        sockets: Callable[[], tuple[socket.socket, socket.socket]] = socket.socketpair,
+    ) -> None:
+        near, far = sockets()
         near.setblocking(False)
         self.loop = EventLoop(SystemClock())
         self.client = client = Client(far, version)
@@ -104,9 +113,19 @@ class Pair:
         return bytes(got)
 
 
+def tcp_pair() -> tuple[socket.socket, socket.socket]:
+    """Connected through the loopback interface: for what the kernel does for TCP only."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        far = socket.create_connection(listening.getsockname(), 10)
+        far.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return listening.accept()[0], far
+
+
 @contextmanager
-def pair_of(server, version=ssl.TLSVersion.TLSv1_3, ahead=b"") -> Iterator[Pair]:
-    pair = Pair(server, version, ahead)
+def pair_of(
+    server, version=ssl.TLSVersion.TLSv1_3, ahead=b"", sockets=socket.socketpair
+) -> Iterator[Pair]:
+    pair = Pair(server, version, ahead, sockets)
     try:
         yield pair
     finally:
@@ -278,3 +297,97 @@ def test_a_muted_connection_with_bytes_inside_does_not_keep_the_loop_busy(server
         pair.loop.run_once()
         assert not calls
         assert pair.received(6, 4) == b"456789"
+
+
+def test_the_rest_of_a_request_wakes_up_the_loop_when_much_of_it_has_come(server):
+    with pair_of(server, sockets=tcp_pair) as pair:
+        near = pair.transport.fileno()
+        pair.transport.expect(100_000)
+        for _ in range(20):
+            pair.client.send(b"x" * 1_000)
+        wait_until(lambda: arrived_bytes(near) > 20_000, "the first part")
+        assert not is_readable(near, 0)
+        for _ in range(80):
+            pair.client.send(b"x" * 1_000)
+        assert len(pair.received(100_000, 1 << 18)) == 100_000
+        pair.client.send(b"y")
+        assert is_readable(near, DEADLINE_S)  # nothing more is expected
+
+
+def test_nothing_is_expected_after_the_end_of_a_request_that_came_with_the_next(server):
+    with pair_of(server, sockets=tcp_pair) as pair:
+        pair.transport.expect(20_000)
+        pair.client.send(b"x" * 10_000)
+        wait_until(lambda: arrived_bytes(pair.transport.fileno()) > 10_000, "the first half")
+        assert pair.transport.receive_into(memoryview(bytearray(20_000))) == 10_000
+        pair.client.send(b"x" * 10_000 + b"small")
+        assert pair.received(10_005, 1_000) == b"x" * 10_000 + b"small"
+        pair.client.send(b"y")
+        assert is_readable(pair.transport, DEADLINE_S)
+
+
+def test_what_has_come_of_a_request_is_received_also_where_the_loop_is_not_told(server):
+    with pair_of(server, sockets=tcp_pair) as pair:
+        pair.transport.expect(100_000)
+        pair.client.send(b"x" * 1_000)
+        buffer = memoryview(bytearray(2_000))
+        wait_until(lambda: arrived_bytes(pair.transport.fileno()) > 1_000, "the record")
+        assert pair.transport.receive_into(buffer) == 1_000
+
+
+def test_the_end_of_the_connection_wakes_up_the_loop_whatever_is_expected(server):
+    with pair_of(server, sockets=tcp_pair) as pair:
+        pair.transport.expect(100_000)
+        pair.client.socket.shutdown(socket.SHUT_WR)
+        assert is_readable(pair.transport, DEADLINE_S)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@given(data=st.data())
+def test_every_request_arrives_whole_whatever_is_expected(server, version, data):
+    """As a channel does, it is told of the rest of each request, whose records are cut anywhere."""
+    sizes = data.draw(st.lists(st.integers(1, 80_000), min_size=1, max_size=4), "sizes of requests")
+    records = data.draw(st.lists(st.integers(1, 40_000), min_size=1, max_size=5), "of records")
+    pieces = data.draw(st.lists(st.integers(1, 60_000), min_size=1, max_size=5), "of pieces")
+    room = data.draw(st.sampled_from([1_000, RECORD_BYTES, 1 << 18]), "of the buffer")
+    with pair_of(server, version, sockets=tcp_pair) as pair:
+        requests = Requests(pair, sizes, room)
+        for record in cut(bytes(sum(sizes)), records):
+            while record:
+                record = record[pair.client.stream.write(record) :]
+        for piece in cut(pair.client.outgoing.read(), pieces):
+            pair.client.socket.sendall(piece)
+            pair.loop.run_once(0)
+        turn_until(pair.loop, lambda: not requests.sizes, "the last request")
+        pair.loop.unwatch(pair.transport)
+
+
+def cut(data: bytes, sizes: list[int]) -> Iterator[memoryview]:
+    """Pieces of these sizes in turns, a hundred at most, and the rest."""
+    rest = memoryview(data)
+    for size in itertools.islice(itertools.cycle(sizes), 100):
+        yield rest[:size]
+        rest = rest[size:]
+    yield rest
+
+
+class Requests:
+    """Receives requests of these sizes; says once of each how much of it is to come."""
+
+    def __init__(self, pair: Pair, sizes: list[int], buffer_bytes: int) -> None:
+        self.transport = pair.transport
+        self.sizes = list(sizes)
+        self.filled = 0
+        self.is_told = False
+        self.buffer = memoryview(bytearray(buffer_bytes))
+        pair.loop.watch(self.transport, READABLE, self.on_ready)
+
+    def on_ready(self, _events: int) -> None:
+        with suppress(BlockingIOError):
+            self.filled += self.transport.receive_into(self.buffer)
+        while self.sizes and self.filled >= self.sizes[0]:
+            self.filled -= self.sizes.pop(0)
+            self.is_told = False
+        if self.filled and not self.is_told:
+            self.is_told = True
+            self.transport.expect(self.sizes[0] - self.filled)

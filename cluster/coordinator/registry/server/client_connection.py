@@ -9,7 +9,8 @@ class ClientConnection:
     """A client's transport and its buffers.
 
     Invariant: `unsent` is what the kernel did not take; once `is_closing`, nothing more is read and
-    the transport is closed as soon as `unsent` is empty.
+    the transport is closed as soon as `unsent` is empty. Once `is_refused`, nothing more is read
+    either, but its last answer comes later.
     """
 
     __slots__ = (
@@ -20,6 +21,7 @@ class ClientConnection:
         "is_closing",
         "is_greeted",
         "is_reading_paused",
+        "is_refused",
         "is_waiting_for_memory",
         "last_read_ms",
         "port",
@@ -43,6 +45,7 @@ class ClientConnection:
         self.is_closing = False
         self.is_greeted = False
         self.is_reading_paused = False
+        self.is_refused = False
         self.is_waiting_for_memory = False
         self.watched_events = 0
         """What the loop waits for; 0 while the transport is not watched."""

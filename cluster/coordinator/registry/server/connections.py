@@ -126,6 +126,18 @@ class Connections:
         connection.awaited_since_ms = self._loop.now_ms
         self.send(connection, content)
 
+    def close_later(self, connection: ClientConnection, content: bytes, delay_ms: int) -> None:
+        """Read no more of it; send `content` after the delay, and close it once that is taken."""
+
+        def end() -> None:
+            if connection.connection_id in self._by_id:
+                self.close_after_sending(connection, content)
+
+        self._receiving.release(connection.connection_id)
+        connection.is_refused = True
+        self._watch(connection)
+        self._loop.call_after(delay_ms, end)
+
     def drop(self, connection: ClientConnection) -> None:
         """Close it now."""
         del self._by_id[connection.connection_id]
@@ -180,10 +192,11 @@ class Connections:
 
     def _watch(self, connection: ClientConnection) -> None:
         """Have the loop wait for what is needed next: writable while anything is unsent; readable
-        unless it is closing, has too much unsent or waits for memory.
+        unless it is at its end, has too much unsent or waits for memory.
         """
         unsent_bytes = len(connection.unsent)
-        connection.is_reading_paused = connection.is_closing or unsent_bytes > PAUSE_READING_BYTES
+        is_at_its_end = connection.is_closing or connection.is_refused
+        connection.is_reading_paused = is_at_its_end or unsent_bytes > PAUSE_READING_BYTES
         events = WRITABLE if unsent_bytes else 0
         if not connection.is_reading_paused and not connection.is_waiting_for_memory:
             events |= READABLE

@@ -20,6 +20,9 @@ class LoginOptions:
     """
     super_user: str | None = None
     """The user that no ACL holds back (zookeeper.superUser)."""
+    failure_delay_ms: int = 100
+    """How long a failed login waits for its answer, after which its connection is closed; nothing
+    more is read of it meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)

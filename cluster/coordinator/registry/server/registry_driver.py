@@ -166,6 +166,13 @@ class RegistryDriver:
             connection = self.connections.get(connection_id)
             if connection is not None:
                 self._close_after_sending(connection)
+        for connection_id, frame in outbox.refusals:
+            connection = self.connections.get(connection_id)
+            if connection is not None:
+                self._forget(connection)
+                self.connections.close_later(
+                    connection, frame, self._options.logins.failure_delay_ms
+                )
         self._latency.record(done_ms - began_ms, len(outbox.frames))
         due = max(self._options.snapshot_every_transactions, len(self._core.state.tree))
         if self._files.unsnapshotted_count >= due and self._has_room_for_snapshot():

@@ -90,9 +90,19 @@ class Moment(NamedTuple):
 
 
 class Outbox:
-    """What is to be done, in this order: journal all transactions; send all frames; close."""
+    """What is to be done, in this order: journal all transactions; send all frames; close.
 
-    __slots__ = ("closings", "frame_bytes", "frames", "transaction_bytes", "transactions")
+    `refusals` are answers to failed logins, for connections that are closed with them, later.
+    """
+
+    __slots__ = (
+        "closings",
+        "frame_bytes",
+        "frames",
+        "refusals",
+        "transaction_bytes",
+        "transactions",
+    )
 
     def __init__(self) -> None:
         self.transactions: list[bytes] = []
@@ -100,9 +110,10 @@ class Outbox:
         self.frames: list[tuple[ConnectionId, bytes]] = []
         self.frame_bytes = 0
         self.closings: list[ConnectionId] = []
+        self.refusals: list[tuple[ConnectionId, bytes]] = []
 
     def __bool__(self) -> bool:
-        return bool(self.transactions or self.frames or self.closings)
+        return bool(self.transactions or self.frames or self.closings or self.refusals)
 
 
 class Connection:
@@ -312,10 +323,14 @@ class RegistryServer:
         zxid = 0 if is_login or is_cut_off else self.state.last_zxid
         if error is RegistryError.UNIMPLEMENTED:
             zxid = -1
-        self._send(connection, encode_reply(xid, zxid, error, record))
+        frame = encode_reply(xid, zxid, error, record)
         connection.last_operation, connection.last_xid, connection.last_zxid = operation, xid, zxid
+        if is_login and error is not RegistryError.OK:
+            self._refuse(connection.connection_id, frame)
+            return
+        self._send(connection, frame)
         is_over = operation == Operation.CLOSE_SESSION or error is RegistryError.UNIMPLEMENTED
-        if is_over or is_cut_off or (is_login and error is not RegistryError.OK):
+        if is_over or is_cut_off:
             self._close(connection.connection_id)
 
     def _answer(
@@ -430,6 +445,12 @@ class RegistryServer:
         self.sent_count += 1
         self._outbox.frames.append((connection.connection_id, frame))
         self._outbox.frame_bytes += len(frame)
+
+    def _refuse(self, connection_id: ConnectionId, frame: bytes) -> None:
+        """As `_close`, with a last frame that waits: whoever guesses passwords does so slowly."""
+        self.on_disconnected(connection_id)
+        self.sent_count += 1
+        self._outbox.refusals.append((connection_id, frame))
 
     def _close(self, connection_id: ConnectionId) -> None:
         """Close it once the outbox so far is sent; nothing more is read from it or sent to it."""

@@ -9,6 +9,7 @@ import pytest
 from cluster.model.acls import AclOperation, AclPermission, PatternType, ResourceType
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey
+from tests.support.fake_clock import FakeClock
 from tests.support.handler_stage import HandlerStage, StageConnection
 from tests.support.kafka_wire import request
 
@@ -66,13 +67,24 @@ def a_filter(**changes: Any) -> dict[str, Any]:
     } | changes
 
 
+class TickingClock(FakeClock):
+    """Whoever looks at the microseconds has worked for a while, once that is asked for."""
+
+    us_per_look = 0
+    _passed_us = 0
+
+    def monotonic_us(self) -> int:
+        self._passed_us += self.us_per_look
+        return super().monotonic_us() + self._passed_us
+
+
 @pytest.fixture
 def admin(tmp_path: Path) -> Iterator[Admin]:
     settings = {
         "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
         "super.users": "User:admin",
     }
-    with HandlerStage(tmp_path / "data", settings) as stage:
+    with HandlerStage(tmp_path / "data", settings, clock=TickingClock()) as stage:
         assert stage.core.acls is not None
         stage.core.acls.load_at_start()
         yield Admin(stage)
@@ -132,6 +144,37 @@ def test_a_filter_with_a_word_that_is_not_known_is_refused(admin: Admin, field: 
     assert admin.describe(**{field: 99}).error_code == ErrorCode.invalid_request
     refused, fine = admin.delete(a_filter(**{field: 0}), a_filter()).filter_results
     assert (refused.error_code, fine.error_code) == (ErrorCode.invalid_request, 0)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("of_one_pattern", [False, True])
+def test_others_are_answered_while_many_rules_are_described(
+    admin: Admin, version: int, of_one_pattern: bool
+) -> None:
+    count = 1_500
+    rules = {(f"topic-{0 if of_one_pattern else n}", f"User:user-{n}") for n in range(count)}
+    admin.create(*(creation(resource_name=name, principal=who) for name, who in rules))
+    admin.stage.clock.us_per_look = 1_000  # as much as a turn has for such work
+    other = admin.stage.connect()
+    admin.connection.send(request(ApiKey.DESCRIBE_ACLS, version, **a_filter()))
+    turns = 0
+    while admin.connection.is_waiting:
+        other.send(request(ApiKey.API_VERSIONS, 0))
+        assert not other.is_waiting
+        assert other.receive().error_code == 0
+        admin.stage.turn()
+        turns += 1
+        if turns == 2:  # what is described is what was there when it was asked
+            deletion = admin.stage.connect()
+            deletion.principal = "admin"
+            deletion.send(request(ApiKey.DELETE_ACLS, version, filters=[a_filter()]))
+            admin.stage.store.work()
+    assert turns > 8
+    resources = admin.connection.receive().resources
+    assert {(each.resource_name, rule.principal) for each in resources for rule in each.acls} == (
+        rules
+    )
+    assert len(resources) == (1 if of_one_pattern else count)
 
 
 def test_without_an_authorizer_security_is_disabled(stage: HandlerStage) -> None:

@@ -52,6 +52,10 @@ class WatchedTransport(PlainTransport):
         super().__init__(connection)
         self._server = server
         self.file_bytes_at_once = 1 << 30
+        self.expected: list[int] = []
+
+    def expect(self, size_bytes: int) -> None:
+        self.expected.append(size_bytes)
 
     def send_file(self, source: HasFileno, position: int, size_bytes: int) -> int:
         return super().send_file(source, position, min(size_bytes, self.file_bytes_at_once))
@@ -363,6 +367,20 @@ def test_a_few_bytes_of_a_large_request_take_no_buffer(server):
     assert (server.buffers_out, server.backlog_bytes) == (0, 1_004)
     server.channel.close(None)
     assert server.backlog_bytes == 0
+
+
+def test_the_transport_is_told_of_the_rest_of_a_request_that_has_begun(server):
+    request = framed(b"x" * 50_000)
+    server.client.sendall(request[:1_000])
+    server.turn()
+    assert server.transport.expected == [49_004]
+    server.client.sendall(request[1_000:20_000])
+    server.turn()
+    assert server.transport.expected[-1] == 30_004
+    server.client.sendall(request[20_000:] + framed(b"small"))
+    server.turn(3)
+    assert server.frames == [request[4:], b"small"]
+    assert server.transport.expected[-1] == 30_004
 
 
 def test_a_buffer_that_may_not_grow_mutes_the_channel_until_it_may(server):

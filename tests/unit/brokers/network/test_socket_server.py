@@ -14,11 +14,22 @@ from cluster.brokers.network.channel import Channel
 from cluster.brokers.network.connection import MuteReason
 from cluster.brokers.network.socket_server import NetworkOptions, SocketServer
 from cluster.model.errors import PeerError, UserError
-from cluster.runtime.acceptor import RETRY_MS, AcceptOptions, Listener, ListeningSocket, listen
+from cluster.runtime.acceptor import (
+    RETRY_MS,
+    AcceptOptions,
+    Listener,
+    ListeningSocket,
+    SecuredConnection,
+    Securing,
+    listen,
+)
+from cluster.runtime.arrived_bytes import arrived_bytes
 from cluster.runtime.loop import EventLoop
-from cluster.runtime.receive_ledger import PATIENCE_MS
+from cluster.runtime.receive_ledger import PATIENCE_MS, SILENCE_MS
+from cluster.runtime.transport import PlainTransport
 from tests.support.fake_clock import FakeClock
 from tests.support.turning import turn_until
+from tests.support.waiting import wait_until
 
 MAX_IDLE_MS = 10_000
 MIB = 1 << 20
@@ -34,6 +45,7 @@ class Stage:
     def __init__(
         self,
         listen: Callable[[Listener, AcceptOptions], ListeningSocket] = listen,
+        securing: Securing | None = None,
         **limits: int,
     ) -> None:
         self.clock = FakeClock()
@@ -53,7 +65,7 @@ class Stage:
         self.answer: bytes | None = None
         self.parked_bytes = 0
         self.server = SocketServer(self.loop, NetworkOptions(**self.options), listen)
-        self.port = self.server.bind(Listener("PLAINTEXT", "127.0.0.1", 0))
+        self.port = self.server.bind(Listener("PLAINTEXT", "127.0.0.1", 0), securing)
         self.clients: list[socket.socket] = []
 
     def limits(self, **changed: Any) -> NetworkOptions:
@@ -409,6 +421,62 @@ def test_half_a_request_that_stays_half_is_closed_when_others_wait(start, caplog
     assert "its request does not arrive" in caplog.text
     _send_while_turning(stage, honest, memoryview(b"2" * 500_000))
     stage.until(lambda: stage.frames, "the honest request")
+
+
+class Known:
+    """A listener of which the test knows the sockets."""
+
+    def __init__(self) -> None:
+        self.sockets: list[socket.socket] = []
+
+    def begin(
+        self,
+        connection: socket.socket,
+        host: str,
+        port: int,
+        done: Callable[[SecuredConnection | None], None],
+    ) -> None:
+        self.sockets.append(connection)
+        done(SecuredConnection(PlainTransport(connection), None))
+
+
+def comes_untold(client: socket.socket, server_side: socket.socket) -> None:
+    """Some bytes come, fewer than what the kernel tells the loop of."""
+    server_side.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 50_000)
+    client.sendall(b"1" * 1_000)
+    wait_until(lambda: arrived_bytes(server_side.fileno()) == 1_000, "the bytes")
+
+
+def test_who_sends_little_by_little_is_not_silent(start):
+    known = Known()
+    stage = start(securing=known, queued_max_request_bytes=1_000_000, max_idle_ms=-1)
+    slow, honest = stage.connected(), stage.connected()
+    slow.sendall(half_a_request(b"1", 900_000, 400_000))
+    stage.until(lambda: stage.server.receiving_bytes >= 900_000, "the slow one's buffer")
+    honest.sendall(half_a_request(b"2", 800_000, 300_000))
+    wait_for_memory(stage, 1)
+    for _ in range(3):
+        comes_untold(slow, known.sockets[0])
+        stage.clock.pass_time(SILENCE_MS + 100)
+        stage.loop.run_once(max_wait_ms=0)
+    assert stage.server.connection_count == 2
+    stage.clock.pass_time(SILENCE_MS + 100)
+    stage.until(lambda: stage.server.connection_count == 1, "it to go when it is silent")
+
+
+def test_who_sends_little_by_little_is_not_idle(start):
+    known = Known()
+    stage = start(securing=known)
+    client = stage.connected()
+    client.sendall(half_a_request(b"1", 100_000, 20_000))
+    stage.until(lambda: stage.server.receiving_bytes > 0, "the buffer")
+    for _ in range(3):
+        comes_untold(client, known.sockets[0])
+        stage.clock.pass_time(MAX_IDLE_MS + 100)
+        stage.loop.run_once(max_wait_ms=0)
+    assert stage.server.connection_count == 1
+    stage.clock.pass_time(MAX_IDLE_MS + 100)
+    stage.until(lambda: stage.server.connection_count == 0, "it to go when it is idle")
 
 
 def test_backlogs_are_bounded_over_all_connections(start):

@@ -137,11 +137,33 @@ def test_what_if_the_limit_were_another(tmp_path, capsys):
 
 def test_the_arithmetic_of_what_if():
     row = a_row(rate=500_000.0, requests=0)
-    assert outcome(row, 1_000_000.0) == Outcome(0, 1.0, 0.0, is_held_now=False)
+    assert outcome(row, 1_000_000.0, NOW_MS) == Outcome(0, 1.0, 0.0, is_held_now=False)
     capped = a_row(quota="request", limit=None, rate=50.0, delay_max_ms=1_000)
-    assert outcome(capped, 10.0).delay_ms == 1_000
-    assert not outcome(capped, 10.0).is_held_now
+    assert outcome(capped, 10.0, NOW_MS).delay_ms == 1_000
+    assert not outcome(capped, 10.0, NOW_MS).is_held_now
     assert supposed("request_percentage = 12.5").limit == 12.5
+
+
+def test_what_if_changes_of_topics_were_limited(tmp_path, capsys):
+    changes: dict[str, Any] = {
+        **{"quota": "mutation", "limit": None, "rule": None, "rate": 6.0, "delay_ms": 0},
+        **{"requests": 20, "usage": 60.0},
+        "samples": ((NOW_MS - 9_000, 30.0), (NOW_MS - 1_000, 30.0)),
+    }
+    written(tmp_path, 0, a_row(**changes))
+    what = "controller_mutation_rate=2"
+    told = explained(tmp_path, capsys, "--client-id", "loader", "--if", what)
+    assert "if controller_mutation_rate were 2.00 partitions/s:" in told
+    # Of 22 tokens: -8 after the first 30, 8 until the next 30, then -22, and 2 came since.
+    assert "broker 0: 10000 ms until the tokens, 2 a second, are no longer below zero" in told
+    assert "its traffic would go on at 33 % of its speed" in told
+    assert "A burst of 11.0 s worth is supposed" in told
+    found = json.loads(explained(tmp_path, capsys, "--user", "alice", "--json", "--if", what))
+    assert found["quotas"][0]["if"][0]["delay_ms"] == 10_000
+    enough = explained(
+        *(tmp_path, capsys, "--client-id", "loader", "--if", "controller_mutation_rate=5")
+    )
+    assert "the tokens are not below zero: no delay" in enough
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.quotas.connected_clients import ConnectedClients
+from cluster.brokers.quotas.connection_rates import ConnectionRates
 from cluster.brokers.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.model.clocks import MonotonicMs
@@ -33,6 +34,7 @@ from cluster.tools.quotas.simulation import (
 from tests.support.quota_accounts import run_to_end
 
 PRODUCE, FETCH, REQUEST = QuotaKind.PRODUCE, QuotaKind.FETCH, QuotaKind.REQUEST
+MUTATION, CONNECTION = QuotaKind.MUTATION, QuotaKind.CONNECTION
 
 
 class Timers:
@@ -102,7 +104,7 @@ def broker_takes(what: Simulated, offers: list[Offer]) -> list[tuple[int, int, i
             _, number = min(due)
             channel: Any = clients[number]
             offer = channel.waiting.popleft()
-            delay = accounts[number].on_produced(what.request_us, offer.size_bytes, now_ms)
+            delay = accounts[number].on_produced(what.request_us, offer.amount, now_ms)
             taken.append((now_ms - 1, number, 0 if delay is None else delay.ms))
             if delay is not None:
                 throttle.respond(channel, None, delay)
@@ -135,11 +137,11 @@ def test_a_simulation_is_what_the_broker_does(offers, limit, percent, request_us
 @given(loads, st.booleans())
 def test_a_timeline_adds_up(offers, fetches):
     limits = {FETCH if fetches else PRODUCE: 5_000.0}
-    what = Simulated(limits, WindowOptions(3, 1_000), fetches)
+    what = Simulated(limits, WindowOptions(3, 1_000), FETCH if fetches else PRODUCE)
     steps = list(simulate(what, offers))
     rows = timeline(offers, steps, 50)
-    assert sum(row.offered_bytes for row in rows) == sum(offer.size_bytes for offer in offers)
-    assert sum(row.taken_bytes for row in rows) == sum(offer.size_bytes for offer in offers)
+    assert sum(row.offered for row in rows) == sum(offer.amount for offer in offers)
+    assert sum(row.taken for row in rows) == sum(offer.amount for offer in offers)
     assert sum(row.requests for row in rows) == len(steps)
     assert sum(row.muted_ms for row in rows) == sum(step.delay_ms for step in steps)
     assert [row.begin_ms for row in rows] == list(range(0, 50 * len(rows), 50))
@@ -148,17 +150,91 @@ def test_a_timeline_adds_up(offers, fetches):
 def test_a_steady_load_is_held_to_its_quota():
     what = Simulated({PRODUCE: 1_000_000.0}, WindowOptions())
     offers = list(steady_load(3_000_000, 4, 10_000, 12_000))
-    assert sum(offer.size_bytes for offer in offers) == 36_000_000
+    assert sum(offer.amount for offer in offers) == 36_000_000
     steps = list(simulate(what, offers))
-    taken = sum(step.size_bytes for step in steps if 20_000 <= step.at_ms < 30_000)
+    taken = sum(step.amount for step in steps if 20_000 <= step.at_ms < 30_000)
     assert taken == pytest.approx(10_000_000, rel=0.02)
 
 
 def test_a_fetch_that_is_throttled_is_repeated_and_takes_a_part():
-    what = Simulated({FETCH: 1_000.0}, WindowOptions(), fetches=True)
+    what = Simulated({FETCH: 1_000.0}, WindowOptions(), FETCH)
     steps = list(simulate(what, [Offer(0, 1_500, 0)]))
-    assert [step.size_bytes for step in steps if not step.delay_ms] == [250] * 6
-    assert all(step.size_bytes == 0 for step in steps if step.delay_ms)
+    assert [step.amount for step in steps if not step.delay_ms] == [250] * 6
+    assert all(step.amount == 0 for step in steps if step.delay_ms)
+
+
+def test_changes_of_topics_have_a_burst_and_then_their_rate():
+    what = Simulated({MUTATION: 2.0}, WindowOptions(), MUTATION)
+    offers = list(steady_load(20.0, 1, 4, 10_000))
+    steps = list(simulate(what, offers))
+    assert [step.amount for step in steps[:7]] == [4, 4, 4, 4, 4, 4, 4]  # 22 tokens, and 2 more
+    first = next(step for step in steps if step.delay_ms)
+    assert (first.at_ms, first.amount, first.delay_ms) == (1_400, 0, 1_600)
+    assert steps[steps.index(first) + 1][:2] == (3_000, 0)
+    assert sum(step.amount for step in steps) == 200
+    assert steps[-1].at_ms == pytest.approx(1_000 * (200 - 22) / 2, abs=2_100)
+
+
+def test_each_change_that_is_let_through_is_one_that_the_broker_lets_through():
+    what = Simulated({MUTATION: 3.0}, WindowOptions(3, 500), MUTATION)
+    offers = [Offer(at_ms, 1 + at_ms % 5, 0) for at_ms in range(0, 6_000, 70)]
+    quotas = ClientQuotas(WindowOptions(), WindowOptions(3, 500))
+    quotas.set_quota(QuotaEntity("u", None), MUTATION, 3.0, MonotonicMs(0))
+    accounts = ClientAccounts(quotas, "u", "app")
+    for step in simulate(what, offers):
+        now_ms = MonotonicMs(1 + step.at_ms)
+        delay_ms = accounts.mutations(now_ms).delay_ms(now_ms)
+        assert step.delay_ms == delay_ms
+        assert (step.amount == 0) == (delay_ms > 0)
+        accounts.mutations(now_ms).record(step.amount, now_ms)
+
+
+def test_connections_above_the_rate_of_their_address_come_again():
+    what = Simulated({CONNECTION: 10.0}, WindowOptions(), CONNECTION)
+    offers = list(steady_load(50.0, 20, 1, 4_000))
+    rates = ConnectionRates(WindowOptions())
+    rates.take_quotas({QuotaEntity(None, None, "10.0.0.1"): {CONNECTION: 10.0}})
+    steps = list(simulate(what, offers))
+    for step in steps:
+        now_ms = MonotonicMs(1 + step.at_ms)
+        assert step.delay_ms == rates.close_after_ms("10.0.0.1", now_ms)
+        assert step.amount == (0 if step.delay_ms else 1)
+        assert step.delay_ms <= 1_000
+    assert sum(step.amount for step in steps) == 200
+    let_in = sum(step.amount for step in steps if step.at_ms < 15_000)
+    assert let_in == pytest.approx(150, abs=15)
+
+
+@pytest.mark.parametrize(
+    ("rate", "quota", "first"),
+    [
+        (
+            "20",
+            "controller_mutation_rate=5",
+            "controller_mutation_rate 5.00 partitions/s; 40 requests, connections: 1",
+        ),
+        (
+            "20/s",
+            "connection_creation_rate=5",
+            "connection_creation_rate 5.00 connections/s; 40 requests, connections: 1",
+        ),
+    ],
+)
+def test_the_command_counts_partitions_and_connections(capsys, rate, quota, first):
+    words = ("--rate", rate, "--duration", "2", "--quota", quota)
+    status, told = run(capsys, *words)
+    assert status == 0
+    assert told.out.splitlines()[0] == first
+    assert f"; 40.0 {first.split()[2].removesuffix('/s;')} taken within" in told.out
+    _, told = run(capsys, *words, "--json")
+    assert json.loads(told.out)["sum"]["taken"] == 40
+
+
+def test_recorded_changes_are_counted(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.StringIO("t,count\n0,30\n0.1,1\n"))
+    _, told = run(capsys, "-", "--quota", "controller_mutation_rate=2", "--json")
+    (throttled,) = json.loads(told.out)["throttlings"]
+    assert throttled["delay_ms"] == 3_900  # 22 tokens, 8 more were taken, 0.1 s has paid 0.2
 
 
 def test_recorded_loads():
@@ -232,6 +308,19 @@ def test_the_command_prints_the_timeline(capsys, monkeypatch):
             "a load is produced or fetched",
         ),
         (["/nowhere", "--quota", "producer_byte_rate=1"], "cannot read /nowhere"),
+        (
+            [
+                *("--rate", "1", "--quota", "producer_byte_rate=1"),
+                *("--quota", "controller_mutation_rate=1"),
+            ],
+            "controller_mutation_rate limits a load of its own: name it alone",
+        ),
+        (
+            ["--rate", "1", "--batch", "2", "--quota", "connection_creation_rate=1"],
+            "connections come singly",
+        ),
+        (["--rate", "x", "--quota", "controller_mutation_rate=1"], "must be a number per second"),
+        (["--rate", "1", "--batch", "0", "--quota", "controller_mutation_rate=1"], "1 or more"),
         (
             [
                 *("--rate", "1KB", "--batch", "1KB", "--interval", "0.001", "--duration", "1000"),

@@ -13,10 +13,11 @@ import pytest
 
 from cluster.coordinator.registry.server.connections import GREETING_TIMEOUT_MS, RECEIVE_BYTES
 from cluster.coordinator.registry.server.journal_files import JournalFiles
-from cluster.coordinator.registry.server.options import RegistryOptions
+from cluster.coordinator.registry.server.options import LoginOptions, RegistryOptions
 from cluster.coordinator.registry.server.registry_driver import RegistryDriver
 from cluster.coordinator.registry.server.registry_process import accept_options
-from cluster.coordinator.registry.wire.codes import Operation
+from cluster.coordinator.registry.wire.codes import Operation, RegistryError
+from cluster.coordinator.registry.wire.digest_md5 import client_response
 from cluster.coordinator.registry.wire.jute import (
     encode_bool,
     encode_buffer,
@@ -46,6 +47,10 @@ def create(path: str, content: bytes) -> bytes:
     header = encode_int(1) + encode_int(Operation.CREATE)
     record = encode_string(path) + encode_buffer(content) + OPEN_ACL + encode_int(0)
     return frame(header + record)
+
+
+def sasl(token: bytes) -> bytes:
+    return frame(encode_int(1) + encode_int(Operation.SASL) + encode_buffer(token))
 
 
 def get(path: str) -> bytes:
@@ -366,3 +371,54 @@ def test_replies_that_nobody_takes_stop_the_reading_of_requests(stage: Stage) ->
     client.send(get("/large") * 100)
     stage.serve(200)
     assert stage.driver.connections.unsent_bytes < 3_000_000
+
+
+@pytest.mark.parametrize("user", ["alice", "nobody"])
+@pytest.mark.parametrize("is_required", [False, True])
+def test_a_failed_login_is_answered_late_and_nothing_is_read_meanwhile(
+    tmp_path: Path, user: str, is_required: bool
+) -> None:
+    logins = LoginOptions({"alice": "secret"}, is_required, failure_delay_ms=700)
+    stage = Stage(tmp_path / "data", min_free_bytes=0, logins=logins)
+    client, other = stage.client(), stage.client()
+    client.send(sasl(b""))
+    (length,) = struct.unpack(">i", stage.receive(client, 4))
+    challenge = stage.receive(client, length)[20:]
+    wrong = client_response(challenge, user, "guessed", "c0nce")
+    client.send(sasl(wrong) + create("/strangers", b""))
+    stage.serve(5)
+    client.send(get("/"))
+    stage.clock.pass_time(699)
+    stage.serve(5)
+    assert not is_readable(client, 0)
+    assert len(stage.driver.connections) == 2
+    other.send(sasl(b""))
+    assert stage.error_of_reply(other) == 0  # who waits holds up nobody
+    stage.clock.pass_time(1)
+    code = RegistryError.AUTH_FAILED
+    if is_required:
+        code = RegistryError.SESSION_CLOSED_REQUIRE_SASL_AUTH
+    assert stage.error_of_reply(client) == code
+    assert stage.receive(client, 1) == b""
+    assert len(stage.driver.connections) == 1
+    stage.close()
+
+
+def test_who_leaves_before_a_failed_login_is_answered_leaves_nothing_behind(
+    tmp_path: Path,
+) -> None:
+    logins = LoginOptions({"alice": "secret"}, failure_delay_ms=700)
+    stage = Stage(tmp_path / "data", min_free_bytes=0, logins=logins)
+    client = stage.client()
+    client.send(sasl(b"username=alice"))
+    stage.serve(5)
+    client.close()
+    stage.clock.pass_time(700)
+
+    def is_gone() -> bool:
+        stage.serve()
+        return len(stage.driver.connections) == 0
+
+    wait_until(is_gone, "its end")
+    stage.driver.close(is_orderly=True)
+    stage.loop.close()

@@ -49,6 +49,7 @@ class Registry:
         self.journal: list[bytes] = []
         self.frames: dict[int, list[bytes]] = {}
         self.closed: list[int] = []
+        self.refused: list[tuple[int, bytes]] = []
 
     @property
     def moment(self) -> Moment:
@@ -61,6 +62,7 @@ class Registry:
             assert len(frame) == 4 + struct.unpack_from(">i", frame)[0]
             self.frames.setdefault(connection_id, []).append(frame[4:])
         self.closed += outbox.closings
+        self.refused += outbox.refusals
 
     def tick(self, now_ms: int) -> None:
         self.now_ms = MonotonicMs(now_ms)
@@ -523,8 +525,13 @@ def test_a_failed_auth_is_answered_and_closed(
 ) -> None:
     client = next(clients)
     auth = bytes(kazoo_records.Auth(0, "kerberos", "x").serialize())
-    assert client.ask(Operation.AUTH, auth, xid=-4)[2] == RegistryError.AUTH_FAILED
-    assert registry.closed == [client.connection_id]
+    client.send(struct.pack(">ii", -4, Operation.AUTH) + auth)
+    [(connection_id, frame)] = registry.refused
+    assert connection_id == client.connection_id
+    assert struct.unpack_from(">iqi", frame, 4) == (-4, 0, RegistryError.AUTH_FAILED)
+    client.send(struct.pack(">ii", 1, Operation.PING))
+    assert client.received() == []
+    assert registry.closed == []
 
 
 def test_what_is_not_understood(registry: Registry, clients: Iterator[Client]) -> None:
