@@ -31,7 +31,7 @@ from cluster.analytics.rollup_output import RollupOutput
 from cluster.analytics.rollup_plan import Plan
 from cluster.analytics.spark_session import reason, spark_session
 from cluster.analytics.stream_offsets import records_between, to_json
-from cluster.analytics.window_sums import SUMS_SQL
+from cluster.analytics.window_sums import SUMS_SCHEMA
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
 
@@ -97,7 +97,7 @@ def _prepare(
     checkpoint: FollowCheckpoint, chosen: Plan, options: FollowOptions, phase: Phase
 ) -> None:
     """Raises UserError."""
-    subject = Subject(chosen.start.topic, chosen.start.topic_id, SUMS_SQL)
+    subject = Subject(chosen.start.topic, chosen.start.topic_id, str(SUMS_SCHEMA))
     place = shown(options.checkpoint)
     try:
         if not go_on(checkpoint, subject, chosen.start.offsets):
@@ -133,9 +133,11 @@ class _Stream:
 
     def take(self, rows: "DataFrame", number: int) -> None:
         """Add a batch to the windows. Raises whatever ends the stream."""
+        from cluster.analytics.spark_sources import collected
+
         try:
             with writing(self.options.rollup.output):
-                self.done.put(self._followed.take(number, rows.toArrow()))
+                self.done.put(self._followed.take(number, collected(rows)))
                 self._tidy()
         except UserError as problem:
             self.problem = problem
@@ -196,6 +198,8 @@ def _start(spark: "SparkSession", stream: _Stream) -> "StreamingQuery":
         .option(kafka_source.TOPIC, options.rollup.topic)
         .option(kafka_stream.START, json.dumps(to_json(chosen.start.offsets)))
         .option(kafka_stream.MOST, str(options.most))
+        .option(kafka_stream.OUTPUT, str(options.rollup.output.absolute()))
+        .option(kafka_stream.WATERMARK_S, str(options.watermark.total_seconds()))
         .option(kafka_stream.TASKS, str(spark.sparkContext.defaultParallelism))
     )
     if chosen.start.topic_id is not None:

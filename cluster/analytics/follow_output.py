@@ -6,18 +6,18 @@ again after a kill is left out if it is there, and read again if it is not.
 """
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cluster.analytics.follow_checkpoint import BadCheckpoint, FollowCheckpoint, Subject
-from cluster.analytics.rollup_output import LATE, Added, Progress, RollupOutput
+from cluster.analytics.rollup_output import LATE_AFTER, Added, Progress, RollupOutput, closed_until
 from cluster.analytics.stream_offsets import Offsets, are_equal, records_between
 from cluster.analytics.window_files import NARROWEST, WIDTHS_S
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_WIDTH_S: Final = WIDTHS_S[NARROWEST]
+_WIDTH: Final = timedelta(seconds=WIDTHS_S[NARROWEST])
 
 
 class OutOfStep(Exception):
@@ -73,7 +73,7 @@ class FollowedOutput:
         output: RollupOutput,
         checkpoint: FollowCheckpoint,
         start: Progress,
-        watermark: timedelta = LATE,
+        watermark: timedelta = LATE_AFTER,
     ) -> None:
         """`start` is where the windows end. Windows that began longer than the watermark before
         the newest one are closed."""
@@ -90,22 +90,13 @@ class FollowedOutput:
         """
         begin, end = self._checkpoint.start_of(number), self._checkpoint.end_of(number)
         added = None
-        before_s = self._closed_until_s()
+        before = closed_until(self._output.progress, self._watermark)
         if not are_equal(self._held, end):
             if not are_equal(self._held, begin):
                 raise OutOfStep(f"batch {number} does not begin where the windows end")
             reached = Progress(self._start.topic, self._start.topic_id, end)
             added = self._output.add(sums, reached, late=self._watermark)
             self._held = end
-        until_s = self._closed_until_s()
-        closed = 0 if before_s is None or until_s is None else (until_s - before_s) // _WIDTH_S
-        until = None if until_s is None else datetime.fromtimestamp(until_s, UTC)
+        until = closed_until(self._output.progress, self._watermark)
+        closed = 0 if before is None or until is None else (until - before) // _WIDTH
         return Batch(number, records_between(begin, end), added, end, closed, until)
-
-    def _closed_until_s(self) -> int | None:
-        """The end of the latest span that is closed; None if none is."""
-        newest_s = self._output.progress.newest_s if self._output.progress else None
-        if newest_s is None:
-            return None
-        limit_s = newest_s - int(self._watermark.total_seconds())
-        return -(-limit_s // _WIDTH_S) * _WIDTH_S

@@ -9,6 +9,8 @@ Source: pyspark.sql.datasource.DataSourceStreamReader, SupportsTriggerAvailableN
 import json
 import time
 from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from confluent_kafka import KafkaException
@@ -23,6 +25,7 @@ from pyspark.sql.streaming.datasource import (
 from cluster.analytics.kafka_records import topic_id, topic_ranges
 from cluster.analytics.kafka_source import TOPIC, RangePartition, connection_in, read_rows
 from cluster.analytics.offset_ranges import split
+from cluster.analytics.rollup_output import closed_until, read_progress
 from cluster.analytics.stream_offsets import (
     Offsets,
     fallen,
@@ -40,6 +43,10 @@ TOPIC_ID: Final = "milena.topicId"
 START: Final = "milena.startingOffsets"
 """JSON of the offsets at which the first batch begins."""
 MOST: Final = "maxOffsetsPerTrigger"
+OUTPUT: Final = "milena.output"
+"""The directory of the windows. The planner, on the driver's machine, sees there before each batch
+which are closed: records of these are put aside too."""
+WATERMARK_S: Final = "milena.watermark"
 TASKS: Final = "milena.tasks"
 """Into how many tasks a large batch is cut at least."""
 ANSWER_S: Final = 60.0
@@ -67,6 +74,8 @@ class MetricStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._start = from_json(json.loads(options[START]))
         self._most = int(options[MOST])
         self._tasks = int(options[TASKS])
+        self._output = Path(options[OUTPUT])
+        self._watermark = timedelta(seconds=float(options[WATERMARK_S]))
         self._connection = connection_in(options)
         self._ends: Offsets | None = None
         self._is_bounded = False
@@ -114,14 +123,17 @@ class MetricStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return to_json(next_offsets(begin, self._ends, most))
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[RangePartition]:
-        """The tasks of a batch."""
+        """The tasks of a batch. Raises OSError, UnknownProgress."""
         ranges = ranges_between(from_json(start), from_json(end))
-        return [RangePartition(each) for each in split(ranges, self._tasks, _SMALLEST_TASK)]
+        late_before = closed_until(read_progress(self._output), self._watermark)
+        return [
+            RangePartition(each, late_before) for each in split(ranges, self._tasks, _SMALLEST_TASK)
+        ]
 
     def read(self, partition: InputPartition) -> Iterator["pa.RecordBatch"]:
         """The rows of one range, in a worker. What retention removed is counted among them."""
         assert isinstance(partition, RangePartition)  # what partitions() made
-        return read_rows(self._connection, self._topic, partition.wanted, fail_on_data_loss=False)
+        return read_rows(self._connection, self._topic, partition, fail_on_data_loss=False)
 
     def _present_ends(self) -> dict[int, int]:
         """Raises KafkaException, TopicGone."""

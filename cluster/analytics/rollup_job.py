@@ -15,7 +15,13 @@ from confluent_kafka import KafkaException
 from cluster.analytics.kafka_records import topic_id, topic_ranges
 from cluster.analytics.metric_rows import GROUP, LAG, LOST, OTHER, QUOTA, REJECTED
 from cluster.analytics.offset_ranges import PYTHON, OffsetRange, TopicState
-from cluster.analytics.rollup_output import Added, RollupOutput, UnknownProgress
+from cluster.analytics.rollup_output import (
+    LATE_AFTER,
+    Added,
+    RollupOutput,
+    UnknownProgress,
+    closed_until,
+)
 from cluster.analytics.rollup_plan import Plan, plan, records_in, slices
 from cluster.analytics.spark_session import reason, spark_session
 from cluster.analytics.window_files import InUse, sole_writer
@@ -194,30 +200,51 @@ def add_new(
     phase: Phase,
 ) -> Iterator[Added]:
     """Read what was chosen, part by part, and add each part to the output. Raises UserError."""
-    whole = is_whole(output, options)
-    # Windows that are compared with stored ones have to be complete: all of it is one part.
-    parts = slices(chosen, max(1, records_in(chosen.ranges))) if whole else slices(chosen)
-    for ranges, progress in parts:
+    if not is_whole(output, options):
+        yield from _add_parts(spark, options, output, chosen, phase)
+        return
+    # Records that are read again are not late.
+    with output.computed_anew() as anew:
+        yield from _add_parts(spark, options, anew, chosen, phase, late=None)
+        with phase("Comparing them with the windows"), writing(options.output):
+            output.take_over(anew)
+
+
+def _add_parts(
+    spark: "SparkSession",
+    options: RollupOptions,
+    output: RollupOutput,
+    chosen: Plan,
+    phase: Phase,
+    late: timedelta | None = LATE_AFTER,
+) -> Iterator[Added]:
+    for ranges, progress in slices(chosen):
+        late_before = None if late is None else closed_until(output.progress, late)
         with phase(f"Rolling up {records_in(ranges):,} records"):
-            sums = sums_of_ranges(spark, options, ranges)
+            sums = sums_of_ranges(spark, options, ranges, late_before)
         with phase("Adding them to the windows"), writing(options.output):
-            added = output.add(sums, progress, whole=whole)
-        yield added
+            added = output.add(sums, progress)
+        yield added if late is not None else replace(added, late=0)
 
 
 def sums_of_ranges(
-    spark: "SparkSession", options: RollupOptions, ranges: tuple[OffsetRange, ...]
+    spark: "SparkSession",
+    options: RollupOptions,
+    ranges: tuple[OffsetRange, ...],
+    late_before: datetime | None,
 ) -> pa.Table:
-    """The records of ranges, added up by Spark (SUMS_SCHEMA). Raises UserError."""
+    """The records of ranges, added up by Spark's workers (SUMS_SCHEMA). Raises UserError."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
-    from cluster.analytics.spark_sources import NoConnector, sums_frame
-    from cluster.analytics.windows import added_up
+    from cluster.analytics.spark_sources import NoConnector, collected, sums_frame
 
     try:
-        frame = sums_frame(spark, options.source, options.connection, options.topic, ranges)
-        return added_up(frame).toArrow()
+        return collected(
+            sums_frame(
+                spark, options.source, options.connection, options.topic, ranges, late_before
+            )
+        )
     except NoConnector as problem:
         raise UserError(str(problem)) from None
     except (PySparkException, Py4JError) as problem:

@@ -1,25 +1,28 @@
 """What Spark reads a topic of metric records with: our data source, or Spark's own connector.
 
-Both give the same sums (SUMS_SCHEMA) for the same offsets. Spark's own, in the package
+Both give the same sums for the same offsets, as bytes. Spark's own, in the package
 `spark-sql-kafka-0-10`, reads in the JVM and hands each record to Python workers: slower.
 """
 
 import itertools
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime
+from typing import TYPE_CHECKING, Final
 
-import pyarrow.compute as pc
+import pyarrow as pa
 
 from cluster.analytics import kafka_source
 from cluster.analytics.kafka_records import BLOCK_RECORDS
-from cluster.analytics.metric_rows import Origin, rows_of
+from cluster.analytics.metric_rows import Aside, Origin, rows_of
 from cluster.analytics.offset_ranges import KAFKA, OffsetRange, split, to_text
-from cluster.analytics.window_sums import ASIDE, SUMS_SQL
+from cluster.analytics.window_sums import PACKED, PACKED_SQL, packed, sums_of_rows, unpacked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, Row, SparkSession
 
+_PIECES_PER_PROCESSOR: Final = 3
+"""So many tasks for each, so that none waits long for the last."""
 _JAVA_NAMES: Final = {"ssl.ca.location": "ssl.truststore.location"}
 _JAAS: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -38,14 +41,15 @@ def sums_frame(
     connection: Mapping[str, str],
     topic: str,
     ranges: Iterable[OffsetRange],
+    late_before: datetime | None,
 ) -> "DataFrame":
-    """The sums of blocks of the records in ranges, which `windows.added_up` adds up.
+    """The sums of blocks of the records in ranges, for `collected`.
 
-    Raises NoConnector.
+    Records whose interval began before `late_before` are put aside. Raises NoConnector.
     """
-    pieces = split(ranges, spark.sparkContext.defaultParallelism)
+    pieces = split(ranges, _PIECES_PER_PROCESSOR * spark.sparkContext.defaultParallelism)
     if source == KAFKA:
-        return _by_connector(spark, connection, topic, pieces)
+        return _by_connector(spark, connection, topic, pieces, late_before)
     spark.dataSource.register(kafka_source.MetricSource)
     reader = (
         spark.read.format(kafka_source.SHORT_NAME)
@@ -53,9 +57,16 @@ def sums_frame(
         .option(kafka_source.RANGES, to_text(pieces))
         .option(kafka_source.FAIL_ON_DATA_LOSS, "false")  # counted, and said at the end
     )
+    if late_before is not None:
+        reader = reader.option(kafka_source.LATE_BEFORE_S, str(int(late_before.timestamp())))
     for key, value in connection.items():
         reader = reader.option(f"{kafka_source.CONNECTION_PREFIX}{key}", value)
     return reader.load()
+
+
+def collected(frame: "DataFrame") -> pa.Table:
+    """The sums (SUMS_SCHEMA) that a frame of `sums_frame` or of the stream holds: computes them."""
+    return unpacked(frame.toArrow()[PACKED])
 
 
 def java_settings(connection: Mapping[str, str]) -> dict[str, str]:
@@ -90,6 +101,7 @@ def _by_connector(
     connection: Mapping[str, str],
     topic: str,
     pieces: Iterable[OffsetRange],
+    late_before: datetime | None,
 ) -> "DataFrame":
     from pyspark.errors import PySparkException
 
@@ -123,18 +135,18 @@ def _by_connector(
         raise
     # mapInArrow would not pass records through Python's objects, but asks for pandas.
     records = values.select("partition", "offset", "value").rdd
-    return spark.createDataFrame(records.mapPartitions(_sums), SUMS_SQL)
+    return spark.createDataFrame(
+        records.mapPartitions(lambda found: _sums(found, late_before)), PACKED_SQL
+    )
 
 
-def _sums(records: Iterable["Row"]) -> Iterator[tuple[Any, ...]]:
+def _sums(records: Iterable["Row"], late_before: datetime | None) -> Iterator[tuple[bytes]]:
     """Rows of sums of the records of one partition of Spark's, in a worker."""
-    left = kafka_source.ASIDE_MOST
+    aside = Aside(kafka_source.ASIDE_MOST, late_before)
     found = iter(records)
     while block := list(itertools.islice(found, BLOCK_RECORDS)):
         for number, part in itertools.groupby(block, lambda row: int(row.partition)):
             rows = list(part)
             values = [None if row.value is None else bytes(row.value) for row in rows]
-            origin = Origin(number, [row.offset for row in rows], left)
-            for sums in kafka_source.sums_batches(rows_of(values, origin)):
-                left -= pc.sum(pc.list_value_length(sums[ASIDE])).as_py() or 0
-                yield from (tuple(each.values()) for each in sums.to_pylist())
+            origin = Origin(number, [row.offset for row in rows], aside)
+            yield (packed(sums_of_rows(rows_of(values, origin))),)

@@ -117,6 +117,7 @@ WHOLE_DAY: Final = "day"
 _SUFFIX: Final = ".parquet"
 _DAY_PREFIX: Final = "day="
 _DAY: Final = timedelta(days=1)
+_HOUR: Final = timedelta(hours=1)
 
 
 def folder(output: Path, width: str, kind: WindowKind = QUOTA_WINDOWS) -> Path:
@@ -176,10 +177,30 @@ def read_windows(
     return read_files(window_paths(output, width, days, kind), kind.schema)
 
 
-def read_files(paths: Iterable[Path], schema: pa.Schema) -> pa.Table:
-    """The rows of files; columns that a file lacks are null. Raises OSError, pa.ArrowInvalid."""
-    tables = [pq.read_table(path, schema=schema, partitioning=None) for path in paths]
+def read_files(paths: Iterable[Path], schema: pa.Schema, hour: datetime | None = None) -> pa.Table:
+    """The rows of files, of one hour if it is given; columns that a file lacks are null.
+
+    Raises OSError, pa.ArrowInvalid.
+    """
+    chosen = None
+    if hour is not None:
+        chosen = [("window_start", ">=", hour), ("window_start", "<", hour + _HOUR)]
+    tables = [
+        pq.read_table(path, schema=schema, partitioning=None, filters=chosen) for path in paths
+    ]
     return pa.concat_tables(tables) if tables else schema.empty_table()
+
+
+def hours_of(starts: pa.ChunkedArray) -> list[datetime]:
+    """The hours in which times lie, in order, without repeats."""
+    found: list[datetime] = pc.unique(pc.floor_temporal(starts, unit="hour")).to_pylist()
+    return sorted(found)
+
+
+def hours_in(paths: Iterable[Path]) -> list[datetime]:
+    """The hours that windows in files lie in, in order. Raises OSError, pa.ArrowInvalid."""
+    starts = pa.schema([("window_start", TIMESTAMP)])
+    return hours_of(read_files(paths, starts)["window_start"])
 
 
 class InUse(Exception):
@@ -218,12 +239,16 @@ def replace_windows(
             dates = pc.cast(ordered["window_start"], pa.date32())
             for day in pc.unique(dates).to_pylist():
                 place = piece_path(output, kind, width, day, WHOLE_DAY)
-                write_windows(ordered.filter(pc.equal(dates, day)), changes.draft_of(place))
+                of_day = ordered.filter(pc.equal(dates, day))
+                pq.write_table(of_day, changes.draft_of(place), compression="zstd")
 
 
-def write_windows(windows: pa.Table, path: Path) -> None:
-    """Write one file. Raises OSError."""
-    pq.write_table(windows, path, compression="zstd")
+@contextmanager
+def window_writer(path: Path, kind: WindowKind, width: str) -> Iterator[pq.ParquetWriter]:
+    """Writes a file of windows; each hour is a table of its own. Raises OSError."""
+    schema = kind.stored_schema if width == NARROWEST else kind.schema
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        yield writer
 
 
 def sorted_windows(table: pa.Table, kind: WindowKind = QUOTA_WINDOWS) -> pa.Table:

@@ -1,8 +1,8 @@
 """Sums of metric records by window, which can be added up in any order, and the windows of them.
 
 Pure, in PyArrow. A table of sums has a row for a window or a part of one: workers make them of
-blocks of records, Spark adds those up (`windows.py`), and the driver adds the result to what is
-stored, which is turned into sums again. Totals are whole millionths: a total of floats would depend
+blocks of records, Spark hands those over as bytes, and the driver adds them to what is stored,
+which is turned into sums again. Totals are whole millionths: a total of floats would depend
 on the order of addition.
 """
 
@@ -25,7 +25,7 @@ from cluster.analytics.window_files import (
 RATES: Final = "rates"
 LAST_AT: Final = "lag_last_at"
 ASIDE: Final = "aside"
-"""Texts about records that were put aside (`metric_rows.aside_row`)."""
+"""Lines about records that were put aside (`metric_rows.count_row`)."""
 
 TOTALS: Final = {
     QUOTA: (
@@ -77,33 +77,43 @@ SUMS_SCHEMA: Final = pa.schema(
     ]
 )
 """Sums of all kinds in one table; columns of other kinds than the row's are null."""
-_SQL_TYPES: Final = {
-    pa.string(): "string",
-    pa.int32(): "int",
-    pa.int64(): "bigint",
-    pa.float64(): "double",
-    TIMESTAMP: "timestamp",
-    pa.list_(pa.float32()): "array<float>",
-    pa.list_(pa.string()): "array<string>",
-}
-SUMS_SQL: Final = ", ".join(f"`{field.name}` {_SQL_TYPES[field.type]}" for field in SUMS_SCHEMA)
-"""SUMS_SCHEMA in Spark's DDL syntax."""
+PACKED: Final = "sums"
+PACKED_SQL: Final = f"`{PACKED}` binary"
+"""How sums pass through Spark, in its DDL syntax: each value is a table of them (`packed`)."""
 
 
-def sums_of_rows(rows: pa.Table) -> pa.Table:
-    """Sums of metric records (ROW_SCHEMA), one row for each window that they touch, or each kind
-    without windows."""
+def sums_of_rows(rows: Iterable[pa.RecordBatch]) -> pa.Table:
+    """Sums of metric records (ROW_SCHEMA, each batch of one kind), one row for each window that
+    they touch, or each kind without windows."""
     tables = [SUMS_SCHEMA.empty_table()]
-    rows = rows.append_column("window_start", _floor(rows["interval_start"], WIDTHS_S[NARROWEST]))
-    for kind in WINDOW_KINDS:
-        found = rows.filter(pc.equal(rows["kind"], kind.name))
-        if found.num_rows:
+    by_kind: dict[str, list[pa.RecordBatch]] = {}
+    for batch in rows:
+        by_kind.setdefault(batch["kind"][0].as_py(), []).append(batch)
+    for name, batches in by_kind.items():
+        found = pa.Table.from_batches(batches)
+        kind = next((each for each in WINDOW_KINDS if each.name == name), None)
+        if kind is None:
+            tables.append(_aligned(found.select(["kind", "records", ASIDE])))
+        else:
             tables.append(_widened_schema(added_up(_first_sums(found, kind), kind), kind))
-    known = pa.array([kind.name for kind in WINDOW_KINDS])
-    others = rows.filter(pc.invert(pc.is_in(rows["kind"], known)))
-    if others.num_rows:
-        tables.append(_aligned(others.select(["kind", "records", ASIDE])))
     return pa.concat_tables(tables).combine_chunks()
+
+
+def packed(sums: pa.Table) -> bytes:
+    """A table of sums as bytes. Spark does not look into them: of a row with its 39 columns and a
+    list it would make objects twice."""
+    sink = pa.BufferOutputStream()
+    options = pa.ipc.IpcWriteOptions(compression="lz4")
+    with pa.ipc.new_stream(sink, sums.schema, options=options) as writer:
+        writer.write_table(sums)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written
+
+
+def unpacked(column: pa.ChunkedArray) -> pa.Table:
+    """The sums in a column of tables that `packed` has made."""
+    tables = [pa.ipc.open_stream(each.as_buffer()).read_all() for each in column]
+    return pa.concat_tables([SUMS_SCHEMA.empty_table(), *tables])
 
 
 def of_kind(sums: pa.Table, kind: WindowKind) -> pa.Table:
@@ -145,14 +155,21 @@ def added_up(sums: pa.Table, kind: WindowKind) -> pa.Table:
     return renamed.select(sums_names(kind))
 
 
-def windows_of_sums(sums: pa.Table, kind: WindowKind, width: str) -> pa.Table:
-    """The windows of a width of sums of narrower ones, sorted; of the narrowest width with the
-    columns from which sums can be made again."""
+def windows_of_sums(sums: pa.Table, kind: WindowKind) -> dict[str, pa.Table]:
+    """By width the windows of sums of the narrowest ones, sorted; those of the narrowest width with
+    the columns from which sums can be made again."""
+    windows = {}
+    for width, width_s in WIDTHS_S.items():
+        if width != NARROWEST:
+            at = sums.schema.get_field_index("window_start")
+            sums = sums.set_column(at, "window_start", _floor(sums["window_start"], width_s))
+        sums = added_up(sums, kind)
+        windows[width] = _windows(sums, kind, width)
+    return windows
+
+
+def _windows(found: pa.Table, kind: WindowKind, width: str) -> pa.Table:
     width_s = WIDTHS_S[width]
-    if width != NARROWEST:
-        at = sums.schema.get_field_index("window_start")
-        sums = sums.set_column(at, "window_start", _floor(sums["window_start"], width_s))
-    found = added_up(sums, kind)
     columns = {name: found[name] for name in found.column_names}
     if kind is QUOTA_WINDOWS:
         for name in _MILLIONTHS:
@@ -210,7 +227,9 @@ def starts_of(sums: Iterable[pa.Table]) -> tuple[object, object] | None:
 
 def _first_sums(rows: pa.Table, kind: WindowKind) -> pa.Table:
     """A row of sums for each record of one kind."""
-    columns = {name: rows[name] for name in (*kind.key_names, "records")}
+    starts = _floor(rows["interval_start"], WIDTHS_S[NARROWEST])
+    columns = {name: rows[name] for name in (*kind.key_names[1:], "records")}
+    columns["window_start"] = starts
     if kind is QUOTA_WINDOWS:
         for name in _MILLIONTHS:
             columns[name] = _millionths(rows[name.removesuffix("_sum")])

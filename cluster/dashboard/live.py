@@ -14,7 +14,7 @@ from cluster.dashboard.live_differences import Told
 PERIOD_S: Final = 1.0
 HEARTBEAT_S: Final = 15.0
 """A comment is sent after so long without news, so that a connection that is gone is noticed."""
-SHARE_MAX: Final = 0.04
+SHARE_MAX: Final = 1 / 30
 """Of a core at most is spent on reading: so many clients that it takes more are read less often,
 but at least every `PERIOD_MAX_S`."""
 PERIOD_MAX_S: Final = 5.0

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from tests.support.follow_process import PLACES
 from tests.support.metric_records import (
+    as_written,
     generated_group_records,
     generated_records,
     lag_windows_of,
@@ -89,9 +91,16 @@ def test_killed_in_every_phase_it_equals_plain_python(cluster, tmp_path):
             expected = pa.Table.from_pylist(rows, schema=kind.schema)
             assert read_windows(output, width, kind=kind) == expected
     aside = [
-        line for file in (output / "aside").iterdir() for line in file.read_text().splitlines()
+        json.loads(line)
+        for file in (output / "aside").iterdir()
+        for line in file.read_text().splitlines()
     ]
-    assert len(aside) == len(bad)
+    put_aside = [line for line in aside if line["reason"].startswith("late: ")]
+    assert len(aside) - len(put_aside) == len(bad)
+    places = {(line["partition"], line["offset"]) for line in put_aside}
+    assert len(places) == len(put_aside), "a record that comes late comes once"
+    wanted = Counter(as_written(each).decode() for each in late if each["kind"] == "quota")
+    assert wanted <= Counter(line["value"] for line in put_aside)
 
 
 def start(cluster: Cluster, topic: str, output: Path) -> subprocess.Popen[str]:

@@ -274,6 +274,11 @@ def _order(row: Record) -> tuple[Any, ...]:
     )
 
 
+def as_written(record: Record) -> bytes:
+    """A record in the form in which brokers write it (`brokers/metrics/records.py`)."""
+    return json.dumps(record, separators=(",", ":"), ensure_ascii=False).encode()
+
+
 def produce(bootstrap: str, topic: str, values: Iterable[bytes | Record]) -> None:
     """Into an existing topic, spread over its partitions by broker; returns when all are there."""
     refused: list[object] = []
@@ -282,7 +287,7 @@ def produce(bootstrap: str, topic: str, values: Iterable[bytes | Record]) -> Non
     )
     for value in values:
         key = None if isinstance(value, bytes) else str(value["broker"])
-        text = value if isinstance(value, bytes) else json.dumps(value).encode()
+        text = value if isinstance(value, bytes) else as_written(value)
         while True:
             try:
                 producer.produce(

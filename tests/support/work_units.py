@@ -45,7 +45,6 @@ LONGEST: Final = (
     "tests/integration/test_import_log.py",
     "tests/integration/test_metrics.py",
     "tests/integration/test_broker_configs.py",
-    "tests/unit/analytics/test_windows.py",
 )
 """Pieces of work that take 15 seconds or longer, the longest first."""
 

@@ -40,9 +40,7 @@ class Killed(BaseException):
 
 
 def sums(records) -> pa.Table:
-    return sums_of_rows(
-        pa.Table.from_batches(rows_of([json.dumps(each).encode() for each in records]))
-    )
+    return sums_of_rows(rows_of([json.dumps(each).encode() for each in records]))
 
 
 def start_at(output: RollupOutput) -> Progress:

@@ -1,6 +1,7 @@
 """Values become rows or are counted: each exactly once, whichever way they were parsed."""
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -8,6 +9,7 @@ from cluster.brokers.metrics.records import broker_record
 from cluster.model.clocks import WallMs
 from tests.support.metric_records import (
     START_MS,
+    as_written,
     generated_group_records,
     generated_records,
     group_record,
@@ -20,6 +22,7 @@ pa = pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 from cluster.analytics.metric_rows import (  # noqa: E402
     _OF_BROKER,
     ROW_SCHEMA,
+    Aside,
     Origin,
     count_row,
     reason_of,
@@ -122,7 +125,7 @@ BAD = {
 
 @pytest.mark.parametrize("value", BAD.values(), ids=BAD)
 def test_a_bad_value_is_counted_and_its_neighbours_are_kept(value):
-    assert counts(rows_of([value], Origin(2, [40], 5))) == {"rejected": 1}
+    assert counts(rows_of([value], Origin(2, [40], Aside(5)))) == {"rejected": 1}
     values = encoded(quota_record(), quota_record(broker=1))
     batches = rows_of([values[0], value, values[1]])
     assert counts(batches) == {"quota": 2, "rejected": 1}
@@ -131,13 +134,13 @@ def test_a_bad_value_is_counted_and_its_neighbours_are_kept(value):
 
 def test_a_bad_value_is_put_aside_with_its_place_and_the_reason():
     values = [*encoded(quota_record()), b"x" * 2000, *encoded(quota_record(usage=-1.0))]
-    (*_, last) = rows_of(values, Origin(2, [40, 41, 45], 5))
+    (*_, last) = rows_of(values, Origin(2, [40, 41, 45], Aside(5)))
     (row,) = last.to_pylist()
     first, second = map(json.loads, row["aside"])
     assert first == {"partition": 2, "offset": 41, "reason": "not JSON", "value": "x" * 1024}
     assert (second["offset"], second["reason"]) == (45, "a number is out of range")
 
-    (bounded,) = rows_of([b"x"] * 9, Origin(0, list(range(9)), 3))
+    (bounded,) = rows_of([b"x"] * 9, Origin(0, list(range(9)), Aside(3)))
     (row,) = bounded.to_pylist()
     assert (row["records"], len(row["aside"])) == (9, 3)
 
@@ -155,6 +158,36 @@ def test_a_bad_value_is_put_aside_with_its_place_and_the_reason():
 )
 def test_why_a_value_is_bad(value, reason):
     assert reason_of(value) == reason
+
+
+def test_late_records_are_rows_and_are_put_aside_too():
+    values = encoded(
+        *(quota_record(ts=START_MS + 1000 * second) for second in (1, 11, 10, 0)),
+        group_record(ts=START_MS + 5_000),
+    )
+    values[1] = as_written(quota_record(ts=START_MS + 11_000))
+    values[2] = as_written(quota_record(ts=START_MS + 10_000))
+    limit = datetime.fromtimestamp(START_MS / 1000 + 10, UTC)
+    batches = rows_of(values, Origin(1, [7, 8, 9, 10, 11], Aside(3, limit)))
+    assert counts(batches) == {"quota": 4, "group": 1, "late": 0}
+    (row,) = batches[-1].to_pylist()
+    lines = [json.loads(line) for line in row["aside"]]
+    assert [line["offset"] for line in lines] == [7, 9, 10]  # three at most
+    assert {line["reason"] for line in lines} == {
+        "late: windows before 2026-09-21T14:13:30Z were closed"
+    }
+    assert json.loads(lines[1]["value"])["ts"] == START_MS + 10_000
+
+
+def test_the_two_forms_of_a_record_give_the_same_rows():
+    """As brokers write it, and with spaces; a field of another kind is not looked at in either."""
+    records = [*generated_records(6, seconds=5), quota_record(lag="many")]
+    brief = [as_written(each) for each in records]
+    assert rows_of(brief) == rows_of(encoded(*records))
+    doubled = b'{"v":1,"kind":"quota","kind":"group","ts":5}'
+    assert counts(rows_of([doubled, as_written(quota_record())])) == {"quota": 1, "rejected": 1}
+    two_lines = as_written(quota_record()) + b"\n{}"
+    assert counts(rows_of([two_lines, *brief]))["rejected"] == 1
 
 
 def test_both_ways_of_parsing_give_the_same_rows():

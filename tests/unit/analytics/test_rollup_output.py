@@ -22,8 +22,9 @@ pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
 import pyarrow as pa
 
+from cluster.analytics import rollup_output
 from cluster.analytics.file_changes import FileChanges
-from cluster.analytics.metric_rows import ROW_SCHEMA, count_row, rows_of
+from cluster.analytics.metric_rows import count_row, rows_of
 from cluster.analytics.rollup_output import Progress, RollupOutput, UnknownProgress
 from cluster.analytics.window_files import (
     GROUP_WINDOWS,
@@ -48,7 +49,7 @@ def sums(records: list[Record], aside: tuple[str, ...] = ()) -> pa.Table:
     rows = rows_of([json.dumps(record).encode() for record in records])
     if aside:
         rows.append(count_row("rejected", len(aside), aside))
-    return sums_of_rows(pa.Table.from_batches(rows, ROW_SCHEMA))
+    return sums_of_rows(rows)
 
 
 def reached(offset: int) -> Progress:
@@ -182,8 +183,57 @@ def test_computing_anew_replaces_nothing_by_less(tmp_path):
     output = RollupOutput(tmp_path)
     output.add(sums(records), reached(1))
     left = [record for record in records if record["ts"] > START_MS + 23_000]
-    output.add(sums(left), reached(1), whole=True)
+    with output.computed_anew() as anew:
+        for part in (left[:500], left[500:]):
+            anew.add(sums(part), reached(1))
+        output.take_over(anew)
     assert_windows_of(tmp_path, records)
+
+
+def test_what_was_computed_anew_goes_into_days_and_hours_alike(tmp_path):
+    """The stored ones may lie otherwise: a day that is over is one file."""
+    first, second = made(1, seconds=60), made(2, START_MS + DAY_MS)
+    output = RollupOutput(tmp_path)
+    output.add(sums(first), reached(1))
+    output.add(sums(second), reached(2))
+    output.compact()
+    left = [record for record in first if record["ts"] > START_MS + 23_000]
+    more = made(3, START_MS + HOUR_MS)
+    before = set(files(tmp_path))
+    with output.computed_anew() as anew:
+        anew.add(sums([*left, *more], ('{"offset": 3}',)), reached(3))
+        anew.add(sums(second, ('{"offset": 4}',)), reached(4))
+        output.take_over(anew)
+    assert_windows_of(tmp_path, [*first, *more, *second])
+    assert output.progress == RollupOutput(tmp_path).progress
+    assert output.progress is not None
+    assert (output.progress.offsets, output.progress.changes) == ({0: 4}, 3)
+    assert set(files(tmp_path)) == before | {"aside/00000003.jsonl"}
+    assert (tmp_path / "aside" / "00000003.jsonl").read_text() == '{"offset": 3}\n{"offset": 4}\n'
+
+
+def test_what_a_killed_process_computed_anew_is_forgotten(tmp_path):
+    records = made(1)
+    output = RollupOutput(tmp_path)
+    output.add(sums(records), reached(1))
+    RollupOutput(tmp_path / ".anew").add(sums(made(2)), reached(2))
+    with output.computed_anew() as anew:
+        anew.add(sums(records), reached(2))
+        output.take_over(anew)
+    assert_windows_of(tmp_path, records)
+    assert not (tmp_path / ".anew").exists()
+
+
+def test_what_is_put_aside_is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(rollup_output, "ASIDE_BYTES", 250)
+    output = RollupOutput(tmp_path)
+    for number in range(4):
+        output.add(sums([], ("x" * 99,)), reached(number))
+    names = sorted(path.name for path in (tmp_path / "aside").iterdir())
+    assert names == ["00000003.jsonl", "00000004.jsonl"]
+    output.add(sums([], tuple(letter * 99 for letter in "abc")), reached(5))
+    (only,) = (tmp_path / "aside").iterdir()
+    assert only.read_text() == f"{'a' * 99}\n{'b' * 99}\n"
 
 
 def test_days_are_forgotten_on_demand_alone(tmp_path):

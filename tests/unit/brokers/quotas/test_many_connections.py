@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
+from cluster.brokers.quotas.account import Delay
 from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.quotas.client_quotas import ClientQuotas
-from cluster.brokers.quotas.throttle import Delay
 from cluster.model.clocks import MonotonicMs
 from cluster.model.quotas import QuotaEntity, QuotaKind
 
