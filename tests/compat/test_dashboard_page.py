@@ -343,6 +343,19 @@ def test_the_page_says_when_the_dashboard_is_gone_and_comes_back(
     assert limits(cluster) == {}
 
 
+def test_the_page_is_small(page: WebPage, url: str) -> None:
+    page.call("Network.setCacheDisabled", cacheDisabled=True)
+    page.show(url)
+    sizes = page.ask(
+        "performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))"
+        ".map((each) => [each.name, each.transferSize])"
+    )
+    page.call("Network.setCacheDisabled", cacheDisabled=False)
+    told = dict(sizes)
+    assert told[f"{url}static/uplot/uPlot.iife.min.js"] > 10_000, "all was fetched anew"
+    assert sum(told.values()) < 200_000
+
+
 def test_nothing_was_fetched_from_elsewhere_and_nothing_failed(page: WebPage, url: str) -> None:
     assert page.fetched, "earlier tests have loaded the page"
     assert [each for each in page.fetched if not each.startswith((url, "data:"))] == []
