@@ -49,6 +49,7 @@ def make_app(sources: Sources, rules: AccessRules) -> Starlette:
             Mount("/static", StaticFiles(packages=[("cluster.dashboard", "static")])),
             Route("/api/live", routes.stream),
             Route("/api/now", routes.now),
+            Route("/api/found", routes.found),
             Route("/api/client", routes.client),
             Route("/api/cluster", routes.cluster),
             Route("/api/history", routes.history),
@@ -113,6 +114,12 @@ class _Routes:
     async def now(self, request: Request) -> Response:
         search = request.query_params.get("search")
         return await _json_of(lambda: self._sources.now(search))
+
+    async def found(self, request: Request) -> Response:
+        search = _query(request, "search")
+        rows, sections = await asyncio.to_thread(lambda: self._sources.found(search))
+        text = Differences().told(rows, sections).whole
+        return Response(text, media_type="application/json", headers=_NO_STORE)
 
     async def client(self, request: Request) -> Response:
         user, client_id = _query(request, "user"), _query(request, "client_id")

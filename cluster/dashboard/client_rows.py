@@ -25,12 +25,6 @@ def client_row(key: Key, states: Sequence[ClientState]) -> Json:
     }
 
 
-def matches(key: Key, text: str) -> bool:
-    """Whether user or client id contains the text, in any case."""
-    wanted = text.casefold()
-    return wanted in key[0].casefold() or wanted in key[1].casefold()
-
-
 def finite(value: Any) -> Any:
     """The value with None for every number that JSON cannot express, at any depth."""
     if isinstance(value, float):

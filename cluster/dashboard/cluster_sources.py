@@ -8,10 +8,10 @@ from typing import Final
 
 from cluster.client.quota_requests import alter_quotas
 from cluster.dashboard.broker_connection import CHANGE_TIMEOUT_S, addresses_of, connect
-from cluster.dashboard.client_rows import client_row, finite, matches, ranked
+from cluster.dashboard.client_rows import client_row, finite, ranked
 from cluster.dashboard.cluster_reader import ClusterReader
 from cluster.dashboard.cluster_view import api_view
-from cluster.dashboard.live_rows import CLIENTS_MAX, live_rows
+from cluster.dashboard.live_rows import CLIENTS_MAX, live_rows, matches
 from cluster.dashboard.prometheus import exposition
 from cluster.dashboard.quota_command import quota_command
 from cluster.dashboard.request_times import RecentTimes
@@ -67,8 +67,13 @@ class ClusterSources:
     def live(self) -> Reading:
         """See `Sources`."""
         brokers = self._read()
-        rows, left_out = live_rows(brokers, MonotonicMs(time.monotonic_ns() // 1_000_000))
+        rows, left_out = live_rows(brokers, _monotonic_ms())
         return Reading(rows, {**self._sections(brokers), "clients_left_out": left_out})
+
+    def found(self, search: str) -> Reading:
+        """See `Sources`."""
+        rows, left_out = live_rows(self._read(), _monotonic_ms(), search)
+        return Reading(rows, {"clients_left_out": left_out})
 
     def now(self, search: str | None = None) -> Json:
         """See `Sources`."""
@@ -135,8 +140,7 @@ class ClusterSources:
         """See `Sources`."""
         brokers = read_brokers(self._files)
         apis = api_view(self._readings(brokers))
-        now_ms = MonotonicMs(time.monotonic_ns() // 1_000_000)
-        return {**self._cluster.read(self._state(), brokers, now_ms), "apis": apis}
+        return {**self._cluster.read(self._state(), brokers, _monotonic_ms()), "apis": apis}
 
     def history(self, user: str, client_id: str, since_ms: int) -> Json:
         """See `Sources`."""
@@ -187,6 +191,10 @@ class ClusterSources:
 
 def _now_ms() -> int:
     return time.time_ns() // 1_000_000
+
+
+def _monotonic_ms() -> MonotonicMs:
+    return MonotonicMs(time.monotonic_ns() // 1_000_000)
 
 
 def _broker(broker: BrokerStats, former: Stats | None) -> Json:

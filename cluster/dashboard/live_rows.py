@@ -28,23 +28,34 @@ Cells = tuple[bool | int | float | str | None, ...]
 """Values of `COLUMNS`, each rounded to what the page writes: what looks the same is the same."""
 
 
-def live_rows(brokers: Iterable[BrokerStats], now_ms: MonotonicMs) -> tuple[dict[Key, Cells], int]:
+def live_rows(
+    brokers: Iterable[BrokerStats], now_ms: MonotonicMs, search: str = ""
+) -> tuple[dict[Key, Cells], int]:
     """Rows of at most `CLIENTS_MAX`, the nearest to their limits first, and how many were left out.
 
-    What dead brokers said counts for clients that no live one knows.
+    With `search` of those alone that match it. What dead brokers said counts for clients that no
+    live one knows.
     """
     live: dict[Key, list[QuotaRow]] = {}
     dead: dict[Key, list[QuotaRow]] = {}
     for broker in brokers:
         known = dead if broker.is_dead else live
         for row in broker.stats.rows:
-            known.setdefault((row.user, row.client_id, row.quota), []).append(row)
+            key = row.user, row.client_id, row.quota
+            if not search or matches(key, search):
+                known.setdefault(key, []).append(row)
     ranked = sorted(((max(map(_use, rows)), key) for key, rows in live.items()), reverse=True)
     gone = sorted(key for key in dead if key not in live)
     shown = {key: _cells(live[key], now_ms) for _, key in ranked[:CLIENTS_MAX]}
     for key in gone[: CLIENTS_MAX - len(shown)]:
         shown[key] = _cells(dead[key], None)
     return shown, len(ranked) + len(gone) - len(shown)
+
+
+def matches(key: Key, text: str) -> bool:
+    """Whether user or client id contains the text, in any case."""
+    wanted = text.casefold()
+    return wanted in key[0].casefold() or wanted in key[1].casefold()
 
 
 def _use(row: QuotaRow) -> tuple[float, float]:

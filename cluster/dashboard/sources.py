@@ -35,6 +35,10 @@ class Sources(Protocol):
         """What changes every second: rows of clients; the cluster, its brokers, groups, events."""
         ...
 
+    def found(self, search: str) -> Reading:
+        """Rows of clients whose user or client id contains the text, in any case."""
+        ...
+
     def now(self, search: str | None = None) -> Json:
         """The same in full: each client's quotas on each broker, brokers, groups, events.
 

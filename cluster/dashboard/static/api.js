@@ -8,7 +8,6 @@ function tokenOf(page) {
   return page.querySelector('meta[name="milena-token"]').content;
 }
 
-/** A dashboard that was started again has another token, which its page tells. */
 async function renewToken() {
   const page = await (await fetch("./")).text();
   token = tokenOf(new DOMParser().parseFromString(page, "text/html"));
@@ -21,11 +20,18 @@ export async function get(path, parameters = {}) {
 }
 
 export async function post(path, body = {}) {
-  return answer(await reach(() => fetch(path, {
+  const ask = () => reach(() => fetch(path, {
     method: "POST",
     headers: { "content-type": "application/json", "x-milena-token": token },
     body: JSON.stringify(body),
-  })));
+  }));
+  let response = await ask();
+  if (response.status === 403) {
+    // A dashboard that was started again has another token, which its page tells. Nothing was changed yet.
+    await reach(renewToken);
+    response = await ask();
+  }
+  return answer(response);
 }
 
 async function reach(ask) {
@@ -45,14 +51,9 @@ async function answer(response) {
 /** Calls back with every reading, and with whether the dashboard can be reached. */
 export function follow(onReading, onReachable) {
   let stream = null;
-  let wasOpen = false;
   const begin = () => {
     stream = new EventSource("api/live");
-    stream.onopen = async () => {
-      if (wasOpen) await renewToken().catch(() => {}); // a request that needs it says what is wrong
-      wasOpen = true;
-      onReachable(true);
-    };
+    stream.onopen = () => onReachable(true);
     stream.onmessage = (event) => onReading(JSON.parse(event.data));
     stream.onerror = () => {
       onReachable(false);

@@ -52,7 +52,7 @@ function onReading(news) {
   if (isFrozen) return;
   latest = { rows, reading: sections };
   say(sections.clients_left_out > 0
-    ? `${sections.clients_left_out.toLocaleString("en")} more clients are not shown, those farthest from their limits.` : "");
+    ? `${sections.clients_left_out.toLocaleString("en")} more rows are not shown, those farthest from their limits; the filter finds them.` : "");
   view.update(rows, sections);
   updateDetail(rows, past);
 }

@@ -1,11 +1,14 @@
 // The view of clients: a row per user, client id and quota.
 
+import { get } from "./api.js";
 import { openDetail } from "./detail.js";
 import { el, fill, setText } from "./dom.js";
 import { duration, name, percent, rate } from "./format.js";
 import { sparkline } from "./chart.js";
+import { Clients } from "./series.js";
 
 const PAGE = 50;
+const LOOK_MS = 3000;
 
 const COLUMNS = [
   { key: "user", text: "User", value: (row) => row.user },
@@ -26,6 +29,8 @@ const COLUMNS = [
 /** The view; `update` takes each reading's rows. */
 export function clientsView(past) {
   let rows = [];
+  let leftOut = 0;
+  let further = { filter: "", rows: [], askedAt: 0 };
   let filter = "";
   let order = { key: "utilisation", isDown: true };
   let page = 0;
@@ -34,7 +39,7 @@ export function clientsView(past) {
   const summary = el("p", { class: "summary" });
   const search = el("input", {
     type: "search", id: "filter", placeholder: "Filter by user, client id, quota, rule, library", "aria-label": "Filter clients",
-    oninput: () => { filter = search.value.toLowerCase(); page = 0; draw(); },
+    oninput: () => { filter = search.value.toLowerCase(); page = 0; lookFurther(); draw(); },
   });
   const heads = new Map();
   const head = el("tr", {}, COLUMNS.map((column) => {
@@ -60,10 +65,31 @@ export function clientsView(past) {
     draw();
   }
 
+  /** Readings have the rows nearest to their limits: of the others the dashboard is asked for those that match. */
+  async function lookFurther() {
+    if (filter === "" || leftOut === 0) return;
+    if (filter === further.filter && Date.now() - further.askedAt < LOOK_MS) return;
+    const asked = { filter, rows: filter === further.filter ? further.rows : [], askedAt: Date.now() };
+    further = asked;
+    try {
+      asked.rows = new Clients().take(await get("api/found", { search: filter }));
+      if (further === asked) draw();
+    } catch {
+      // the stream says when the dashboard does not answer
+    }
+  }
+
+  /** The rows of the reading, and those found further. */
+  function known() {
+    if (filter === "" || further.filter !== filter) return rows;
+    const keys = new Set(rows.map((row) => row.key));
+    return [...rows, ...further.rows.filter((row) => !keys.has(row.key))];
+  }
+
   function chosen() {
     const column = COLUMNS.find((each) => each.key === order.key);
     const sign = order.isDown ? -1 : 1;
-    const found = rows.filter((row) => filter === ""
+    const found = known().filter((row) => filter === ""
       || [row.user, row.client_id, row.quota, row.rule, row.software].some((text) => (text ?? "").toLowerCase().includes(filter)));
     return found.sort((one, other) => {
       const [a, b] = [column.value(one), column.value(other)];
@@ -106,7 +132,7 @@ export function clientsView(past) {
   return {
     root,
     focusFilter: () => search.focus(),
-    update: (newRows) => { rows = newRows; draw(); },
+    update: (newRows, reading) => { rows = newRows; leftOut = reading.clients_left_out; lookFurther(); draw(); },
     close: () => {},
   };
 }

@@ -28,6 +28,9 @@ class Recorded:
     def live(self) -> Reading:
         return Reading({}, {})
 
+    def found(self, search: str) -> Reading:
+        return Reading({(NASTY, search, "fetch"): (None,) * len(COLUMNS)}, {"clients_left_out": 0})
+
     def now(self, search: str | None = None) -> dict[str, Any]:
         if self.failure is not None:
             raise UserError(self.failure)
@@ -121,6 +124,8 @@ def test_names_of_clients_are_data_whatever_they_contain(page: Page) -> None:
     told = page.get("/api/client", params={"user": NASTY, "client_id": "x" * 10_000}).json()
     assert told == {"user": NASTY, "client_id": "x" * 10_000}
     assert page.get("/api/now", params={"search": NASTY}).json()["search"] == NASTY
+    found = page.get("/api/found", params={"search": NASTY}).json()
+    assert found["new"][0][:4] == [0, NASTY, NASTY, "fetch"]
 
 
 def test_a_problem_is_one_line(page: Page) -> None:

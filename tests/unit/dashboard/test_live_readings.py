@@ -12,6 +12,7 @@ from cluster.dashboard.live_rows import (
     Cells,
     Key,
     live_rows,
+    matches,
     shown_ms,
     shown_rate,
 )
@@ -87,6 +88,18 @@ def test_those_nearest_to_their_limits_are_told() -> None:
     rows, left_out = live_rows([broker(0, *idle, fast, over), dead], NOW_MS)
     assert [key[1] for key in rows][:2] == ["over", "fast"]
     assert (len(rows), left_out) == (CLIENTS_MAX, 3)
+
+
+def test_a_search_looks_at_users_and_client_ids_in_any_case() -> None:
+    assert matches(("Alice", "x", "fetch"), "aLI")
+    assert matches(("u", "Straße<b>", "fetch"), "STRASSE<")
+    assert not matches(("u", "c", "fetch"), "fetch")
+
+
+def test_the_filter_finds_who_is_left_out() -> None:
+    far = [used(f"far-{number}", rate=9.0) for number in range(2 * CLIENTS_MAX)]
+    rows, left_out = live_rows([broker(0, used("Wanted"), *far)], NOW_MS, "want")
+    assert ([key[1] for key in rows], left_out) == (["Wanted"], 0)
 
 
 @pytest.mark.parametrize(
