@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from rich.text import Text
 
 _GAP: Final = 2
+_SHRUNK: Final = 10
+"""A column that shrinks keeps so many characters of its longest cell, if other columns may go."""
 WIDTH_MAX: Final = 1 << 24
 """No table is that wide, so rich never has to shorten one; it writes no more than is there."""
 
@@ -54,6 +56,47 @@ def rich_table(
     for row in rows:
         table.add_row(*(styled(cell, "") if isinstance(cell, str) else cell for cell in row))
     return table
+
+
+def fitted_table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence["str | Text"]],
+    width: int,
+    *,
+    right: Collection[str] = (),
+    shrinking: str,
+    dispensable: Sequence[str],
+) -> "Table":
+    """As `rich_table`, for a terminal of `width` columns: nothing is broken into two lines.
+
+    The cells of `shrinking` are shortened; where that is not enough, `dispensable` columns are left
+    out, in their order.
+    """
+    from rich.cells import cell_len
+
+    texts = [[styled(each, "") if isinstance(each, str) else each for each in row] for row in rows]
+    widths = {
+        heading: max([cell_len(heading), *(row[at].cell_len for row in texts)])
+        for at, heading in enumerate(headings)
+    }
+    narrow = min(widths[shrinking], _SHRUNK)
+    left_out: set[str] = set()
+
+    def room() -> int:
+        """What the other columns leave for the one that shrinks."""
+        kept = [heading for heading in headings if heading not in left_out]
+        return width - sum(widths[each] + _GAP for each in kept if each != shrinking)
+
+    for heading in dispensable:
+        if room() >= narrow:
+            break
+        left_out.add(heading)
+    for row in texts:
+        row[headings.index(shrinking)].truncate(max(1, room()), overflow="ellipsis")
+    kept = [at for at, heading in enumerate(headings) if heading not in left_out]
+    return rich_table(
+        [headings[at] for at in kept], [[row[at] for at in kept] for row in texts], right=right
+    )
 
 
 def table_text(

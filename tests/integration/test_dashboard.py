@@ -19,11 +19,12 @@ import pytest
 
 from cluster.client.quota_requests import describe_quotas
 from cluster.client.socket_client import SocketClient
+from cluster.dashboard.live_rows import CLIENTS_MAX
 from cluster.metrics.stats_reader import read_stats
 from cluster.model.quotas import QuotaEntity
 from cluster.records.builder import NewRecord, build_batch
 from cluster.supervisor.plan import DataDir
-from tests.support.client_quotas import NamedClient
+from tests.support.client_quotas import NamedClient, send_as_many
 from tests.support.kafka_wire import produce_request
 from tests.support.running_cluster import HOST, Cluster
 from tests.support.topics import create_topic, leader
@@ -125,6 +126,31 @@ def test_it_shows_what_brokers_say_of_a_client(cluster: Cluster, browser: Browse
     assert len(quota["rules"]) == 8
     assert quota["brokers"][0]["usage"] == own.usage
     assert quota["brokers"][0]["arithmetic"] == "no limit, no delay"
+
+
+def test_more_clients_than_a_broker_has_rows_for(cluster: Cluster, browser: Browser) -> None:
+    broker = leader(cluster, TOPIC, 0)
+    names = [f"many-{number}-<b>😀" for number in range(1_500)]  # two quotas each
+    send_as_many(cluster, TOPIC, names, broker)
+
+    def found(name: str) -> list[list[Any]]:
+        rows: list[list[Any]] = browser.get("/api/found", search=name)["new"]
+        return rows
+
+    # What many clients have used is written in several of a broker's ticks.
+    rows = wait_until(lambda: found(names[-1].upper()), "the last one")
+    assert {row[2] for row in rows} == {names[-1]}
+    assert found(names[0]) == [], "its row was needed"
+    with browser.readings() as readings:
+        whole = next(readings)
+        assert len(whole["new"]) == CLIENTS_MAX
+        assert whole["clients_left_out"] > 0
+    series = browser.http.get("/metrics").text.splitlines()
+    rates = [line for line in series if line.startswith("kafka_server_produce_byte_rate{")]
+    assert 500 < len(rates) <= 1_001 * cluster.size
+    assert any('client_id="_other"' in line for line in rates)
+    plain = cluster.command("quotas", "watch", "--once", "--all").stdout
+    assert names[-1] in plain
 
 
 def test_an_unknown_client_and_an_empty_history_are_told_so(browser: Browser) -> None:

@@ -2,14 +2,14 @@
 
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from cluster.client.quota_requests import alter_quotas
 from cluster.client.socket_client import SocketClient
 from cluster.model.quotas import QuotaEntity
 from cluster.records.builder import NewRecord, build_batch
-from tests.support.kafka_wire import WireClient, frame_of
+from tests.support.kafka_wire import WireClient, frame_of, produce_request
 from tests.support.running_cluster import Cluster
 from tests.support.waiting import wait_until
 
@@ -27,6 +27,18 @@ class NamedClient(WireClient):
         self._correlation_id += 1
         self._expected.append((self._correlation_id, message))
         return frame_of(message, self._correlation_id, self._client_id)
+
+
+def send_as_many(cluster: Cluster, topic: str, client_ids: Sequence[str], broker: int = 0) -> None:
+    """One small produce request as each of these clients, over one connection."""
+    request = produce_request(topic, batch(10))
+    with WireClient(cluster.addresses[broker]) as connection:
+        for start in range(0, len(client_ids), 100):
+            some = client_ids[start : start + 100]
+            frames = (frame_of(request, number, name) for number, name in enumerate(some))
+            connection.send_bytes(b"".join(frames))
+            for _ in some:
+                connection.receive_frame()
 
 
 def a_client_id() -> str:

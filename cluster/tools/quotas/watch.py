@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.model.printable import one_line
-from cluster.runtime.text_table import rich_table, styled, table_text
+from cluster.runtime.text_table import fitted_table, styled, table_text
 from cluster.tools.arguments import data_dir
 from cluster.tools.quotas.subcommands import add_subcommand
 from cluster.tools.terminal import console
@@ -31,7 +31,7 @@ from cluster.views.client_states import (
 from cluster.views.quantities import duration, percent, rate
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import ConsoleDimensions, RenderableType
     from rich.text import Text
 
     from cluster.supervisor.plan import DataDir
@@ -49,11 +49,15 @@ _COLUMNS: Final = (
     "THROTTLE-MS",
     "MUTED",
 )
-_USED: Final = _COLUMNS.index("USED")
-_AMOUNTS: Final = ("RATE", "LIMIT", "THROTTLE-MS", "MUTED")
+_LIVE_COLUMNS: Final = (*_COLUMNS, "OF LIMIT")
+_DISPENSABLE: Final = ("BROKERS", "RULE", "USER", "OF LIMIT", "LIMIT", "MUTED", "THROTTLE-MS")
+"""What a narrow terminal does without, in this order."""
+_AMOUNTS: Final = ("RATE", "LIMIT", "USED", "THROTTLE-MS", "MUTED")
 _NEAR: Final = 0.8
 _BAR_CELLS: Final = 12
 _INTERVAL_MIN_S: Final = 0.1
+_LINES_AROUND: Final = 5
+"""Of the live table: the first line, the headings, the hint, and two empty ones."""
 _HINT: Final = "Rates and limits are of the broker named first, where the client stands worst."
 
 
@@ -146,38 +150,65 @@ def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
 def _show_live(args: argparse.Namespace, files: "DataDir", brokers: Sequence[BrokerStats]) -> None:
     from rich.live import Live
 
+    terminal = console()
+    first = _screen(args, brokers, terminal.size)
     with (
         _single_keys(),
-        Live(_screen(args, brokers), console=console(), screen=True, auto_refresh=False) as live,
+        Live(first, console=terminal, screen=True, auto_refresh=False) as live,
     ):
         while not _is_quit_pressed(args.interval):
-            live.update(_screen(args, read_brokers(files)), refresh=True)
+            # The size is asked for each time, as a window may change it.
+            live.update(_screen(args, read_brokers(files), terminal.size), refresh=True)
 
 
-def _screen(args: argparse.Namespace, brokers: Sequence[BrokerStats]) -> "RenderableType":
+def _screen(
+    args: argparse.Namespace, brokers: Sequence[BrokerStats], size: "ConsoleDimensions"
+) -> "RenderableType":
+    """All that fits the terminal; no line is broken."""
     from rich.console import Group
-    from rich.text import Text
 
     groups = _sorted_groups(brokers, everyone=args.all)
-    table = rich_table(_COLUMNS, [_live_cells(group) for group in groups], right=_AMOUNTS)
-    table.expand = True
+    room = max(1, size.height - _LINES_AROUND)
+    shown = groups if len(groups) <= room else groups[: max(1, room - 1)]
+    more = len(groups) - len(shown)
     is_fine = all(broker.state == ALIVE for broker in brokers)
     now = time.strftime("%H:%M:%S")
     return Group(
-        Text(f"Quotas  {now}  {_state_line(brokers)}", style="bold" if is_fine else "bold yellow"),
-        Text(),
-        table if groups else Text("No client is active."),
-        Text(),
-        Text(f"{_HINT} q: quit", style="dim"),
+        _line(f"Quotas  {now}  {_health(brokers)}", "bold" if is_fine else "bold yellow"),
+        _line(""),
+        fitted_table(
+            _LIVE_COLUMNS,
+            [_live_cells(group) for group in shown],
+            size.width,
+            right=_AMOUNTS,
+            shrinking="CLIENT-ID",
+            dispensable=_DISPENSABLE,
+        )
+        if groups
+        else _line("No client is active."),
+        *([_line(f"... and {more:,} more: quotas watch --once", "dim")] if more else []),
+        _line(""),
+        _line(f"q: quit. {_HINT}", "dim"),
     )
+
+
+def _line(text: str, style: str = "") -> "Text":
+    line = styled(text, style)
+    line.no_wrap, line.overflow = True, "ellipsis"
+    return line
+
+
+def _health(brokers: Sequence[BrokerStats]) -> str:
+    """How many brokers are alive, and which are not."""
+    others = [broker for broker in brokers if broker.state != ALIVE]
+    alive = f"{len(brokers) - len(others)} of {len(brokers)} brokers alive"
+    return f"{alive}; {_state_line(others)}" if others else alive
 
 
 def _live_cells(group: Sequence[ClientState]) -> "list[Text]":
     worst = group[0]
     style = "dim" if worst.source.is_dead else _colour(worst)
-    cells = list(_cells(group))
-    cells[_USED] = f"{_bar(worst.row.utilisation)} {cells[_USED]}"
-    return [styled(cell, style) for cell in cells]
+    return [styled(cell, style) for cell in (*_cells(group), _bar(worst.row.utilisation))]
 
 
 def _colour(state: ClientState) -> str:

@@ -1,10 +1,13 @@
 """Tables are plain, whole and the same whatever the terminal says; foreign text stays text."""
 
+from io import StringIO
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 
-from cluster.runtime.text_table import table_text
+from cluster.runtime.text_table import fitted_table, table_text
 
 ROWS = [["orders", "12", "idle"], ["a", "1,234", "-"]]
 
@@ -65,3 +68,32 @@ def test_any_text_makes_one_line_per_row(rows):
     assert len(text.split("\n")) == 1 + len(rows)
     assert all(line == line.rstrip() for line in text.split("\n"))
     assert "\x1b" not in text
+
+
+def fitted(width: int) -> list[str]:
+    console = Console(width=width, file=StringIO(), color_system=None)
+    table = fitted_table(
+        ("NAME", "RULE", "RATE"),
+        [("a-long-client-id", "user", "1 B/s"), ("b", "client", "12 KiB/s")],
+        width,
+        right=("RATE",),
+        shrinking="NAME",
+        dispensable=("RULE",),
+    )
+    with console.capture() as captured:
+        console.print(table)
+    return [line.rstrip() for line in captured.get().splitlines()]
+
+
+def test_a_table_is_fitted_into_a_terminal():
+    assert fitted(80) == [
+        "NAME              RULE        RATE",
+        "a-long-client-id  user       1 B/s",
+        "b                 client  12 KiB/s",
+    ]
+    assert fitted(32)[1:] == [
+        "a-long-client…  user       1 B/s",
+        "b               client  12 KiB/s",
+    ]
+    assert fitted(26)[1:] == ["a-long-client-id     1 B/s", "b                 12 KiB/s"]
+    assert fitted(20)[1:] == ["a-long-cl…     1 B/s", "b           12 KiB/s"]
