@@ -82,6 +82,32 @@ def test_dashboards_query_what_is_exported(path):
     assert asked - sample_names() == set()
 
 
+@pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
+def test_dashboards_are_what_grafana_takes(path):
+    board = json.loads(path.read_text())
+    assert (board["uid"], board["schemaVersion"] >= 36) == (path.stem, True)
+    declared = {variable["name"] for variable in board["templating"]["list"]}
+    used = set(re.findall(r"\$\{?(\w+)", path.read_text()))
+    assert used - {name for name in used if name.startswith("__")} <= declared
+    panels = board["panels"]
+    assert len({panel["id"] for panel in panels}) == len(panels)
+    taken: set[tuple[int, int]] = set()
+    for panel in panels:
+        place = panel["gridPos"]
+        fields = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not fields & taken, f"{panel['title']} lies on another panel"
+        assert place["x"] + place["w"] <= 24, panel["title"]
+        taken |= fields
+        targets = panel.get("targets", [])
+        assert (panel["type"] == "row") == (not targets)
+        assert len({target["refId"] for target in targets}) == len(targets)
+        assert all(target["datasource"] == panel["datasource"] for target in targets)
+
+
 def test_the_quota_dashboard_has_the_panels_that_people_know():
     board = json.loads((ROOT / "etc" / "grafana" / "dashboards" / "kafka-quotas.json").read_text())
     titles = [panel["title"] for panel in board["panels"] if panel["type"] == "timeseries"]
