@@ -5,10 +5,12 @@
 Stats files of brokers that do not exist are written as brokers write them, four times a second by
 this process, each client with a row for produce, fetch and request quotas on every broker. The
 dashboard runs as a process of its own, as under the supervisor; its processor time is the kernel's.
+At last a browser opens the page, where there is Chromium.
 """
 
 import argparse
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -20,12 +22,14 @@ from pathlib import Path
 
 import httpx
 import psutil
+import pytest
 
 from cluster.dashboard.process import run_dashboard
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.supervisor.plan import DataDir
+from tests.compat.web_browser import web_page
 
 QUOTAS = ("produce", "fetch", "request")
 TICK_S = 0.25
@@ -86,7 +90,7 @@ def write_rows(stats: MmapStats, clients: int, second: int) -> None:
             rule="client",
             limit=2e6,
             limits=(None, None, None, None, None, None, 2e6, None),
-            rate=1e6 + client + second,
+            rate=random.uniform(0.8e6, 1.2e6),
             window_seconds=10.5,
             requests=client + second,
             software="confluent-kafka-python 2.16.1-rdkafka-2.16.0",
@@ -124,10 +128,7 @@ def measure(files: DataDir, options: argparse.Namespace) -> None:
             print(f"{'PAGES':>6} {'% OF A CORE':>12} {'KB/S TO EACH':>13} {'RSS MB':>7}")
             for pages in (0, 1, options.pages):
                 print(row(psutil.Process(child.pid), url, pages, options.seconds), flush=True)
-            before = time.perf_counter()
-            for _ in range(20):
-                httpx.get(f"{url}/").raise_for_status()
-            print(f"the page itself: {(time.perf_counter() - before) / 20 * 1e3:.1f} ms")
+            print(in_a_browser(f"{url}/"))
         finally:
             child.send_signal(signal.SIGTERM)
 
@@ -166,6 +167,42 @@ def row(process: psutil.Process, url: str, pages: int, seconds: float) -> str:
     return (
         f"{pages:>6} {100 * share:>12.1f} {to_each:>13.0f} {process.memory_info().rss / 1e6:>7.0f}"
     )
+
+
+def in_a_browser(url: str) -> str:
+    """How long Chromium takes to load the page and to show its first rows, with an empty cache."""
+    with tempfile.TemporaryDirectory() as profile:
+        try:
+            with web_page(Path(profile)) as page:
+                page.show(url)
+                shown_ms = page.ask(SHOWN_MS)
+                told = page.ask(LOADED)
+        except pytest.skip.Exception as problem:
+            return str(problem)
+    return (
+        f"in Chromium: loaded after {told['loaded_ms']:.0f} ms, painted first after"
+        f" {told['painted_ms']:.0f} ms, the first rows after {shown_ms:.0f} ms;"
+        f" {told['bytes'] / 1000:.0f} KB in {told['requests']} requests, the stream aside"
+    )
+
+
+SHOWN_MS = """new Promise((done) => {
+  const look = () => document.querySelector('table.clients tbody tr')
+    ? done(performance.now()) : requestAnimationFrame(look);
+  look();
+})"""
+"""When the first rows are seen, on the page's clock."""
+LOADED = """(() => {
+  const [page] = performance.getEntriesByType('navigation');
+  const [painted] = performance.getEntriesByName('first-contentful-paint');
+  const all = [page, ...performance.getEntriesByType('resource')];
+  return {
+    loaded_ms: page.loadEventEnd,
+    painted_ms: painted.startTime,
+    bytes: all.reduce((sum, each) => sum + each.transferSize, 0),
+    requests: all.length,
+  };
+})()"""
 
 
 def look(url: str, received: list[int], number: int, ending: threading.Event) -> None:

@@ -5,6 +5,7 @@ is put in place with the windows as one change (`file_changes.py`), so that afte
 each record is in the windows once, or is read again.
 """
 
+import bisect
 import itertools
 import json
 import shutil
@@ -221,12 +222,16 @@ class RollupOutput:
         return len(hours)
 
     def _put_aside(self, changes: FileChanges, done: Progress, lines: list[str]) -> None:
-        """Write lines to a file of this change; the oldest files go where there are too many."""
+        """Write lines to a file of this change, as many as fit; the oldest files go where there are
+        too many."""
         if not lines:
             return
-        text = "".join(f"{line}\n" for line in lines)
-        changes.draft_of(self.directory / _ASIDE / f"{done.changes:08}.jsonl").write_text(text)
-        held = len(text.encode())
+        written = [f"{line}\n".encode() for line in lines]
+        ends = list(itertools.accumulate(map(len, written)))
+        fitting = bisect.bisect_right(ends, ASIDE_BYTES)
+        place = self.directory / _ASIDE / f"{done.changes:08}.jsonl"
+        changes.draft_of(place).write_bytes(b"".join(written[:fitting]))
+        held = ends[fitting - 1] if fitting else 0
         for path in sorted((self.directory / _ASIDE).glob("*.jsonl"), reverse=True):
             held += path.stat().st_size
             if held > ASIDE_BYTES:

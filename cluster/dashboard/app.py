@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 
 from cluster.dashboard.access import AccessCheck, AccessRules
 from cluster.dashboard.live import LiveFeed, TooMany
+from cluster.dashboard.live_differences import Differences, Told
 from cluster.dashboard.shared_reading import SharedReading
 from cluster.dashboard.sources import Done, Sources
 from cluster.model.errors import UserError
@@ -74,6 +75,7 @@ class _Routes:
     def __init__(self, sources: Sources, rules: AccessRules) -> None:
         self._sources = sources
         self._rules = rules
+        self._differences = Differences()
         self._feed = LiveFeed(self._reading)
         self._cluster = SharedReading(sources.cluster)
         pages = Environment(
@@ -84,14 +86,14 @@ class _Routes:
     def end_streams(self) -> None:
         self._feed.close()
 
-    def _reading(self) -> str:
+    def _reading(self) -> Told:
         try:
-            return json.dumps(self._sources.live(), separators=(",", ":"))
+            return self._differences.told(*self._sources.live())
         except UserError as problem:
-            return json.dumps({"error": str(problem)})
+            return self._differences.failed(str(problem))
         except Exception:
             log.exception("a reading has failed")  # the next one may not
-            return json.dumps({"error": "the dashboard has failed to read: see its log"})
+            return self._differences.failed("the dashboard has failed to read: see its log")
 
     async def page(self, _request: Request) -> Response:
         text = self._page.render(token=self._rules.token, may_change=self._rules.may_change)
@@ -110,7 +112,7 @@ class _Routes:
 
     async def now(self, request: Request) -> Response:
         search = request.query_params.get("search")
-        return await _json_of(lambda: self._sources.live(search))
+        return await _json_of(lambda: self._sources.now(search))
 
     async def client(self, request: Request) -> Response:
         user, client_id = _query(request, "user"), _query(request, "client_id")

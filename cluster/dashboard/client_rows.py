@@ -1,17 +1,12 @@
-"""A reading of all clients as JSON: what the page needs every second, and no more. Pure."""
+"""Clients in full, as `/api/now` tells them: under each quota, what each broker says. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
+from cluster.dashboard.live_rows import Key
 from cluster.dashboard.sources import Json
 from cluster.views.client_states import ClientState
-
-CLIENTS_MAX: Final = 1_000
-"""Rows of clients in one reading; of more, those nearest to their limits."""
-
-Key = tuple[str, str, str]
-"""User, client id, quota."""
 
 
 def ranked(groups: Mapping[Key, Sequence[ClientState]]) -> list[tuple[Key, Sequence[ClientState]]]:

@@ -8,14 +8,15 @@ from typing import Final
 
 from cluster.client.quota_requests import alter_quotas
 from cluster.dashboard.broker_connection import CHANGE_TIMEOUT_S, addresses_of, connect
-from cluster.dashboard.client_rows import CLIENTS_MAX, client_row, finite, matches, ranked
+from cluster.dashboard.client_rows import client_row, finite, matches, ranked
 from cluster.dashboard.cluster_reader import ClusterReader
 from cluster.dashboard.cluster_view import api_view
+from cluster.dashboard.live_rows import CLIENTS_MAX, live_rows
 from cluster.dashboard.prometheus import exposition
 from cluster.dashboard.quota_command import quota_command
 from cluster.dashboard.request_times import RecentTimes
 from cluster.dashboard.rollup_history import client_history
-from cluster.dashboard.sources import Done, Json
+from cluster.dashboard.sources import Done, Json, Reading
 from cluster.metrics.kafka_names import BY_KEY
 from cluster.metrics.stats_reader import Stats
 from cluster.model.clocks import MonotonicMs
@@ -63,23 +64,40 @@ class ClusterSources:
         self._reading = threading.Lock()
         """Guards `_known`."""
 
-    def live(self, search: str | None = None) -> Json:
+    def live(self) -> Reading:
         """See `Sources`."""
-        with self._reading:
-            self._known.begin()
-            brokers = read_brokers(self._files, unpack=self._known.unpack)
+        brokers = self._read()
+        rows, left_out = live_rows(brokers, MonotonicMs(time.monotonic_ns() // 1_000_000))
+        return Reading(rows, {**self._sections(brokers), "clients_left_out": left_out})
+
+    def now(self, search: str | None = None) -> Json:
+        """See `Sources`."""
+        brokers = self._read()
         groups = by_client(client_states(brokers))
         if search is not None:
             groups = {key: states for key, states in groups.items() if matches(key, search)}
         found = ranked(groups)
-        now_ms = _now_ms()
-        lags = group_lags(brokers, now_ms)
         return {
-            "ts": now_ms,
-            "cluster": self._state_or_none(),
-            "brokers": [_broker(*reading) for reading in self._readings(brokers)],
+            **self._sections(brokers),
             "clients": [client_row(*each) for each in found[:CLIENTS_MAX]],
             "clients_left_out": max(0, len(found) - CLIENTS_MAX),
+        }
+
+    def _read(self) -> list[BrokerStats]:
+        with self._reading:
+            self._known.begin()
+            return read_brokers(self._files, unpack=self._known.unpack)
+
+    def _sections(self, brokers: list[BrokerStats]) -> Json:
+        """All of a reading but the clients."""
+        now_ms = _now_ms()
+        lags = group_lags(brokers, now_ms)
+        cluster = self._state_or_none()
+        return {
+            "ts": now_ms,
+            "events": [] if cluster is None else cluster.pop("events"),
+            "cluster": cluster,
+            "brokers": [_broker(*reading) for reading in self._readings(brokers)],
             "groups": [dict(group.fields) for group in lags[:GROUPS_MAX]],
             "groups_left_out": max(0, len(lags) - GROUPS_MAX),
         }
@@ -172,13 +190,18 @@ def _now_ms() -> int:
 
 
 def _broker(broker: BrokerStats, former: Stats | None) -> Json:
-    is_known = former is not None and not broker.is_dead
+    rates = idle = None
+    if former is not None and not broker.is_dead:
+        values = metric_values(broker.stats, former, _SHOWN)
+        rates = {key: round(value, 1) for key, value in values.items()}
+        share = idle_share(broker.stats, former)
+        idle = None if share is None else round(share, 2)
     return {
         "broker": broker.broker,
         "state": broker.state,
         "age_ms": broker.age_ms,
-        "rates": metric_values(broker.stats, former, _SHOWN) if is_known else None,
-        "idle": idle_share(broker.stats, former) if former is not None and is_known else None,
+        "rates": rates,
+        "idle": idle,
     }
 
 

@@ -9,6 +9,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from typing import Final
 
+from cluster.dashboard.live_differences import Told
+
 PERIOD_S: Final = 1.0
 HEARTBEAT_S: Final = 15.0
 """A comment is sent after so long without news, so that a connection that is gone is noticed."""
@@ -24,18 +26,19 @@ class TooMany(Exception):
 
 
 class LiveFeed:
-    """Reads while somebody watches, and hands every watcher the newest reading.
+    """Reads while somebody watches, and tells every watcher what has changed.
 
-    A watcher that is slow misses readings: each has room for one. Used on one asyncio loop.
+    A watcher that is slow misses readings: each has room for one, and gets the whole of the next
+    that it takes. Used on one asyncio loop.
     """
 
-    def __init__(self, read: Callable[[], str], period_s: float = PERIOD_S) -> None:
-        """`read` makes one reading as a line of text; it is called on a thread of the loop's."""
+    def __init__(self, read: Callable[[], Told], period_s: float = PERIOD_S) -> None:
+        """`read` makes one reading; it is called on a thread of the loop's."""
         self._read = read
         self._period_s = period_s
         self._watchers: set[_Watcher] = set()
         self._task: asyncio.Task[None] | None = None
-        self._newest: str | None = None
+        self._newest: Told | None = None
         self._is_closed = False
 
     @property
@@ -84,7 +87,7 @@ class LiveFeed:
             next_s = began_s + period_s(used_s, self._period_s)
             await asyncio.sleep(max(0.0, next_s - loop.time()))
 
-    def _measured(self) -> tuple[str, float]:
+    def _measured(self) -> tuple[Told, float]:
         """A reading, and the processor time that it took."""
         began_s = time.thread_time()
         return self._read(), time.thread_time() - began_s
@@ -99,19 +102,25 @@ class _Watcher:
     """Room for one reading."""
 
     def __init__(self) -> None:
-        self._news: str | None = None
-        self._has_news = asyncio.Event()
+        self._news: Told | None = None
+        self._has_missed_some = True
+        self._is_woken = asyncio.Event()
 
-    def offer(self, news: str) -> None:
+    def offer(self, news: Told) -> None:
+        self._has_missed_some |= self._news is not None
         self._news = news
         self.wake()
 
     def wake(self) -> None:
-        self._has_news.set()
+        self._is_woken.set()
 
     async def next(self, patience_s: float) -> str | None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self._has_news.wait(), patience_s)
-        self._has_news.clear()
+            await asyncio.wait_for(self._is_woken.wait(), patience_s)
+        self._is_woken.clear()
         news, self._news = self._news, None
-        return news
+        if news is None:
+            return None
+        text = news.whole if self._has_missed_some else news.changes
+        self._has_missed_some = False
+        return text

@@ -2,7 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from cluster.dashboard.live_rows import Cells, Key
 
 Json = dict[str, Any]
 
@@ -17,11 +19,24 @@ class Done:
     """The command line that does the same."""
 
 
+class Reading(NamedTuple):
+    """One reading for all pages."""
+
+    rows: Mapping[Key, Cells]
+    """The cells of `live_rows.COLUMNS` of each client and quota."""
+    sections: Json
+    """All else, by name."""
+
+
 class Sources(Protocol):
     """Blocking calls, made on threads. Each raises UserError with one line for the user."""
 
-    def live(self, search: str | None = None) -> Json:
-        """What changes every second: clients with their quotas, brokers, groups.
+    def live(self) -> Reading:
+        """What changes every second: rows of clients; the cluster, its brokers, groups, events."""
+        ...
+
+    def now(self, search: str | None = None) -> Json:
+        """The same in full: each client's quotas on each broker, brokers, groups, events.
 
         With `search` only clients whose user or client id contains it, in any case.
         """

@@ -34,7 +34,6 @@ of groups. Request times are stores of single numbers, like metric values.
 
 import math
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
 from itertools import chain
 from typing import Final, NamedTuple
@@ -108,13 +107,8 @@ _ROW: Final = struct.Struct(
     f"<4h11d3q3d3q8q4h{SOFTWARE_MAX_BYTES}s{'qd' * SAMPLES_MAX}"
     f"{USER_MAX_BYTES}s{CLIENT_ID_MAX_BYTES}s"
 )
-_ROW_NUMBERS: Final = (
-    *("rate", "window_seconds", "delay_ms", "requests", "throttled"),
-    *("usage", "throttle_ms", "muted_ms", "muted_until_ms", "active_ms", "written_wall_ms"),
-    *("delay_max_ms", "connections", "throttle_ms_max"),
-)
-"""The fields between the limits and those of pauses, in their order."""
-_PAUSES_AT: Final = 9 + len(_ROW_NUMBERS)
+_PAUSES_AT: Final = 9 + 14
+"""After the limits come 14 fields of `QuotaRow` in its order, `rate` to `throttle_ms_max`."""
 _LENGTHS_AT: Final = _PAUSES_AT + len(NO_PAUSES)
 _SAMPLES_AT: Final = _LENGTHS_AT + 5
 ROW_AT: Final = 8
@@ -219,12 +213,12 @@ def read_header(buffer: bytes | memoryview) -> Header:
     return header
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class QuotaRow:
-    """One client's use of one quota on one broker.
+class QuotaRow(NamedTuple):
+    """One client's use of one quota on one broker; made with keywords.
 
-    Totals count from when the row was first used. `rate` is the rate over the window, which the
-    quota compares with its limit: bytes/s, or percent of one thread.
+    A tuple, as every reading of the dashboard makes thousands. Totals count from when the row was
+    first used. `rate` is the rate over the window, which the quota compares with its limit:
+    bytes/s, or percent of one thread.
     """
 
     quota: str
@@ -315,28 +309,34 @@ class QuotaRow:
         )
 
 
-def unpack_row(buffer: bytes | memoryview) -> QuotaRow | None:
-    """Read a row, given without its sequence number; None if free. Raises ValueError if invalid."""
+def unpack_row(buffer: bytes | memoryview, *, with_samples: bool = True) -> QuotaRow | None:
+    """Read a row, given without its sequence number; None if free. Raises ValueError if invalid.
+
+    Most of the objects that a row is made of are its samples: not all readers need them.
+    """
     quota, rule, user_size, client_size, *numbers = _ROW.unpack_from(buffer)
     if quota == 0:
         return None
     if not (0 < quota < len(QUOTAS) and 0 <= rule <= len(RULES)):
         raise ValueError(f"quota {quota}, rule {rule}")
-    limits = [None if math.isnan(limit) else limit for limit in numbers[:9]]
+    # What is not set is NaN, which is not equal to itself.
+    limit, *limits = [each if each == each else None for each in numbers[:9]]
     user, client_id = numbers[-2:]
     software_size, sample_count, _, _, software = numbers[_LENGTHS_AT:_SAMPLES_AT]
-    pairs = numbers[_SAMPLES_AT:-2]
-    return QuotaRow(
-        quota=QUOTAS[quota],
-        user=user[:user_size].decode("utf-8", "replace"),
-        client_id=client_id[:client_size].decode("utf-8", "replace"),
-        rule=None if rule == 0 else RULES[rule - 1],
-        limit=limits[0],
-        limits=tuple(limits[1:]),
-        software=software[:software_size].decode("utf-8", "replace"),
-        pauses=Pauses(*numbers[_PAUSES_AT:_LENGTHS_AT]),
-        samples=tuple(zip(pairs[::2], pairs[1::2], strict=True))[: max(0, sample_count)],
-        **dict(zip(_ROW_NUMBERS, numbers[9:_PAUSES_AT], strict=True)),
+    pairs = iter(numbers[_SAMPLES_AT:-2][: 2 * max(0, sample_count)] if with_samples else ())
+    return QuotaRow._make(
+        (
+            QUOTAS[quota],
+            user[:user_size].decode("utf-8", "replace"),
+            client_id[:client_size].decode("utf-8", "replace"),
+            None if rule == 0 else RULES[rule - 1],
+            limit,
+            tuple(limits),
+            *numbers[9:_PAUSES_AT],
+            software[:software_size].decode("utf-8", "replace"),
+            Pauses(*numbers[_PAUSES_AT:_LENGTHS_AT]),
+            tuple(zip(pairs, pairs, strict=True)),
+        )
     )
 
 

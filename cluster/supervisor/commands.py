@@ -38,7 +38,7 @@ class Commands:
         return command(request)
 
     def _status(self, _request: Request) -> Request:
-        return self._supervisor.describe()
+        return {**self._supervisor.describe(), "events": self._supervisor.timeline.to_json()}
 
     def _stop(self, _request: Request) -> Request:
         self._loop.defer(self._supervisor.stop_in_order)
@@ -56,6 +56,7 @@ class Commands:
             )
         except UserError as problem:
             raise UserError(f"{member.spec.label} {problem}") from None
+        self._supervisor.note(member, _ordered(number, stay_down=bool(request.get("stay_down"))))
         self._supervisor.perform(member, effects)
         return {"pid": pid, "signal": number.name, "state": member.child.state.value}
 
@@ -64,6 +65,7 @@ class Commands:
         if self._supervisor.phase != "up":
             raise UserError(f"the cluster is {self._supervisor.phase}: nothing is restarted now")
         pid = member.pid
+        self._supervisor.note(member, "is restarted by a command")
         self._supervisor.perform(
             member, member.child.on_restart_ordered(self._clock.monotonic_ms())
         )
@@ -78,3 +80,15 @@ class Commands:
             for member in self._supervisor.members
         )
         raise UserError(f"there is no broker {wanted}: choose one of {names}")
+
+
+def _ordered(number: signal.Signals, *, stay_down: bool) -> str:
+    """What a signal that somebody asked for means to its process."""
+    match number:
+        case signal.SIGSTOP:
+            return "is paused by a command (SIGSTOP)"
+        case signal.SIGCONT:
+            return "is resumed by a command (SIGCONT)"
+        case _:
+            then = ", and is to stay down" if stay_down else ""
+            return f"is sent {number.name} by a command{then}"

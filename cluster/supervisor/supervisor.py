@@ -25,6 +25,7 @@ from cluster.supervisor.member_processes import MemberProcesses
 from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir
 from cluster.supervisor.readiness import agreed_view
 from cluster.supervisor.state_file import write_state
+from cluster.supervisor.timeline import Timeline
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +80,9 @@ class Supervisor:
         self._exit_status = 0
         self._cluster_id: str | None = None
         self._newest_view: ClusterView | None = None
+        self._noted_controller: int | None = None
         self._foreground = True
+        self.timeline = Timeline()
 
     # ------------------------------------------------------------------ life
 
@@ -156,10 +159,15 @@ class Supervisor:
                     self._outside.close_session(member.spec)
                 case life.Report(text):
                     log.info("%s %s", member.spec.name, text)
+                    self.note(member, text)
                     self._console.say(
                         f"{member.spec.label[0].upper()}{member.spec.label[1:]} {text}."
                     )
         self._write_state()
+
+    def note(self, member: Member, text: str) -> None:
+        """Add an event of a process to the timeline."""
+        self.timeline.add(self._clock.wall_ms(), member.spec.label, text)
 
     # ------------------------------------------------------------------ starting
 
@@ -275,7 +283,11 @@ class Supervisor:
         self.perform(member, member.child.on_wake(self._clock.monotonic_ms()))
 
     def _on_ready(self, member: Member) -> None:
-        self.perform(member, member.child.on_ready(self._clock.monotonic_ms()))
+        former = member.child.state
+        effects = member.child.on_ready(self._clock.monotonic_ms())
+        if not effects and member.child.state is not former:
+            self.note(member, "is running")
+        self.perform(member, effects)
         if self._phase == "starting":
             self._on_started(member)
 
@@ -288,6 +300,7 @@ class Supervisor:
 
     def _on_view(self, member: Member, view: ClusterView) -> None:
         member.view = self._newest_view = view
+        self._note_controller()
         if self._phase == "starting":
             self._come_up_if_agreed()
         else:
@@ -305,8 +318,19 @@ class Supervisor:
         view = self._newest_view if self._newest_view in views else next(filter(None, views), None)
         return None if view is None or view.controller < 0 else view.controller
 
+    def _note_controller(self) -> None:
+        controller = self._controller()
+        if controller in (None, self._noted_controller):
+            return
+        self._noted_controller = controller
+        for member in self._brokers:
+            if member.spec.broker_id == controller:
+                self.note(member, "is the controller")
+
     def _on_exited(self, member: Member, how: str) -> None:
         effects = member.child.on_exited(how, self._clock.monotonic_ms())
+        if not any(isinstance(each, life.Report) for each in effects):
+            self.note(member, how)
         is_lost = member is self._dashboard and member.child.state is life.ChildState.FAILED
         if is_lost and member.failure is not None:
             effects = [each for each in effects if not isinstance(each, life.Report)]

@@ -15,7 +15,11 @@ class KnownRows:
         self._before, self._present = self._present, {}
 
     def unpack(self, packed: bytes) -> QuotaRow | None:
-        """As `unpack_row`."""
-        row = self._before[packed] if packed in self._before else unpack_row(packed)
+        """As `unpack_row`, without samples."""
+        row = (
+            self._before[packed]
+            if packed in self._before
+            else unpack_row(packed, with_samples=False)
+        )
         self._present[packed] = row
         return row

@@ -280,6 +280,19 @@ def test_axe_finds_nothing(page: WebPage, url: str, axe: str, colours: str, widt
     assert wrong == {}
 
 
+def events(page: WebPage) -> list[list[str]]:
+    """The process and the text of each, as the view of the cluster shows them."""
+    found: list[list[str]] = page.ask(
+        """(() => {
+          const tables = [...document.querySelectorAll('table')];
+          const events = tables.find((each) => each.caption?.innerText === 'Events');
+          return [...events?.tBodies[0].rows ?? []].map(
+            (row) => [...row.cells].slice(1).map((cell) => cell.innerText));
+        })()"""
+    )
+    return found
+
+
 def test_a_killed_broker_is_shown_dead_and_then_alive(
     page: WebPage, url: str, cluster: Cluster
 ) -> None:
@@ -297,6 +310,19 @@ def test_a_killed_broker_is_shown_dead_and_then_alive(
     page.wait_for(f"{line}.innerText.includes('1 of 2 brokers alive')")
     cluster.command("restart", "1")
     page.wait_for(f"{line}.innerText.includes('2 of 2 brokers alive')")
+    page.ask("location.hash = '#cluster'")
+    wait_until(
+        lambda: (
+            [event for event in events(page) if event[1] != "is the controller"][:4]
+            == [
+                ["broker 1", "is running again"],
+                ["broker 1", "is restarted by a command"],
+                ["broker 1", "was killed by SIGKILL"],
+                ["broker 1", "is sent SIGKILL by a command, and is to stay down"],
+            ]
+        ),
+        "the newest events, on top",
+    )
 
 
 def test_the_page_says_when_the_dashboard_is_gone_and_comes_back(
@@ -315,6 +341,19 @@ def test_the_page_says_when_the_dashboard_is_gone_and_comes_back(
     assert limits(cluster) == {"producer_byte_rate": 2 * KIB * KIB}
     submit(page, "remove")
     assert limits(cluster) == {}
+
+
+def test_the_page_is_small(page: WebPage, url: str) -> None:
+    page.call("Network.setCacheDisabled", cacheDisabled=True)
+    page.show(url)
+    sizes = page.ask(
+        "performance.getEntriesByType('resource').concat(performance.getEntriesByType('navigation'))"
+        ".map((each) => [each.name, each.transferSize])"
+    )
+    page.call("Network.setCacheDisabled", cacheDisabled=False)
+    told = dict(sizes)
+    assert told[f"{url}static/uplot/uPlot.iife.min.js"] > 10_000, "all was fetched anew"
+    assert sum(told.values()) < 200_000
 
 
 def test_nothing_was_fetched_from_elsewhere_and_nothing_failed(page: WebPage, url: str) -> None:

@@ -134,6 +134,15 @@ class RegistryProcess:
         client.start(timeout=DEADLINE_SECONDS)
         return client
 
+    def client_of_empty_tree(self) -> KazooClient:
+        """A client, after every node is gone but those of the registry itself."""
+        owner = self.client()
+        owner.add_auth("digest", "other:secret")  # a test may have protected something
+        for name in owner.get_children("/"):
+            if name != "zookeeper":
+                owner.delete(f"/{name}", recursive=True)
+        return self.client()
+
     def close_clients(self) -> None:
         """End the sessions of all clients so far; each holds some ten descriptors."""
         for client in self.clients:

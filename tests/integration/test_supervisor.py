@@ -268,3 +268,36 @@ def test_a_child_that_cannot_start_stops_everything_and_its_reason_is_told(clust
     assert any("ERROR" in line and "the disk is somebody else's" in line for line in lines)
     assert cluster.process.returncode == 1
     assert not is_locked(cluster.files.lock_file)
+
+
+def test_what_happens_to_a_process_is_told_with_the_state(cluster):
+    cluster.start_and_wait()
+
+    def told() -> list[str]:
+        events = cluster.state()["events"]
+        assert [each["ts"] for each in events] == sorted(each["ts"] for each in events)
+        return [each["text"] for each in events if each["process"] == "broker 1"]
+
+    assert told() == ["is running"]
+    cluster.ask("kill", id=1, signal=int(signal.SIGSTOP))
+    cluster.ask("kill", id=1, signal=int(signal.SIGCONT))
+    cluster.ask("restart", id=1)
+    until(lambda: told()[-1] == "is running again")
+    os.kill(cluster.broker(1)["pid"], signal.SIGKILL)
+    until(lambda: told().count("is running again") == 2)
+    cluster.ask("kill", id=1, signal=int(signal.SIGKILL), stay_down=True)
+    until(lambda: cluster.broker(1)["state"] == "held down")
+    assert told()[1:] == [
+        "is paused by a command (SIGSTOP)",
+        "is resumed by a command (SIGCONT)",
+        "is restarted by a command",
+        "ended with exit status 0",
+        "is running again",
+        "was killed by SIGKILL; starting it again in 0.1 s",
+        "is running again",
+        "is sent SIGKILL by a command, and is to stay down",
+        "was killed by SIGKILL",
+    ]
+    controllers = [e for e in cluster.state()["events"] if e["text"] == "is the controller"]
+    assert [each["process"] for each in controllers] == ["broker 0"]
+    assert "events" not in json.loads(cluster.files.state_file.read_text())

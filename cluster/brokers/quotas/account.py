@@ -91,11 +91,10 @@ class Account:
         self.last_ms = now_ms
         self.usage += value
         budget = self.budget
-        sample = budget.current
-        if now_ms - sample.start_ms < budget.window_ms and sample.has_begun:
+        if now_ms - budget.start_ms < budget.window_ms:
             # What `budget.record` does in all but one request per window.
-            sample.value += value
-            sample.last_ms = now_ms
+            budget.value += value
+            budget.last_ms = now_ms
             budget.total += value
         else:
             budget.record(value, now_ms)

@@ -63,6 +63,7 @@ class ClientQuotas:
         self._table = QuotaTable()
         self._accounts: dict[AccountKey, Account] = {}
         self._budgets: dict[_BudgetKey, SampledRate] = {}
+        """Those that several accounts may share."""
         self._next: deque[Account] = deque()
         """All accounts, in the order in which they are looked at."""
         self._active: dict[Account, None] = {}
@@ -101,7 +102,8 @@ class ClientQuotas:
         key = (account.kind, *resolved.tags)
         if key != account.budget.key:
             self._leave_budget(account)
-            account.budget = self._join_budget(key, now_ms)
+            own = (account.kind, account.user, account.client_id)
+            account.budget = self._join_budget(key, own, now_ms)
         account.rule = resolved.rule
         account.limit = resolved.limit
 
@@ -109,11 +111,14 @@ class ClientQuotas:
         budget = account.budget
         budget.user_count -= 1
         if not budget.user_count:
-            del self._budgets[budget.key]
+            self._budgets.pop(budget.key, None)
 
-    def _join_budget(self, key: _BudgetKey, now_ms: MonotonicMs) -> SampledRate:
-        budget = self._budgets.get(key)
-        if budget is None:
+    def _join_budget(self, key: _BudgetKey, own: AccountKey, now_ms: MonotonicMs) -> SampledRate:
+        if key == own:
+            budget = self._new_budget(own, now_ms)
+        elif key in self._budgets:
+            budget = self._budgets[key]
+        else:
             budget = self._budgets[key] = self._new_budget(key, now_ms)
         budget.user_count += 1
         return budget
@@ -151,7 +156,7 @@ class ClientQuotas:
                 self._make_room()
             cap_ms = self._options.window_ms if kind is QuotaKind.REQUEST else None
             resolved = self._table.resolve(kind, user, client_id)
-            budget = self._join_budget((kind, *resolved.tags), now_ms)
+            budget = self._join_budget((kind, *resolved.tags), key, now_ms)
             account = Account(key, self._active, cap_ms, now_ms, resolved, budget)
             self._accounts[key] = account
             self._next.append(account)

@@ -8,6 +8,7 @@ owed when a sample becomes obsolete is remembered: docs/decisions/034.
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from struct import Struct
 from typing import Any, Final
 
 from cluster.brokers.quotas.token_bucket import TokenBucket
@@ -15,6 +16,8 @@ from cluster.model.clocks import MonotonicMs
 from cluster.model.quota_delay import delay_of
 
 _NEVER: Final = 1 << 62
+_SAMPLE: Final = Struct("=qqd")
+"""When a sample began, when something was last recorded in it, its value."""
 
 
 class WindowCredit(StrEnum):
@@ -51,23 +54,11 @@ class WindowOptions:
         return windows * self.window_ms / 1_000
 
 
-class Sample:
-    """What was recorded within one window."""
-
-    __slots__ = ("has_begun", "last_ms", "start_ms", "value")
-
-    def __init__(self, now_ms: MonotonicMs, *, has_begun: bool) -> None:
-        self.reset(now_ms, has_begun=has_begun)
-
-    def reset(self, now_ms: MonotonicMs, *, has_begun: bool) -> None:
-        self.has_begun = has_begun
-        self.start_ms = now_ms
-        self.last_ms = now_ms
-        self.value = 0.0
-
-
 class SampledRate:
-    """The recent rate of one budget. Its size is fixed: `window_count` + 1 samples.
+    """The recent rate of one budget, in at most `window_count` + 1 samples.
+
+    There may be a hundred thousand of these: the sample that takes what is recorded now is part of
+    the object, and those before it are bytes.
 
     Invariant: `total` is the sum of the samples, `_oldest_ms` the earliest start of those that
     have begun, and no sample is obsolete before `_obsolete_from_ms`. To Kafka an empty sample has
@@ -75,19 +66,20 @@ class SampledRate:
     """
 
     __slots__ = (
-        "_current",
+        "_closed",
         "_debt",
         "_debt_max_ms",
         "_empty_has_begun",
         "_obsolete_from_ms",
         "_oldest_ms",
         "_options",
-        "current",
         "key",
-        "samples",
+        "last_ms",
+        "start_ms",
         "total",
         "unsettled",
         "user_count",
+        "value",
         "window_ms",
     )
 
@@ -102,10 +94,8 @@ class SampledRate:
         self._options = options
         self._debt_max_ms = debt_max_ms
         self._empty_has_begun = options.credit is WindowCredit.KAFKA
-        self.samples: tuple[Sample, ...] = (Sample(now_ms, has_begun=self._empty_has_begun),)
-        self._current = 0
-        self.current = self.samples[0]
-        """The sample that takes what is recorded now, if it has begun and is not a window old."""
+        self._closed = b""
+        """The samples before the present one, the oldest first."""
         self.window_ms = options.window_ms
         self.key = key
         """What its owner knows it by."""
@@ -115,44 +105,70 @@ class SampledRate:
         """What was used under a limit since the last `delay_ms`."""
         self.user_count = 0
         """How many accounts share it."""
+        self.value = 0.0
+        """Of the present sample."""
+        self.last_ms: int = now_ms
+        """When something was recorded in it."""
+        self.start_ms: int = now_ms
+        """When it began; so long ago that it is over, if it has not begun."""
+        if not self._empty_has_begun:
+            self.start_ms = -_NEVER
         self._summarise()
 
     def record(self, value: float, now_ms: MonotonicMs) -> None:
         """Count a value (negative to take one back) now; `now_ms` never goes back."""
-        sample = self.current
-        if not sample.has_begun:
-            sample.reset(now_ms, has_begun=True)
-            self._summarise()
-        elif now_ms - sample.start_ms >= self._options.window_ms:
-            sample = self._advance(now_ms)
-        sample.value += value
-        sample.last_ms = now_ms
+        if now_ms - self.start_ms >= self._options.window_ms:
+            self._advance(now_ms)
+        self.value += value
+        self.last_ms = now_ms
         self.total += value
 
-    def _advance(self, now_ms: MonotonicMs) -> Sample:
-        # One more than the windows: the oldest may still overlap the measured time.
-        self._current = (self._current + 1) % (self._options.window_count + 1)
-        if self._current == len(self.samples):
-            self.samples = (*self.samples, Sample(now_ms, has_begun=True))
-        else:
-            self.samples[self._current].reset(now_ms, has_begun=True)
-        self.current = self.samples[self._current]
+    def _advance(self, now_ms: MonotonicMs) -> None:
+        if self.start_ms != -_NEVER:
+            closed = self._closed + _SAMPLE.pack(self.start_ms, self.last_ms, self.value)
+            # One more than the windows: the oldest may still overlap the measured time.
+            self._closed = closed[-_SAMPLE.size * self._options.window_count :]
+        self.start_ms = self.last_ms = now_ms
+        self.value = 0.0
         self._summarise()
-        return self.current
+
+    def _samples(self) -> list[tuple[int, int, float]]:
+        """Start, last and value of each that has begun, the present one last."""
+        found = list(_SAMPLE.iter_unpack(self._closed))
+        if self.start_ms != -_NEVER:
+            found.append((self.start_ms, self.last_ms, self.value))
+        return found
 
     def _summarise(self) -> None:
-        begun = [sample for sample in self.samples if sample.has_begun]
-        expiry_ms = self._options.window_count * self._options.window_ms
-        self.total: float = math.fsum(sample.value for sample in begun)
-        self._oldest_ms = min((sample.start_ms for sample in begun), default=_NEVER)
-        last_ms = min((sample.last_ms for sample in begun), default=_NEVER)
-        self._obsolete_from_ms = last_ms + expiry_ms
+        begun = self._samples()
+        self.total: float = math.fsum([sample[2] for sample in begun])
+        oldest_ms = last_ms = _NEVER
+        if self._empty_has_begun:
+            oldest_ms = min(sample[0] for sample in begun)
+            last_ms = min(sample[1] for sample in begun)
+        elif begun:  # in the order of time
+            oldest_ms, last_ms, _ = begun[0]
+        self._oldest_ms = oldest_ms
+        self._obsolete_from_ms = last_ms + self._options.span_ms
 
     def _purge(self, now_ms: MonotonicMs) -> None:
-        expiry_ms = self._options.window_count * self._options.window_ms
-        for sample in self.samples:
-            if now_ms - sample.last_ms >= expiry_ms:
-                sample.reset(now_ms, has_begun=self._empty_has_begun)
+        until_ms = now_ms - self._options.span_ms
+        closed = self._closed
+        if self._empty_has_begun:
+            empty = (now_ms, now_ms, 0.0)
+            self._closed = b"".join(
+                _SAMPLE.pack(*(empty if sample[1] <= until_ms else sample))
+                for sample in _SAMPLE.iter_unpack(closed)
+            )
+        else:
+            kept_from = 0
+            while kept_from < len(closed) and _SAMPLE.unpack_from(closed, kept_from)[1] <= until_ms:
+                kept_from += _SAMPLE.size
+            self._closed = closed[kept_from:]
+        if self.last_ms <= until_ms:
+            self.start_ms = now_ms if self._empty_has_begun else -_NEVER
+            self.last_ms = now_ms
+            self.value = 0.0
         self._summarise()
 
     def measured_ms(self, now_ms: MonotonicMs) -> int:
@@ -170,7 +186,7 @@ class SampledRate:
 
     def windows(self) -> tuple[tuple[MonotonicMs, float], ...]:
         """The samples in use, oldest first: begin and value. `measured_ms` drops obsolete ones."""
-        found = [(each.start_ms, each.value) for each in self.samples if each.has_begun]
+        found = [(MonotonicMs(start_ms), value) for start_ms, _, value in self._samples()]
         found.sort()
         return tuple(found)
 

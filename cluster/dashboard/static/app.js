@@ -6,7 +6,7 @@ import { clientsView } from "./clients.js";
 import { clusterView } from "./cluster.js";
 import { updateDetail } from "./detail.js";
 import { fill, setText } from "./dom.js";
-import { Past, clientsOf } from "./series.js";
+import { Clients, Past } from "./series.js";
 
 const VIEWS = { clients: clientsView, cluster: clusterView, change: changeView };
 const main = document.getElementById("main");
@@ -14,8 +14,10 @@ const notice = document.getElementById("notice");
 const line = document.getElementById("cluster-line");
 const freezeButton = document.getElementById("freeze");
 const past = new Past();
+const clients = new Clients();
 
 let view = null;
+let sections = {};
 let latest = null;
 let isFrozen = false;
 
@@ -33,23 +35,25 @@ function show() {
   if (latest !== null) view.update(latest.rows, latest.reading);
 }
 
-function onReading(reading) {
-  if (reading.error) {
-    say(reading.error);
+function onReading(news) {
+  if (news.error) {
+    say(news.error);
     return;
   }
-  const rows = clientsOf(reading);
-  past.add(reading.ts / 1000, rows);
-  const cluster = reading.cluster;
-  const up = reading.brokers.filter((broker) => broker.state === "alive").length;
+  const rows = clients.take(news);
+  // What has not changed is not told again.
+  sections = { ...sections, ...news };
+  past.add(sections.ts / 1000, rows);
+  const { cluster, brokers } = sections;
+  const up = brokers.filter((broker) => broker.state === "alive").length;
   setText(line, cluster === null
     ? "The cluster does not run."
     : `${cluster.cluster_id ?? ""} · ${cluster.state} · ${up} of ${cluster.brokers.length} brokers alive · ${cluster.bootstrap}`);
   if (isFrozen) return;
-  latest = { rows, reading };
-  say(reading.clients_left_out > 0
-    ? `${reading.clients_left_out.toLocaleString("en")} more clients are not shown, those farthest from their limits.` : "");
-  view.update(rows, reading);
+  latest = { rows, reading: sections };
+  say(sections.clients_left_out > 0
+    ? `${sections.clients_left_out.toLocaleString("en")} more clients are not shown, those farthest from their limits.` : "");
+  view.update(rows, sections);
   updateDetail(rows, past);
 }
 

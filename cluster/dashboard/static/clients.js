@@ -16,7 +16,7 @@ const COLUMNS = [
   { key: "limit", text: "Limit", value: (row) => row.limit ?? Infinity, isNumber: true },
   { key: "utilisation", text: "Used", value: (row) => row.utilisation ?? -1, isNumber: true },
   { key: "delay_ms", text: "Throttle now", value: (row) => row.delay_ms, isNumber: true },
-  { key: "throttle", text: "Average / max of 5 min", value: (row) => row.throttle_avg_ms, isNumber: true },
+  { key: "throttle", text: "Average / max of 5 min", value: (row) => row.throttle_avg_ms ?? -1, isNumber: true },
   { key: "muted", text: "Muted", value: (row) => row.muted_left_ms, isNumber: true },
   { key: "rule", text: "Rule", value: (row) => row.rule ?? "" },
   { key: "software", text: "Library", value: (row) => row.software ?? "" },
@@ -149,9 +149,9 @@ function newLine(first) {
       const level = row.utilisation === null ? "none" : row.utilisation >= 1 ? "over" : row.utilisation >= 0.8 ? "near" : "fine";
       element.dataset.level = row.is_live ? level : "dead";
       setText(cells.delay_ms, row.delay_ms > 0 ? duration(row.delay_ms) : "-");
-      setText(cells.throttle, row.throttled > 0
+      setText(cells.throttle, row.throttle_avg_ms !== null
         ? `${duration(row.throttle_avg_ms)} / ${duration(Math.max(...series.delays, row.delay_ms))}` : "-");
-      setText(cells.muted, row.muted_left_ms > 0 ? `${row.connections || row.muted_brokers}, ${duration(row.muted_left_ms)} left` : "-");
+      setText(cells.muted, row.muted_left_ms > 0 ? `${row.muted}, ${duration(row.muted_left_ms)} left` : "-");
       setText(cells.rule, row.rule ?? "-");
       setText(cells.software, row.software === null ? "-" : name(row.software, 40));
       for (const cell of [cells.user, cells.rule, cells.software]) cell.title = cell.textContent;

@@ -73,10 +73,7 @@ export function clusterView() {
         found.health.topics > ROWS && el("p", {}, `… and ${count(found.health.topics - ROWS)} more: bin/cluster topics --list`));
     }
     drawGroups();
-    if (found.events) {
-      fill(events, table("Events", ["Time", "What"],
-        found.events.slice(0, ROWS).map((each) => [new Date(each.ts).toLocaleTimeString(), each.text]), "Nothing has happened."));
-    }
+    drawEvents();
   }
 
   function drawGroups() {
@@ -85,6 +82,12 @@ export function clusterView() {
       found.slice(0, ROWS).map((each) => [each.group, each.type, each.state, count(each.members), count(each.partitions), count(each.lag)]),
       "No group is known."),
       found.length > ROWS && el("p", {}, `… and ${count(found.length - ROWS)} more: bin/cluster groups --list`));
+  }
+
+  function drawEvents() {
+    const found = reading?.events ?? [];
+    fill(events, table("Events", ["Time", "Process", "What"],
+      found.slice(-ROWS).reverse().map((each) => [moment(each.ts), each.process, each.text]), "Nothing has happened."));
   }
 
   ask();
@@ -97,6 +100,12 @@ export function clusterView() {
 }
 
 const ms = (value) => (value === null || value === undefined ? "-" : value < 1 ? `${Math.round(value * 1000)} µs` : `${value.toFixed(1)} ms`);
+
+/** The time of day, with the date if that is another day. */
+function moment(ms) {
+  const then = new Date(ms);
+  return then.toDateString() === new Date().toDateString() ? then.toLocaleTimeString() : then.toLocaleString();
+}
 
 /** A number that should be 0: a sign beside it where it is not. */
 function mark(number) {

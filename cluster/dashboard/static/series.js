@@ -45,48 +45,34 @@ export class Past {
   }
 }
 
-/** One row per client and quota, from a reading: what its brokers say, put together. */
-export function clientsOf(reading) {
-  return reading.clients.map((client) => {
-    const brokers = client.brokers.map(withInfinity);
-    const live = brokers.filter((broker) => broker.state !== "dead");
-    const told = live.length > 0 ? live : brokers;
-    const worst = told.reduce((one, other) =>
-      (other.utilisation ?? -1) > (one.utilisation ?? -1) || (one.utilisation === null && other.rate > one.rate)
-        ? other : one);
-    const sum = (field) => told.reduce((total, broker) => total + (broker[field] ?? 0), 0);
-    const most = (field) => told.reduce((top, broker) => Math.max(top, broker[field] ?? 0), 0);
-    return {
-      key: JSON.stringify([client.user, client.client_id, client.quota]),
-      user: client.user,
-      client_id: client.client_id,
-      quota: client.quota,
-      is_live: live.length > 0,
-      broker: worst.broker,
-      rate: worst.rate,
-      limit: worst.limit,
-      utilisation: worst.utilisation,
-      rule: worst.rule,
-      delay_ms: most("delay_ms"),
-      muted_left_ms: most("muted_left_ms"),
-      muted_brokers: told.filter((broker) => broker.muted_left_ms > 0).length,
-      connections: sum("connections"),
-      throttled: sum("throttled"),
-      throttle_avg_ms: sum("throttled") > 0 ? sum("throttle_ms") / sum("throttled") : 0,
-      software: told.map((broker) => broker.software).find((text) => text) ?? null,
-      honours: honours(told),
-      brokers,
-    };
-  });
+/** The rows of the readings: a reading tells new rows, changed cells and rows that are gone, or, where it has columns, all. */
+export class Clients {
+  #columns = [];
+  #rows = new Map();
+
+  /** The rows after a reading; a row that changes is another object, so that a frozen view keeps its own. */
+  take(reading) {
+    if (reading.columns !== undefined) {
+      this.#columns = reading.columns;
+      this.#rows.clear();
+    }
+    for (const [number, user, client_id, quota, ...cells] of reading.new) {
+      const row = { key: JSON.stringify([user, client_id, quota]), user, client_id, quota };
+      cells.forEach((value, column) => { row[this.#columns[column]] = value; });
+      this.#rows.set(number, withInfinity(row));
+    }
+    for (const [number, ...changes] of reading.changed ?? []) {
+      const row = { ...this.#rows.get(number) };
+      for (let at = 0; at < changes.length; at += 2) row[this.#columns[changes[at]]] = changes[at + 1];
+      this.#rows.set(number, withInfinity(row));
+    }
+    for (const number of reading.gone ?? []) this.#rows.delete(number);
+    return [...this.#rows.values()];
+  }
 }
 
 /** JSON has no infinity: the use of a limit of 0 comes as null. */
-function withInfinity(broker) {
-  return broker.limit === 0 && broker.rate > 0 ? { ...broker, utilisation: Infinity } : broker;
-}
-
-function honours(brokers) {
-  const told = brokers.map((broker) => broker.pauses?.honours_throttling).filter((each) => each !== undefined && each !== null);
-  if (told.length === 0) return null;
-  return told.every(Boolean);
+function withInfinity(row) {
+  if (row.limit === 0 && row.utilisation === null) row.utilisation = Infinity;
+  return row;
 }

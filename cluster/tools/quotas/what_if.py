@@ -62,6 +62,11 @@ def supposed(text: str, kinds: Collection[QuotaKind] = RATES) -> Supposed:
     """From `producer_byte_rate=2MB`, for quotas of these kinds. Raises ArgumentTypeError."""
     key, has_amount, amount = text.partition("=")
     kind = QUOTA_KEYS.get(key.strip())
+    if kind is QuotaKind.CONNECTION and kind not in kinds:
+        raise argparse.ArgumentTypeError(
+            f"{key.strip()} limits addresses, of whose connections nothing is told here: try"
+            " `quotas simulate`"
+        )
     if kind is None or kind not in kinds or not has_amount:
         keys = ", ".join(key for key, kind in QUOTA_KEYS.items() if kind in kinds)
         raise argparse.ArgumentTypeError(f"must be KEY=AMOUNT with a key of {keys}, not {text}")

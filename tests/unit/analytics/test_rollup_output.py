@@ -231,6 +231,9 @@ def test_what_is_put_aside_is_bounded(tmp_path, monkeypatch):
         output.add(sums([], ("x" * 99,)), reached(number))
     names = sorted(path.name for path in (tmp_path / "aside").iterdir())
     assert names == ["00000003.jsonl", "00000004.jsonl"]
+    output.add(sums([], tuple(letter * 99 for letter in "abc")), reached(5))
+    (only,) = (tmp_path / "aside").iterdir()
+    assert only.read_text() == f"{'a' * 99}\n{'b' * 99}\n"
 
 
 def test_days_are_forgotten_on_demand_alone(tmp_path):

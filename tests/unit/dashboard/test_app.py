@@ -10,7 +10,8 @@ import pytest
 
 from cluster.dashboard.access import HEADERS, AccessRules
 from cluster.dashboard.app import make_app
-from cluster.dashboard.sources import Done
+from cluster.dashboard.live_rows import COLUMNS
+from cluster.dashboard.sources import Done, Reading
 from cluster.model.errors import UserError
 
 TOKEN = "token-of-the-page"
@@ -24,7 +25,10 @@ class Recorded:
         self.changes: list[tuple[Any, ...]] = []
         self.failure: str | None = None
 
-    def live(self, search: str | None = None) -> dict[str, Any]:
+    def live(self) -> Reading:
+        return Reading({}, {})
+
+    def now(self, search: str | None = None) -> dict[str, Any]:
         if self.failure is not None:
             raise UserError(self.failure)
         return {"clients": [{"client_id": NASTY}], "search": search}
@@ -284,7 +288,7 @@ def test_only_static_files_are_served(page: Page, path: str) -> None:
     assert page.get(path).status_code == 404
 
 
-def streamed(sources: Recorded, reading: Callable[[int], dict[str, Any]]) -> httpx.Response:
+def streamed(sources: Recorded, reading: Callable[[int], Reading]) -> httpx.Response:
     """The whole stream of a server that stops when it reads for the second time."""
     app = make_app(sources, AccessRules(frozenset({"127.0.0.1"}), TOKEN))
     readings = 0
@@ -292,7 +296,7 @@ def streamed(sources: Recorded, reading: Callable[[int], dict[str, Any]]) -> htt
     async def scene() -> httpx.Response:
         loop = asyncio.get_running_loop()
 
-        def live(search: str | None = None) -> dict[str, Any]:
+        def live() -> Reading:
             nonlocal readings
             readings += 1
             if readings == 2:
@@ -308,15 +312,19 @@ def streamed(sources: Recorded, reading: Callable[[int], dict[str, Any]]) -> htt
 
 
 def test_a_stream_is_made_of_readings_until_the_server_stops(sources: Recorded) -> None:
-    answer = streamed(sources, lambda number: {"clients": [NASTY], "number": number})
+    row = (True, 1.0, *[None] * (len(COLUMNS) - 2))
+    answer = streamed(
+        sources, lambda number: Reading({(NASTY, NASTY, "fetch"): row}, {"n": number})
+    )
     assert answer.headers["content-type"].startswith("text/event-stream")
     data = [line for line in answer.text.splitlines() if line.startswith("data: ")]
-    assert json.loads(data[0].removeprefix("data: ")) == {"clients": [NASTY], "number": 1}
+    told = json.loads(data[0].removeprefix("data: "))
+    assert told == {"n": 1, "columns": list(COLUMNS), "new": [[0, NASTY, NASTY, "fetch", *row]]}
 
 
 def test_a_reading_that_fails_is_told_in_the_stream(sources: Recorded) -> None:
-    def failing(_number: int) -> dict[str, Any]:
+    def failing(_number: int) -> Reading:
         raise ZeroDivisionError
 
     told = streamed(sources, failing).text
-    assert '{"error": "the dashboard has failed to read: see its log"}' in told
+    assert '{"error":"the dashboard has failed to read: see its log"}' in told

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from cluster.dashboard.live import PERIOD_MAX_S, WATCHERS_MAX, LiveFeed, TooMany, period_s
+from cluster.dashboard.live_differences import Told
 from cluster.dashboard.shared_reading import SharedReading
 from tests.support.waiting import DEADLINE_S
 
@@ -17,9 +18,9 @@ class Counted:
     def __init__(self) -> None:
         self.count = 0
 
-    def __call__(self) -> str:
+    def __call__(self) -> Told:
         self.count += 1
-        return str(self.count)
+        return Told(str(self.count))
 
 
 def number(event: str) -> int:
@@ -83,6 +84,35 @@ def test_a_slow_watcher_gets_the_newest_reading_only() -> None:
     asyncio.run(scene())
 
 
+def test_only_who_missed_a_reading_is_told_all() -> None:
+    async def scene() -> None:
+        read = Counted()
+        may_read = threading.Semaphore(1)
+
+        def told() -> Told:
+            assert may_read.acquire(timeout=DEADLINE_S)
+            number = read().changes
+            return Told(f"changes {number}", {"reading": int(number)})
+
+        feed = LiveFeed(told, period_s=0)
+        quick, slow = feed.watch(), feed.watch()
+        for stream in (quick, slow):
+            assert await anext(stream) == 'data: {"reading":1}\n\n'
+        for number in (2, 3):
+            may_read.release()
+            assert await anext(quick) == f"data: changes {number}\n\n"
+        assert await anext(slow) == 'data: {"reading":3}\n\n'
+        late = feed.watch()
+        assert await anext(late) == 'data: {"reading":3}\n\n'
+        may_read.release()
+        for stream in (quick, slow, late):
+            assert await anext(stream) == "data: changes 4\n\n"
+        may_read.release(100)
+        await close(quick, slow, late)
+
+    asyncio.run(scene())
+
+
 def test_so_many_watchers_are_refused() -> None:
     async def scene() -> None:
         feed = LiveFeed(Counted(), period_s=3_600)
@@ -127,7 +157,7 @@ def test_those_who_ask_meanwhile_share_one_reading() -> None:
 
         def slowly() -> dict[str, str]:
             assert may_end.wait(DEADLINE_S)
-            return {"count": read()}
+            return {"count": read().changes}
 
         shared = SharedReading(slowly, period_s=3_600)
         asking = [asyncio.create_task(shared.get()) for _ in range(20)]
@@ -144,7 +174,7 @@ def test_an_old_reading_and_a_failure_are_not_kept() -> None:
         read = Counted()
 
         def failing_first() -> dict[str, str]:
-            if read() == "1":
+            if read().changes == "1":
                 raise ValueError("the first time")
             return {"count": str(read.count)}
 

@@ -54,6 +54,7 @@ rows = st.builds(
     written_wall_ms=longs,
     delay_max_ms=longs,
     connections=longs,
+    throttle_ms_max=longs,
     software=st.text(st.characters(codec="ascii"), max_size=SOFTWARE_MAX_BYTES),
     pauses=st.builds(Pauses, longs, longs, longs, longs, longs),
     samples=st.lists(st.tuples(longs, finite), max_size=SAMPLES_MAX).map(tuple),
@@ -65,6 +66,7 @@ def test_a_row_comes_back(row):
     packed = row.pack()
     assert len(packed) == ROW_BYTES - ROW_AT
     assert unpack_row(packed) == row
+    assert unpack_row(packed, with_samples=False) == row._replace(samples=())
 
 
 @given(st.text(max_size=400), st.sampled_from([USER_MAX_BYTES, CLIENT_ID_MAX_BYTES]))

@@ -3,6 +3,7 @@
 import bisect
 import itertools
 import math
+import tracemalloc
 
 import pytest
 from hypothesis import given
@@ -280,7 +281,8 @@ def test_it_is_the_same_as_the_plain_rules(options, steps):
         plain.record(value, now_ms)
         if is_measured:
             assert math.isclose(fast.rate(now_ms), plain.rate(now_ms), abs_tol=1e-9)
-    assert len(fast.samples) <= options.window_count + 1
+        fast.measured_ms(MonotonicMs(now_ms))
+        assert len(fast.windows()) <= options.window_count + 1
 
 
 @pytest.mark.parametrize("options", [KAFKA, ELAPSED])
@@ -315,3 +317,25 @@ def test_no_pattern_of_obedient_requests_gets_more_than_the_limit(
         now_ms += pause_ms + max(1, rate.delay_ms(limit, MonotonicMs(now_ms)))
     at_once = 11 if options is KAFKA else 2
     assert sent <= limit * (now_ms / 1_000 + at_once) * 1.03
+
+
+def test_what_a_rate_holds_is_small_however_long_it_goes_on() -> None:
+    count, window_count = 500, 11
+    tracemalloc.start()
+    try:
+        rates = [SampledRate(ELAPSED, MonotonicMs(0)) for _ in range(count)]
+        new_bytes = tracemalloc.get_traced_memory()[0] / count
+        for now_ms in range(0, 40_000, 1_000):
+            for rate in rates:
+                rate.record(12.5, MonotonicMs(now_ms))
+                rate.rate(MonotonicMs(now_ms))
+        old_bytes = tracemalloc.get_traced_memory()[0] / count
+        for rate in rates:
+            rate.record(12.5, MonotonicMs(90_000))
+            rate.rate(MonotonicMs(90_000))
+        rested_bytes = tracemalloc.get_traced_memory()[0] / count
+    finally:
+        tracemalloc.stop()
+    assert len(rates[0].windows()) == 1
+    assert old_bytes < new_bytes + 24 * window_count + 250
+    assert rested_bytes < new_bytes + 150

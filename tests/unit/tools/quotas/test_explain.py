@@ -174,6 +174,11 @@ def test_what_if_changes_of_topics_were_limited(tmp_path, capsys):
         (["--user", "u"], 1, "no broker has heard of user u within the last hour"),
         (["--user", "u", "--client-id", "x"], 1, "no broker has heard of client x of user u"),
         (["--user", "u", "--if", "speed=1"], 2, "must be KEY=AMOUNT with a key of producer_byte"),
+        (
+            ["--user", "u", "--if", "connection_creation_rate=1"],
+            2,
+            "connection_creation_rate limits addresses, of whose connections nothing is told here",
+        ),
         (["--user", "u", "--if", "producer_byte_rate=1X"], 2, "must be bytes per second such as"),
     ],
 )

@@ -36,12 +36,7 @@ def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryProce
 
 @pytest.fixture
 def client(registry: RegistryProcess) -> Iterator[Any]:
-    owner = registry.client()
-    owner.add_auth("digest", "other:secret")  # a test may have protected something
-    for name in owner.get_children("/"):
-        if name != "zookeeper":
-            owner.delete(f"/{name}", recursive=True)
-    client = registry.client()
+    client = registry.client_of_empty_tree()
     for pattern_type in (LITERAL, PREFIXED):
         load_acls(client, pattern_type, None)
     yield client

@@ -1,0 +1,108 @@
+"""Clients as the page's table shows them: a row per client and quota, over all brokers. Pure."""
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from cluster.metrics.stats_layout import QuotaRow
+from cluster.model.clocks import MonotonicMs
+from cluster.model.quotas import QuotaKind
+from cluster.views.client_states import BrokerStats
+
+CLIENTS_MAX: Final = 1_500
+"""Rows of clients in one reading; of more, those nearest to their limits. 500 clients that
+produce, fetch and use request time have as many."""
+
+Key = tuple[str, str, str]
+"""User, client id, quota."""
+
+COLUMNS: Final = (
+    *("is_live", "rate", "limit", "utilisation", "rule", "delay_ms", "muted_left_ms", "muted"),
+    *("throttle_avg_ms", "software", "honours"),
+)
+"""What a row says. `rate` and `limit` are those of the broker that is nearest to its limit;
+`muted` is how many connections are; `throttle_avg_ms` is None where no request was throttled;
+`utilisation` is None without a limit, and where a limit of 0 is exceeded."""
+
+Cells = tuple[bool | int | float | str | None, ...]
+"""Values of `COLUMNS`, each rounded to what the page writes: what looks the same is the same."""
+
+
+def live_rows(brokers: Iterable[BrokerStats], now_ms: MonotonicMs) -> tuple[dict[Key, Cells], int]:
+    """Rows of at most `CLIENTS_MAX`, the nearest to their limits first, and how many were left out.
+
+    What dead brokers said counts for clients that no live one knows.
+    """
+    live: dict[Key, list[QuotaRow]] = {}
+    dead: dict[Key, list[QuotaRow]] = {}
+    for broker in brokers:
+        known = dead if broker.is_dead else live
+        for row in broker.stats.rows:
+            known.setdefault((row.user, row.client_id, row.quota), []).append(row)
+    ranked = sorted(((max(map(_use, rows)), key) for key, rows in live.items()), reverse=True)
+    gone = sorted(key for key in dead if key not in live)
+    shown = {key: _cells(live[key], now_ms) for _, key in ranked[:CLIENTS_MAX]}
+    for key in gone[: CLIENTS_MAX - len(shown)]:
+        shown[key] = _cells(dead[key], None)
+    return shown, len(ranked) + len(gone) - len(shown)
+
+
+def _use(row: QuotaRow) -> tuple[float, float]:
+    """How much of the limit is used, -1 without one; then the rate."""
+    used = row.utilisation
+    return -1.0 if used is None else used, row.rate
+
+
+def _cells(rows: Sequence[QuotaRow], now_ms: MonotonicMs | None) -> Cells:
+    """`now_ms` is None where the brokers are dead: nothing is muted there."""
+    worst = max(rows, key=_use)
+    used, rate = _use(worst)
+    delay_ms = muted_left_ms = muted_brokers = connections = throttled = 0
+    throttle_ms = 0.0
+    software = ""
+    told = []
+    for row in rows:
+        delay_ms = max(delay_ms, row.delay_ms)
+        if now_ms is not None and row.muted_until_ms > now_ms:
+            muted_left_ms = max(muted_left_ms, row.muted_until_ms - now_ms)
+            muted_brokers += 1
+        connections += row.connections
+        throttled += row.throttled
+        throttle_ms += row.throttle_ms
+        software = software or row.software
+        told.append(row.pauses.honours_throttling)
+    known = [each for each in told if each is not None]
+    return (
+        now_ms is not None,
+        shown_rate(worst.quota, rate),
+        worst.limit,
+        None if used < 0 or used == math.inf else math.floor(used * 100 + 0.5) / 100,
+        worst.rule,
+        shown_ms(delay_ms),
+        shown_ms(muted_left_ms),
+        (connections or muted_brokers) if muted_brokers else 0,
+        shown_ms(throttle_ms / throttled) if throttled else None,
+        software or None,
+        all(known) if known else None,
+    )
+
+
+def shown_rate(quota: str, rate: float) -> float:
+    """The rate that the page would write in the same way: three digits of B/s, KiB/s, MiB/s ...;
+    of other quotas than those of bytes two decimals, from 10 on one.
+    """
+    if quota not in (QuotaKind.PRODUCE, QuotaKind.FETCH):
+        return round(rate, 2 if rate < 10 else 1)
+    number, unit = rate, 1
+    while number >= 1024 and unit < 1024**4:
+        number /= 1024
+        unit *= 1024
+    if number >= 100 or unit == 1:
+        return math.floor(number + 0.5) * unit
+    return round(round(number, 1 if number >= 10 else 2) * unit, 2)
+
+
+def shown_ms(duration_ms: float) -> int:
+    """The duration that the page would write in the same way: milliseconds, from 1 s on tenths."""
+    step = 1 if duration_ms < 1_000 else 100
+    return math.floor(duration_ms / step + 0.5) * step
