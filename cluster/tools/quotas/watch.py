@@ -150,15 +150,14 @@ def _without(fields: dict[str, Any], *names: str) -> dict[str, Any]:
 def _show_live(args: argparse.Namespace, files: "DataDir", brokers: Sequence[BrokerStats]) -> None:
     from rich.live import Live
 
-    terminal = console()
-    first = _screen(args, brokers, terminal.size)
+    first = _screen(args, brokers, console().size)
     with (
         _single_keys(),
-        Live(first, console=terminal, screen=True, auto_refresh=False) as live,
+        Live(first, console=console(), screen=True, auto_refresh=False) as live,
     ):
         while not _is_quit_pressed(args.interval):
             # The size is asked for each time, as a window may change it.
-            live.update(_screen(args, read_brokers(files), terminal.size), refresh=True)
+            live.update(_screen(args, read_brokers(files), live.console.size), refresh=True)
 
 
 def _screen(
