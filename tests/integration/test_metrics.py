@@ -399,6 +399,10 @@ def test_a_paused_broker_is_silent_and_a_dead_one_can_still_be_read(watched):
         return {broker["broker"]: broker["state"] for broker in look["brokers"]}
 
     wait_until(lambda: states() == dict.fromkeys(range(3), "alive"), "three live brokers")
+    create_topic(watched, name="on-0", assignments=[[0]])
+    with WireClient(watched.addresses[0], client_id="of-0") as client:
+        client.call(produce_request("on-0", batch(100)))
+    wait_until(lambda: any(r.client_id == "of-0" for r in stats_of(watched, 0).rows), "its row")
     watched.kill(1, "STOP")
     wait_until(lambda: states() == {0: "alive", 1: "silent", 2: "alive"}, "a silent broker")
     watched.kill(1, "CONT")
