@@ -407,7 +407,11 @@ class BrokerCore:
         )
 
         if ports.counters is not None:
-            ports.counters.topics.known = self.metadata.topics
+            topics = ports.counters.topics
+            topics.known = self.metadata.topics
+            self.events.append_listeners.append(
+                lambda partition: topics.on_appended(partition.id.topic, partition.leader)
+            )
             ports.counters.topic_name = self.metadata.topic_name
 
     def _on_directory_work_failed(self, path: Path, failure: StorageFailed) -> None:

@@ -138,7 +138,9 @@ class Pipeline(Generic[S]):
         accounts = ClientAccounts(self._quotas, channel.principal, client_id)
         channel.payer.on_closed = lambda owed_ns: accounts.on_left(owed_ns, self._loop.now_ms)
         self._throttle.connected.on_request_kind(channel, channel.principal, client_id)
-        counters = self._counters
+        counters, kind = self._counters, None
+        if counters is not None:
+            kind = counters.kind_of(header.api_key, version if is_served else None)
         return Route(
             handler,
             version,
@@ -146,9 +148,8 @@ class Pipeline(Generic[S]):
             bytes(frame[_TAIL : header.body_position]),
             header.body_position,
             accounts,
-            None
-            if counters is None
-            else counters.count_of(header.api_key, version if is_served else None),
+            kind,
+            None if kind is None else kind.tickets.pop,
         )
 
     def _answer(self, context: RequestContext, response: Any) -> None:
@@ -177,15 +178,14 @@ class Pipeline(Generic[S]):
         delay = handler.charge(route.accounts, owed_us, size_bytes, self._loop.now_ms)
         if context.mutations is not None:
             delay = context.mutations.larger(delay)
+        take_ticket = route.take_ticket
+        if take_ticket is not None and take_ticket():
+            delay_ms = 0 if delay is None else delay.ms
+            self._time(context, response, handled_ns, answered_ns, delay_ms)
         counters = self._counters
-        if counters is not None:
-            route.count(None)  # type: ignore[misc]  # set with the counters
-            if counters.times.is_chosen():
-                delay_ms = 0 if delay is None else delay.ms
-                self._time(context, response, handled_ns, answered_ns, delay_ms)
-            if handler.errors_in is not None:
-                for code in handler.errors_in(response):
-                    counters.on_error(handler.api.key, code)
+        if handler.errors_in is not None and counters is not None:
+            for code in handler.errors_in(response):
+                counters.on_error(handler.api.key, code)
         if delay is not None:
             self._send_throttled(context, response, delay)
             return
@@ -205,13 +205,14 @@ class Pipeline(Generic[S]):
         throttle_ms: int,
     ) -> None:
         """Have this request timed when its answer is sent."""
+        kind = context.route.kind
+        assert kind is not None
         assert self._counters is not None
-        times = self._counters.times
         channel = context.channel
         note = partial(
-            times.note,
-            int(context.route.handler.api.key),
-            times.weight,
+            self._counters.times.note,
+            kind.api,
+            kind.on_timed(),
             channel.arrived_ns,
             context.began_ns,
             handled_ns,

@@ -173,13 +173,11 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
                     )
                 )
                 continue
-            base_offset, last_offset, time_ms, start_offset, _, is_duplicate = appended
+            base_offset, last_offset, time_ms, start_offset, is_duplicate = appended
             outcome = (index, 0, base_offset, time_ms, start_offset, None, None, ())
             produced.append(_new(ProducedPartition, outcome))
             if not is_duplicate:
                 services.events.on_appended(partition)
-                if counters is not None:
-                    counters.topics[topic].appended.append(appended)
             if acks == ACKS_ALL:
                 required = Offset(last_offset + 1)
                 position = len(produced) - 1

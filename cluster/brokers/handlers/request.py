@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from cluster.brokers.handlers.errors_in_answers import errors_in
 from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.brokers.metrics.request_times import RequestKind
 from cluster.brokers.network.connection import Connection, Outgoing
 from cluster.brokers.quotas.client_accounts import Charge, ClientAccounts
 from cluster.brokers.quotas.mutation_quota import MutationQuota
@@ -157,8 +158,10 @@ class Route:
     """The header after the correlation id; a request whose bytes differ gets another route."""
     body_position: int
     accounts: ClientAccounts
-    count: Callable[[None], None] | None
+    kind: RequestKind | None
     """Counts a request; None where nothing is counted."""
+    take_ticket: Callable[[], bool] | None
+    """Counts a request, and says whether it is to be timed; None where nothing is counted."""
 
 
 def adapted(

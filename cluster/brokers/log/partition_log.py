@@ -54,8 +54,6 @@ class Appended(NamedTuple):
     last_offset: Offset
     log_append_time_ms: int
     log_start_offset: Offset
-    produced_bytes: int
-    """The batch's size as it was sent."""
     is_duplicate: bool = False
 
 
@@ -182,7 +180,7 @@ class PartitionLog:
         a batch larger than a segment) and StorageFailed; then nothing is appended. Whoever appends
         syncs afterwards where `durability.flush_at` is reached.
         """
-        size = produced_bytes = len(records)
+        size = len(records)
         header = validate_produced(records, self._limits, wall_ms)
         if self._codec is not None and header.attributes & CODEC_MASK != self._codec:
             level = self._options.codec_level
@@ -197,7 +195,6 @@ class PartitionLog:
                 Offset(repeated.last_offset),
                 stamp,
                 self.log_start_offset,
-                produced_bytes,
                 is_duplicate=True,
             )
         if size > self._options.segment_bytes:
@@ -226,8 +223,7 @@ class PartitionLog:
         self.log_end_offset = Offset(last_offset + 1)
         self._wall_ms = wall_ms
         self._files_state = FilesState.CHANGED
-        start_offset = self.log_start_offset
-        appended = (base_offset, last_offset, append_time_ms, start_offset, produced_bytes, False)
+        appended = (base_offset, last_offset, append_time_ms, self.log_start_offset, False)
         return _new(Appended, appended)
 
     def append_as_follower(self, records: memoryview, wall_ms: WallMs) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
-from cluster.brokers.metrics.request_times import RequestTimes
+from cluster.brokers.metrics.request_times import RequestKind, RequestTimes
 from cluster.brokers.metrics.topic_counters import TopicTable
 from cluster.metrics.kafka_names import (
     BROKER_METRICS,
@@ -41,7 +41,7 @@ class BrokerCounters:
     __slots__ = (
         "_api_names",
         "_errors",
-        "_requests",
+        "_kinds",
         "authentications",
         "bytes_out",
         "expired_connections",
@@ -74,8 +74,8 @@ class BrokerCounters:
         }
         self.requests = dict.fromkeys(self.request_slots, 0)
         """By API key, as of the last `store`."""
-        self._requests: dict[tuple[int, int | None], tuple[list[None], int]] = {}
-        """By API key and version: an item for each since the last `store`, and its slot."""
+        self._kinds: dict[tuple[int, int | None], tuple[RequestKind, int]] = {}
+        """By API key and version, each with its slot."""
         self._errors: dict[tuple[int, int], int] = {}
         """Slots by API key and error code."""
         stats.slot(errors_of(OTHER, OTHER), MetricKind.COUNTER)
@@ -99,16 +99,16 @@ class BrokerCounters:
         self.isr_shrinks = 0
         self.isr_expands = 0
 
-    def count_of(self, api_key: int, version: int | None) -> Callable[[None], None]:
-        """A function that counts one request of an API in a version; None: one that is not served,
-        of which there may be any number.
+    def kind_of(self, api_key: int, version: int | None) -> RequestKind:
+        """What counts requests of an API in a version; None: one that is not served, of which there
+        may be any number.
         """
-        known = self._requests.get((api_key, version))
+        known = self._kinds.get((api_key, version))
         if known is None:
             name = requests_of(self._api_names[api_key], OTHER if version is None else str(version))
-            known = [], self.stats.slot(name, MetricKind.COUNTER)
-            self._requests[api_key, version] = known
-        return known[0].append
+            known = RequestKind(api_key), self.stats.slot(name, MetricKind.COUNTER)
+            self._kinds[api_key, version] = known
+        return known[0]
 
     def on_error(self, api_key: int, code: int) -> None:
         """An item of an answer says that it has failed."""
@@ -175,11 +175,11 @@ class BrokerCounters:
             counts[self.slots[key]] = count
 
     def _sum_up(self) -> None:
-        for (api_key, _), (items, slot) in self._requests.items():
-            if items:
-                self.requests[api_key] += len(items)
-                self.stats.counts[slot] += len(items)
-                items.clear()
+        for kind, slot in self._kinds.values():
+            count = kind.take_count()
+            if count:
+                self.requests[kind.api] += count
+                self.stats.counts[slot] += count
         self.topics.sum_up()
         self.topics.store()
         self.times.store()

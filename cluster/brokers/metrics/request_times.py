@@ -1,11 +1,11 @@
-"""How long requests take, and which part of that is due to what: Kafka's RequestMetrics.
+"""How many requests there are, how long they take, and which part of that is due to what: Kafka's
+RequestMetrics.
 
 Timing one takes some 2 us, so under load only a sample is timed (docs/decisions/038). Pure, apart
 from stores into the stats file's memory.
 """
 
-from collections.abc import Callable, Iterable
-from itertools import cycle
+from collections.abc import Iterable
 from typing import Final
 
 from cluster.metrics.histogram import BUCKETS
@@ -14,12 +14,72 @@ from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import HISTOGRAM_NUMBERS, PARTS
 from cluster.protocol.api import ApiKey, OwnApiKey
 
-TIMED_MAX: Final = 1_000
-"""Of a tick (a quarter of a second): when more were timed, a smaller share is in the next one."""
+TIMED_MAX: Final = 250
+"""Of one kind of request in a tick (a quarter of a second): from then on a smaller share is."""
 _TIMED_FEW: Final = TIMED_MAX // 8
-STEP: Final = 4
-WEIGHT_MAX: Final = STEP**3
+_STEP: Final = 4
+WEIGHT_MAX: Final = _STEP**4
 _LAST: Final = BUCKETS - 1
+
+
+class RequestKind:
+    """Requests of one API in one version: counts them, and chooses those to be timed.
+
+    On the path of each request this is one call, `tickets.pop()`: what was handed out and is not
+    there any more is the count.
+    """
+
+    __slots__ = ("_filled", "_place", "_taken", "_timed", "api", "tickets", "weight")
+
+    def __init__(self, api: int) -> None:
+        self.api = api
+        self.tickets = [True]
+        """The last one is the next request's: whether it is to be timed. `on_timed` fills it up
+        then, so it is never empty when a request comes."""
+        self.weight = 1
+        """For how many requests one that is chosen stands."""
+        self._place = 0
+        self._filled = 1
+        self._taken = 0
+        self._timed = 0
+        """Since the weight was changed, or the tick began."""
+
+    def on_timed(self) -> int:
+        """The request whose ticket was True is timed. Returns how many it stands for."""
+        weight = self.weight
+        self._timed += 1
+        if self._timed > TIMED_MAX and weight < WEIGHT_MAX:
+            self._weigh(weight * _STEP)
+        else:
+            self._fill()
+        return weight
+
+    def take_count(self) -> int:
+        """How many requests there were since the last call; at the end of each tick."""
+        taken = self._filled - len(self.tickets)
+        count = taken - self._taken
+        self._taken = taken
+        self._timed = 0
+        if self.weight > 1 and count < _TIMED_FEW * self.weight:
+            self._weigh(self.weight // _STEP)
+        return count
+
+    def _weigh(self, weight: int) -> None:
+        self.weight = weight
+        self._timed = 0
+        self._place = 0
+        self._filled -= len(self.tickets)
+        self.tickets.clear()
+        self._fill()
+
+    def _fill(self) -> None:
+        # Of each `weight` requests one, at another place each time, as clients have rhythms too.
+        place = (self._place + 5) % self.weight
+        distance = self.weight + place - self._place
+        self._place = place
+        self._filled += distance
+        self.tickets.append(True)
+        self.tickets += [False] * (distance - 1)
 
 
 class RequestTimes:
@@ -30,11 +90,6 @@ class RequestTimes:
         self._rows = {int(api): stats.request_row(kafka_api_name(api.name)) for api in apis}
         self._numbers = {api: [0] * (PARTS * HISTOGRAM_NUMBERS) for api in self._rows}
         self._changed: set[int] = set()
-        self._timed_count = 0
-        self.weight = 1
-        """For how many requests one that is chosen stands."""
-        self.is_chosen: Callable[[], bool] = cycle((True,)).__next__
-        """Whether the next request is to be timed."""
 
     def note(
         self,
@@ -48,10 +103,10 @@ class RequestTimes:
         sending_ns: int,
         sent_ns: int,
     ) -> None:
-        """A request that was chosen is over. Monotonic times: it had arrived, the thread began with
-        it, had no more to do for now, had its answer, tried to send that first, had sent it.
+        """A request that was chosen, and stands for `weight`, is over. Monotonic times: it had
+        arrived, the thread began with it, had no more to do for now, had its answer, tried to send
+        that first, had sent it.
         """
-        self._timed_count += 1
         self._changed.add(api)
         numbers = self._numbers[api]
         at = 0
@@ -78,16 +133,3 @@ class RequestTimes:
         for api in self._changed:
             self._stats.write_times(self._rows[api], self._numbers[api])
         self._changed.clear()
-        count, self._timed_count = self._timed_count, 0
-        if count > TIMED_MAX and self.weight < WEIGHT_MAX:
-            self.choose_one_of(self.weight * STEP)
-        elif count < _TIMED_FEW and self.weight > 1:
-            self.choose_one_of(self.weight // STEP)
-
-    def choose_one_of(self, weight: int) -> None:
-        """One of `weight`, at another place each time, as clients have rhythms too."""
-        self.weight = weight
-        pattern = [
-            place == (5 * group + 3) % weight for group in range(weight) for place in range(weight)
-        ]
-        self.is_chosen = cycle(pattern).__next__

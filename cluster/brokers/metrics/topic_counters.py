@@ -7,21 +7,23 @@ from stores into the file's memory.
 from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
-from cluster.brokers.log.partition_log import Appended
+from cluster.brokers.replication.leader_replica import LeaderReplica
 from cluster.metrics.kafka_names import OTHER, TOPIC_METRICS
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import MetricKind
+from cluster.model.topics import INTERNAL_TOPICS, METRICS_TOPIC
 
 GAUGES: Final = tuple(m.key for m in TOPIC_METRICS if m.kind is MetricKind.GAUGE)
 """Keys of what is looked at, in the order in which `set_gauges` takes them."""
 _NOTHING: Final = (0,) * len(GAUGES)
+_OWN: Final = INTERNAL_TOPICS | {METRICS_TOPIC}
+"""What brokers append to themselves, which is no client's traffic."""
 
 
 class TopicCounters:
     """One topic, or all those without a place. Totals since it got its place."""
 
     __slots__ = (
-        "appended",
         "bytes_in",
         "bytes_out",
         "failed_fetches",
@@ -38,8 +40,6 @@ class TopicCounters:
     def __init__(self, name: str, index: int) -> None:
         self.name = name
         self.index = index
-        self.appended: list[Appended] = []
-        """Batches of clients, until they are summed up."""
         self.bytes_in = 0
         self.messages_in = 0
         self.bytes_out = 0
@@ -50,18 +50,12 @@ class TopicCounters:
         self.gauges: Sequence[int] = _NOTHING
         self.is_changed = True
 
-    def sum_up(self) -> tuple[int, int]:
-        """Bytes and records of the batches that were appended since the last call."""
-        appended = self.appended
-        base_offsets, last_offsets, _, _, sizes, _ = zip(*appended, strict=True)
-        size_bytes = sum(sizes)
-        messages = sum(last_offsets) - sum(base_offsets) + len(appended)
+    def note_appended(self, batches: int, size_bytes: int, messages: int) -> None:
+        """Clients' batches were appended."""
+        self.produces += batches
         self.bytes_in += size_bytes
         self.messages_in += messages
-        self.produces += len(appended)
         self.is_changed = True
-        appended.clear()
-        return size_bytes, messages
 
     def note_refused(self) -> None:
         """A batch of a client was not appended."""
@@ -97,6 +91,8 @@ class TopicTable(dict[str | None, TopicCounters]):
         self._unknown = TopicCounters("", -1)
         """Takes what no topic of the cluster is meant by; never stored."""
         self._placed: dict[str, TopicCounters] = {}
+        self._grown: dict[LeaderReplica, str] = {}
+        """Leaders with batches that are not summed up, and their topics."""
         self.known: Container[str | None] = ()
         """The topics of the cluster."""
         self.bytes_in = 0
@@ -115,13 +111,19 @@ class TopicTable(dict[str | None, TopicCounters]):
         self[name] = counters
         return counters
 
+    def on_appended(self, topic: str, leader: LeaderReplica | None) -> None:
+        """A partition of the topic is appended to, or was."""
+        if leader is not None and topic not in _OWN:
+            self._grown[leader] = topic
+
     def sum_up(self) -> None:
         """Add up what clients appended since the last call."""
-        for counters in (self.other, self._unknown, *self._placed.values()):
-            if counters.appended:
-                size_bytes, messages = counters.sum_up()
-                self.bytes_in += size_bytes
-                self.messages_in += messages
+        for leader, topic in self._grown.items():
+            batches, size_bytes, messages = leader.take_appended()
+            self[topic].note_appended(batches, size_bytes, messages)
+            self.bytes_in += size_bytes
+            self.messages_in += messages
+        self._grown.clear()
 
     def set_gauges(self, gauges: Mapping[str, Sequence[int]]) -> None:
         """What was seen of the replicas here, by topic. Topics without any that the cluster does

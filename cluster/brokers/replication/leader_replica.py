@@ -68,6 +68,9 @@ class LeaderReplica:
         self._propose_again_ms = 0
         self._local_id = local_id
         self._log_end_offset = log_end_offset
+        self._batches = 0
+        self._size_bytes = 0
+        self._counted_to = log_end_offset
         self._followers = {
             broker: FollowerProgress(Offset(-1), now_ms)
             for broker in replicas
@@ -85,18 +88,31 @@ class LeaderReplica:
         """The ISR that the controller is being asked for."""
         return None if self._in_flight is None else self._in_flight.isr
 
-    def on_appended(self, log_end_offset: Offset, now_ms: MonotonicMs) -> bool:
-        """The log has grown; whether the high watermark moved (at once, if alone in the ISR)."""
+    def on_appended(self, log_end_offset: Offset, size_bytes: int, now_ms: MonotonicMs) -> bool:
+        """The log has grown by a batch that was sent with this size; whether the high watermark
+        moved (at once, if alone in the ISR).
+        """
         before = self._log_end_offset
+        if log_end_offset == before:
+            return False  # the batch was there before
         self._log_end_offset = log_end_offset
+        self._batches += 1
+        self._size_bytes += size_bytes
         if not self._followers:
             self.high_watermark = log_end_offset
-            return log_end_offset > before
+            return True
         for progress in self._followers.values():
             if progress.log_end_offset == before:
                 # It was caught up until now: its lag counts from here, however long ago it fetched.
                 progress.last_caught_up_ms = now_ms
         return self._raise_high_watermark()
+
+    def take_appended(self) -> tuple[int, int, int]:
+        """What was appended since the last call: batches, their bytes, records."""
+        taken = self._batches, self._size_bytes, self._log_end_offset - self._counted_to
+        self._batches = self._size_bytes = 0
+        self._counted_to = self._log_end_offset
+        return taken
 
     def on_follower_fetch(
         self, follower: BrokerId, fetch_offset: Offset, now_ms: MonotonicMs

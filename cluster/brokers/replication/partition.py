@@ -130,7 +130,7 @@ class Partition:
             )
         log = self.log
         appended = log.append_as_leader(records, self.leader_epoch, wall_ms)
-        leader.on_appended(log.log_end_offset, now_ms)
+        leader.on_appended(log.log_end_offset, len(records), now_ms)
         if log.log_end_offset >= log.durability.flush_at:
             log.flush()
         return appended

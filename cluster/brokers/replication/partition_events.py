@@ -25,14 +25,23 @@ class PartitionEvents:
         """At once: the high watermark of a led partition has moved."""
         self.start_listeners: list[Listener] = []
         """At once: the log start offset of a led partition has moved."""
+        self.append_listeners: list[Callable[[Partition], None]] = []
+        """At once: a led partition was appended to; of several batches in a row the first."""
         self.role_listeners: list[Listener] = []
         """At once: a replica leads, follows, or is removed."""
+        self._newest: Partition | None = None
+        """What was appended to last in this turn."""
         self._appended: dict[TopicPartition, None] = {}
         self._moved: dict[TopicPartition, None] = {}
         self._is_telling_deferred = False
 
     def on_appended(self, partition: Partition) -> None:
         """A leader's log has grown."""
+        if partition is self._newest:
+            return
+        self._newest = partition
+        for listener in self.append_listeners:
+            listener(partition)
         partition_id = partition.id
         self._appended[partition_id] = None
         self._moved[partition_id] = None
@@ -68,11 +77,13 @@ class PartitionEvents:
 
     def on_role_changed(self, partition_id: TopicPartition) -> None:
         """A replica leads, follows, or was removed."""
+        self._newest = None
         for listener in self.role_listeners:
             listener(partition_id)
 
     def _tell(self) -> None:
         self._is_telling_deferred = False
+        self._newest = None
         appended, self._appended = self._appended, {}
         moved, self._moved = self._moved, {}
         for listener in self.appended_listeners:

@@ -1,7 +1,6 @@
 """The table of names is sound, and everything a broker registers fits its file."""
 
 from cluster.brokers.handlers import HANDLERS
-from cluster.brokers.log.partition_log import Appended
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.metrics.kafka_names import (
     BROKER_METRICS,
@@ -13,8 +12,9 @@ from cluster.metrics.kafka_names import (
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import PARTS, TOPIC_VALUES
 from cluster.metrics.stats_reader import read_memory
-from cluster.model.ids import Offset
 from cluster.protocol.fetch_codec import FetchedPartition
+from tests.support.broker_stats import pass_request
+from tests.support.led_partitions import a_leader_with
 
 
 def test_keys_and_names_are_unique():
@@ -63,14 +63,9 @@ def test_everything_fits_and_is_readable():
     stats = MmapStats.in_memory(rows=0)
     counters = BrokerCounters(stats, [handler.api.key for handler in HANDLERS])
     counters.topics.known = {"t"}
-    counters.count_of(1, 12)(None)
-    counters.count_of(18, None)(None)
-    for version in (11, 13, 13):
-        counters.count_of(0, version)(None)
-    for base_offset, last_offset, size_bytes in ((20, 20, 100), (21, 29, 900)):
-        counters.topics["t"].appended.append(
-            Appended(Offset(base_offset), Offset(last_offset), -1, Offset(0), size_bytes)
-        )
+    for api, version in ((1, 12), (18, None), (0, 11), (0, 13), (0, 13)):
+        pass_request(counters, api, version)
+    counters.topics.on_appended("t", a_leader_with((1, 100), (9, 900)))
     counters.on_fetched(
         [("t", None, [FetchedPartition(0, 0, records_size_bytes=500), FetchedPartition(1, 3)])]
     )

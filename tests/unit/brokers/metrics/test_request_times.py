@@ -4,13 +4,15 @@ from pathlib import Path
 
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.metrics.counters import BrokerCounters
-from cluster.brokers.metrics.request_times import TIMED_MAX, WEIGHT_MAX, RequestTimes
+from cluster.brokers.metrics.request_times import RequestTimes
 from cluster.metrics.histogram import Histogram
 from cluster.metrics.kafka_names import errors_of, requests_of
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_reader import Stats, read_memory
+from cluster.model.cluster import TopicState
+from cluster.model.ids import BrokerId
 from cluster.protocol.api import ApiKey
-from cluster.records.builder import NewRecord, build_batch
+from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_stage import BROKER, OTHER, HandlerStage
 from tests.support.kafka_wire import fetch_request, produce_request, request
@@ -54,30 +56,6 @@ def test_each_part_of_the_time_of_a_request():
     )
 
 
-def test_under_load_a_share_is_timed_and_stands_for_all():
-    stats = MmapStats.in_memory()
-    times = RequestTimes(stats, [ApiKey.PRODUCE])
-
-    def pass_tick(requests: int) -> None:
-        for _ in range(requests):
-            if times.is_chosen():
-                times.note(ApiKey.PRODUCE, times.weight, 0, 0, MS, MS, 0, MS, MS)
-        times.store()
-
-    def count() -> int:
-        return read_memory(memoryview(stats.memory)).requests["Produce"]["TotalTimeMs"].count
-
-    pass_tick(TIMED_MAX)
-    assert (times.weight, count()) == (1, TIMED_MAX)
-    for _ in range(5):
-        pass_tick(WEIGHT_MAX * WEIGHT_MAX)
-    assert times.weight > 1
-    assert count() == TIMED_MAX + 5 * WEIGHT_MAX * WEIGHT_MAX
-    for _ in range(5):
-        pass_tick(0)
-    assert times.weight == 1
-
-
 def test_what_real_handlers_do_is_counted(tmp_path: Path):
     with a_stage(tmp_path) as stage:
         counters = stage.core.services.counters
@@ -111,3 +89,26 @@ def test_what_real_handlers_do_is_counted(tmp_path: Path):
     assert topic["FailedProduceRequestsPerSec"] == 1
     assert topic["TotalFetchRequestsPerSec"] == 1
     assert topic["BytesOutPerSec"] == topic["BytesInPerSec"] > 300
+
+
+def test_batches_before_a_change_of_leaders_are_counted_and_repeated_ones_are_not(tmp_path: Path):
+    def led_by(broker: BrokerId, epoch: int) -> TopicState:
+        return a_topic("t", a_partition([BROKER, OTHER], leader=broker, leader_epoch=epoch))
+
+    with a_stage(tmp_path) as stage:
+        counters = stage.core.services.counters
+        assert counters is not None
+        stage.update(led_by(BROKER, 0))
+        client = stage.connect()
+        writer = ProducerIdentity(producer_id=7, producer_epoch=0, base_sequence=0)
+        batch = bytes(build_batch([NewRecord(b"x" * 100)] * 2, producer=writer))
+        for _ in range(3):
+            client.call(produce_request("t", batch, acks=1))
+        stage.update(led_by(OTHER, 1))
+        stage.update(led_by(BROKER, 2))
+        plain = bytes(build_batch([NewRecord(b"y")] * 5))
+        client.call(produce_request("t", plain, acks=1))
+        topic = read(counters).topics["t"]
+    assert topic["MessagesInPerSec"] == 7
+    assert topic["TotalProduceRequestsPerSec"] == 2
+    assert topic["BytesInPerSec"] == len(batch) + len(plain)

@@ -1,10 +1,9 @@
 """What is counted of topics, of which only so many have a place."""
 
-from cluster.brokers.log.partition_log import Appended
 from cluster.brokers.metrics.topic_counters import GAUGES, TopicTable
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_reader import read_memory
-from cluster.model.ids import Offset
+from tests.support.led_partitions import a_leader_with
 
 ONES = [1] * len(GAUGES)
 
@@ -20,8 +19,8 @@ class Table:
 
     def append(self, *topics: str) -> None:
         for topic in topics:
-            batch = Appended(Offset(5), Offset(6), -1, Offset(0), 100)
-            self.table[topic].appended.append(batch)
+            self.table.on_appended(topic, a_leader_with((2, 100)))
+        self.table.sum_up()
 
     def stored(self, key: str = "MessagesInPerSec") -> dict[str, int]:
         self.table.sum_up()

@@ -39,7 +39,7 @@ def fetch(
 
 
 def append(leader: LeaderReplica, end: int, now_ms: MonotonicMs = BEGIN) -> bool:
-    return leader.on_appended(Offset(end), now_ms)
+    return leader.on_appended(Offset(end), 100, now_ms)
 
 
 def committed(leader: LeaderReplica, *isr: int, epoch: int) -> bool:
