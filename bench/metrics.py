@@ -54,8 +54,8 @@ def main() -> None:
         sys.exit(start_switchable(Path(options.start[0]), options.start[1]))
     rows = single_updates()
     with broker("true") as state:
-        for size_bytes, share in ((100, 1), (10_000, 4), (100_000, 20)):
-            rows += compared(state, size_bytes, options.blocks, options.requests // share)
+        for size_bytes, count in ((100, options.requests), (10_000, options.requests // 4)):
+            rows += compared(state, size_bytes, options.blocks, count)
         idle_on = idle_share(state, options.idle_seconds)
     with broker("false") as state:
         idle_off = idle_share(state, options.idle_seconds)

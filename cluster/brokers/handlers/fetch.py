@@ -277,10 +277,6 @@ def _size_bytes(version: int, answer: Answer) -> int:
     return fetch_response_size(version, topics, endpoints)
 
 
-def _note_sent(counters: BrokerCounters, answer: Answer) -> None:
-    counters.on_fetched(answer[0])
-
-
 HANDLER: Final = Handler(
     API,
     handle,
@@ -290,5 +286,5 @@ HANDLER: Final = Handler(
     charge=ClientAccounts.on_fetched,
     measure=_size_bytes,
     without_data=lambda _answer: ([], []),
-    note_sent=_note_sent,
+    note_sent=BrokerCounters.on_fetched,
 )

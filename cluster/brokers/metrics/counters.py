@@ -128,9 +128,9 @@ class BrokerCounters:
         self.topics[topic].note_refused()
         self.on_error(ApiKey.PRODUCE, code)
 
-    def on_fetched(self, topics: Iterable[FetchedTopic]) -> None:
-        """A fetch is answered with these partitions' records."""
-        for name, topic_id, partitions in topics:
+    def on_fetched(self, answer: tuple[Iterable[FetchedTopic], object]) -> None:
+        """A fetch is answered with these partitions' records (and what else is in its answer)."""
+        for name, topic_id, partitions in answer[0]:
             size_bytes = failed = 0
             for partition in partitions:
                 size_bytes += partition.records_size_bytes

@@ -67,7 +67,10 @@ def test_everything_fits_and_is_readable():
         pass_request(counters, api, version)
     counters.topics.on_appended("t", a_leader_with((1, 100), (9, 900)))
     counters.on_fetched(
-        [("t", None, [FetchedPartition(0, 0, records_size_bytes=500), FetchedPartition(1, 3)])]
+        (
+            [("t", None, [FetchedPartition(0, 0, records_size_bytes=500), FetchedPartition(1, 3)])],
+            (),
+        )
     )
     counters.throttle_ms += 30
     counters.store()
