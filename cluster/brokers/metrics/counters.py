@@ -1,6 +1,6 @@
 """Counting on the path of requests, in plain integers; a few times a second they are stored in the
-stats file. A request may take 10 us in all, so counting it gets a fraction of one: a single call, no
-clock, and nothing that is kept of it (docs/decisions/038).
+stats file. A request may take 10 us in all, so counting it gets a fraction of one: a single call,
+no clock, and nothing that is kept of it (docs/decisions/038).
 
 What is a state rather than an event (leaders, connections) is sampled by the publisher instead.
 """
