@@ -32,8 +32,8 @@ class HostedMember(Member):
         self._is_leaving = False
 
     def complaint(self) -> str:
-        """What its program wrote to stderr, and why it failed if it did."""
-        return "".join(each["text"] for each in self.of_kind("failed")) + self._host.complaint()
+        """What its program wrote to stderr, and why members of it failed, if they did."""
+        return self._host.complaint()
 
     def leave(self) -> None:
         """Let it leave the group and end."""
@@ -106,9 +106,14 @@ class MemberHost:
             raise AssertionError(f"{late}\n{self.complaint()}") from None
 
     def complaint(self) -> str:
-        """What it wrote to stderr."""
+        """What it wrote to stderr, and why members failed."""
         written = os.pread(self._errors.fileno(), 1 << 20, 0)
-        return written.decode(errors="replace")[-3_000:]
+        failures = [
+            f"member {name}: {each['text']}\n"
+            for name, member in self._members.items()
+            for each in member.of_kind("failed")
+        ]
+        return written.decode(errors="replace")[-3_000:] + "".join(failures)
 
     def signal(self, number: signal.Signals) -> None:
         """SIGSTOP, SIGCONT: to all its members."""
