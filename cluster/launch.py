@@ -29,6 +29,7 @@ from cluster.config.settings import (
     placed,
 )
 from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
+from cluster.coordinator.registry.client.registry_settings import access_of
 from cluster.coordinator.registry.server.options import LoginOptions, RegistryOptions
 from cluster.coordinator.registry.server.registry_process import run_registry
 from cluster.model.errors import UserError
@@ -199,7 +200,7 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
         )
         for broker in range(count)
     )
-    access = RegistryAccess.of_settings(settings[0])
+    access = access_of(settings[0])
     return ClusterPlan(files.path, registry, address, brokers, dashboard, access, security)
 
 

@@ -24,7 +24,7 @@ from cluster.config.listeners import client_listeners
 from cluster.config.settings import Settings
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.registry.client.kazoo_session import KazooSession
-from cluster.coordinator.registry.client.registry_access import RegistryAccess
+from cluster.coordinator.registry.client.registry_settings import access_of
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.cluster_view import ClusterView
 from cluster.model.errors import StorageFailed
@@ -107,7 +107,7 @@ class Broker:
             settings[keys.ZOOKEEPER_SESSION_TIMEOUT_MS],
             run_dir / f"broker-{self._id}.session",
             self._loop.call_from_thread,
-            access=RegistryAccess.of_settings(settings),
+            access=access_of(settings),
             protects_znodes=settings[keys.ZOOKEEPER_SET_ACL],
         )
         self._server = SocketServer(self._loop, options.network_options(settings))

@@ -6,13 +6,15 @@ encrypted with `password.encoder.old.secret` is read too, and encrypted anew whe
 """
 
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cluster.config import broker
 from cluster.config.broker import BROKER_SETTINGS
-from cluster.config.password_encoder import EncoderOptions, PasswordEncoder
 from cluster.config.settings import Settings
 from cluster.model.errors import ErrorCode, Refused
+
+if TYPE_CHECKING:
+    from cluster.config.password_encoder import PasswordEncoder
 
 Texts = Mapping[str, str]
 
@@ -29,7 +31,7 @@ class Readable(NamedTuple):
 class StoredPasswords:
     """Remembers what it has decrypted last: making a key takes milliseconds."""
 
-    def __init__(self, encoder: PasswordEncoder | None, old: PasswordEncoder | None) -> None:
+    def __init__(self, encoder: "PasswordEncoder | None", old: "PasswordEncoder | None") -> None:
         self._encoder: Final = encoder
         self._old: Final = old
         self._decoded: dict[str, str] = {}
@@ -104,14 +106,19 @@ class StoredPasswords:
 
 def stored_passwords(settings: Settings) -> StoredPasswords:
     """With the secrets of a broker's settings."""
+    secret = settings[broker.PASSWORD_ENCODER_SECRET]
+    old = settings[broker.PASSWORD_ENCODER_OLD_SECRET]
+    if secret is None and old is None:
+        return StoredPasswords(None, None)
+    # Imported only now: ciphers take long to load, and most clusters have no such secret.
+    from cluster.config.password_encoder import EncoderOptions, PasswordEncoder
+
     options = EncoderOptions(
         settings[broker.PASSWORD_ENCODER_KEYFACTORY_ALGORITHM],
         settings[broker.PASSWORD_ENCODER_CIPHER_ALGORITHM],
         int(settings[broker.PASSWORD_ENCODER_KEY_LENGTH]),
         settings[broker.PASSWORD_ENCODER_ITERATIONS],
     )
-    secret = settings[broker.PASSWORD_ENCODER_SECRET]
-    old = settings[broker.PASSWORD_ENCODER_OLD_SECRET]
     return StoredPasswords(
         None if secret is None else PasswordEncoder(secret, options),
         None if old is None else PasswordEncoder(old, options),

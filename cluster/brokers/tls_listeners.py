@@ -12,10 +12,9 @@ from cluster.model.principal_rules import PrincipalRules
 from cluster.model.security import SecurityProtocol
 from cluster.runtime.clock import Clock
 from cluster.runtime.handshake_thread import HandshakeThread
-from cluster.runtime.key_stores import StoreSource
 from cluster.runtime.loop import EventLoop
-from cluster.runtime.tls_context import TlsOptions
 from cluster.runtime.tls_endpoint import TlsEndpoint, TlsTerminator
+from cluster.runtime.tls_options import StoreSource, TlsOptions
 
 
 class _InForce(NamedTuple):

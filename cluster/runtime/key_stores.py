@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from cluster.model.errors import UserError
+from cluster.runtime.tls_options import StoreSource
 
 _JKS_MAGIC: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
 """JKS and JCEKS."""
@@ -26,24 +27,6 @@ _PEM_BLOCK: Final = re.compile(
     r"-+BEGIN\s+([A-Z0-9 ]+?)-+\s*([A-Za-z0-9+/=\s]+?)\s*-+END\s+\1-+", re.ASCII
 )
 """As Kafka's `DefaultSslEngineFactory.PemParser`: spaces may stand where lines ended."""
-
-
-@dataclass(frozen=True, slots=True)
-class StoreSource:
-    """Where a store is: a file with its type, or texts of PEM. `name` is as in `ssl.NAME.type`."""
-
-    name: str
-    type: str = "JKS"
-    location: str | None = None
-    password: str | None = field(default=None, repr=False)
-    key_password: str | None = field(default=None, repr=False)
-    key_text: str | None = field(default=None, repr=False)
-    certificates_text: str | None = field(default=None, repr=False)
-
-    @property
-    def is_given(self) -> bool:
-        """Whether there is a store at all."""
-        return self.location is not None or self.certificates_text is not None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ from cryptography import x509
 from cryptography.hazmat.primitives import serialization
 
 from cluster.model.errors import UserError
-from cluster.runtime.key_stores import KeyStore, StoreSource, read_key_store, read_trust_store
+from cluster.runtime.key_stores import KeyStore, read_key_store, read_trust_store
+from cluster.runtime.tls_options import StoreSource, TlsClientOptions, TlsOptions
 from cluster.runtime.tls_transport import reason_of
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
@@ -30,25 +31,6 @@ _SUITE: Final = re.compile(
     r"TLS_(?:(ECDHE|DHE)_)?(RSA|ECDSA)_WITH_"
     r"(?:(AES)_(128|256)_(GCM|CBC)|(CHACHA20)_(POLY1305))_(SHA\d*)"
 )
-
-NO_TRUST_STORE: Final = StoreSource("truststore")
-"""Then the authorities count that the system trusts, as Java's do."""
-
-
-@dataclass(frozen=True, slots=True)
-class TlsOptions:
-    """How a listener speaks TLS; `cipher_suites` by their names in the standards, () for all."""
-
-    key_store: StoreSource
-    trust_store: StoreSource = NO_TRUST_STORE
-    client_auth: str = "none"
-    protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
-    cipher_suites: tuple[str, ...] = ()
-
-    def files(self) -> tuple[Path, ...]:
-        """The files that it is read from."""
-        stores = (self.key_store, self.trust_store)
-        return tuple(Path(each.location) for each in stores if each.location is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,19 +59,6 @@ def server_context(options: TlsOptions) -> ServerContext:
     _load_key(context, key_store, options.key_store)
     _trust(context, options)
     return ServerContext(context, key_store.certificates[0])
-
-
-@dataclass(frozen=True, slots=True)
-class TlsClientOptions:
-    """How a client of this process speaks TLS."""
-
-    trust_store: StoreSource = NO_TRUST_STORE
-    key_store: StoreSource | None = None
-    """Its own certificate, where the server asks for one."""
-    protocols: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
-    cipher_suites: tuple[str, ...] = ()
-    verifies_host: bool = True
-    """Whether the server's certificate has to name the host that it is reached at."""
 
 
 def client_context(options: TlsClientOptions) -> ssl.SSLContext:

@@ -4,15 +4,18 @@ import logging
 import socket
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from cluster.model.errors import PeerError, UserError
 from cluster.model.x500_names import subject_name
 from cluster.runtime.acceptor import SecuredConnection
 from cluster.runtime.handshake_thread import HandshakeThread, Secured, TlsIdentity
 from cluster.runtime.loop import EventLoop
-from cluster.runtime.tls_context import ServerContext, TlsOptions, server_context
+from cluster.runtime.tls_options import TlsOptions
 from cluster.runtime.tls_transport import TlsScratch, TlsTransport
+
+if TYPE_CHECKING:
+    from cluster.runtime.tls_context import ServerContext
 
 log = logging.getLogger(__name__)
 
@@ -63,7 +66,7 @@ class TlsEndpoint:
         self._user_of = user_of
         self._may_change_names = may_change_subject, may_drop_hosts
         self._stamps = _stamps(options)
-        self._server = server_context(options)
+        self._server = _server_context(options)
         self._identity = self._identity_of(self._server)
         terminator.handshakes.do_every(LOOK_EVERY_MS, self.look)
 
@@ -123,7 +126,7 @@ class TlsEndpoint:
     def _load(self, options: TlsOptions, stamps: tuple[Stamp, ...]) -> None:
         self._stamps = stamps  # what cannot be used now is looked at again when it has changed
         try:
-            server = server_context(options)
+            server = _server_context(options)
             _check_names(self._server, server, *self._may_change_names)
         except UserError as error:
             log.error(  # noqa: TRY400  # the text says it all
@@ -140,8 +143,15 @@ class TlsEndpoint:
                 server.certificate.not_valid_after_utc,
             )
 
-    def _identity_of(self, server: ServerContext) -> TlsIdentity:
+    def _identity_of(self, server: "ServerContext") -> TlsIdentity:
         return TlsIdentity(server.context, partial(_principal, self._user_of))
+
+
+def _server_context(options: TlsOptions) -> "ServerContext":
+    # Imported only now: what reads certificates takes long to load, and most clusters have none.
+    from cluster.runtime.tls_context import server_context
+
+    return server_context(options)
 
 
 def _principal(user_of: Callable[[str], str] | None, certificate: bytes) -> str | None:
@@ -154,7 +164,7 @@ def _principal(user_of: Callable[[str], str] | None, certificate: bytes) -> str 
 
 
 def _check_names(
-    former: ServerContext, new: ServerContext, may_change_subject: bool, may_drop_hosts: bool
+    former: "ServerContext", new: "ServerContext", may_change_subject: bool, may_drop_hosts: bool
 ) -> None:
     """Kafka's rule for a key store that takes the place of another. Raises UserError."""
     old_subject, subject = former.certificate.subject, new.certificate.subject

@@ -32,11 +32,12 @@ from cluster.config.properties_file import read_properties_file
 from cluster.config.setting import SettingError
 from cluster.config.snapshot import Layer, Settings, Source
 from cluster.coordinator.registry.client.kazoo_setup import kazoo_arguments, start_client
-from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess, tls_of
+from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
+from cluster.coordinator.registry.client.registry_settings import tls_of
 from cluster.model.clocks import WallMs
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
-from cluster.runtime.tls_context import TlsClientOptions
+from cluster.runtime.tls_options import TlsClientOptions
 from cluster.supervisor.registry_auth import registry_access
 from cluster.tools.arguments import UsageError, add_command, data_dir, running_state
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cluster.model.errors import UserError
+from cluster.runtime import collector
 from cluster.runtime.installation import shown
 from cluster.supervisor.console import how_to_go_on
 from cluster.supervisor.control_socket import NotRunning
@@ -128,7 +129,8 @@ def run(args: argparse.Namespace) -> int:
         return 0
 
     # Imported only now, because it loads everything that brokers run.
-    from cluster import launch
+    with collector.paused():
+        from cluster import launch
 
     options = launch.StartOptions(
         data_dir=files.path,

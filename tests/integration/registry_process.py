@@ -17,8 +17,8 @@ import json, logging, sys
 from pathlib import Path
 from cluster.coordinator.registry.server.options import LoginOptions, RegistryOptions
 from cluster.coordinator.registry.server.registry_process import run_registry
-from cluster.runtime.key_stores import StoreSource
-from cluster.runtime.tls_context import TlsOptions
+from cluster.runtime.tls_options import StoreSource
+from cluster.runtime.tls_options import TlsOptions
 
 logging.basicConfig(level=logging.WARNING, format="%(message)s")
 directory, port, tick_time_ms, snapshot_every, max_connections, min_free_bytes = sys.argv[1:7]

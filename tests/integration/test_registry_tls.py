@@ -17,8 +17,8 @@ from cluster.coordinator.registry.client.kazoo_setup import kazoo_arguments, sta
 from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
 from cluster.coordinator.registry.client.session_close import close_session
 from cluster.runtime.certificates import CertificateAuthority, Identity, name_of
-from cluster.runtime.key_stores import StoreSource
-from cluster.runtime.tls_context import TlsClientOptions, client_context
+from cluster.runtime.tls_context import client_context
+from cluster.runtime.tls_options import StoreSource, TlsClientOptions
 from cluster.tools.main import main
 from tests.integration.registry_process import RegistryProcess
 from tests.support.running_cluster import Cluster

@@ -12,10 +12,9 @@ from cryptography import x509
 from cluster.runtime.certificates import CertificateAuthority, Identity, name_of
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.handshake_thread import HandshakeThread
-from cluster.runtime.key_stores import StoreSource
 from cluster.runtime.loop import EventLoop
-from cluster.runtime.tls_context import TlsOptions
 from cluster.runtime.tls_endpoint import TlsTerminator
+from cluster.runtime.tls_options import StoreSource, TlsOptions
 
 HOSTS = ("localhost", "127.0.0.1", "::1")
 PASSWORD = "a password"

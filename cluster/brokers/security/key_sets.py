@@ -7,12 +7,13 @@ broker. Kafka: `RefreshingHttpsJwks`.
 import json
 import logging
 from collections.abc import Callable
-from typing import Final, NamedTuple, Protocol
-
-import jwt
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from cluster.brokers.network.purgatory import Cancellable
 from cluster.model.clocks import MonotonicMs
+
+if TYPE_CHECKING:
+    import jwt
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +81,7 @@ class KeySet:
         if self._timer is not None:
             self._timer.cancel()
 
-    def find(self, key_id: str | None) -> jwt.PyJWK | None:
+    def find(self, key_id: str | None) -> "jwt.PyJWK | None":
         """The key of that id, or the only one if none is named; None where there is no such key."""
         key = self._only_key if key_id is None else self._keys.get(key_id)
         last_ms = self._last_fetch_ms
@@ -100,7 +101,7 @@ class KeySet:
         def work() -> None:
             try:
                 keys = _parsed(fetch(url))
-            except (OSError, ValueError, jwt.PyJWTError) as error:
+            except (OSError, ValueError) as error:
                 failure = error
                 post(lambda: self._on_failed(failure))
             else:
@@ -108,7 +109,7 @@ class KeySet:
 
         self._run(work)
 
-    def _on_fetched(self, keys: list[jwt.PyJWK]) -> None:
+    def _on_fetched(self, keys: "list[jwt.PyJWK]") -> None:
         by_id = {key.key_id: key for key in keys}
         if by_id.keys() != self._keys.keys():
             log.info("%d keys for tokens are at %s", len(keys), self.rules.url)
@@ -129,9 +130,15 @@ class KeySet:
             self._timer = self._timers.call_after(max(1, delay_ms), self._fetch_now)
 
 
-def _parsed(document: bytes) -> list[jwt.PyJWK]:
-    """The keys that can be used. Raises ValueError or PyJWTError."""
+def _parsed(document: bytes) -> "list[jwt.PyJWK]":
+    """The keys that can be used. Raises ValueError."""
+    # Imported only now: most clusters have no tokens, and it takes long to load.
+    import jwt
+
     found = json.loads(document)
     if not isinstance(found, dict):
         raise ValueError("it is no JSON object with keys")  # noqa: TRY004 - as other documents
-    return list(jwt.PyJWKSet.from_dict(found).keys)
+    try:
+        return list(jwt.PyJWKSet.from_dict(found).keys)
+    except jwt.PyJWTError as error:
+        raise ValueError(str(error)) from error

@@ -12,7 +12,6 @@ from cluster.brokers.security.logins import ListenerLogins
 from cluster.brokers.security.oauth_login import OAuthExchange, Validator
 from cluster.brokers.security.plain_login import PlainExchange
 from cluster.brokers.security.scram_login import ScramExchange, ScramNames
-from cluster.brokers.security.signed_tokens import SignedTokens
 from cluster.brokers.security.token_claims import ClaimRules
 from cluster.brokers.security.unsecured_tokens import UnsecuredTokens, rules_of
 from cluster.config import broker as keys
@@ -134,6 +133,9 @@ class LoginOptions:
         )
         key_set = kept.get(rules) or self._key_sets.get(rules) or self._new_key_set(rules)
         self._key_sets[rules] = key_set
+        # Imported only now: most clusters have no tokens, and it takes long to load.
+        from cluster.brokers.security.signed_tokens import SignedTokens
+
         audiences = own[keys.SASL_OAUTHBEARER_EXPECTED_AUDIENCE]
         return SignedTokens(
             key_set.find,

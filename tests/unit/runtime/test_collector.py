@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from cluster.runtime.collector import PARTITIONS_PER_FREEZE, Growth
+from cluster.runtime.collector import PARTITIONS_PER_FREEZE, Growth, paused
 
 
 @pytest.fixture(autouse=True)
@@ -48,3 +48,17 @@ def test_a_full_collection_does_not_look_at_what_was_left_out() -> None:
     Growth().add(PARTITIONS_PER_FREEZE)
     looked_at = {id(each) for each in gc.get_objects()}
     assert not looked_at.intersection(map(id, made))
+
+
+def test_nothing_is_collected_while_it_is_paused_also_if_that_fails() -> None:
+    seen: list[bool] = []
+
+    def fail() -> None:
+        with paused():
+            seen.append(gc.isenabled())
+            raise ImportError
+
+    with pytest.raises(ImportError):
+        fail()
+    assert (seen, gc.isenabled()) == ([False], True)
+    assert gc.get_freeze_count() > 0

@@ -8,7 +8,8 @@ import pytest
 
 from cluster.model.errors import UserError
 from cluster.runtime.certificates import name_of, trust_store_pkcs12
-from cluster.runtime.key_stores import StoreSource, read_key_store, read_trust_store
+from cluster.runtime.key_stores import read_key_store, read_trust_store
+from cluster.runtime.tls_options import StoreSource
 from tests.support.tls import PASSWORD, as_texts, authority, pem_store, trusting
 
 

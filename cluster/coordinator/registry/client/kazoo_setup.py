@@ -24,7 +24,6 @@ from kazoo.protocol.states import KeeperState
 
 from cluster.coordinator.registry.client.registry_access import DIGEST, SASL, RegistryAccess
 from cluster.coordinator.registry.wire.digest_md5 import MECHANISM
-from cluster.runtime.tls_context import client_context
 
 _logger = logging.getLogger(__name__)
 _LOGGERS: Final = ("kazoo.client", "kazoo.protocol.connection")
@@ -108,6 +107,8 @@ def kazoo_arguments(access: RegistryAccess) -> dict[str, Any]:
         login = {"mechanism": MECHANISM, "username": access.user, "password": access.password}
         arguments["sasl_options"] = login
     if access.tls is not None:
+        from cluster.runtime.tls_context import client_context
+
         arguments["use_ssl"] = True
         arguments["handler"] = _TlsHandler(client_context(access.tls))
     return arguments

@@ -3,10 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Final, Self
 
-from cluster.config import broker
-from cluster.config.snapshot import Settings
-from cluster.runtime.key_stores import StoreSource
-from cluster.runtime.tls_context import TlsClientOptions
+from cluster.runtime.tls_options import TlsClientOptions
 
 DIGEST: Final = "digest"
 """ZooKeeper's `addauth`."""
@@ -37,41 +34,10 @@ class RegistryAccess:
             raise ValueError("it is not digest:USER:PASSWORD or sasl:USER:PASSWORD")
         return cls(scheme, user, password, tls)
 
-    @classmethod
-    def of_settings(cls, settings: Settings) -> Self:
-        """That of a broker."""
-        return cls.parse(settings[broker.REGISTRY_AUTH], tls_of(settings))
-
     @property
     def text(self) -> str | None:
         """What `parse` made it from."""
         return None if self.scheme is None else f"{self.scheme}:{self.user}:{self.password}"
-
-
-def tls_of(settings: Settings) -> TlsClientOptions | None:
-    """What Kafka's settings for TLS with ZooKeeper say (KIP-515)."""
-    if not settings[broker.ZOOKEEPER_SSL_CLIENT_ENABLE]:
-        return None
-    own = StoreSource(
-        "keystore",
-        settings[broker.ZOOKEEPER_SSL_KEYSTORE_TYPE],
-        settings[broker.ZOOKEEPER_SSL_KEYSTORE_LOCATION],
-        settings[broker.ZOOKEEPER_SSL_KEYSTORE_PASSWORD],
-    )
-    trusted = StoreSource(
-        "truststore",
-        settings[broker.ZOOKEEPER_SSL_TRUSTSTORE_TYPE],
-        settings[broker.ZOOKEEPER_SSL_TRUSTSTORE_LOCATION],
-        settings[broker.ZOOKEEPER_SSL_TRUSTSTORE_PASSWORD],
-    )
-    return TlsClientOptions(
-        trusted,
-        own if own.is_given else None,
-        protocols=settings[broker.ZOOKEEPER_SSL_ENABLED_PROTOCOLS]
-        or (settings[broker.ZOOKEEPER_SSL_PROTOCOL],),
-        cipher_suites=settings[broker.ZOOKEEPER_SSL_CIPHER_SUITES],
-        verifies_host=settings[broker.ZOOKEEPER_SSL_ENDPOINT_IDENTIFICATION] == "HTTPS",
-    )
 
 
 NOBODY: Final = RegistryAccess()

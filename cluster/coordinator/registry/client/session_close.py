@@ -30,7 +30,6 @@ from cluster.coordinator.registry.wire.jute import (
     encode_string,
 )
 from cluster.model.errors import UserError
-from cluster.runtime.tls_context import client_context
 
 _CONNECT_REQUEST: Final = struct.Struct(">iiqiqi")
 _CONNECT_REPLY: Final = struct.Struct(">iiq")
@@ -89,6 +88,8 @@ def _connected(
     """A connection, over TLS where `access` says so. Raises OSError."""
     context = None
     if access.tls is not None:
+        from cluster.runtime.tls_context import client_context
+
         try:
             context = client_context(access.tls)
         except UserError as unusable:

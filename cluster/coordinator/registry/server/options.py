@@ -6,7 +6,7 @@ from pathlib import Path
 
 from cluster.model.addresses import is_loopback
 from cluster.model.errors import UserError
-from cluster.runtime.tls_context import TlsOptions
+from cluster.runtime.tls_options import TlsOptions
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import pytest
 
 from cluster.config.broker import BROKER_SETTINGS
 from cluster.config.snapshot import Layer, Settings, Source
-from cluster.coordinator.registry.client.registry_access import tls_of
+from cluster.coordinator.registry.client.registry_settings import tls_of
 from cluster.model.errors import UserError
 from cluster.runtime.tls_context import client_context
 

@@ -1,0 +1,37 @@
+"""How a broker reaches the registry, from its settings in Kafka's words."""
+
+from cluster.config import broker
+from cluster.config.snapshot import Settings
+from cluster.coordinator.registry.client.registry_access import RegistryAccess
+from cluster.runtime.tls_options import StoreSource, TlsClientOptions
+
+
+def access_of(settings: Settings) -> RegistryAccess:
+    """Who a broker is at the registry. Raises ValueError, whose text holds no secret."""
+    return RegistryAccess.parse(settings[broker.REGISTRY_AUTH], tls_of(settings))
+
+
+def tls_of(settings: Settings) -> TlsClientOptions | None:
+    """What Kafka's settings for TLS with ZooKeeper say (KIP-515)."""
+    if not settings[broker.ZOOKEEPER_SSL_CLIENT_ENABLE]:
+        return None
+    own = StoreSource(
+        "keystore",
+        settings[broker.ZOOKEEPER_SSL_KEYSTORE_TYPE],
+        settings[broker.ZOOKEEPER_SSL_KEYSTORE_LOCATION],
+        settings[broker.ZOOKEEPER_SSL_KEYSTORE_PASSWORD],
+    )
+    trusted = StoreSource(
+        "truststore",
+        settings[broker.ZOOKEEPER_SSL_TRUSTSTORE_TYPE],
+        settings[broker.ZOOKEEPER_SSL_TRUSTSTORE_LOCATION],
+        settings[broker.ZOOKEEPER_SSL_TRUSTSTORE_PASSWORD],
+    )
+    return TlsClientOptions(
+        trusted,
+        own if own.is_given else None,
+        protocols=settings[broker.ZOOKEEPER_SSL_ENABLED_PROTOCOLS]
+        or (settings[broker.ZOOKEEPER_SSL_PROTOCOL],),
+        cipher_suites=settings[broker.ZOOKEEPER_SSL_CIPHER_SUITES],
+        verifies_host=settings[broker.ZOOKEEPER_SSL_ENDPOINT_IDENTIFICATION] == "HTTPS",
+    )
