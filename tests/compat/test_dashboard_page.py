@@ -378,7 +378,8 @@ def test_the_page_is_small(page: WebPage, url: str) -> None:
 
 
 def test_nothing_was_fetched_from_elsewhere_and_nothing_failed(page: WebPage, url: str) -> None:
-    assert page.fetched, "earlier tests have loaded the page"
+    page.show(url)
+    wait_until(lambda: cells(page, "payments"), "the first row")
     assert [each for each in page.fetched if not each.startswith((url, "data:"))] == []
     # While the dashboard is gone nothing answers, and its successor refuses the old token once.
     expected = ("net::ERR", "403 (Forbidden)")
