@@ -96,7 +96,11 @@ class WebPage:
             **{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
         )
         self.call("Page.navigate", url=url)
-        self.wait_for("document.readyState === 'complete'")
+        page = json.dumps(url.partition("#")[0])  # not what was shown before, or a browser's error
+        self.wait_for(
+            f"location.href.startsWith({page}) && document.readyState === 'complete'"
+            " && document.body.childElementCount > 0"
+        )
         return self
 
     def prefer(self, colours: str) -> None:
