@@ -44,6 +44,10 @@ def network_options(settings: Settings) -> NetworkOptions:
                 if each.strip()
             )
         },
+        max_connections_of_listeners={
+            listener.name: of_listener(settings, listener.name)[broker.MAX_CONNECTIONS]
+            for listener in client_listeners(settings)
+        },
     )
 
 

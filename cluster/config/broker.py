@@ -388,7 +388,8 @@ MAX_CONNECTIONS: Final = broker_setting(
     integer(at_least=0),
     default=INT_MAX,
     update=Update.CLUSTER_WIDE,
-    doc="Most client connections at a time; more wait in the listen queue.",
+    doc="Most client connections at a time, also for one listener; more wait in the listen queue.",
+    narrowed=Narrowed.LISTENER,
 )
 MAX_CONNECTIONS_PER_IP: Final = broker_setting(
     "max.connections.per.ip",

@@ -45,6 +45,8 @@ class AcceptOptions:
 
     max_connections: int | None = None
     max_connections_setting: str = ""
+    max_of_listeners: Mapping[str, int] = field(default_factory=dict)
+    """By the listener's name, besides `max_connections` (Kafka: `ConnectionQuotas`)."""
     max_per_host: int | None = None
     max_per_host_setting: str = ""
     max_of_hosts: Mapping[str, int] = field(default_factory=dict)
@@ -162,8 +164,12 @@ class Acceptor:
         self._held: dict[str, Timer] = {}
         """Listeners that accept nothing for now since connections came too fast."""
         self._closed_later: dict[socket.socket, Timer] = {}
+        self._full: set[str] = set()
+        """Listeners that accept nothing for now since too many connections are open."""
+        self._watched: set[str] = set()
         self._is_accepting = False
         self._per_host: Counter[str] = Counter()
+        self._per_listener: Counter[str] = Counter()
         self._open_count = 0
 
     def bind(self, listener: Listener, securing: Securing | None = None) -> int:
@@ -187,51 +193,56 @@ class Acceptor:
     def start(self, on_accepted: Callable[[Accepted], None]) -> None:
         """Hand over what is in the listen queues, and what comes from now on."""
         self._on_accepted = on_accepted
-        self.resume()
+        self._resume()
 
-    def resume(self) -> None:
-        """Accept after `pause`; nothing once closed."""
-        if self._is_accepting or self._on_accepted is None:
-            return
-        self._is_accepting = True
+    def _resume(self) -> None:
+        """Accept after `_pause`; nothing once closed."""
+        if self._on_accepted is not None:
+            self._is_accepting = True
+            self._watch_all()
+
+    def _pause(self) -> None:
+        """Leave new connections in the listen queues."""
+        self._is_accepting = False
+        self._watch_all()
+
+    def _watch_all(self) -> None:
         for name in self._listening:
-            if name not in self._held:
-                self._watch(name)
+            self._watch(name)
 
     def _watch(self, name: str) -> None:
-        self._loop.watch(self._listening[name], READABLE, partial(self._accept, name))
-
-    def pause(self) -> None:
-        """Leave new connections in the listen queue."""
-        if self._is_accepting:
-            self._is_accepting = False
-            for name, listening in self._listening.items():
-                if name not in self._held:
-                    self._loop.unwatch(listening)
+        """Watch a listener, or leave what comes in its queue, as is right by now."""
+        is_right = self._is_accepting and name not in self._held and name not in self._full
+        if is_right == (name in self._watched):
+            return
+        if is_right:
+            self._watched.add(name)
+            self._loop.watch(self._listening[name], READABLE, partial(self._accept, name))
+        else:
+            self._watched.discard(name)
+            self._loop.unwatch(self._listening[name])
 
     def _hold(self, name: str, duration_ms: int) -> None:
         """Leave a listener's connections in its queue for so long."""
         held = self._held.get(name)
         deadline_ms = self._loop.now_ms + duration_ms
-        if held is None:
-            if self._is_accepting:
-                self._loop.unwatch(self._listening[name])
-        elif held.deadline_ms >= deadline_ms:
-            return
-        else:
+        if held is not None:
+            if held.deadline_ms >= deadline_ms:
+                return
             held.cancel()
         self._held[name] = self._loop.call_at(deadline_ms, partial(self._go_on, name))
+        self._watch(name)
 
     def _go_on(self, name: str) -> None:
         del self._held[name]
-        if self._is_accepting:
-            self._watch(name)
+        self._watch(name)
 
     def change_limits(
         self,
         max_connections: int | None,
         max_per_host: int | None,
         max_of_hosts: Mapping[str, int] | None = None,
+        max_of_listeners: Mapping[str, int] | None = None,
     ) -> None:
         """Limits for connections that come from now on; None for none. Those here stay open."""
         self._options = replace(
@@ -239,22 +250,29 @@ class Acceptor:
             max_connections=max_connections,
             max_per_host=max_per_host,
             max_of_hosts=max_of_hosts or {},
+            max_of_listeners=max_of_listeners or {},
         )
-        if not self._is_full():
-            self.resume()
+        self._let_in_again()
 
-    def release(self, host: str) -> None:
+    def release(self, host: str, listener_name: str) -> None:
         """A connection from that host is closed: there is room for another one."""
         self._open_count -= 1
+        self._per_listener[listener_name] -= 1
         self._per_host[host] -= 1
         if self._per_host[host] <= 0:
             del self._per_host[host]
-        if not self._is_full():
-            self.resume()
+        if self._full:
+            self._let_in_again()
+
+    def _let_in_again(self) -> None:
+        """Watch the listeners that were full and are no more."""
+        for name in [name for name in self._full if self._fullness(name) is None]:
+            self._full.discard(name)
+            self._watch(name)
 
     def close(self) -> None:
         """Close the listening sockets; connections are their owners'."""
-        self.pause()
+        self._pause()
         self._on_accepted = None  # a connection that is closed must not start the accepting again
         for timer in (*self._held.values(), *self._closed_later.values()):
             timer.cancel()
@@ -265,19 +283,26 @@ class Acceptor:
             listening.close()
         self._listening.clear()
 
-    def _is_full(self) -> bool:
-        limit = self._options.max_connections
-        return limit is not None and self._open_count >= limit
+    def _fullness(self, name: str) -> tuple[int, str] | None:
+        """How many connections are open and the setting that allows no more of them; None while a
+        listener may accept.
+        """
+        options = self._options
+        setting = options.max_connections_setting
+        limit, own_limit = options.max_connections, options.max_of_listeners.get(name)
+        if limit is not None and self._open_count >= limit:
+            return self._open_count, setting
+        if own_limit is not None and self._per_listener[name] >= own_limit:
+            return self._per_listener[name], f"listener.name.{name.lower()}.{setting}"
+        return None
 
     def _accept(self, listener_name: str, _events: int) -> None:
         for _ in range(_ACCEPTS_PER_TURN):
-            if self._is_full():
-                log.warning(
-                    "holding new connections back: %d are open (%s)",
-                    self._open_count,
-                    self._options.max_connections_setting,
-                )
-                self.pause()
+            fullness = self._fullness(listener_name)
+            if fullness is not None:
+                log.warning("holding new connections back: %d are open (%s)", *fullness)
+                self._full.add(listener_name)
+                self._watch(listener_name)
                 return
             try:
                 connection, address = self._listening[listener_name].accept()
@@ -288,8 +313,8 @@ class Acceptor:
                     continue
                 # Serve those that are here, and try again.
                 log.warning("cannot accept connections for now: %s", error.strerror)
-                self.pause()
-                self._loop.call_after(RETRY_MS, self.resume)
+                self._pause()
+                self._loop.call_after(RETRY_MS, self._resume)
                 return
             self._admit(connection, address[0], address[1], listener_name)
             if listener_name in self._held:
@@ -326,6 +351,7 @@ class Acceptor:
             connection.close()
             return
         self._open_count += 1
+        self._per_listener[listener_name] += 1
         self._per_host[host] += 1
         if self.rates is not None:
             own_ms, all_ms = self.rates.pause_ms(listener_name, now_ms)
@@ -366,7 +392,7 @@ class Acceptor:
         self, host: str, port: int, listener_name: str, secured: SecuredConnection | None
     ) -> None:
         if secured is None:
-            self.release(host)
+            self.release(host, listener_name)
         elif self._on_accepted is None:  # closed meanwhile
             secured.transport.close()
         else:

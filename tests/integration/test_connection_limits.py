@@ -44,18 +44,38 @@ def test_connections_per_address(new_cluster: NewCluster) -> None:
 
 
 def test_connections_above_the_limit_wait_for_a_place(new_cluster: NewCluster) -> None:
-    cluster = new_cluster(brokers=1, overrides={"max.connections": "3"}).start()
-    clients = [WireClient(cluster.addresses[0]) for _ in range(3)]
+    overrides = {
+        "max.connections": "5",
+        "listener.name.plaintext.max.connections": "3",
+        "listeners": "PLAINTEXT://127.0.0.1:0,OTHER://127.0.0.1:0",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,OTHER:PLAINTEXT",
+    }
+    cluster = new_cluster(brokers=1, overrides=overrides).start()
+    (broker,) = cluster.state()["brokers"]
+    ports = {each["name"]: each["port"] for each in broker["listeners"]}
+    address, other = (("127.0.0.1", ports[name]) for name in ("PLAINTEXT", "OTHER"))
+    clients = [WireClient(address) for _ in range(3)]
     for client in clients:
         client.call(metadata_request())
 
-    with WireClient(cluster.addresses[0], timeout_s=0.3) as fourth:
+    with WireClient(address, timeout_s=0.3) as fourth:
         fourth.send(metadata_request())
         with pytest.raises(TimeoutError):
             fourth.receive_bytes(1)
+        with WireClient(other) as through_another:
+            assert len(through_another.call(metadata_request()).brokers) == 1
+        (line,) = cluster.log_lines(0, "holding new connections back")
+        assert "3 are open (listener.name.plaintext.max.connections)" in line
         clients.pop().close()
         fourth.set_timeout(60.0)
         assert len(fourth.receive().brokers) == 1
+        clients += [WireClient(other) for _ in range(2)]
+        for client in clients:
+            client.call(metadata_request())
+        with WireClient(other, timeout_s=0.3) as sixth:  # where the broker's own limit holds
+            sixth.send(metadata_request())
+            with pytest.raises(TimeoutError):
+                sixth.receive_bytes(1)
     for client in clients:
         client.close()
 

@@ -1,9 +1,10 @@
 """Owner of the channels: connection limits, memory of all of them, idle connections.
 
-Limits are Kafka's: `max.connections` holds new connections back in the listen queue,
-`max.connections.per.ip` closes them, `connections.max.idle.ms` closes silent ones,
-`queued.max.request.bytes` bounds the memory of requests that have not arrived whole: the channel
-that began last is muted, the oldest always goes on. A quarter of it bounds answers nobody reads.
+Limits are Kafka's: `max.connections`, of the broker and of each listener, holds new connections
+back in the listen queue, `max.connections.per.ip` closes them, `connections.max.idle.ms` closes
+silent ones, `queued.max.request.bytes` bounds the memory of requests that have not arrived whole:
+the channel that began last is muted, the oldest always goes on. A quarter of it bounds answers
+nobody reads.
 """
 
 import logging
@@ -61,6 +62,8 @@ class NetworkOptions:
     listen_backlog: int
     max_connections_of_hosts: Mapping[str, int] = field(default_factory=dict)
     """In place of that of every address, for some names of hosts or addresses."""
+    max_connections_of_listeners: Mapping[str, int] = field(default_factory=dict)
+    """By the listener's name, besides that of the broker."""
 
 
 class SocketServer:
@@ -129,7 +132,10 @@ class SocketServer:
             for address in addresses_of(host)
         }
         self._acceptor.change_limits(
-            options.max_connections, options.max_connections_per_ip, max_of_addresses
+            options.max_connections,
+            options.max_connections_per_ip,
+            max_of_addresses,
+            options.max_connections_of_listeners,
         )
 
     def limit_rates(self, rates: AcceptRates) -> None:
@@ -180,7 +186,7 @@ class SocketServer:
         self._receiving.release(channel)
         self._admit_later()
         host = self._channels.pop(channel)
-        self._acceptor.release(host)
+        self._acceptor.release(host, channel.listener_name)
         self._on_gone(channel)
         if reason is not None:
             self.failed_count += 1

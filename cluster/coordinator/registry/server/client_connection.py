@@ -24,6 +24,7 @@ class ClientConnection:
         "is_refused",
         "is_waiting_for_memory",
         "last_read_ms",
+        "listener_name",
         "port",
         "transport",
         "unsent",
@@ -37,6 +38,7 @@ class ClientConnection:
         self.connection_id = connection_id
         self.host = accepted.host
         self.port = accepted.port
+        self.listener_name = accepted.listener_name
         self.frames = FrameReader(max_record_bytes)
         self.unsent = bytearray()
         self.awaited_since_ms = now_ms

@@ -241,7 +241,7 @@ class RegistryDriver:
         self.connections.close_after_sending(connection, content)
 
     def _on_gone(self, connection: ClientConnection) -> None:
-        self._acceptor.release(connection.host)
+        self._acceptor.release(connection.host, connection.listener_name)
         self._forget(connection)
 
     def _forget(self, connection: ClientConnection) -> None:

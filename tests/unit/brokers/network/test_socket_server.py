@@ -206,6 +206,30 @@ def test_a_raised_limit_lets_those_in_who_wait_and_a_lowered_one_holds_back(star
     stage.until(lambda: stage.is_closed(third), "the refusal")
 
 
+def test_a_listener_may_have_a_limit_of_its_own_which_holds_up_no_other(start, caplog):
+    stage = start(accepting=False, max_connections_of_listeners={"PLAINTEXT": 1})
+    other_port = stage.server.bind(Listener("OTHER", "127.0.0.1", 0))
+    stage.server.serve(stage.take_frame)
+    stage.server.limit_connections(stage.limits())
+    first = stage.connected()
+    waiting = stage.connect()
+    waiting.sendall(framed(b"waits"))
+    with socket.create_connection(("127.0.0.1", other_port), 10) as other:
+        other.sendall(framed(b"other"))
+        stage.until(lambda: stage.frames, "the request through the other listener")
+        assert [frame for _, frame in stage.frames] == [b"other"]
+        said = "holding new connections back: 1 are open (listener.name.plaintext.max.connections)"
+        stage.until(lambda: said in caplog.messages, "the line")
+    stage.until(lambda: stage.server.connection_count == 1, "the end of the other one")
+    assert [frame for _, frame in stage.frames] == [b"other"], "its place is not for this listener"
+    first.close()
+    stage.until(lambda: len(stage.frames) == 2, "the one that waited")
+    another = stage.connect()
+    another.sendall(framed(b"after"))
+    stage.server.limit_connections(stage.limits(max_connections_of_listeners={"PLAINTEXT": 2}))
+    stage.until(lambda: len(stage.frames) == 3, "the raised limit")
+
+
 def test_more_connections_from_one_address_than_allowed_are_closed(start, caplog):
     stage = start(max_connections_per_ip=2)
     first, _ = stage.connected(), stage.connected()
