@@ -35,6 +35,7 @@ from cluster.coordinator.registry.server.registry_process import run_registry
 from cluster.model.errors import UserError
 from cluster.model.security import SecurityProtocol
 from cluster.runtime.installation import shown
+from cluster.runtime.private_files import other_readers
 from cluster.supervisor.daemon import run_in_background
 from cluster.supervisor.listener_plan import LOOPBACK, ListenerPlan, Wishes, plan_listeners
 from cluster.supervisor.lock_file import hold_lock
@@ -273,6 +274,13 @@ def _shared(options: StartOptions, count: int, note: Callable[[str], None]) -> _
         read = read_kafka_texts({**file.texts, **given})
     except SettingError as problem:
         raise placed(problem, places) from None
+    if options.config is not None and any(map(BROKER_SETTINGS.is_secret, file.texts)):
+        readers = other_readers(options.config.stat())
+        if readers is not None:
+            note(
+                f"Warning: {readers} can read the passwords in {options.config}:"
+                f" run `chmod 600 {options.config}`."
+            )
     seen = [key for key in given if BROKER_SETTINGS.is_secret(key)]
     if seen:
         note(

@@ -14,6 +14,7 @@ from cluster.client.security import UNPROTECTED, ClientSecurity
 from cluster.config.jaas import LOGIN_MODULES, parse_jaas
 from cluster.model.errors import UserError
 from cluster.model.security import SaslMechanism, SecurityProtocol
+from cluster.runtime.private_files import read_private
 
 PROTOCOL: Final = "security.protocol"
 _MECHANISM: Final = ("sasl.mechanism", "sasl.mechanisms")
@@ -159,7 +160,7 @@ def _key_pair(given: Mapping[str, str]) -> _KeyPair | None:
     password = given.get(_KEY_PASSWORD)
     store = given.get(_KEY_STORE)
     if store:
-        content = _content(store)
+        content = _content(store, has_key=True)
         if _store_type(given.get(_STORE_TYPE), content, store) == "PKCS12":
             pair = _of_pkcs12(content, given.get(_STORE_PASSWORD), store)
             if not pair.key:
@@ -168,7 +169,7 @@ def _key_pair(given: Mapping[str, str]) -> _KeyPair | None:
         text = content.decode("utf-8", "replace")
         return _KeyPair(_blocks(text, "CERTIFICATE", store), _key(text, password, store))
     certificate = _one_of(given, _CERTIFICATE_TEXTS) or _text_of(given.get(_CERTIFICATE_FILE))
-    key = _one_of(given, _KEY_TEXTS) or _text_of(given.get(_KEY_FILE))
+    key = _one_of(given, _KEY_TEXTS) or _text_of(given.get(_KEY_FILE), has_key=True)
     if certificate is None and key is None:
         return None
     if certificate is None or key is None:
@@ -179,15 +180,20 @@ def _key_pair(given: Mapping[str, str]) -> _KeyPair | None:
     )
 
 
-def _content(location: str) -> bytes:
+def _content(location: str, *, has_key: bool = False) -> bytes:
+    """Raises UserError, also where others can read a private key."""
     try:
+        if has_key:
+            return read_private(Path(location), "the private key")
         return Path(location).read_bytes()
     except OSError as problem:
         raise UserError(f"cannot read {location}: {problem.strerror}") from None
 
 
-def _text_of(location: str | None) -> str | None:
-    return _content(location).decode("utf-8", "replace") if location else None
+def _text_of(location: str | None, *, has_key: bool = False) -> str | None:
+    if not location:
+        return None
+    return _content(location, has_key=has_key).decode("utf-8", "replace")
 
 
 def _store_type(stated: str | None, content: bytes, location: str) -> str:

@@ -1,11 +1,11 @@
 """Reads private keys and certificates: PEM files, PEM texts, PKCS12 stores (RFC 7468, RFC 7292).
 
 Java's own format JKS is refused, with the command that converts it. A file with a private key that
-everybody on the machine can read is refused too.
+others can read is refused too.
 """
 
+import os
 import re
-import stat
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.types import PrivateKeyTypes
 from cryptography.hazmat.primitives.serialization import pkcs12
 
 from cluster.model.errors import UserError
+from cluster.runtime.private_files import check_private
 from cluster.runtime.tls_options import StoreSource
 
 _JKS_MAGIC: Final = (b"\xfe\xed\xfe\xed", b"\xce\xce\xce\xce")
@@ -91,17 +92,14 @@ def _read(source: StoreSource, location: str, *, is_secret: bool) -> bytes:
     path = Path(location)
     try:
         with path.open("rb") as file:
-            mode = stat.S_IMODE(path.stat().st_mode)
+            status = os.fstat(file.fileno())
             data = file.read(_FILE_MAX_BYTES)
     except OSError as error:
         raise UserError(
             f"cannot read ssl.{source.name}.location {location}: {error.strerror}"
         ) from error
-    if is_secret and mode & stat.S_IROTH:
-        raise UserError(
-            f"everybody can read the private key in {location} (mode {mode:04o}):"
-            f" run `chmod 600 {location}`"
-        )
+    if is_secret:
+        check_private(location, status, "the private key")
     return data
 
 

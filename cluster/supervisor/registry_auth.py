@@ -11,11 +11,11 @@ from typing import Final
 
 from cluster.coordinator.registry.client.registry_access import NOBODY, SASL, RegistryAccess
 from cluster.model.errors import UserError
+from cluster.runtime.private_files import read_private
 from cluster.supervisor.plan import DataDir
 
 _USER: Final = "milena"
 _PASSWORD_BYTES: Final = 24
-_OF_OTHERS: Final = 0o077
 
 
 def make_registry_auth(files: DataDir) -> None:
@@ -37,10 +37,7 @@ def registry_access(path: Path, *, is_needed: bool = False) -> RegistryAccess:
     the registry takes everybody. Raises UserError for a file that others can read, or that is none.
     """
     try:
-        with path.open() as file:
-            if os.fstat(file.fileno()).st_mode & _OF_OTHERS:
-                raise UserError(f"{path} holds a password that others can read: chmod 600 {path}")
-            return RegistryAccess.parse(file.read().strip())
+        return RegistryAccess.parse(read_private(path, "the password").decode().strip())
     except FileNotFoundError:
         if is_needed:
             raise UserError(f"there is no file {path}") from None

@@ -21,7 +21,7 @@ from cluster.model.errors import UserError
 from cluster.model.scram import credential_of, credential_text
 from cluster.model.security import SaslMechanism
 from cluster.runtime.certificates import CertificateAuthority, name_of, trust_store_pkcs12
-from cluster.runtime.private_files import private_directory, write_private
+from cluster.runtime.private_files import private_directory, read_private, write_private
 
 ADMIN: Final = "admin"
 """The user that a secure cluster begins with, and that the tools are."""
@@ -97,7 +97,7 @@ def _passwords(directory: Path) -> dict[str, str]:
     """The random passwords; with new ones, also what the registry is to be told of the user."""
     path = directory / "passwords.json"
     if path.exists():
-        found: dict[str, str] = json.loads(path.read_text())
+        found: dict[str, str] = json.loads(read_private(path, "a password"))
         return found
     made = {name: secrets.token_urlsafe(_PASSWORD_BYTES) for name in (ADMIN, "trust_store")}
     credential = credential_of(MECHANISM, made[ADMIN], secrets.token_bytes(_SALT_BYTES))
@@ -117,7 +117,9 @@ def remember_password(directory: Path, password: str) -> None:
 def _authority(directory: Path, now: datetime) -> CertificateAuthority:
     certificate, key = directory / "ca.pem", directory / "ca.key"
     if certificate.exists() and key.exists():
-        found = CertificateAuthority.from_pem(certificate.read_bytes(), key.read_bytes())
+        found = CertificateAuthority.from_pem(
+            certificate.read_bytes(), read_private(key, "the private key")
+        )
         if not _ends_soon(found.identity.certificate, now):
             return found
     made = CertificateAuthority.make(name_of("Milena cluster authority"), now)
@@ -129,7 +131,7 @@ def _authority(directory: Path, now: datetime) -> CertificateAuthority:
 def _certify(
     path: Path, name: str, authority: CertificateAuthority, hosts: set[str], now: datetime
 ) -> None:
-    if path.exists() and _is_good(path.read_bytes(), authority, hosts, now):
+    if path.exists() and _is_good(read_private(path, "the private key"), authority, hosts, now):
         return
     identity = authority.issue_server(name_of(name), sorted(hosts), now)
     write_private(path, identity.key_pem() + identity.chain_pem())

@@ -1,13 +1,21 @@
 """Parsers of option values that several commands share."""
 
 import argparse
+import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from cluster.model.errors import UserError
+from cluster.runtime.private_files import other_readers
 
 Value = TypeVar("Value")
+
+_is_secret: Final = re.compile(
+    r".*(password|secret|jaas\.config|keystore\.key|key\.pem)|scram-.*", re.IGNORECASE
+).fullmatch
+"""Whether a property of a client or of a user has a secret."""
 
 
 def key_value(text: str) -> tuple[str, str]:
@@ -35,7 +43,26 @@ class WeakerProperties(argparse.Action):
             found = read_properties_file(Path(str(values)))
         except UserError as problem:
             raise argparse.ArgumentError(self, str(problem)) from None
+        warn_of_readers(Path(str(values)), found.texts)
         setattr(namespace, self.dest, [*found.texts.items(), *getattr(namespace, self.dest, [])])
+
+
+def warn_of_readers(path: Path, properties: Iterable[str] | None = None) -> None:
+    """Say in one line on stderr that others can read a file with a password.
+
+    `properties` are the keys of a properties file, which may have no password.
+    """
+    if properties is not None and not any(map(_is_secret, properties)):
+        return
+    try:
+        readers = other_readers(path.stat())
+    except OSError:  # it was there a moment ago
+        return
+    if readers is not None:
+        print(
+            f"warning: {readers} can read the password in {path}: run `chmod 600 {path}`",
+            file=sys.stderr,
+        )
 
 
 def at_least_one(text: str) -> int:

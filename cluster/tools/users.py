@@ -19,7 +19,7 @@ from cluster.runtime.text_table import table_text
 from cluster.tools.arguments import UsageError, add_command, add_parser_of, data_dir, stated_servers
 from cluster.tools.commands import Command
 from cluster.tools.kafka_connection import add_servers, security_of, servers_of
-from cluster.tools.options import integer
+from cluster.tools.options import integer, warn_of_readers
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -254,6 +254,7 @@ def _password(args: argparse.Namespace) -> str:
         except (OSError, UnicodeDecodeError) as problem:
             reason = problem.strerror if isinstance(problem, OSError) else "it is not text"
             raise UserError(f"cannot read {args.password_file}: {reason}") from None
+        warn_of_readers(Path(args.password_file))
         password = text.partition("\n")[0].rstrip("\r")
     elif sys.stdin.isatty():
         password = getpass.getpass(f"Password of {one_line(args.name)}: ")

@@ -407,6 +407,21 @@ def test_a_file_of_a_kafka_broker_with_tls_logins_and_acls_is_taken_as_it_is(
     assert "sasl.login.callback.handler.class" in left_out
 
 
+def test_a_file_of_settings_whose_passwords_others_can_read_is_warned_of(tmp_path):
+    config = tmp_path / "server.properties"
+    config.write_text("num.partitions=3\n")
+    config.chmod(0o644)
+    notes: list[str] = []
+    make_plan(options(tmp_path, config=config), notes.append)
+    assert not [note for note in notes if "can read" in note]
+    config.write_text("password.encoder.secret=s3cret\n")
+    make_plan(options(tmp_path, config=config), notes.append)
+    (warning,) = [note for note in notes if "can read" in note]
+    assert warning == (
+        f"Warning: everybody can read the passwords in {config}: run `chmod 600 {config}`."
+    )
+
+
 def test_a_password_on_the_command_line_is_warned_of_without_it(tmp_path):
     notes: list[str] = []
     overrides = ("password.encoder.secret=s3cret", "num.partitions=3")

@@ -17,6 +17,7 @@ from cluster.tools.configs.listing import DEFAULT_NAME
 from cluster.tools.configs.remarks import connected_to, warn_of_configs
 from cluster.tools.configs.scram import KEYS as scram_keys
 from cluster.tools.configs.scram import alter_scram
+from cluster.tools.options import warn_of_readers
 
 _CLIENT_ID: Final = "milena-configs"
 _PAIR: Final = re.compile(r"\s*([^=,\[\]]+)=(?:\[([^\]]*)\]|([^,\[\]]*))\s*(?:,|$)")
@@ -45,6 +46,7 @@ def changes(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
         from cluster.config.properties_file import read_properties_file  # its library is slow
 
         added.update(read_properties_file(args.add_config_file).texts)
+        warn_of_readers(args.add_config_file, added)
     for text in args.add_config:
         added.update(pairs(text))
     deleted = [key.strip() for text in args.delete_config for key in text.split(",") if key.strip()]

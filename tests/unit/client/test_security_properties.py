@@ -36,6 +36,7 @@ def ca_pem() -> str:
 
 
 def written(path: Path, content: bytes) -> str:
+    path.touch(0o600)
     path.write_bytes(content)
     return str(path)
 
@@ -144,6 +145,20 @@ def test_a_client_certificate_comes_from_a_pkcs12_store(tmp_path):
     assert security.certificate_pem == CLIENT.chain_pem().decode()
     assert is_key_of(security.key_pem, CLIENT)
     assert isinstance(security.tls_context(), ssl.SSLContext)
+
+
+@pytest.mark.parametrize("key", ["ssl.keystore.location", "ssl.key.location"])
+def test_a_private_key_that_others_can_read_is_refused(tmp_path, key):
+    store = written(tmp_path / "alice.pem", CLIENT.key_pem() + CLIENT.chain_pem())
+    given = {
+        "security.protocol": "SSL",
+        key: store,
+        "ssl.certificate.pem": CLIENT.chain_pem().decode(),
+    }
+    client_security(given)
+    (tmp_path / "alice.pem").chmod(0o644)
+    with pytest.raises(UserError, match=r"^everybody can read the private key in .* `chmod 600 "):
+        client_security(given)
 
 
 def test_an_encrypted_key_in_a_pem_file_is_opened_by_its_password(tmp_path):

@@ -1,5 +1,6 @@
 """Key stores in every format, and the one line for each way in which they can be wrong."""
 
+import os
 import re
 import subprocess
 from dataclasses import replace
@@ -94,11 +95,24 @@ def test_trust_stores(tmp_path):
     assert read_trust_store(StoreSource("truststore")) == ()
 
 
-def test_a_private_key_that_everybody_can_read_is_refused(server, tmp_path):
-    source = pem_store(server, tmp_path / "store.pem")
-    (tmp_path / "store.pem").chmod(0o644)
-    with pytest.raises(UserError, match=r"everybody can read .* \(mode 0644\): run `chmod 600 "):
-        read_key_store(source)
+@pytest.mark.parametrize(
+    ("mode", "who"), [(0o644, "everybody"), (0o604, "everybody"), (0o640, "its group")]
+)
+@pytest.mark.parametrize("kind", ["PEM", "PKCS12"])
+def test_a_private_key_that_others_can_read_is_refused(server, tmp_path, kind, mode, who):
+    data = server.key_pem() + server.chain_pem() if kind == "PEM" else server.pkcs12("b", PASSWORD)
+    location = written(tmp_path / "store", data, mode)
+    said = rf"^{who} can read the private key in .*/store \(mode {mode:04o}\): run `chmod 600 .*`$"
+    with pytest.raises(UserError, match=said):
+        read_key_store(StoreSource("keystore", kind, location, PASSWORD))
+
+
+def test_a_group_may_read_the_key_of_another_owner_who_lets_this_process_read_so(
+    server, tmp_path, monkeypatch
+):
+    location = written(tmp_path / "store", server.key_pem() + server.chain_pem(), 0o640)
+    monkeypatch.setattr("os.geteuid", lambda: os.getuid() + 1)
+    assert holds(StoreSource("keystore", "PEM", location), server)
 
 
 def test_a_jks_store_is_refused_with_the_command_that_converts_it(tmp_path):

@@ -50,6 +50,16 @@ def test_nobody_else_may_read_any_of_the_files(tmp_path):
         assert {mode(path) for path in directory.iterdir()} == {0o600}
 
 
+@pytest.mark.parametrize("name", ["passwords.json", "ca.key", "broker-1.pem"])
+def test_what_others_can_read_by_now_is_refused_with_one_line(tmp_path, name):
+    path = prepared(tmp_path).directory / name
+    path.chmod(0o640)
+    with pytest.raises(UserError, match=rf"^its group can read .* `chmod 600 {path}`$"):
+        prepared(tmp_path)
+    path.chmod(0o600)
+    prepared(tmp_path)
+
+
 def test_certificates_name_every_host_that_a_client_may_use(tmp_path):
     security = prepared(tmp_path)
     assert names_in(certificate(security)) == {"localhost", "127.0.0.1", "::1", "kafka.example"}

@@ -92,6 +92,22 @@ def test_a_user_can_log_in_by_both_mechanisms(cluster, data_dir, tmp_path, capsy
     assert capsys.readouterr().out == "Completed adding user alice.\n"
 
 
+@pytest.mark.parametrize("option", ["--password-file", "--command-config"])
+def test_a_file_whose_password_others_can_read_is_warned_of(
+    cluster, data_dir, tmp_path, capsys, option
+):
+    file = tmp_path / "bob"
+    file.write_text("sasl.username=bob\nsasl.password=hers\n")
+    words = ["users", "add", "alice", option, str(file), "--data-dir", str(data_dir.path)]
+    generate = ["--generate"] * (option == "--command-config")
+    for mode, said in ((0o600, ""), (0o640, "its group"), (0o644, "everybody")):
+        file.chmod(mode)
+        assert main([*words, *generate]) == 0
+        shown = f"warning: {said} can read the password in {file}: run `chmod 600 {file}`\n"
+        assert capsys.readouterr().err == (shown if said else "")
+        cluster.users.pop("alice")
+
+
 def test_a_password_is_read_from_stdin(cluster, data_dir, monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     monkeypatch.setattr("sys.stdin.readline", lambda: "from stdin\n", raising=False)
