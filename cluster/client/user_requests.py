@@ -8,7 +8,7 @@ from cluster.client.quota_requests import Caller
 from cluster.client.security import Servers
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import ErrorCode, Refused, UserError
-from cluster.model.scram import MECHANISM_CODES, salted_password
+from cluster.model.scram import MECHANISM_CODES, SALT_BYTES, salted_password
 from cluster.model.security import SaslMechanism
 from cluster.protocol.api import ApiKey
 from cluster.protocol.messages import (
@@ -24,7 +24,6 @@ Iterations = dict[SaslMechanism, int]
 """The mechanisms by which a user can log in, each with its number of iterations."""
 
 _MECHANISMS: Final = {code: mechanism for mechanism, code in MECHANISM_CODES.items()}
-_SALT_BYTES: Final = 24
 
 
 class NewPassword(NamedTuple):
@@ -70,7 +69,7 @@ def alter_user(
     """
     upsertions = []
     for each in passwords:
-        salt = secrets.token_bytes(_SALT_BYTES)
+        salt = secrets.token_bytes(SALT_BYTES)
         upsertions.append(
             ScramCredentialUpsertion(
                 name=name,

@@ -104,6 +104,12 @@ class ClusterStore(Protocol):
         """The cluster's id, made by the first broker ever. Raises UserError when it is none."""
         ...
 
+    def login_secret(self, proposed: bytes) -> bytes:
+        """What salts of unknown users are made up with, the same on every broker: what is stored,
+        else what is proposed, which is stored. Raises UserError when it is none.
+        """
+        ...
+
     def register_broker(self, registration: BrokerRegistration, wall_ms: WallMs) -> BrokerEpoch:
         """Announce a broker while the session lives; its epoch, larger than any before.
 

@@ -20,6 +20,8 @@ MAX_ITERATIONS: Final = 16384
 """More are refused where a credential is stored (KIP-554)."""
 DEFAULT_ITERATIONS: Final = 4096
 """What Kafka's tools take when none are given."""
+SALT_BYTES: Final = 26
+"""Of what is made here and what is made up alike: that of Kafka's tools is as long, mostly."""
 TOKEN_AUTH: Final = "tokenauth"
 """The extension of a client that logs in with a delegation token (KIP-48)."""
 
@@ -134,7 +136,7 @@ def made_up_credential(mechanism: SaslMechanism, secret: bytes, name: str) -> Sc
         hmac.digest(secret, f"{part} {mechanism} {name}".encode(), hash_name)
         for part in ("salt", "stored", "server")
     )
-    return ScramCredential(salt[:26], stored, server, DEFAULT_ITERATIONS)
+    return ScramCredential(salt[:SALT_BYTES], stored, server, DEFAULT_ITERATIONS)
 
 
 def escaped_name(name: str) -> str:

@@ -18,7 +18,7 @@ from typing import Final
 from cryptography import x509
 
 from cluster.model.errors import UserError
-from cluster.model.scram import credential_of, credential_text
+from cluster.model.scram import SALT_BYTES, credential_of, credential_text
 from cluster.model.security import SaslMechanism
 from cluster.runtime.certificates import CertificateAuthority, name_of, trust_store_pkcs12
 from cluster.runtime.private_files import private_directory, read_private, write_private
@@ -26,7 +26,6 @@ from cluster.runtime.private_files import private_directory, read_private, write
 ADMIN: Final = "admin"
 """The user that a secure cluster begins with, and that the tools are."""
 MECHANISM: Final = SaslMechanism.SCRAM_SHA_512
-_SALT_BYTES: Final = 16
 _PASSWORD_BYTES: Final = 24
 _RENEWED_BEFORE: Final = timedelta(days=365)
 """Certificates are made for ten years; a start renews what ends within one."""
@@ -100,7 +99,7 @@ def _passwords(directory: Path) -> dict[str, str]:
         found: dict[str, str] = json.loads(read_private(path, "a password"))
         return found
     made = {name: secrets.token_urlsafe(_PASSWORD_BYTES) for name in (ADMIN, "trust_store")}
-    credential = credential_of(MECHANISM, made[ADMIN], secrets.token_bytes(_SALT_BYTES))
+    credential = credential_of(MECHANISM, made[ADMIN], secrets.token_bytes(SALT_BYTES))
     first = {"user": ADMIN, "credentials": {MECHANISM.value: credential_text(credential)}}
     write_private(directory / "first-user.json", json.dumps(first))
     write_private(path, json.dumps(made, indent=2) + "\n")

@@ -5,7 +5,7 @@ import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jwt
 import pytest
@@ -25,8 +25,14 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider as KafkaTokenProvider
 
+from cluster.model.errors import ErrorCode
+from cluster.model.scram import MECHANISMS as SCRAM
+from cluster.model.scram import ScramClient
+from cluster.model.security import SaslMechanism
+from cluster.protocol.api import ApiKey
 from tests.compat.kafka_process import ToolShell
-from tests.support.running_cluster import Cluster
+from tests.support.kafka_wire import WireClient, metadata_request, request
+from tests.support.running_cluster import Address, Cluster
 from tests.support.topics import unique_name
 from tests.support.waiting import wait_until
 
@@ -218,6 +224,93 @@ def test_a_bearer_of_a_forged_token(cluster: Cluster) -> None:
     )
     wait_until(lambda: admin.poll(0.1) or said, "the client to say why")
     assert any("invalid_token" in line for line in said), said
+
+
+class Refusal(NamedTuple):
+    """What a login that fails is told at each step, and how long it took from the last one."""
+
+    told: list[bytes]
+    error_code: int
+    message: str
+    elapsed_s: float
+
+
+def begun(client: WireClient, mechanism: str) -> None:
+    client.call(request(ApiKey.SASL_HANDSHAKE, 1, mechanism=mechanism))
+
+
+def answered(client: WireClient, token: bytes) -> Any:
+    return client.call(request(ApiKey.SASL_AUTHENTICATE, 2, auth_bytes=token))
+
+
+def refusal(address: Address, mechanism: SaslMechanism, user: str, password: str) -> Refusal:
+    with WireClient(address) as client:
+        begun(client, mechanism)
+        told = []
+        last = f"\0{user}\0{password}".encode()
+        if mechanism in SCRAM:
+            scram = ScramClient(mechanism, user, password, "nonce")
+            told = [answered(client, scram.first_message()).auth_bytes]
+            last = scram.final_message(told[0])
+        began_s = time.monotonic()
+        answer = answered(client, last)
+        elapsed_s = time.monotonic() - began_s
+        assert client.wait_for_close() == b""
+        return Refusal(told, answer.error_code, answer.error_message, elapsed_s)
+
+
+@pytest.mark.parametrize("mechanism", [SaslMechanism.PLAIN, *SCRAM])
+def test_an_unknown_user_is_answered_as_a_wrong_password_after_the_delay(
+    cluster: Cluster, mechanism: SaslMechanism
+) -> None:
+    wrong = refusal(cluster.addresses[0], mechanism, "alice", WRONG)
+    unknown = refusal(cluster.addresses[0], mechanism, "nobody", PASSWORD)
+    assert wrong.message == unknown.message
+    assert wrong.error_code == unknown.error_code == ErrorCode.sasl_authentication_failed
+    assert min(wrong.elapsed_s, unknown.elapsed_s) >= 0.1
+
+
+def test_every_broker_makes_up_the_same_salt_for_an_unknown_user_and_keeps_it(
+    cluster: Cluster,
+) -> None:
+    def salts(broker: int) -> list[bytes]:
+        told = [
+            refusal(cluster.addresses[broker], SaslMechanism.SCRAM_SHA_512, user, WRONG).told[0]
+            for user in ("nobody", "somebody", "alice")
+        ]
+        return [part for each in told for part in each.split(b",") if part.startswith(b"s=")]
+
+    nobody, somebody, alice = before = salts(0)
+    assert len({nobody, somebody, alice}) == 3
+    assert salts(1) == salts(2) == before
+    cluster.restart(1)
+    assert salts(1) == before
+
+
+def test_recorded_messages_log_nobody_in_again(cluster: Cluster) -> None:
+    mechanism = SaslMechanism.SCRAM_SHA_256
+    scram = ScramClient(mechanism, "alice", PASSWORD, "nonce")
+    with WireClient(cluster.addresses[0]) as client:
+        begun(client, mechanism)
+        first = scram.first_message()
+        final = scram.final_message(answered(client, first).auth_bytes)
+        assert answered(client, final).error_code == ErrorCode.none
+        assert client.call(metadata_request()).brokers
+    with WireClient(cluster.addresses[0]) as client:
+        begun(client, mechanism)
+        assert answered(client, first).error_code == ErrorCode.none
+        assert answered(client, final).error_code == ErrorCode.sasl_authentication_failed
+        assert client.wait_for_close() == b""
+
+
+def test_a_request_before_the_login_ends_its_connection_with_one_line(cluster: Cluster) -> None:
+    with WireClient(cluster.addresses[0]) as client:
+        client.send(metadata_request())
+        assert client.wait_for_close() == b""
+        name = client.name
+    wait_until(lambda: cluster.log_lines(0, name), "the line")
+    (line,) = cluster.log_lines(0, name)
+    assert "API key 3 version 12 before it has logged in" in line
 
 
 def test_credentials_are_described_and_deleted(cluster: Cluster) -> None:

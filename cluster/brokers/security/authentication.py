@@ -39,6 +39,7 @@ class Authentication:
         counters: BrokerCounters | None,
     ) -> None:
         """Raises SettingError."""
+        self._store = store
         self.credentials = UserCredentials(store, loop, wall_ms)
         self.tokens = DelegationTokens(store, loop, wall_ms, token_rules)
         self.logins = Logins(
@@ -62,6 +63,8 @@ class Authentication:
 
     def load_at_start(self) -> None:
         """Blocking: before the first client is served."""
+        options = self._options
+        options.secret = self._store.call(lambda store: store.login_secret(options.secret))
         self.credentials.load_at_start()
         self.tokens.load_at_start()
 

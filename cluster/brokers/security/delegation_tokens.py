@@ -8,7 +8,7 @@ import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from hmac import compare_digest
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from cluster.brokers.security.scram_login import KnownToken
 from cluster.coordinator.cluster_store import ClusterStore, OnChange, StoreSession
@@ -17,13 +17,12 @@ from cluster.model.acls import USER_PREFIX
 from cluster.model.clocks import WallMs
 from cluster.model.delegation_tokens import DelegationToken, token_hmac, token_password
 from cluster.model.errors import ErrorCode
-from cluster.model.scram import MECHANISMS, ScramCredential, credential_of
+from cluster.model.scram import MECHANISMS, SALT_BYTES, ScramCredential, credential_of
 from cluster.model.security import SaslMechanism
 from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
 
-_SALT_BYTES: Final = 16
 Credentials = Mapping[SaslMechanism, ScramCredential]
 
 
@@ -114,7 +113,7 @@ class DelegationTokens:
     def _credentials_of(self, token_id: str) -> Credentials:
         password = token_password(self._secret, token_id)
         return {
-            mechanism: credential_of(mechanism, password, secrets.token_bytes(_SALT_BYTES))
+            mechanism: credential_of(mechanism, password, secrets.token_bytes(SALT_BYTES))
             for mechanism in MECHANISMS
         }
 

@@ -35,7 +35,8 @@ class LoginOptions:
     def __init__(self, scram_names: ScramNames, new_key_set: NewKeySet) -> None:
         self._scram_names = scram_names
         self._new_key_set = new_key_set
-        self._secret = secrets.token_bytes(32)
+        self.secret = secrets.token_bytes(32)
+        """What salts of unknown users are made up with."""
         self._key_sets: dict[KeySetRules, KeySet] = {}
 
     def of(self, settings: Settings) -> Mapping[str, ListenerLogins]:
@@ -92,7 +93,7 @@ class LoginOptions:
         kept: Mapping[KeySetRules, KeySet],
     ) -> Callable[[], Exchange]:
         if mechanism in SCRAM_MECHANISMS:
-            return partial(ScramExchange, mechanism, self._scram_names, self._secret, _new_nonce)
+            return partial(self._scram, mechanism)
         module = login_module(settings, listener, mechanism)
         if mechanism is SaslMechanism.OAUTHBEARER:
             options = {} if module is None else module.options
@@ -102,6 +103,9 @@ class LoginOptions:
             )
         passwords = {} if module is None else plain_users(module)
         return partial(PlainExchange, passwords)
+
+    def _scram(self, mechanism: SaslMechanism) -> ScramExchange:
+        return ScramExchange(mechanism, self._scram_names, self.secret, _new_nonce)
 
     def _validator(
         self,

@@ -57,6 +57,21 @@ def cluster_id(client: KazooClient) -> str:
         raise UserError(f"{paths.CLUSTER_ID} in the registry: {error}") from error
 
 
+def login_secret(client: KazooClient, proposed: bytes) -> bytes:
+    """The secret that is stored; the first broker ever stores what it proposes. Raises UserError
+    when it is none.
+    """
+    with suppress(NodeExistsError):
+        client.create(paths.LOGIN_SECRET, znodes.encode_login_secret(proposed), makepath=True)
+    document, _ = client.get(paths.LOGIN_SECRET)
+    try:
+        return znodes.decode_login_secret(document)
+    except ValueError:
+        raise UserError(
+            f"{paths.LOGIN_SECRET} in the registry is no secret: delete it, and a new one is made"
+        ) from None
+
+
 def register_broker(
     client: KazooClient, registration: BrokerRegistration, wall_ms: WallMs
 ) -> BrokerEpoch:

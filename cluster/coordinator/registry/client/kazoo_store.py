@@ -58,6 +58,10 @@ class KazooStore:
         """See `broker_records.cluster_id`."""
         return broker_records.cluster_id(self.client)
 
+    def login_secret(self, proposed: bytes) -> bytes:
+        """See `broker_records.login_secret`."""
+        return broker_records.login_secret(self.client, proposed)
+
     def register_broker(self, registration: BrokerRegistration, wall_ms: WallMs) -> BrokerEpoch:
         """See `broker_records.register_broker`."""
         return broker_records.register_broker(self.client, registration, wall_ms)

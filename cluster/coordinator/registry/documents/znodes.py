@@ -3,6 +3,7 @@
 Every decoder raises ValueError for what is not such a document. Source: `kafka.zk.ZkData`.
 """
 
+import base64
 import json
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
@@ -211,6 +212,20 @@ def decode_cluster_id(document: bytes) -> str:
     """The cluster's id."""
     with _fields(document) as fields:
         return str(fields["id"])
+
+
+def encode_login_secret(secret: bytes) -> bytes:
+    """`/cluster/login_secret`."""
+    return _encode({"version": 1, "secret": base64.b64encode(secret).decode("ascii")})
+
+
+def decode_login_secret(document: bytes) -> bytes:
+    """The secret. The error does not hold it."""
+    with _fields(document) as fields:
+        secret = base64.b64decode(fields["secret"], validate=True)
+    if len(secret) < 16:
+        raise ValueError("a login secret has 16 bytes at least")
+    return secret
 
 
 def encode_token(token: DelegationToken) -> bytes:

@@ -163,6 +163,16 @@ def test_a_cluster_id_that_is_none_is_a_person_s_mistake(client):
         broker_records.cluster_id(client)
 
 
+def test_what_the_first_broker_proposes_is_everybodys_login_secret(new_client):
+    first, second = new_client(), new_client()
+    assert broker_records.login_secret(first, b"a" * 32) == b"a" * 32
+    assert broker_records.login_secret(second, b"b" * 32) == b"a" * 32
+    second.set(paths.LOGIN_SECRET, b'{"version":1,"secret":"c2VjcmV0"}')
+    with pytest.raises(UserError, match=r"/cluster/login_secret .* delete it") as refused:
+        broker_records.login_secret(first, b"a" * 32)
+    assert "c2VjcmV0" not in str(refused.value)
+
+
 def test_registering_again_in_the_same_session_finds_the_registration(client):
     """The answer to the first try may have been lost."""
     epoch = broker_records.register_broker(client, a_broker(1), WALL_MS)

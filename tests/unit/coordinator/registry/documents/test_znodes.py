@@ -91,6 +91,8 @@ def test_small_documents() -> None:
     assert znodes.decode_cluster_id(b'{"version":"1","id":"abc"}') == "abc"
     assert znodes.decode_entity_config(znodes.encode_entity_config({"a": "1"})) == {"a": "1"}
     assert znodes.decode_entity_config(b"") == {}
+    secret = bytes(range(32))
+    assert znodes.decode_login_secret(znodes.encode_login_secret(secret)) == secret
     change = znodes.encode_config_change("topics/orders")
     assert change == b'{"version":2,"entity_path":"topics/orders"}'
     assert znodes.decode_config_change(change) == "topics/orders"
@@ -115,6 +117,8 @@ HOSTILE = (
     b'{"brokerid":Infinity}',
     b'{"id":"\\ud800"}',
     b'{"entity_path":"\\udfff"}',
+    b'{"secret":"AAAA"}',
+    b'{"secret":"no Base64"}',
 )
 
 
@@ -128,6 +132,7 @@ HOSTILE = (
         znodes.decode_partition_state,
         znodes.decode_controller,
         znodes.decode_cluster_id,
+        znodes.decode_login_secret,
         znodes.decode_config_change,
         znodes.decode_partition_list,
         znodes.decode_producer_id_block,
