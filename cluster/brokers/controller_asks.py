@@ -14,6 +14,7 @@ from cluster.model.cluster import OfflinePartitions, PartitionState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
 from cluster.model.plan import Outcome
+from cluster.model.quotas import QuotaClient
 from cluster.model.topics import INTERNAL_TOPICS, TopicAlteration
 from cluster.protocol.peer.control import (
     AlterPartition,
@@ -27,6 +28,7 @@ from cluster.protocol.peer.control import (
     ShutdownPrepared,
     TopicOutcomes,
 )
+from cluster.runtime.logs import of_peer
 from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
@@ -110,8 +112,11 @@ class ControllerAsks:
             ReportOffline(self._local_id, self._registration.epoch, offline), lambda _: on_done()
         )
 
-    def request_topic_creation(self, names: list[str]) -> None:
-        """Ask for missing topics with default settings, unless that is under way."""
+    def request_topic_creation(self, names: list[str], requester: QuotaClient | None) -> None:
+        """Ask for missing topics with default settings, unless that is under way.
+
+        They count against the requester's `controller_mutation_rate`; with None against nobody's.
+        """
         names = [name for name in names if name not in self._being_created]
         if not names:
             return
@@ -124,9 +129,17 @@ class ControllerAsks:
                     if code not in (ErrorCode.none, ErrorCode.topic_already_exists):
                         # Nobody else is told why: of an internal topic, clients wait for it.
                         level = logging.WARNING if name in INTERNAL_TOPICS else logging.INFO
-                        log.log(level, "auto-creation of topic %s: %s: %s", name, code.name, reason)
+                        log.log(
+                            level,
+                            "auto-creation of topic %s for %s: %s: %s",
+                            name,
+                            requester or "this broker",
+                            code.name,
+                            reason,
+                            extra=of_peer(str(requester)),
+                        )
 
-        self._ask_controller(CreateTopics(names), on_reply, AUTO_CREATE_TIMEOUT_MS)
+        self._ask_controller(CreateTopics(names, requester), on_reply, AUTO_CREATE_TIMEOUT_MS)
 
     def alter_topic_configs(
         self,

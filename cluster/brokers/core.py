@@ -48,6 +48,7 @@ from cluster.brokers.producer_ids import ProducerIds
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.quotas.connected_clients import ConnectedClients
 from cluster.brokers.quotas.connection_rates import ConnectionRates
+from cluster.brokers.quotas.mutation_quota import admit_of
 from cluster.brokers.quotas.quota_changes import QuotaChanges
 from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.brokers.registration import Registration
@@ -315,7 +316,9 @@ class BrokerCore:
             ports.random,
         )
         self.controller_requests = ControllerRequests(
-            self.controller, lambda name: options.automatic_topic(settings.now, name)
+            self.controller,
+            lambda name: options.automatic_topic(settings.now, name),
+            lambda client: admit_of(self.quotas, client, lambda: loop.now_ms),
         )
         self.live.listeners.append(self._on_election_rules_changed)
         self.metric_topic = MetricTopic(self.id, loop, self.metadata, self.internal_topics, link)

@@ -24,6 +24,7 @@ from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import Settings
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.model.ids import BrokerId
+from cluster.model.quotas import QuotaClient
 from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
@@ -48,7 +49,7 @@ class Services:
     controller: ControllerRequests
     groups: GroupCoordinator
     group_configs: GroupConfigs
-    request_topic_creation: Callable[[list[str]], None]
+    request_topic_creation: Callable[[list[str], QuotaClient | None], None]
     alter_topic_configs: AlterTopicConfigs
     producer_ids: ProducerIdPort
     topic_settings: Callable[[Mapping[str, str]], Settings]

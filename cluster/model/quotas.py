@@ -78,6 +78,17 @@ class QuotaEntity(NamedTuple):
         )
 
 
+class QuotaClient(NamedTuple):
+    """Whose budget pays: a connection's principal, and the client id that its requests name."""
+
+    user: str
+    client_id: str
+
+    def __str__(self) -> str:
+        """`user alice, client-id 'loader-1'`, for a person."""
+        return str(QuotaEntity(*self))
+
+
 RULES: Final = (
     "user+client",
     "user+default-client",

@@ -23,6 +23,7 @@ from cluster.model.ids import (
     PartitionEpoch,
     TopicPartition,
 )
+from cluster.model.quotas import QuotaClient
 from cluster.model.topics import TopicAlteration
 from cluster.protocol.peer.control import (
     Acknowledged,
@@ -93,7 +94,7 @@ REQUESTS: Final[tuple[Any, ...]] = (
         LeaderEpoch(0),
         PartitionEpoch(0),
     ),
-    CreateTopics(()),
+    CreateTopics((), QuotaClient("nobody", "none")),
     AlterTopicConfigs((TopicAlteration("no-such-topic", False, {"k": None, "l": "v"}),), True),
     ControlledShutdown(STRANGER, _NO_LIFE),
     ReportOffline(STRANGER, _NO_LIFE, (OfflinePartitions(STRANGER, uuid.UUID(int=8), (1,)),)),

@@ -88,7 +88,8 @@ def _coordinator(key: str, key_type: int, context: RequestContext, services: Por
 def _leader(group_id: str, context: RequestContext, services: Ports) -> tuple[BrokerId, Endpoint]:
     partition = services.groups.partition_of(group_id)
     if partition is None:
-        services.request_topic_creation([CONSUMER_OFFSETS_TOPIC])
+        # The broker needs it, rather than the client: it counts against nobody's quota.
+        services.request_topic_creation([CONSUMER_OFFSETS_TOPIC], None)
         raise Refused(
             ErrorCode.coordinator_not_available, f"{CONSUMER_OFFSETS_TOPIC} is being created."
         )

@@ -43,6 +43,7 @@ from cluster.model.acls import ResourceType
 from cluster.model.cluster import BrokerRegistration, PartitionState, TopicState
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import BrokerId
+from cluster.model.quotas import QuotaClient
 from cluster.model.topics import INTERNAL_TOPICS, check_topic_name
 from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import Api, ApiKey, is_flexible
@@ -318,7 +319,7 @@ def describe_cluster_topics(
         topics = [
             _asked_topic(asked, request, context, services, prepared) for asked in once.values()
         ]
-        _create_missing(topics, request, services)
+        _create_missing(topics, request, context, services)
     return MetadataResponse(
         throttle_time=timedelta(0),
         brokers=tuple(
@@ -394,7 +395,10 @@ def _is_asked_by_id(asked: MetadataRequestTopic) -> bool:
 
 
 def _create_missing(
-    topics: list[MetadataResponseTopic], request: MetadataRequest, services: Ports
+    topics: list[MetadataResponseTopic],
+    request: MetadataRequest,
+    context: RequestContext,
+    services: Ports,
 ) -> None:
     missing = [
         topic.name
@@ -404,7 +408,8 @@ def _create_missing(
         and topic.name not in services.metadata.topics
     ]
     if missing and request.allow_auto_topic_creation:
-        services.request_topic_creation(missing)
+        requester = QuotaClient(context.user, context.client_id or "")
+        services.request_topic_creation(missing, requester)
 
 
 def _known_topic(

@@ -23,6 +23,7 @@ from cluster.config.settings import Settings
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.model.ids import BrokerId
 from cluster.model.plan import Outcome
+from cluster.model.quotas import QuotaClient
 from cluster.model.topics import TopicAlteration
 from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.runtime.clock import Clock
@@ -153,8 +154,8 @@ class AsksController(Protocol):
     """What any broker asks the controller to do."""
 
     @property
-    def request_topic_creation(self) -> Callable[[list[str]], None]:
-        """Has missing topics created with default settings."""
+    def request_topic_creation(self) -> Callable[[list[str], QuotaClient | None], None]:
+        """Has missing topics created with default settings, at the cost of one client or none."""
         ...
 
     @property

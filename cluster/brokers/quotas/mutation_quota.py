@@ -8,8 +8,10 @@ refuses, the permissive one lets through too; the answer tells the delay, and th
 from collections.abc import Callable
 
 from cluster.brokers.quotas.account import Account, Delay
+from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import ErrorCode, Refused
+from cluster.model.quotas import QuotaClient, QuotaKind
 
 
 class MutationQuota:
@@ -45,3 +47,11 @@ class MutationQuota:
         if not delay_ms or (other is not None and other.ms >= delay_ms):
             return other
         return Delay(delay_ms, self._account)
+
+
+def admit_of(
+    quotas: ClientQuotas, client: QuotaClient, now_ms: Callable[[], MonotonicMs]
+) -> Callable[[str, int], None]:
+    """What admits changes for a client whose request another broker has: strictly."""
+    account = quotas.account(QuotaKind.MUTATION, *client, now_ms())
+    return MutationQuota(account, now_ms, is_strict=True).admit

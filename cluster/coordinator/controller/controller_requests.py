@@ -17,6 +17,7 @@ from cluster.coordinator.controller.topic_plans import Admit, everything
 from cluster.model.cluster import TopicState
 from cluster.model.ids import BrokerId
 from cluster.model.plan import Outcome
+from cluster.model.quotas import QuotaClient
 from cluster.model.topics import NewTopic
 from cluster.protocol.peer.control import (
     AlterPartition,
@@ -39,10 +40,16 @@ class ControllerRequests:
     """
 
     def __init__(
-        self, driver: ControllerDriver, automatic_topic: Callable[[str], NewTopic] = NewTopic
+        self,
+        driver: ControllerDriver,
+        automatic_topic: Callable[[str], NewTopic] = NewTopic,
+        admit_of: Callable[[QuotaClient], Admit] = lambda _client: everything,
     ) -> None:
-        """`automatic_topic` says what a topic is like that is created because it was missed."""
+        """`automatic_topic` says what a topic is like that is created because it was missed,
+        `admit_of` asks the quota of the client that missed it.
+        """
         self._driver = driver
+        self._admit_of = admit_of
         self._automatic_topic = automatic_topic
         self._isr_changes: list[tuple[AlterPartition, Reply]] = []
         """Proposed and not planned yet; an operation that takes them is in the queue."""
@@ -75,12 +82,18 @@ class ControllerRequests:
             self._enqueue_isr_changes()
 
     def on_topics_missed(self, request: CreateTopics, reply: Reply) -> None:
-        """A broker's client asked for topics that do not exist, and may have them created."""
+        """A broker's client asked for topics that do not exist, and may have them created.
+
+        Over its quota they are refused (Kafka's newest CreateTopics, which a broker forwards for
+        it): the client has been answered, and asks again.
+        """
+        requester = request.requester
         self.create_topics(
             [self._automatic_topic(name) for name in request.names],
             validate_only=False,
             timeout_ms=AUTO_CREATE_TIMEOUT_MS,
             on_done=lambda outcomes, _planned: reply(topic_outcomes(outcomes)),
+            admit=everything if requester is None else self._admit_of(requester),
         )
 
     def on_configs_altered(self, request: AlterTopicConfigs, reply: Reply) -> None:

@@ -24,6 +24,7 @@ from cluster.model.ids import (
     LeaderEpoch,
     PartitionEpoch,
 )
+from cluster.model.quotas import QuotaClient
 from cluster.model.topics import TOPIC_NAME_LENGTH_MAX, TopicAlteration
 from cluster.protocol.peer.field_types import (
     BOOLEAN,
@@ -135,9 +136,14 @@ class TopicOutcomes:
 
 @dataclass(frozen=True, slots=True)
 class CreateTopics(Request[TopicOutcomes]):
-    """Have topics created with default settings."""
+    """Have topics created with default settings.
+
+    `requester` is the client that missed them, whose `controller_mutation_rate` they count against
+    (KIP-590 forwards its principal and client id for that); None where the broker needs them.
+    """
 
     names: Sequence[str]
+    requester: QuotaClient | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,7 +337,11 @@ TOPIC_OUTCOMES: Final = record(
         record(TopicOutcome, topic=_TEXT, code=ERROR_CODE, detail=optional(_TEXT)), _LIST_MAX
     ),
 )
-CREATE_TOPICS: Final = record(CreateTopics, names=listed(_TOPIC, _LIST_MAX))
+CREATE_TOPICS: Final = record(
+    CreateTopics,
+    names=listed(_TOPIC, _LIST_MAX),
+    requester=optional(record(QuotaClient, user=_TEXT, client_id=_TEXT)),
+)
 ALTER_TOPIC_CONFIGS: Final = record(
     AlterTopicConfigs,
     alterations=listed(

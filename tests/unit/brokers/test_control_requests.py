@@ -161,7 +161,7 @@ def test_a_config_that_is_not_understood_is_left_out(stage: HandlerStage) -> Non
 @pytest.mark.parametrize(
     "request_of_a_peer",
     [
-        CreateTopics(["a", "b"]),
+        CreateTopics(["a", "b"], None),
         ControlledShutdown(BrokerId(OTHER), BrokerEpoch(1)),
         AlterPartition(
             BrokerId(OTHER), BrokerEpoch(1), "t", 0, (), LeaderEpoch(0), PartitionEpoch(0)
@@ -295,21 +295,21 @@ def names_asked_for(stage: HandlerStage) -> list[tuple[str, ...]]:
 def test_a_missing_topic_is_asked_for_once_at_a_time(stage: HandlerStage, answer: Any) -> None:
     stage.update()
 
-    stage.control.request_topic_creation(["a"])
-    stage.control.request_topic_creation(["a", "b"])
+    stage.control.request_topic_creation(["a"], None)
+    stage.control.request_topic_creation(["a", "b"], None)
     assert names_asked_for(stage) == [("a",), ("b",)]
 
     stage.link.answer_all(answer)
-    stage.control.request_topic_creation(["a"])
+    stage.control.request_topic_creation(["a"], None)
     assert names_asked_for(stage) == [("a",)]
 
 
 def test_a_topic_is_asked_for_again_when_there_was_nobody_to_ask(stage: HandlerStage) -> None:
-    stage.control.request_topic_creation(["a"])
+    stage.control.request_topic_creation(["a"], None)
     stage.turn()
     stage.update()
 
-    stage.control.request_topic_creation(["a"])
+    stage.control.request_topic_creation(["a"], None)
 
     assert names_asked_for(stage) == [("a",)]
 

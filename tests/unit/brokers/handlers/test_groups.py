@@ -93,7 +93,7 @@ def test_a_missing_topic_is_created_and_nobody_coordinates_meanwhile(
     code = ErrorCode.coordinator_not_available
     assert (found.error_code, found.node_id, found.port) == (code, -1, -1)
     wanted = [each.request for each in stage.link.asked if isinstance(each.request, CreateTopics)]
-    assert wanted == [CreateTopics((CONSUMER_OFFSETS_TOPIC,))]
+    assert wanted == [CreateTopics((CONSUMER_OFFSETS_TOPIC,), None)]
 
 
 def test_why_the_topic_is_not_created_is_said(

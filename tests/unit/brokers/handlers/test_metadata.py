@@ -8,7 +8,9 @@ import pytest
 
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import TopicPartition
+from cluster.model.quotas import QuotaClient
 from cluster.protocol.api import ApiKey
+from cluster.protocol.peer.control import CreateTopics
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_stage import (
     BROKER,
@@ -129,7 +131,9 @@ def test_a_missing_topic_is_created_if_the_client_allows(stage: HandlerStage) ->
 
     (coming,) = ask(stage, "t", auto_create=True).topics
     assert coming.error_code == ErrorCode.leader_not_available
-    assert [asked.request.names for asked in stage.link.asked] == [("t",)]
+    assert [asked.request for asked in stage.link.asked] == [
+        CreateTopics(("t",), QuotaClient("ANONYMOUS", "wire"))
+    ]
 
     stage.update(a_topic("t", a_partition(ALL)))
     (created,) = ask(stage, "t", auto_create=True).topics

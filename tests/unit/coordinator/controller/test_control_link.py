@@ -173,7 +173,7 @@ def test_a_refusal_ends_the_waiting(stage: Stage, caplog: pytest.LogCaptureFixtu
 
     router = Router(stage.context, stage.loop, "127.0.0.1", on_message)
     answers: list[Any] = []
-    stage.link.ask(router.endpoint, CreateTopics(["t"]), answers.append, LONG_MS)
+    stage.link.ask(router.endpoint, CreateTopics(["t"], None), answers.append, LONG_MS)
 
     turn_until(stage.loop, lambda: answers, "the refusal")
 

@@ -18,9 +18,10 @@ from cluster.coordinator.registry.client.kazoo_store import KazooStore
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.clocks import WallMs
 from cluster.model.cluster import PartitionState
-from cluster.model.errors import ErrorCode
+from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import BrokerEpoch, BrokerId, PartitionEpoch, TopicPartition
 from cluster.model.plan import Outcome, Plan
+from cluster.model.quotas import QuotaClient
 from cluster.model.topics import NewTopic, TopicAlteration
 from cluster.protocol.peer.control import (
     Acknowledged,
@@ -28,6 +29,7 @@ from cluster.protocol.peer.control import (
     AlterTopicConfigs,
     ClusterUpdate,
     ControlledShutdown,
+    CreateTopics,
     PartitionAltered,
     Refusal,
     ShutdownPrepared,
@@ -720,6 +722,38 @@ def test_everyone_must_answer_or_time_out_before_the_client_is_answered(stage, c
     second.on_reply(Acknowledged(ErrorCode.none))
     assert outcomes.codes == [{"orders": "none"}]
     assert first.timeout_ms == 1000
+
+
+@pytest.mark.parametrize("requester", [QuotaClient("alice", "app"), None])
+def test_topics_that_a_client_missed_are_created_within_its_quota(stage, controller, requester):
+    asked = []
+
+    def admit_of(client):
+        def admit(topic, partition_count):
+            asked.append((client, topic, partition_count))
+            if topic == "over":
+                raise Refused(ErrorCode.throttling_quota_exceeded)
+
+        return admit
+
+    requests = ControllerRequests(controller.driver, admit_of=admit_of)
+    answers = []
+    requests.on_topics_missed(CreateTopics(("within", "over"), requester), answers.append)
+    stage.settle()
+    controller.link.answer_all(Acknowledged(ErrorCode.none))
+    stage.settle()
+
+    (answer,) = answers
+    codes = {each.topic: each.code for each in answer.outcomes}
+    if requester is None:
+        assert asked == []
+        assert codes == dict.fromkeys(("within", "over"), ErrorCode.none)
+    else:
+        assert asked == [(requester, "within", 1), (requester, "over", 1)]
+        assert codes == {
+            "within": ErrorCode.none,
+            "over": ErrorCode.throttling_quota_exceeded,
+        }
 
 
 @pytest.mark.parametrize(

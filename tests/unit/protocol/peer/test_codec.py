@@ -244,7 +244,7 @@ def test_only_segments_of_the_partition_are_read(path: str, expected: bool) -> N
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\0", "t" * 250])
 def test_a_topic_s_name_is_safe_as_a_directory_s(name: str) -> None:
     for message in (
-        CreateTopics([name]),
+        CreateTopics([name], None),
         AlterTopicConfigs([TopicAlteration(name, False, {})], False),
     ):
         assert "is not a topic's name" in refusal_of(framed(message))
