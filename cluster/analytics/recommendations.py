@@ -9,12 +9,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.analytics.spark_session import reason, spark_session
-from cluster.analytics.window_files import NARROWEST, window_paths
+from cluster.analytics.window_files import NARROWEST, QUOTA_WINDOWS, days_there, window_paths
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT, KEY_OF_KIND, QuotaEntity, QuotaKind
@@ -153,7 +153,9 @@ def look_back(question: Question, master: str, log: Path, phase: Phase) -> Histo
     from pyspark.errors import PySparkException
 
     try:
-        paths = window_paths(question.output, NARROWEST)
+        days = days_there(question.output, QUOTA_WINDOWS)
+        asked = [day for day in days if _is_asked(day, question)]
+        paths = window_paths(question.output, NARROWEST, asked)
         if not paths:
             return None
         with contextlib.ExitStack() as running:
@@ -173,6 +175,12 @@ def look_back(question: Question, master: str, log: Path, phase: Phase) -> Histo
             f" (see {shown(log)})"
         ) from None
     return found
+
+
+def _is_asked(day: date, question: Question) -> bool:
+    """Whether some window of a day may be within the period."""
+    is_after = question.first is None or day >= question.first.date()
+    return is_after and (question.end is None or day <= question.end.date())
 
 
 def history(spark: "SparkSession", question: Question, paths: Sequence[Path]) -> History | None:

@@ -48,6 +48,8 @@ LATE_AFTER: Final = timedelta(minutes=1)
 """A record is late if its window began so long before the newest window of an earlier run."""
 ASIDE_BYTES: Final = 64 << 20
 """What is put aside never holds more; the oldest goes."""
+_ASIDE_SMALL: Final = 256 << 10
+"""A file of records put aside is added to until it is this large."""
 _PROGRESS: Final = "progress.json"
 _ASIDE: Final = "aside"
 _ANEW: Final = ".anew"
@@ -223,16 +225,25 @@ class RollupOutput:
 
     def _put_aside(self, changes: FileChanges, done: Progress, lines: list[str]) -> None:
         """Write lines to a file of this change, as many as fit; the oldest files go where there are
-        too many."""
+        too many.
+
+        A small file of the same day is taken into the new one: a rollup that follows may put
+        something aside every second.
+        """
         if not lines:
             return
         written = [f"{line}\n".encode() for line in lines]
         ends = list(itertools.accumulate(map(len, written)))
         fitting = bisect.bisect_right(ends, ASIDE_BYTES)
         place = self.directory / _ASIDE / f"{done.changes:08}.jsonl"
-        changes.draft_of(place).write_bytes(b"".join(written[:fitting]))
-        held = ends[fitting - 1] if fitting else 0
-        for path in sorted((self.directory / _ASIDE).glob("*.jsonl"), reverse=True):
+        files = sorted((self.directory / _ASIDE).glob("*.jsonl"))
+        earlier = b""
+        if files and _is_small_of_today(files[-1], ASIDE_BYTES - ends[-1]):
+            earlier = files[-1].read_bytes()
+            changes.remove(files.pop())
+        changes.draft_of(place).write_bytes(earlier + b"".join(written[:fitting]))
+        held = len(earlier) + (ends[fitting - 1] if fitting else 0)
+        for path in reversed(files):
             held += path.stat().st_size
             if held > ASIDE_BYTES:
                 changes.remove(path)
@@ -398,6 +409,13 @@ def _counts(sums: pa.Table) -> dict[str, int]:
     found = sums.filter(pc.not_equal(sums["kind"], LATE)).group_by("kind")
     found = found.aggregate([("records", "sum")])
     return dict(zip(found["kind"].to_pylist(), found["records_sum"].to_pylist(), strict=True))
+
+
+def _is_small_of_today(path: Path, most: int) -> bool:
+    """Whether a file of records put aside may still grow, by which it has at most so many bytes."""
+    found = path.stat()
+    is_of_today = datetime.fromtimestamp(found.st_mtime, UTC).date() == datetime.now(UTC).date()
+    return is_of_today and found.st_size <= min(_ASIDE_SMALL, most)
 
 
 def _aside_lines(sums: pa.Table) -> list[str]:

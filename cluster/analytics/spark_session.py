@@ -78,16 +78,6 @@ def spark_session(master: str, log: Path, packages: str | None = None) -> Iterat
         shutil.rmtree(scratch, ignore_errors=True)
 
 
-def warm_up(session: "SparkSession") -> None:
-    """Run small jobs: the first of a session starts Python workers and loads what all need."""
-    from py4j.protocol import Py4JError
-    from pyspark.errors import PySparkException
-
-    with contextlib.suppress(PySparkException, Py4JError):  # the job to come says what is wrong
-        session.range(1).groupBy("id").count().toArrow()
-        session.sparkContext.parallelize([1], 1).map(str).collect()
-
-
 @contextlib.contextmanager
 def submitted_session() -> Iterator["SparkSession"]:
     """The session that spark-submit has prepared, with this package sent to its workers."""

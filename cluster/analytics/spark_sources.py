@@ -4,9 +4,10 @@ Both give the same sums for the same offsets, as bytes. Spark's own, in the pack
 `spark-sql-kafka-0-10`, reads in the JVM and hands each record to Python workers: slower.
 """
 
+import contextlib
 import itertools
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
@@ -50,18 +51,17 @@ def sums_frame(
     pieces = split(ranges, _PIECES_PER_PROCESSOR * spark.sparkContext.defaultParallelism)
     if source == KAFKA:
         return _by_connector(spark, connection, topic, pieces, late_before)
-    spark.dataSource.register(kafka_source.MetricSource)
-    reader = (
-        spark.read.format(kafka_source.SHORT_NAME)
-        .option(kafka_source.TOPIC, topic)
-        .option(kafka_source.RANGES, to_text(pieces))
-        .option(kafka_source.FAIL_ON_DATA_LOSS, "false")  # counted, and said at the end
-    )
-    if late_before is not None:
-        reader = reader.option(kafka_source.LATE_BEFORE_S, str(int(late_before.timestamp())))
-    for key, value in connection.items():
-        reader = reader.option(f"{kafka_source.CONNECTION_PREFIX}{key}", value)
-    return reader.load()
+    return _by_our_source(spark, connection, topic, pieces, late_before)
+
+
+def warm_up(spark: "SparkSession", connection: Mapping[str, str], topic: str) -> None:
+    """Read nothing, the way that records are read: the first time starts Python's processes and
+    loads what they, the JVM and this process need, several seconds of work."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    with contextlib.suppress(PySparkException, Py4JError):  # the job to come says what is wrong
+        collected(_by_our_source(spark, connection, topic, [OffsetRange(0, 0, 0)], None))
 
 
 def collected(frame: "DataFrame") -> pa.Table:
@@ -94,6 +94,27 @@ def java_settings(connection: Mapping[str, str]) -> dict[str, str]:
             f'{_JAAS[mechanism]} required username="{name}" password="{password}";'
         )
     return found
+
+
+def _by_our_source(
+    spark: "SparkSession",
+    connection: Mapping[str, str],
+    topic: str,
+    pieces: Sequence[OffsetRange],
+    late_before: datetime | None,
+) -> "DataFrame":
+    spark.dataSource.register(kafka_source.MetricSource)
+    reader = (
+        spark.read.format(kafka_source.SHORT_NAME)
+        .option(kafka_source.TOPIC, topic)
+        .option(kafka_source.RANGES, to_text(pieces))
+        .option(kafka_source.FAIL_ON_DATA_LOSS, "false")  # counted, and said at the end
+    )
+    if late_before is not None:
+        reader = reader.option(kafka_source.LATE_BEFORE_S, str(int(late_before.timestamp())))
+    for key, value in connection.items():
+        reader = reader.option(f"{kafka_source.CONNECTION_PREFIX}{key}", value)
+    return reader.load()
 
 
 def _by_connector(

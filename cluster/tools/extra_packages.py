@@ -30,4 +30,5 @@ def need_extra(extra: str, *modules: str) -> None:
         importlib.invalidate_caches()
     missing = [module for module in modules if find_spec(module) is None]
     if missing:
-        raise UserError(f"{' and '.join(missing)} is missing: pip install 'milena[{extra}]'")
+        are = "is" if len(missing) == 1 else "are"
+        raise UserError(f"{' and '.join(missing)} {are} missing: pip install 'milena[{extra}]'")

@@ -99,6 +99,7 @@ def add_parser(subparsers: "Subparsers") -> None:
 def run(args: argparse.Namespace) -> int:
     """Install missing packages, run the rollup and print a summary. Returns the exit status."""
     began = time.monotonic()
+    rollup_follow.check(args)
     servers = _reachable(args)
     need_extra(EXTRA, "pyspark", "pyarrow")
     need_java()
@@ -146,10 +147,11 @@ def output_dir(args: argparse.Namespace) -> Path:
 @contextmanager
 def _early_spark(options: "RollupOptions") -> "Iterator[StartSpark]":
     """Start Spark and wait for a line on stdin; gives what hands that session out."""
-    from cluster.analytics.spark_session import spark_session, warm_up
+    from cluster.analytics.spark_session import spark_session
+    from cluster.analytics.spark_sources import warm_up
 
-    with spark_session(options.master, options.log) as session:
-        warm_up(session)
+    with spark_session(options.master, options.log, options.packages) as session:
+        warm_up(session, options.connection, options.topic)
         if not sys.stdin.readline():
             raise UserError("--when-told: standard input ended before a line came")
         yield lambda *_: nullcontext(session)

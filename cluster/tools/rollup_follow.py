@@ -9,10 +9,10 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.model.errors import UserError
+from cluster.analytics.offset_ranges import PYTHON
 from cluster.runtime.installation import shown
 from cluster.runtime.interrupts import handled_by
-from cluster.tools.arguments import duration
+from cluster.tools.arguments import UsageError, duration
 
 if TYPE_CHECKING:
     from cluster.analytics.follow_job import Step
@@ -22,6 +22,7 @@ _INTERVAL: Final = timedelta(seconds=10)
 _WATERMARK: Final = timedelta(minutes=1)
 _MOST: Final = 500_000
 _CHECKPOINT: Final = ".follow"
+_ONLY_FOLLOWING: Final = ("trigger_interval", "watermark", "max_records", "checkpoint")
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -32,14 +33,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--trigger-interval",
         type=duration,
-        default=_INTERVAL,
         metavar="10s",
         help="how often, with --follow (default: 10s)",
     )
     parser.add_argument(
         "--watermark",
         type=duration,
-        default=_WATERMARK,
         metavar="1m",
         help="with --follow, windows that began longer than this before the newest one are closed:"
         " their records that come now are added, and count as late (default: 1m)",
@@ -47,7 +46,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--max-records",
         type=_count,
-        default=_MOST,
         metavar="N",
         help=f"read at a time with --follow (default: {_MOST:,})",
     )
@@ -59,21 +57,36 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def check(args: argparse.Namespace) -> None:
+    """Raises UsageError if an option is given that has no effect with the others."""
+    if not args.follow:
+        for name in _ONLY_FOLLOWING:
+            if getattr(args, name) is not None:
+                raise UsageError(f"--{name.replace('_', '-')} is for rollup --follow")
+        return
+    if args.full:
+        raise UsageError("--full reads the whole topic once: run it before, without --follow")
+    if args.source != PYTHON or args.packages is not None:
+        raise UsageError(
+            "--follow reads with our data source only: leave out --source kafka and --packages"
+        )
+    if args.when_told:
+        raise UsageError("--when-told reads once: leave out --follow")
+
+
 def run_follow(args: argparse.Namespace, options: "RollupOptions", phase: "Phase") -> int:
     """Follow until SIGINT or SIGTERM, the normal end. Returns 0. Raises UserError."""
     from cluster.analytics.follow_job import FollowOptions, follow
 
-    if args.full:
-        raise UserError("--full reads the whole topic once: run it before, without --follow")
     checkpoint = args.checkpoint or options.output / _CHECKPOINT
     report = _Report(args.json)
     signals: list[int] = []
     following = FollowOptions(
         rollup=options,
         checkpoint=checkpoint.absolute(),
-        interval_s=args.trigger_interval.total_seconds(),
-        most=args.max_records,
-        watermark=args.watermark,
+        interval_s=(args.trigger_interval or _INTERVAL).total_seconds(),
+        most=args.max_records or _MOST,
+        watermark=args.watermark or _WATERMARK,
     )
 
     with handled_by(lambda number, _frame: signals.append(number), (signal.SIGINT, signal.SIGTERM)):

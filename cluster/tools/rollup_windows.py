@@ -1,6 +1,7 @@
 """What reports over the rollup's windows share: their options, and reading the windows."""
 
 import argparse
+import contextlib
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -90,17 +91,15 @@ def chosen_windows(args: argparse.Namespace, kind: "WindowKind") -> "tuple[str, 
     """
     import pyarrow as pa
 
-    from cluster.analytics.window_files import read_windows
-
     output = output_dir(args)
-    width = args.width or "10s"
+    width = args.width or "1m"
     try:
-        windows = _within(read_windows(output, width, kind=kind), args)
+        windows = _read(output, width, kind, args)
         starts = windows["window_start"]
-        is_long = windows.num_rows and starts[-1].as_py() - starts[0].as_py() > _LONG
-        if is_long and args.width is None:
-            width = "1m"
-            windows = _within(read_windows(output, width, kind=kind), args)
+        is_short = not windows.num_rows or starts[-1].as_py() - starts[0].as_py() <= _LONG
+        if is_short and args.width is None:
+            width = "10s"
+            windows = _read(output, width, kind, args)
     except (OSError, pa.ArrowException) as problem:
         reason = str(problem).partition("\n")[0]
         raise UserError(f"cannot read the windows in {shown(output)}: {reason}") from None
@@ -116,6 +115,29 @@ def span_of(windows: "pa.Table", width: str) -> "Span":
     return Span(
         int(starts[0].as_py().timestamp()), int(starts[-1].as_py().timestamp()) + width_s, width_s
     )
+
+
+def _read(output: Path, width: str, kind: "WindowKind", args: argparse.Namespace) -> "pa.Table":
+    """The windows within the period. Files of other days are not opened."""
+    from cluster.analytics.window_files import days_there, read_windows
+
+    days = days_there(output, kind, width)
+    if args.since is not None:
+        days = [day for day in days if day >= args.since.date()]
+    if args.until is not None:
+        days = [day for day in days if day <= args.until.date()]
+    if args.last is None:
+        return _within(read_windows(output, width, days, kind), args)
+    windows = kind.schema.empty_table()
+    while days and not windows.num_rows:  # of the latest day there may be none before --until
+        latest = days.pop()
+        windows = _within(read_windows(output, width, [latest], kind), args)
+    if not windows.num_rows:
+        return windows
+    with contextlib.suppress(OverflowError):  # before the year 1: everything
+        first = (windows["window_start"][-1].as_py() - args.last).date()
+        days = [day for day in days if day >= first]
+    return _within(read_windows(output, width, [*days, latest], kind), args)
 
 
 def _within(windows: "pa.Table", args: argparse.Namespace) -> "pa.Table":

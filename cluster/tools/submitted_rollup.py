@@ -16,6 +16,7 @@ from cluster.analytics.rollup_job import RollupOptions, roll_up
 from cluster.analytics.spark_session import submitted_session
 from cluster.model.errors import UserError
 from cluster.model.topics import METRICS_TOPIC
+from cluster.tools.arguments import duration
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,9 +27,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--topic", default=METRICS_TOPIC)
     parser.add_argument("--source", choices=SOURCES, default=PYTHON)
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--retain", type=duration, metavar="30d")
     parser.add_argument(
         "--property",
         action="append",
+        type=_property,
         default=[],
         metavar="KEY=VALUE",
         help="a setting of the Kafka client (librdkafka's name); may be repeated",
@@ -36,16 +39,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = parser.parse_args(arguments)
     output = chosen.output.absolute()
     options = RollupOptions(
-        connection={
-            "bootstrap.servers": chosen.bootstrap_server,
-            **dict(pair.split("=", 1) for pair in chosen.property if "=" in pair),
-        },
+        connection={"bootstrap.servers": chosen.bootstrap_server, **dict(chosen.property)},
         topic=chosen.topic,
         output=output,
         log=output / "rollup.log",
         master="that of spark-submit",
         source=chosen.source,
         full=chosen.full,
+        retain=chosen.retain,
     )
     try:
         summary = roll_up(options, _told, lambda *_: submitted_session())
@@ -55,6 +56,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     told = {"records": summary.records, "windows": summary.windows, "output": str(output)}
     print(json.dumps(told))
     return 0
+
+
+def _property(text: str) -> tuple[str, str]:
+    key, sign, value = text.partition("=")
+    if not key or not sign:
+        raise argparse.ArgumentTypeError(f"must be KEY=VALUE, not {text}")
+    return key, value
 
 
 @contextlib.contextmanager

@@ -1,10 +1,13 @@
 """`demo`: from its first step to its last, and interrupted in the middle."""
 
 import os
+import re
+import shlex
 import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -71,10 +74,14 @@ def read_until(process: subprocess.Popen[str], part: str) -> None:
 @pytest.mark.slow
 @pytest.mark.spark
 def test_the_whole_demo_in_its_short_form(demo, tmp_path):
+    """Kept at its end, so that what it leaves can be looked at; Ctrl-C shows that else all goes."""
     need_spark()
-    process = demo("--short", "--port", "0")
+    process = demo("--short", "--port", "0", "--keep")
     out, _ = process.communicate(timeout=DEADLINE_S)
     assert process.returncode == 0, out
+    dashboard = re.search(r"^DASHBOARD=(\S+)", out, re.MULTILINE)
+    assert dashboard
+    assert dashboard.start() < out.index("3/6"), "to be watched meanwhile"
     steps = [line for line in out.splitlines() if line.startswith("[")]
     assert [step.split("] ")[1].split()[0] for step in steps] == [f"{n}/6" for n in range(1, 7)]
     assert "Client 'noisy'" in out  # explained while it was throttled
@@ -83,6 +90,14 @@ def test_the_whole_demo_in_its_short_form(demo, tmp_path):
     report = tmp_path / "demo-report.html"
     assert str(report) in out
     assert "noisy" in report.read_text()
+
+    with urllib.request.urlopen(dashboard[1], timeout=10) as page:
+        assert page.status == 200
+    assert (tmp_path / "demo" / "rollup" / "progress.json").exists()
+    stopping = re.search(r"^The cluster still runs. Stop it: (.+)$", out, re.MULTILINE)
+    assert stopping
+    words = shlex.split(stopping[1])[1:]
+    assert main(words) == 0
     assert not (tmp_path / "demo").exists()
     assert processes_of(tmp_path / "demo") == []
 

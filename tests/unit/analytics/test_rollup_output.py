@@ -229,11 +229,28 @@ def test_what_is_put_aside_is_bounded(tmp_path, monkeypatch):
     output = RollupOutput(tmp_path)
     for number in range(4):
         output.add(sums([], ("x" * 99,)), reached(number))
-    names = sorted(path.name for path in (tmp_path / "aside").iterdir())
-    assert names == ["00000003.jsonl", "00000004.jsonl"]
+    assert sum(path.stat().st_size for path in (tmp_path / "aside").iterdir()) == 200
     output.add(sums([], tuple(letter * 99 for letter in "abc")), reached(5))
     (only,) = (tmp_path / "aside").iterdir()
     assert only.read_text() == f"{'a' * 99}\n{'b' * 99}\n"
+
+
+def test_what_is_put_aside_bit_by_bit_is_in_few_files_of_a_day_each(tmp_path, monkeypatch):
+    """A rollup that follows may put something aside with every change."""
+    monkeypatch.setattr(rollup_output, "_ASIDE_SMALL", 1_000)
+    output = RollupOutput(tmp_path)
+    for number in range(30):
+        output.add(sums([], (f"{number:099}",)), reached(number))
+        if number == 14:
+            (last,) = sorted((tmp_path / "aside").iterdir())[-1:]
+            os.utime(last, (1, 1))
+    kept = sorted((tmp_path / "aside").iterdir())
+    assert len(kept) == 4
+    lines = [line for path in kept for line in path.read_text().splitlines()]
+    assert lines == [f"{number:099}" for number in range(30)]
+    output.forget(date(2026, 9, 21))
+    assert not last.exists(), "its lines are of that day only"
+    assert len(list((tmp_path / "aside").iterdir())) == 3
 
 
 def test_days_are_forgotten_on_demand_alone(tmp_path):

@@ -357,6 +357,30 @@ def test_a_broken_file_is_one_line(output, capsys):
     assert capsys.readouterr().err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--since", "2026-09-22T12:00", "--until", "2026-09-22T18:00"),
+        ("--last", "1h"),
+        ("--last", "1h", "--width", "1m"),
+    ],
+)
+def test_files_of_days_that_are_not_asked_for_are_not_read(tmp_path, capsys, words):
+    place = tmp_path / "rollup"
+    for start_ms in (START_MS, START_MS + 86_400_000):
+        records = [quota_record(ts=start_ms + 1000 * (second + 1)) for second in range(40)]
+        tables = {
+            width: pa.Table.from_pylist(windows_of(records, seconds), schema=WINDOW_SCHEMA)
+            for width, seconds in (("10s", 10), ("1m", 60))
+        }
+        replace_windows(place, tables)
+    for path in place.glob("width=*/day=2026-09-21/*.parquet"):
+        path.write_bytes(b"not to be read")
+    assert report(place, *words, "--json") == 0, capsys.readouterr().err
+    (told,) = json.loads(capsys.readouterr().out)
+    assert told["active_seconds"] == 40
+
+
 def test_a_time_before_the_calendar_is_everything(output, capsys):
     assert report(output, "--last", "900000d", "--json") == 0
     assert '"active_seconds"' in capsys.readouterr().out

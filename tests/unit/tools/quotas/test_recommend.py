@@ -125,6 +125,17 @@ def test_a_client_without_a_name_has_no_command(recommend):
     assert "(no name)" in out
 
 
+def test_a_period_without_windows_starts_no_spark(tmp_path):
+    (tmp_path / "width=10s" / "day=2026-11-20").mkdir(parents=True)
+    (tmp_path / "width=10s" / "day=2026-11-20" / "day.parquet").write_bytes(b"not to be read")
+    later = Question(tmp_path, first=datetime(2026, 11, 21, tzinfo=UTC))
+
+    def phase(title: str):
+        pytest.fail(title)
+
+    assert recommendations.look_back(later, "unused", tmp_path / "log", phase) is None
+
+
 @pytest.mark.parametrize(
     ("options", "status", "part"),
     [
