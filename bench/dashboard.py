@@ -65,7 +65,9 @@ def main() -> None:
 
 def serve(place: Path, port: int) -> None:
     """The dashboard's process."""
-    run_dashboard(DataDir(place), "127.0.0.1", port, False, lambda: None)
+    run_dashboard(
+        DataDir(place), "127.0.0.1", port, lambda: None, has_password=False, may_change=False
+    )
 
 
 def stats_of(files: DataDir, broker: int, clients: int) -> MmapStats:

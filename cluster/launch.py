@@ -37,6 +37,7 @@ from cluster.model.security import SecurityProtocol
 from cluster.runtime.installation import shown
 from cluster.runtime.private_files import other_readers
 from cluster.supervisor.daemon import run_in_background
+from cluster.supervisor.dashboard_access import dashboard_password, needs_password
 from cluster.supervisor.listener_plan import LOOPBACK, ListenerPlan, Wishes, plan_listeners
 from cluster.supervisor.lock_file import hold_lock
 from cluster.supervisor.log_dirs import (
@@ -170,7 +171,11 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     if dashboard_port is not None:
         wanted.append(dashboard_port)
     ports = choose_ports(wanted)
-    dashboard = None if dashboard_port is None else _dashboard(options, files, ports.pop())
+    dashboard = (
+        None
+        if dashboard_port is None
+        else _dashboard(options, files, ports.pop(), is_secure=is_secure)
+    )
     each_has = len(listeners.listened)
     directories = _log_directories(options.log_dirs or shared.log_dirs, files, count)
     registry = None if external else _registry(files, ports[-1], own, early)
@@ -214,7 +219,7 @@ def _claim(files: DataDir, log_dirs: str | None) -> None:
         files.path.mkdir(parents=True, exist_ok=True)
         draft = draft_of(files.state_file).name  # of a first start that was killed
         ours = {files.run.name, files.logs.name, files.state_file.name, draft, "rollup"}
-        ours |= {files.security.name, files.clients.name}
+        ours |= {files.security.name, files.clients.name, files.dashboard_password.name}
         for place in parse_places(log_dirs or "."):
             ours.update(Path(place).parts[:1])
         present = {entry.name for entry in files.path.iterdir()}
@@ -423,19 +428,34 @@ def _dashboard_port(options: StartOptions, note: Callable[[str], None]) -> Wante
     return WantedPort("dashboard", host, port, "--dashboard-port")
 
 
-def _dashboard(options: StartOptions, files: DataDir, port: int) -> ChildSpec:
+def _dashboard(options: StartOptions, files: DataDir, port: int, *, is_secure: bool) -> ChildSpec:
     host = options.dashboard_host
     shown_host = LOOPBACK if host in ANY_ADDRESS else host
+    has_password = needs_password(host, is_secure=is_secure)
+    if has_password:
+        dashboard_password(files.dashboard_password)  # there before anybody is told where it is
 
     def run(reports: Reports) -> None:
         # Only here: brokers need nothing of it, and a start would wait for it.
         from cluster.dashboard.process import run_dashboard
 
         run_dashboard(
-            files, host, port, options.dashboard_actions, lambda: reports.ready({"port": port})
+            files,
+            host,
+            port,
+            lambda: reports.ready({"port": port}),
+            has_password=has_password,
+            may_change=options.dashboard_actions,
         )
 
-    return ChildSpec("dashboard", "dashboard", shown_host, port, run)
+    return ChildSpec(
+        "dashboard",
+        "dashboard",
+        shown_host,
+        port,
+        run,
+        password_file=files.dashboard_password if has_password else None,
+    )
 
 
 def _broker(

@@ -18,7 +18,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-USER: Final = "milena"
+from cluster.supervisor.dashboard_access import USER
+
 TOKEN_HEADER: Final = "x-milena-token"
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _REFUSAL_DELAY_S: Final = 0.5

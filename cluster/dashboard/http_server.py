@@ -12,6 +12,7 @@ from typing import Final
 import uvicorn
 from starlette.types import ASGIApp
 
+from cluster.dashboard.http_connection import CONNECTIONS_MAX, HttpConnection
 from cluster.model.errors import UserError
 
 log = logging.getLogger(__name__)
@@ -71,13 +72,15 @@ def serve(
     """
     config = uvicorn.Config(
         app,
+        http=HttpConnection,
+        ws="none",
         log_config=None,
         access_log=False,
         server_header=False,
         date_header=False,
         lifespan="off",
         timeout_graceful_shutdown=_STOP_AFTER_S,
-        limit_concurrency=1_000,
+        limit_concurrency=CONNECTIONS_MAX + 1,  # reached where none of them is idle
     )
     server = _Server(config)
 

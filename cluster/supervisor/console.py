@@ -101,7 +101,7 @@ def how_to_go_on(state: Mapping[str, Any], *, foreground: bool) -> str:
 {table(state)}
 
 BOOTSTRAP={state["bootstrap"]}
-{_dashboard_line(state)}
+{dashboard_lines(state)}
 {_client_files(state, data_dir)}{_client_needs(needed)}Try it:
   {command} topics --create --topic hello --partitions 3 --replication-factor {replicas}{config}
   echo "hello, world" | {command} produce --topic hello{config}
@@ -112,9 +112,16 @@ Stop with {stop}; data stays until `stop --purge`.
 """
 
 
-def _dashboard_line(state: Mapping[str, Any]) -> str:
+def dashboard_lines(state: Mapping[str, Any]) -> str:
+    """Where the dashboard is, and where its password is if it asks for one; empty without one."""
     url = state.get("dashboard")
-    return "" if url is None else f"DASHBOARD={url}\n"
+    if url is None:
+        return ""
+    login = state.get("dashboard_login")
+    if login is None:
+        return f"DASHBOARD={url}\n"
+    path = shown(Path(login["password_file"]))
+    return f"DASHBOARD={url}\n  (asks for user {login['user']} and the password in {path})\n"
 
 
 def last_lines(log_file: Path, begin_bytes: int) -> Iterable[str]:

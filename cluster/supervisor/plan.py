@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
 from cluster.model.cluster_view import ClusterView
 from cluster.model.recovery_progress import RecoveryProgress
+from cluster.supervisor.dashboard_access import USER
 
 if TYPE_CHECKING:
     from cluster.supervisor.security_files import SecurityFiles
@@ -64,6 +65,8 @@ class ChildSpec:
     """Where a broker keeps its partitions."""
     listeners: tuple[ListenerAddress, ...] = ()
     """Of a broker, all of them."""
+    password_file: Path | None = None
+    """Of the dashboard, where its password is; None where it asks for none."""
 
     @property
     def address(self) -> str:
@@ -101,6 +104,12 @@ class ClusterPlan:
             return None
         host = f"[{self.dashboard.host}]" if ":" in self.dashboard.host else self.dashboard.host
         return f"http://{host}:{self.dashboard.port}/"
+
+    @property
+    def dashboard_login(self) -> dict[str, str] | None:
+        """How to log in to the dashboard: `user`, and `password_file`, which has the password."""
+        path = None if self.dashboard is None else self.dashboard.password_file
+        return None if path is None else {"user": USER, "password_file": str(path)}
 
     @property
     def bootstrap(self) -> str:
@@ -166,6 +175,11 @@ class DataDir:
     def tools_properties(self) -> Path:
         """How the tools connect to a secure cluster: a file that librdkafka's programs read too."""
         return self.clients / "librdkafka.properties"
+
+    @property
+    def dashboard_password(self) -> Path:
+        """The password of the dashboard, where it asks for one, in a file of mode 0600."""
+        return self.path / "dashboard-password"
 
     def broker(self, broker_id: int) -> Path:
         """The log directory of one broker, unless `start` was told others (see `log_dirs`)."""

@@ -137,6 +137,7 @@ class Supervisor:
             "registry": self._plan.registry_address,
             "registry_process": None if registry is None else registry.describe(),
             "dashboard": self._dashboard_url(),
+            "dashboard_login": self._plan.dashboard_login if self._dashboard_url() else None,
             "dashboard_process": None if dashboard is None else dashboard.describe(),
             "secure": self._plan.security is not None,
             "data_dir": str(self._plan.data_dir),

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from cluster.runtime.installation import shown
-from cluster.supervisor.console import table
+from cluster.supervisor.console import dashboard_lines, table
 from cluster.tools.arguments import add_command, data_dir, running_state
 from cluster.views.client_states import read_brokers
 from cluster.views.group_lags import GroupLags, group_lags, groups_table
@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
     if groups:
         print(f"{_groups_text(groups)}\n")
     print(f"BOOTSTRAP={state['bootstrap']}")
+    print(dashboard_lines(state), end="")
     return 0
 
 

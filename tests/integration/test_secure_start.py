@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import psutil
 import pytest
 from kazoo.client import KazooClient
@@ -25,7 +26,7 @@ from cluster.model.errors import UserError
 from cluster.model.security import SecurityProtocol
 from cluster.supervisor.plan import CLIENT_FILES, DataDir
 from tests.support.running_cluster import Cluster
-from tests.support.waiting import wait_until
+from tests.support.waiting import DEADLINE_S, wait_until
 
 BROKERS = 2
 
@@ -33,7 +34,7 @@ BROKERS = 2
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     data_dir = tmp_path_factory.mktemp("secure") / "data"
-    with Cluster(data_dir, brokers=BROKERS, secure=True) as running:
+    with Cluster(data_dir, brokers=BROKERS, secure=True, dashboard=True) as running:
         running.command("topics", "--create", "--topic", "orders", "--replication-factor", "2")
         fed(running, "produce", "--topic", "orders", given="one\ntwo\n")
         yield running
@@ -85,6 +86,29 @@ def secrets_of(cluster: Cluster) -> dict[str, str]:
 )
 def test_a_command_needs_the_data_directory_alone(cluster, words, told):
     assert told in cluster.command(*words.split()).stdout
+
+
+def test_the_dashboard_asks_for_the_password_in_the_data_directory(cluster):
+    url = cluster.status()["dashboard"]
+    path = files(cluster).dashboard_password
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    password = path.read_text().strip()
+    with httpx.Client(base_url=url, timeout=DEADLINE_S) as browser:
+        for asked in ("/", "/api/now", "/api/live", "/metrics", "/static/app.js"):
+            assert browser.get(asked).status_code == 401, asked
+        wrong = browser.post("/api/brokers/0/kill", auth=("milena", f"{password}x"))
+        assert wrong.status_code == 401
+        owner = ("milena", password)
+        assert browser.get("/api/now", auth=owner).json()["cluster"]["state"] == "up"
+        assert "kafka_server" in browser.get("/metrics", auth=owner).text
+    text, as_json = cluster.command("status").stdout, cluster.command("status", "--json").stdout
+    assert f"DASHBOARD={url}\n  (asks for user milena and the password in {path})" in text
+    assert json.loads(as_json)["dashboard_login"] == {
+        "user": "milena",
+        "password_file": str(path),
+    }
+    log = cluster.log_text("dashboard")
+    assert not [each for each in (text, as_json, log) if password in each]
 
 
 def comes_to_list(cluster: Cluster, words: str, wanted: str) -> None:

@@ -88,6 +88,20 @@ def test_the_address_of_a_dashboard_on_ipv6_is_a_url(tmp_path):
     assert ClusterPlan(tmp_path, None, "", (), spec).dashboard_url == "http://[::1]:9292/"
 
 
+@pytest.mark.parametrize(
+    ("given", "has_password"),
+    [({}, False), ({"secure": True}, True), ({"dashboard_host": "0.0.0.0"}, True)],
+)
+def test_the_dashboard_asks_for_a_password_where_others_would_get_more_than_is_theirs(
+    tmp_path, given, has_password
+):
+    plan = make_plan(options(tmp_path, has_dashboard=True, dashboard_port=0, **given), NO_NOTE)
+    path = tmp_path / "dashboard-password"
+    assert path.exists() is has_password
+    login = {"user": "milena", "password_file": str(path)}
+    assert plan.dashboard_login == (login if has_password else None)
+
+
 def test_each_broker_has_its_own_values_and_all_share_the_rest(tmp_path, settings_of_brokers):
     config = tmp_path / "server.properties"
     config.write_text("log.segment.bytes=1000\nnum.partitions=4\n")

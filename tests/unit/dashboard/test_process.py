@@ -1,6 +1,5 @@
-"""The dashboard's process: its password, made once, for its owner only."""
+"""The dashboard's process: whom it lets in, and with which password."""
 
-import stat
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +24,12 @@ def rules_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     monkeypatch.setattr(process, "listen", lambda _host, _port: None)
     monkeypatch.setattr(process, "serve", lambda *_: None)
 
-    def rules(host: str, *, may_change: bool = False) -> AccessRules:
-        process.run_dashboard(DataDir(tmp_path), host, 0, may_change, lambda: None)
+    def rules(host: str, *, has_password: bool = False, may_change: bool = False) -> AccessRules:
+        process.run_dashboard(
+            *(DataDir(tmp_path), host, 0, lambda: None),
+            has_password=has_password,
+            may_change=may_change,
+        )
         return made[-1]
 
     return rules
@@ -43,26 +46,23 @@ def test_this_machine_needs_no_password_and_may_change(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_secure_clusters_dashboard_on_loopback_has_a_password_and_may_change(
+    rules_of: Any, tmp_path: Path
+) -> None:
+    rules = rules_of("127.0.0.1", has_password=True)
+    assert rules.password == (tmp_path / "dashboard-password").read_text().strip()
+    assert rules.may_change
+    assert "localhost" in rules.hosts
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
-def test_other_machines_need_a_password_that_only_its_owner_can_read(
+def test_other_machines_need_a_password_and_change_nothing_unless_they_may(
     rules_of: Any, tmp_path: Path, host: str
 ) -> None:
-    rules = rules_of(host)
-    (path,) = tmp_path.iterdir()
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert rules.password == path.read_text().strip()
-    assert len(rules.password) >= 43  # 256 bits
+    rules = rules_of(host, has_password=True)
+    assert rules.password == (tmp_path / "dashboard-password").read_text().strip()
+    assert rules.hosts is None
     assert not rules.may_change
-    again = rules_of(host, may_change=True)
+    again = rules_of(host, has_password=True, may_change=True)
     assert (again.password, again.may_change) == (rules.password, True)
     assert again.token != rules.token
-
-
-@pytest.mark.parametrize("content", ["", "\n"])
-def test_an_empty_file_is_no_password(rules_of: Any, tmp_path: Path, content: str) -> None:
-    (tmp_path / "dashboard-password").write_text(content)
-    (tmp_path / "dashboard-password.new").write_text("of a start that was killed")
-    rules = rules_of("0.0.0.0")
-    assert len(rules.password) >= 43
-    (path,) = tmp_path.iterdir()
-    assert path.read_text().strip() == rules.password

@@ -68,3 +68,15 @@ def test_each_of_several_listeners_has_a_line_with_its_name():
 )
 def test_who_can_connect_and_what_protects_them_is_said(listeners, said):
     assert said in how_to_go_on(a_state(*listeners), foreground=False)
+
+
+def test_where_the_password_of_the_dashboard_is_is_said_and_nothing_where_it_asks_for_none():
+    state = a_state(a_listener("A", "PLAINTEXT", 1))
+    assert "DASHBOARD" not in how_to_go_on(state, foreground=False)
+    url = {**state, "dashboard": "http://127.0.0.1:9292/", "dashboard_login": None}
+    assert "DASHBOARD=http://127.0.0.1:9292/\n\n" in how_to_go_on(url, foreground=False)
+    login = {"user": "milena", "password_file": "/data/dashboard-password"}
+    assert (
+        "DASHBOARD=http://127.0.0.1:9292/\n"
+        "  (asks for user milena and the password in /data/dashboard-password)\n"
+    ) in how_to_go_on({**url, "dashboard_login": login}, foreground=False)
