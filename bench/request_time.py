@@ -16,7 +16,7 @@ import psutil
 from bench.broker import produce_frame
 from cluster.client.quota_requests import alter_quotas
 from cluster.client.socket_client import SocketClient
-from cluster.metrics.kafka_names import BY_KEY
+from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.stats_reader import read_stats
 from cluster.model.quotas import QuotaEntity, QuotaKind
 from cluster.supervisor.plan import DataDir

@@ -25,6 +25,7 @@ from cluster.config.settings import Settings
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.registry.client.kazoo_session import KazooSession
 from cluster.coordinator.registry.client.registry_settings import access_of
+from cluster.model.broker_state import BrokerState
 from cluster.model.cluster import BrokerRegistration
 from cluster.model.cluster_view import ClusterView
 from cluster.model.errors import StorageFailed
@@ -128,6 +129,14 @@ class Broker:
         self._directories = open_all(
             [Path(path) for path in settings[keys.LOG_DIRS]], self.cluster_id, self._id
         )
+        self._counters = open_counters(
+            settings[keys.METRICS_ENABLE],
+            self._run_dir,
+            self._id,
+            self._clock.wall_ms(),
+            [handler.api.key for handler in HANDLERS],
+        )
+        self._enter(BrokerState.STARTING)
         self._core = core = BrokerCore(settings, self._ports())
         core.metadata.on_view = self._on_view
         self._limit_connections(core.live.now)
@@ -141,6 +150,12 @@ class Broker:
             core.connected.on_closed,
             core.authentication.logins.on_connected,
         )
+        self._enter(BrokerState.RUNNING)
+
+    def _enter(self, state: BrokerState) -> None:
+        """For whoever looks at the metrics."""
+        if self._counters is not None:
+            self._counters.set("BrokerState", state)
 
     def _find_link_keys(self, on_found: Callable[[Collection[bytes] | None], None]) -> None:
         """Look up the keys of all brokers that are registered now."""
@@ -157,6 +172,7 @@ class Broker:
 
     def _repair_logs(self, settings: Settings) -> None:
         """On a loop of its own: nothing else happens before the logs are open."""
+        self._enter(BrokerState.RECOVERY)
         loop = EventLoop(self._clock)
         try:
             LogRepairs(
@@ -186,13 +202,7 @@ class Broker:
             directories=self._directories,
             background=BackgroundThread,
             helpers=partial(HelperProcess, self._loop),
-            counters=open_counters(
-                settings[keys.METRICS_ENABLE],
-                self._run_dir,
-                self._id,
-                self._clock.wall_ms(),
-                [handler.api.key for handler in HANDLERS],
-            ),
+            counters=self._counters,
             clients=self._server,
             give_up=self._on_storage_lost,
             before_logs_are_opened=self._repair_logs,
@@ -224,6 +234,7 @@ class Broker:
             self._loop.stop()
             return
         log.info("controlled shutdown")
+        self._enter(BrokerState.PENDING_CONTROLLED_SHUTDOWN)
         self._core.prepare_shutdown(self._on_leaderships_moved)
 
     def _on_leaderships_moved(self, is_done: bool) -> None:
@@ -234,6 +245,7 @@ class Broker:
     def close(self) -> None:
         """Close everything that was opened, clients first, logs before the session."""
         self._is_stopping = True
+        self._enter(BrokerState.SHUTTING_DOWN)
         self._server.close()
         self._tls.close()
         if self._core is not None:

@@ -17,7 +17,7 @@ from cluster.dashboard.quota_command import quota_command
 from cluster.dashboard.request_times import RecentTimes
 from cluster.dashboard.rollup_history import client_history
 from cluster.dashboard.sources import Done, Json, Reading
-from cluster.metrics.kafka_names import BY_KEY
+from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.stats_reader import Stats
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import Refused, UserError

@@ -7,7 +7,7 @@ from typing import Final
 
 from cluster.client.topic_requests import ClusterFacts, TopicFacts
 from cluster.dashboard.sources import Json
-from cluster.metrics.kafka_names import BY_KEY
+from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.stats_reader import Stats
 from cluster.views.broker_rates import api_rates
 from cluster.views.client_states import ALIVE, BrokerStats

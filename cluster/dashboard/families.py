@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from cluster.dashboard.exposition_text import Family, Type
+from cluster.metrics.declarations import RequestPart, Unit
 
 _C: Final = Type.COUNTER
 _G: Final = Type.GAUGE
@@ -15,6 +16,7 @@ class Own(NamedTuple):
     name: str
     type: Type
     labels: str
+    unit: Unit
     doc: str
 
 
@@ -23,69 +25,163 @@ _QUOTA: Final = "user, client_id, quota"
 _PARTITION: Final = "consumergroup, topic, partition"
 
 OWN_FAMILIES: Final = (
-    Own("kafka_up", _G, "", "1 while the broker writes its figures, 0 while it is dead or stuck"),
-    Own("milena_broker_silence_seconds", _G, "", "since when the broker has not written"),
-    Own("kafka_server_produce_byte_rate", _G, _CLIENT, "bytes per second, as the quota sees it"),
     Own(
-        "kafka_server_produce_throttle_time", _G, _CLIENT, "ms that a request would now be delayed"
+        "kafka_up",
+        _G,
+        "",
+        Unit.STATE,
+        "1 while the broker writes its figures, 0 while it is dead or stuck",
     ),
-    Own("kafka_server_fetch_byte_rate", _G, _CLIENT, "bytes per second, as the quota sees it"),
-    Own("kafka_server_fetch_throttle_time", _G, _CLIENT, "ms that a request would now be delayed"),
-    Own("kafka_server_request_request_time", _G, _CLIENT, "percent of the broker's thread"),
     Own(
-        "kafka_server_request_throttle_time", _G, _CLIENT, "ms that a request would now be delayed"
+        "milena_broker_silence_seconds",
+        _G,
+        "",
+        Unit.SECONDS,
+        "since when the broker has not written",
+    ),
+    Own(
+        "kafka_server_produce_byte_rate",
+        _G,
+        _CLIENT,
+        Unit.BYTES_PER_SECOND,
+        "bytes per second, as the quota sees it",
+    ),
+    Own(
+        "kafka_server_produce_throttle_time",
+        _G,
+        _CLIENT,
+        Unit.MILLISECONDS,
+        "ms that a request would now be delayed",
+    ),
+    Own(
+        "kafka_server_fetch_byte_rate",
+        _G,
+        _CLIENT,
+        Unit.BYTES_PER_SECOND,
+        "bytes per second, as the quota sees it",
+    ),
+    Own(
+        "kafka_server_fetch_throttle_time",
+        _G,
+        _CLIENT,
+        Unit.MILLISECONDS,
+        "ms that a request would now be delayed",
+    ),
+    Own(
+        "kafka_server_request_request_time",
+        _G,
+        _CLIENT,
+        Unit.PERCENT,
+        "percent of the broker's thread",
+    ),
+    Own(
+        "kafka_server_request_throttle_time",
+        _G,
+        _CLIENT,
+        Unit.MILLISECONDS,
+        "ms that a request would now be delayed",
     ),
     Own(
         "kafka_server_controllermutation_mutation_rate",
         _G,
         _CLIENT,
+        Unit.PARTITIONS_PER_SECOND,
         "partitions created and deleted per second",
     ),
     Own(
         "kafka_server_controllermutation_throttle_time",
         _G,
         _CLIENT,
+        Unit.MILLISECONDS,
         "ms that a request would now be delayed",
     ),
     Own(
         "milena_quota_limit",
         _G,
         f"{_QUOTA}, rule",
+        Unit.VARIES,
         "the limit of this broker: bytes per second, percent of a thread, or partitions per second",
     ),
-    Own("milena_quota_utilisation_ratio", _G, _QUOTA, "rate over limit"),
-    Own("milena_quota_muted", _G, _QUOTA, "1 while the client's connections are not read"),
-    Own("milena_quota_usage", _C, _QUOTA, "bytes, percent of a thread x seconds, or partitions"),
-    Own("milena_quota_requests", _C, _QUOTA, "requests that were charged"),
-    Own("milena_quota_throttled_requests", _C, _QUOTA, "of these: with a throttle time"),
-    Own("milena_quota_throttle_seconds", _C, _QUOTA, "throttle time handed out"),
-    Own("milena_quota_muted_seconds", _C, _QUOTA, "how long connections were not read"),
+    Own("milena_quota_utilisation_ratio", _G, _QUOTA, Unit.RATIO, "rate over limit"),
+    Own(
+        "milena_quota_muted",
+        _G,
+        _QUOTA,
+        Unit.STATE,
+        "1 while the client's connections are not read",
+    ),
+    Own(
+        "milena_quota_usage",
+        _C,
+        _QUOTA,
+        Unit.VARIES,
+        "bytes, percent of a thread x seconds, or partitions",
+    ),
+    Own("milena_quota_requests", _C, _QUOTA, Unit.REQUESTS, "requests that were charged"),
+    Own(
+        "milena_quota_throttled_requests",
+        _C,
+        _QUOTA,
+        Unit.REQUESTS,
+        "of these: with a throttle time",
+    ),
+    Own("milena_quota_throttle_seconds", _C, _QUOTA, Unit.SECONDS, "throttle time handed out"),
+    Own(
+        "milena_quota_muted_seconds", _C, _QUOTA, Unit.SECONDS, "how long connections were not read"
+    ),
     Own(
         "milena_client_connections",
         _G,
         f"{_CLIENT}, software",
+        Unit.CONNECTIONS,
         "open connections, with the name and version that the client tells",
     ),
-    Own("milena_clients", _G, "", "clients that use a quota"),
+    Own("milena_clients", _G, "", Unit.CLIENTS, "clients that use a quota"),
     Own(
         "milena_clients_other",
         _G,
         "",
+        Unit.CLIENTS,
         "of these: clients without series of their own, summed up as user and client_id _other",
     ),
-    Own("kafka_consumergroup_members", _G, "consumergroup", "members of the group"),
-    Own("milena_consumergroup_state", _G, "consumergroup, state", "1 for the state it is in"),
-    Own("kafka_consumergroup_current_offset", _G, _PARTITION, "what the group has committed"),
-    Own("kafka_consumergroup_lag", _G, _PARTITION, "records that the group has not committed"),
-    Own("kafka_consumergroup_lag_sum", _G, "consumergroup, topic", "the same of a whole topic"),
+    Own("kafka_consumergroup_members", _G, "consumergroup", Unit.MEMBERS, "members of the group"),
+    Own(
+        "milena_consumergroup_state",
+        _G,
+        "consumergroup, state",
+        Unit.STATE,
+        "1 for the state it is in",
+    ),
+    Own(
+        "kafka_consumergroup_current_offset",
+        _G,
+        _PARTITION,
+        Unit.OFFSETS,
+        "what the group has committed",
+    ),
+    Own(
+        "kafka_consumergroup_lag",
+        _G,
+        _PARTITION,
+        Unit.RECORDS,
+        "records that the group has not committed",
+    ),
+    Own(
+        "kafka_consumergroup_lag_sum",
+        _G,
+        "consumergroup, topic",
+        Unit.RECORDS,
+        "the same of a whole topic",
+    ),
     Own(
         "milena_consumergroup_partitions_left_out",
         _G,
         "",
+        Unit.PARTITIONS,
         "partitions of groups without series of their own",
     ),
 )
-"""What is made of quota rows and of groups; everything else comes from `metrics.kafka_names`."""
+"""What is made of quota rows and of groups; everything else comes from the tables of `metrics`."""
 
 
 def seconds_family(family_ms: str) -> str:
@@ -115,9 +211,9 @@ class Families:
             family.doc = doc
         return family
 
-    def times_ms(self, name: str) -> Family:
+    def times_ms(self, name: str, part: RequestPart) -> Family:
         """Quantiles in milliseconds, their sum, and the number of requests."""
-        return self.of(name, Type.SUMMARY, "milliseconds, by quantile of the last minutes")
+        return self.of(name, Type.SUMMARY, f"{part.doc}, in ms")
 
     def times_seconds(self, name_ms: str) -> Family:
         """The same requests as a histogram, of which Prometheus makes quantiles over any time."""

@@ -11,17 +11,18 @@ from typing import Final
 from cluster.dashboard.client_series import add_clients
 from cluster.dashboard.exposition_text import Family, Type, label_text, rendered
 from cluster.dashboard.families import Families
-from cluster.dashboard.prometheus_names import Spelled, spelled, without_labels
+from cluster.dashboard.prometheus_names import Spelled, spelled
 from cluster.dashboard.request_times import QUANTILES, RecentTimes, request_times
+from cluster.metrics.broker_metrics import BY_KEY
+from cluster.metrics.declarations import Metric, without_labels
 from cluster.metrics.histogram import Histogram, bound_us
-from cluster.metrics.kafka_names import BROKER_METRICS, BY_KEY, REQUEST_PARTS, TOPIC_METRICS, Metric
+from cluster.metrics.kafka_names import REQUEST_PARTS, TOPIC_METRICS, declared, help_of
 from cluster.metrics.stats_layout import MetricKind
 from cluster.views.client_states import ALIVE, BrokerStats
 from cluster.views.group_lags import group_lags
 
 LAGS_MAX: Final = 5_000
 """Partitions of groups with series of their own: those of the groups that are furthest behind."""
-_BY_NAME: Final[dict[str, Metric]] = {metric.name: metric for metric in BROKER_METRICS}
 SUMS: Final = frozenset(
     BY_KEY[key].name for key in ("RequestsPerSec", "ThrottleTimeMs", "PurgatorySize")
 )
@@ -29,9 +30,7 @@ SUMS: Final = frozenset(
 requests by version, which are parts of those by API."""
 WITH_BUCKETS: Final = ("TotalTimeMs", "LocalTimeMs")
 """Times that are exported as histograms, too."""
-_BUCKETED: Final = {
-    spelled(part.name, Type.SUMMARY).family for part in REQUEST_PARTS if part.key in WITH_BUCKETS
-}
+_PARTS: Final = {spelled(part.name, Type.SUMMARY).family: part for part in REQUEST_PARTS}
 
 
 def exposition(
@@ -66,14 +65,18 @@ def _add_values(families: Families, brokers: Iterable[BrokerStats]) -> None:
     for broker in brokers:
         head = ("broker", str(broker.broker))
         for name, value in broker.stats.values.items():
-            if name in SUMS or ",version=" in name:
+            if is_left_out(name):
                 continue
-            metric = _BY_NAME.get(name) or _BY_NAME.get(without_labels(name))
-            kind = type_of(name, metric)
+            kind = type_of(name, declared(name))
             place = spelled(name, kind)
-            family = families.of(place.family, kind, "" if metric is None else metric.doc)
+            family = families.of(place.family, kind, help_of(name))
             labels = label_text([head, *place.labels])
             family.add(labels, value, "_count" if kind is Type.SUMMARY else "")
+
+
+def is_left_out(name: str) -> bool:
+    """Whether a value is the sum of others, or a part of others, that are exported."""
+    return name in SUMS or ",version=" in name
 
 
 def type_of(name: str, metric: Metric | None) -> Type:
@@ -108,14 +111,15 @@ def _add_times(
         if not times.count:
             continue
         labels = [("broker", str(broker)), *place.labels]
-        summary = families.times_ms(place.family)
+        part = _PARTS[place.family]
+        summary = families.times_ms(place.family, part)
         newer = times.since(past.get(place))
         for quantile in QUANTILES:
             value = newer.quantile_us(quantile) / 1_000 if newer.count else float("nan")
             summary.add(label_text([*labels, ("quantile", repr(quantile))]), value)
         summary.add(label_text(labels), times.sum_us / 1_000, "_sum")
         summary.add(label_text(labels), times.count, "_count")
-        if place.family in _BUCKETED:
+        if part.key in WITH_BUCKETS:
             _add_buckets(families.times_seconds(place.family), labels, times)
 
 

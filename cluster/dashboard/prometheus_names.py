@@ -40,10 +40,3 @@ def spelled(name: str, kind: Type) -> Spelled:
     )
     family = "_".join(_NOT_IN_NAMES.sub("_", word) for word in words if word).lower()
     return Spelled(family, labels)
-
-
-def without_labels(name: str) -> str:
-    """A JMX name's type and name alone."""
-    domain, _, tags = name.partition(":")
-    kept = [tag for tag in tags.split(",") if tag.startswith(("type=", "name="))]
-    return f"{domain}:{','.join(kept)}"

@@ -7,10 +7,12 @@ from typing import Final
 from cluster.dashboard.client_series import CLIENTS_MAX
 from cluster.dashboard.exposition_text import LABEL_MAX, Type
 from cluster.dashboard.families import OWN_FAMILIES, seconds_family
-from cluster.dashboard.prometheus import LAGS_MAX, SUMS, WITH_BUCKETS, type_of
+from cluster.dashboard.prometheus import LAGS_MAX, WITH_BUCKETS, is_left_out, type_of
 from cluster.dashboard.prometheus_names import spelled
 from cluster.dashboard.request_times import QUANTILES
-from cluster.metrics.kafka_names import BROKER_METRICS, REQUEST_PARTS, TOPIC_METRICS, errors_of
+from cluster.metrics.broker_metrics import BROKER_METRICS
+from cluster.metrics.declarations import Unit
+from cluster.metrics.kafka_names import REQUEST_METRICS, REQUEST_PARTS, TOPIC_METRICS
 
 _TIMED: Final = {part.name: part for part in REQUEST_PARTS}
 
@@ -40,9 +42,9 @@ client) and the cluster. Where the dashboard has a password, Prometheus needs it
   that ends in `_total`; `Percent` becomes `_percent`; tags are labels. Those of groups are
   kafka_exporter's. Names that begin with `milena_` are not Kafka's. Every series has the label
   `broker`.
-- **A counter ends in `_total`** in either format, since Prometheus chooses the format. Kafka's
-  attributes that are rates over a window (`offset-commit-rate`) are counters here: take their
-  `rate()`.
+- **A counter ends in `_total`** in either format, since Prometheus chooses the format. Where Kafka
+  has a total beside a rate over a window (`offset-commit-count`, `offset-commit-rate`), the total
+  is here: take its `rate()`.
 - **Quantiles** in milliseconds are of the last five minutes (of what there is, in the first
   half minute), NaN if nothing came. Prometheus cannot add them up; the histograms beside them
   it can.
@@ -64,8 +66,8 @@ client) and the cluster. Where the dashboard has a password, Prometheus needs it
 
 ## Names
 
-| name | type | labels beside `broker` | Kafka's name | meaning |
-| --- | --- | --- | --- | --- |
+| name | type | unit | labels beside `broker` | Kafka's name | meaning |
+| --- | --- | --- | --- | --- | --- |
 """
 
 
@@ -74,39 +76,38 @@ def page() -> str:
     return _INTRODUCTION + "".join(f"| {' | '.join(row)} |\n" for row in _rows())
 
 
-def _rows() -> Iterator[tuple[str, str, str, str, str]]:
+def _rows() -> Iterator[tuple[str, ...]]:
     for own in OWN_FAMILIES:
         yield (
             f"`{own.name}{'_total' if own.type is Type.COUNTER else ''}`",
             own.type,
+            own.unit,
             own.labels or "-",
             "-",
             own.doc,
         )
-    for name, kind, doc in _of_kafka():
+    for name, kind, unit, doc in _of_kafka():
         place = spelled(name, kind)
         suffix = "_total" if kind is Type.COUNTER else ""
         values = ", ".join(f"{key}={value}" for key, value in place.labels)
         if name in _TIMED:
             values = f"{values}, quantile ({', '.join(map(str, QUANTILES))})"
-        yield f"`{place.family}{suffix}`", kind, values or "-", f"`{name}`", doc
+        yield f"`{place.family}{suffix}`", kind, unit, values or "-", f"`{name}`", doc
         if name in _TIMED and _TIMED[name].key in WITH_BUCKETS:
             histogram, labels = seconds_family(place.family), "request=<Api>, le"
-            yield f"`{histogram}`", Type.HISTOGRAM, labels, f"`{name}`", "the same, in seconds"
+            yield f"`{histogram}`", Type.HISTOGRAM, Unit.SECONDS, labels, f"`{name}`", "the same"
 
 
-def _of_kafka() -> Iterator[tuple[str, Type, str]]:
-    """JMX name, type and meaning; `<...>` in a name stands for what varies."""
-    for metric in BROKER_METRICS:
-        if metric.name not in SUMS:
-            yield metric.name, type_of(metric.name, metric), metric.doc
-    of_api = "kafka.network:type=RequestMetrics,name="
-    yield f"{of_api}RequestsPerSec,request=<Api>", Type.COUNTER, "requests"
-    yield errors_of("<Api>", "<error>"), Type.COUNTER, "answers with this error"
+def _of_kafka() -> Iterator[tuple[str, Type, Unit, str]]:
+    """JMX name, type, unit and meaning; `<...>` in a name stands for what varies."""
+    of_apis = [metric for metric in REQUEST_METRICS if not is_left_out(metric.name)]
+    for metric in (*BROKER_METRICS, *of_apis):
+        if not is_left_out(metric.name):
+            yield metric.name, type_of(metric.name, metric), metric.unit, metric.doc
     for part in REQUEST_PARTS:
-        yield part.name, Type.SUMMARY, f"{part.doc}, in ms"
+        yield part.name, Type.SUMMARY, part.unit, part.doc
     for metric in TOPIC_METRICS:
-        yield metric.name, type_of(metric.name, metric), metric.doc
+        yield metric.name, type_of(metric.name, metric), metric.unit, metric.doc
 
 
 if __name__ == "__main__":

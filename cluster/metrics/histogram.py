@@ -41,6 +41,11 @@ class Histogram:
         """An estimate of a quantile (0 to 1), linear within its bucket; 0 without observations."""
         return quantile_us(self.counts, fraction)
 
+    def plus(self, other: "Histogram") -> "Histogram":
+        """Both together."""
+        counts = tuple(one + more for one, more in zip(self.counts, other.counts, strict=True))
+        return Histogram(self.sum_us + other.sum_us, counts)
+
     def since(self, earlier: "Histogram | None") -> "Histogram":
         """What was added since an earlier reading; all of it if the earlier one has more."""
         if earlier is None:

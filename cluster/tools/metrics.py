@@ -11,12 +11,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.metrics.kafka_names import BROKER_METRICS, Metric
+from cluster.metrics.broker_metrics import BROKER_METRICS
+from cluster.metrics.declarations import Metric
+from cluster.metrics.kafka_names import REQUEST_METRICS, REQUEST_PARTS, TOPIC_METRICS
 from cluster.metrics.stats_reader import Stats
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
 from cluster.runtime.text_table import table_text
 from cluster.tools.arguments import UsageError, add_command, data_dir
+from cluster.views.api_times import api_times, api_times_table
 from cluster.views.broker_rates import metric_values, topic_values
 from cluster.views.client_states import ALIVE, BrokerStats, read_brokers, read_running
 from cluster.views.group_lags import (
@@ -44,6 +47,8 @@ def add_parser(subparsers: "Subparsers") -> None:
         "metrics",
         "metrics --match Groups --totals",
         "metrics --topics",
+        "metrics --requests",
+        "metrics --describe --match Isr",
         "metrics --group billing",
         "metrics --json",
     )
@@ -57,9 +62,19 @@ def add_parser(subparsers: "Subparsers") -> None:
         "--topics", action="store_true", help="traffic and sizes of topics, the largest first"
     )
     parser.add_argument(
+        "--requests",
+        action="store_true",
+        help="how often each API is asked, and how long its requests take, by part",
+    )
+    parser.add_argument(
+        "--describe",
+        action="store_true",
+        help="what each metric is: Kafka's name, kind, unit and meaning; needs no cluster",
+    )
+    parser.add_argument(
         "--totals",
         action="store_true",
-        help="counters since their broker began, rather than per second",
+        help="counters and times since their broker began, rather than in the last second",
     )
     parser.add_argument(
         "--interval",
@@ -73,8 +88,9 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the metrics and the groups. Returns the exit status; raises NotRunning."""
-    if args.group and (args.match or args.totals):
-        raise UsageError("--group shows no other metrics: it goes without --match and --totals")
+    _check(args)
+    if args.describe:
+        return _describe(args)
     files = data_dir(args)
     before = brokers = read_running(files)
     if not args.totals and not args.group:
@@ -97,8 +113,17 @@ def run(args: argparse.Namespace) -> int:
         broker.broker: topic_values(broker.stats, None if args.totals else _former(before, broker))
         for broker in brokers
     }
+    apis = api_times(
+        (each.stats, None if args.totals else former)
+        for each in brokers
+        if (former := _former(before, each)) is not None or args.totals
+    )
     if args.json:
-        print(json.dumps(_to_json(brokers, {} if args.group else values, groups, topics)))
+        found = _to_json(brokers, {} if args.group else values, groups, topics)
+        print(json.dumps({**found, "requests": [each.to_json() for each in apis]}))
+        return 0
+    if args.requests:
+        print(api_times_table(apis, is_total=args.totals) if apis else "no requests")
         return 0
     if args.topics:
         print(_topics_text(topics.values(), is_total=args.totals))
@@ -108,6 +133,33 @@ def run(args: argparse.Namespace) -> int:
     _print_metrics(brokers, metrics, values, is_total=args.totals)
     if groups and not args.match:
         _print_overview(groups)
+    return 0
+
+
+def _check(args: argparse.Namespace) -> None:
+    chosen = [name for name in ("group", "topics", "requests", "describe") if getattr(args, name)]
+    if len(chosen) > 1:
+        raise UsageError(f"--{chosen[0]} and --{chosen[1]} show different things: choose one")
+    if args.group and (args.match or args.totals):
+        raise UsageError("--group shows no other metrics: it goes without --match and --totals")
+    if chosen and args.match and not args.describe:
+        raise UsageError(f"--match chooses among the metrics, which --{chosen[0]} does not show")
+
+
+def _describe(args: argparse.Namespace) -> int:
+    tables = (*BROKER_METRICS, *REQUEST_METRICS, *TOPIC_METRICS)
+    rows = [(each.key, each.name, each.kind.name.lower(), each.unit, each.doc) for each in tables]
+    rows += [(part.key, part.name, "histogram", part.unit, part.doc) for part in REQUEST_PARTS]
+    if args.match:
+        text = args.match.lower()
+        rows = [row for row in rows if text in row[0].lower() or text in row[1].lower()]
+    if not rows:
+        raise UserError(f"no metric has {args.match} in its name")
+    headings = ("key", "name", "kind", "unit", "meaning")
+    if args.json:
+        print(json.dumps([dict(zip(headings, row, strict=True)) for row in rows]))
+    else:
+        print(table_text([heading.upper() for heading in headings], rows))
     return 0
 
 
@@ -171,12 +223,13 @@ def _print_metrics(
     rows = [
         (
             metric.key,
+            metric.unit,
             "gauge" if not metric.is_rate else "total" if is_total else "per second",
             *(_number(values[broker.broker][metric.key]) for broker in brokers),
         )
         for metric in metrics
     ]
-    print(table_text(("METRIC", "", *columns), rows, right=columns))
+    print(table_text(("METRIC", "UNIT", "", *columns), rows, right=columns))
 
 
 def _topics_text(brokers: Iterable[Mapping[str, Mapping[str, float]]], *, is_total: bool) -> str:

@@ -2,11 +2,13 @@
 
 import re
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from cluster.metrics.broker_metrics import BROKER_METRICS, BY_KEY
+from cluster.metrics.declarations import Metric
 from cluster.metrics.histogram import Histogram
-from cluster.metrics.kafka_names import BROKER_METRICS, BY_KEY, TOPIC_METRICS, Metric
+from cluster.metrics.kafka_names import TOPIC_METRICS
 from cluster.metrics.stats_reader import Stats
 
 _API: Final = re.compile(r"kafka\.network:type=RequestMetrics,name=RequestsPerSec,request=(\w+)")
@@ -69,11 +71,7 @@ class ApiRate(NamedTuple):
 
 def api_rates(now: Stats, former: Stats) -> list[ApiRate]:
     """Every API that was asked between two readings, the most frequent first."""
-    elapsed_ms = now.written_ms - former.written_ms
-    rates: dict[str, float] = {}
-    for name, change in _changes(now.values, former.values):
-        if found := _API.fullmatch(name):
-            rates[found[1]] = _per_second(change, elapsed_ms)
+    rates = request_changes(now, former)
     ordered = sorted(rates, key=lambda api: (-rates[api], api))
     return [
         ApiRate(
@@ -85,16 +83,23 @@ def api_rates(now: Stats, former: Stats) -> list[ApiRate]:
     ]
 
 
+def request_changes(now: Stats, former: Stats | None) -> dict[str, float]:
+    """Requests by API, of those that were asked: per second since `former`, or all of them."""
+    changes: dict[str, float] = {}
+    for name, value in now.values.items():
+        if found := _API.fullmatch(name):
+            change = value - (0 if former is None else former.values.get(name, 0))
+            if change > 0:
+                changes[found[1]] = change
+    if former is not None:
+        elapsed_ms = now.written_ms - former.written_ms
+        changes = {api: _per_second(change, elapsed_ms) for api, change in changes.items()}
+    return changes
+
+
 def _times(now: Stats, former: Stats, api: str) -> Histogram:
     before = former.requests.get(api, {})
     return now.requests.get(api, {}).get(_PART, Histogram()).since(before.get(_PART))
-
-
-def _changes(now: Mapping[str, float], former: Mapping[str, float]) -> Iterator[tuple[str, float]]:
-    for name, value in now.items():
-        change = value - former.get(name, 0)
-        if change > 0:
-            yield name, change
 
 
 def _quantile_ms(times: Histogram, fraction: float) -> float | None:

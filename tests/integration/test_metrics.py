@@ -17,7 +17,8 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from cluster.metrics.kafka_names import BY_KEY, requests_of
+from cluster.metrics.broker_metrics import BY_KEY
+from cluster.metrics.kafka_names import requests_of
 from cluster.metrics.stats_reader import read_stats
 from cluster.records.builder import NewRecord, build_batch
 from tests.support.kafka_wire import WireClient, fetch_request, frame_of, produce_request
@@ -102,10 +103,14 @@ def test_every_broker_writes_a_record_each_second(watched, metric_records):
             # Two clocks, looked at one after the other.
             assert abs(after["ts"] - before["ts"] - after["interval_ms"]) <= 500
             assert after["values"].keys() == BY_KEY.keys()
+            assert after["values"]["BrokerState"] == 3
+            assert after["values"]["ClientRowCapacity"] > after["values"]["ClientRowCount"]
         spans = [record["interval_ms"] for record in records[1:]]
         assert sum(spans) / len(spans) >= 900
     controllers = {r["broker"] for r in records if r["values"]["ActiveControllerCount"]}
     assert len(controllers) <= 1
+    brokers = {r["values"]["ActiveBrokerCount"] for r in records if r["broker"] in controllers}
+    assert brokers <= {1, 2, 3}
 
 
 def test_sums_of_usage_are_what_the_client_sent(watched, metric_records):

@@ -171,14 +171,19 @@ class GroupMetrics:
         if not capacity:
             return
         lines = bytearray()
+        line_count = 0
         found.sort(key=lambda each: (-each.lag, each.group))
         for piece in _pieces_of_file(found, (self._local_id, moment.wall_ms, moment.interval_ms)):
             some = b"\n".join([*piece, b""])
             if len(lines) + len(some) > capacity:
                 break
             lines += some
+            line_count += len(piece)
             yield
         self._counters.stats.write_groups(lines)
+        partitions = sum(each.partitions for each in found)
+        without = partitions - max(0, line_count - len(found))
+        self._counters.set("GroupPartitionsWithoutRow", without)
 
 
 def _pieces_of_file(

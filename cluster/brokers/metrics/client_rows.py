@@ -55,6 +55,13 @@ class ClientRows:
         self._free = list(range(stats.row_capacity - 1, -1, -1))
         self._intervals: dict[Key, QuotaUsage] = {}
         self._quotas: Quotas = {}
+        self.lost_count = 0
+        """Rows that were taken from a client for another one, since all were taken."""
+
+    @property
+    def count(self) -> int:
+        """Rows that are taken."""
+        return len(self._clients)
 
     def take_quotas(self, quotas: Quotas) -> None:
         """Take over the limits that are configured now, for all entities."""
@@ -168,6 +175,7 @@ class ClientRows:
     def _admit(self, key: Key) -> _Client:
         if not self._free:
             self._forget(next(iter(self._clients)))  # written longest ago
+            self.lost_count += 1
         client = _Client(self._free.pop(), limits=configured_limits(self._quotas, key))
         self._clients[key] = client
         return client

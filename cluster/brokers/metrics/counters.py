@@ -13,13 +13,9 @@ from typing import Final
 
 from cluster.brokers.metrics.request_times import RequestKind, RequestTimes
 from cluster.brokers.metrics.topic_counters import TopicTable
-from cluster.metrics.kafka_names import (
-    BROKER_METRICS,
-    OTHER,
-    errors_of,
-    kafka_api_name,
-    requests_of,
-)
+from cluster.metrics.broker_metrics import BROKER_METRICS
+from cluster.metrics.declarations import OTHER
+from cluster.metrics.kafka_names import errors_of, kafka_api_name, requests_of
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import MetricKind
 from cluster.model.clocks import WallMs

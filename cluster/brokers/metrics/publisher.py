@@ -24,7 +24,7 @@ from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.coordinator.controller.election_counts import ElectionCounts
 from cluster.coordinator.groups.counts import GroupCounts
-from cluster.metrics.kafka_names import BROKER_METRICS
+from cluster.metrics.broker_metrics import BROKER_METRICS
 from cluster.metrics.stats_layout import MetricKind
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.ids import BrokerId
@@ -184,7 +184,7 @@ class MetricPublisher:
         counters.set("UncleanLeaderElectionsPerSec", watched.elections.unclean_count)
         counters.set("LogFlushRateAndTimeMs", watched.flusher.flush_count)
         counters.set("LogFlushTimeUs", watched.flusher.flush_us)
-        counters.set("ErrorsPerSec", watched.clients.failed_count)
+        counters.set("FailedConnectionsPerSec", watched.clients.failed_count)
         cleaner = watched.cleaner
         counters.set("MaxDirtyPercent", round(100 * cleaner.counts.max_dirty_ratio))
         counters.set("CleanerRecopyPercent", round(100 * cleaner.counts.last_recopy_ratio))
@@ -197,9 +197,13 @@ class MetricPublisher:
         counters.set("ConsumerGroupRebalanceRate", groups.consumer_rebalances)
         if self._topic is not None:
             counters.set("MetricRecordsDropped", self._topic.dropped_count)
+        counters.set("ClientRowCount", self._client_rows.count)
+        counters.set("ClientRowCapacity", self._stats.row_capacity)
+        counters.set("ClientRowsLostPerSec", self._client_rows.lost_count)
         cluster = ClusterFigures()
         if is_controller:
             yield from cluster.look(list(watched.metadata.topics.values()))
+        counters.set("ActiveBrokerCount", len(watched.metadata.brokers) if is_controller else 0)
         counters.set("GlobalTopicCount", cluster.topics)
         counters.set("GlobalPartitionCount", cluster.partitions)
         counters.set("OfflinePartitionsCount", cluster.offline)
@@ -211,6 +215,7 @@ class MetricPublisher:
         replicas = ReplicaFigures()
         yield from replicas.look(partitions)
         counters.topics.set_gauges(replicas.by_topic)
+        counters.set("TopicsWithoutRow", counters.topics.without_row_count)
         counters.set("PartitionCount", len(partitions))
         for key, gauge in (
             ("LeaderCount", "LeaderCount"),
@@ -238,10 +243,11 @@ class MetricPublisher:
     def _values(self, elapsed_ms: int) -> dict[str, float]:
         changes = self._count_changes()
         values: dict[str, float] = {}
-        for key, _, kind, _ in BROKER_METRICS:
-            if kind is MetricKind.COUNTER:
+        for metric in BROKER_METRICS:
+            key = metric.key
+            if metric.kind is MetricKind.COUNTER:
                 values[key] = round(changes[key] * 1000 / elapsed_ms, 3)
-            elif kind is MetricKind.GAUGE:
+            elif metric.kind is MetricKind.GAUGE:
                 values[key] = self._stats.counts[self._counters.slots[key]]
             else:
                 values[key] = round(self._stats.reals[self._counters.slots[key]], 3)

@@ -8,7 +8,8 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
 from cluster.brokers.replication.leader_replica import LeaderReplica
-from cluster.metrics.kafka_names import OTHER, TOPIC_METRICS
+from cluster.metrics.declarations import OTHER
+from cluster.metrics.kafka_names import TOPIC_METRICS
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import MetricKind
 from cluster.model.topics import INTERNAL_TOPICS, METRICS_TOPIC
@@ -98,6 +99,8 @@ class TopicTable(dict[str | None, TopicCounters]):
         self.bytes_in = 0
         """Of all topics, as of the last `sum_up`."""
         self.messages_in = 0
+        self.without_row_count = 0
+        """Topics that are added up in `other`, as of the last `set_gauges`."""
 
     def __missing__(self, name: str | None) -> TopicCounters:
         if name is None or name not in self.known:
@@ -152,6 +155,11 @@ class TopicTable(dict[str | None, TopicCounters]):
             if name not in seen:
                 _take(counters, _NOTHING)
         _take(self.other, others)
+        if len(self) > len(self._placed):
+            for key in [key for key, counters in self.items() if counters is self.other]:
+                if key not in gauges and key not in self.known:
+                    del self[key]
+        self.without_row_count = len(self) - len(self._placed)
 
     def store(self) -> None:
         """Write what has changed into the stats file."""

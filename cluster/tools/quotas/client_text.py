@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from cluster.metrics.kafka_names import BROKER_METRICS
+from cluster.metrics.broker_metrics import BROKER_METRICS
 from cluster.model.printable import one_line
 from cluster.model.quota_pauses import Pauses
 from cluster.model.quotas import QuotaKind

@@ -12,7 +12,7 @@ from cluster.client.topic_requests import ClusterFacts, PartitionFacts, TopicFac
 from cluster.dashboard.client_rows import client_row, finite, ranked
 from cluster.dashboard.cluster_view import TOPICS_MAX, DiskUse, cluster_view, shown_topics
 from cluster.dashboard.quota_command import quota_command
-from cluster.metrics.kafka_names import BY_KEY
+from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.metrics.stats_reader import Stats
 from cluster.tools.quotas.command import add_parser

@@ -11,7 +11,8 @@ from cluster.brokers.metrics.records import (
     lag_records,
     quota_record,
 )
-from cluster.metrics.kafka_names import BROKER_METRICS, REQUEST_PARTS, TOPIC_METRICS
+from cluster.metrics.broker_metrics import BROKER_METRICS
+from cluster.metrics.kafka_names import REQUEST_METRICS, REQUEST_PARTS, TOPIC_METRICS
 from cluster.model.clocks import WallMs
 from cluster.model.quota_usage import QuotaUsage
 from cluster.model.quotas import RULES, QuotaKind
@@ -20,8 +21,11 @@ TEXT = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text()
 
 
 def test_every_metric_has_its_row():
-    metrics = BROKER_METRICS + TOPIC_METRICS
-    rows = [f"| `{m.key}` | `{m.name}` | {m.kind.name.lower()} | {m.doc} |" for m in metrics]
+    metrics = [(f"`{metric.key}`", metric) for metric in BROKER_METRICS + TOPIC_METRICS]
+    metrics += [("-", metric) for metric in REQUEST_METRICS]
+    rows = [
+        f"| {key} | `{m.name}` | {m.kind.name.lower()} | {m.unit} | {m.doc} |" for key, m in metrics
+    ]
     rows += [f"| `{part.key}` | `{part.name}` | {part.doc} |" for part in REQUEST_PARTS]
     assert [row for row in rows if row not in TEXT] == []
 

@@ -2,18 +2,23 @@
 
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.dashboard.families import OWN_FAMILIES
+from cluster.metrics.broker_metrics import BROKER_METRICS, BY_KEY
+from cluster.metrics.declarations import Unit
 from cluster.metrics.kafka_names import (
-    BROKER_METRICS,
-    BY_KEY,
+    REQUEST_METRICS,
     REQUEST_PARTS,
     TOPIC_METRICS,
+    declared,
     errors_of,
+    help_of,
+    requests_of,
 )
 from cluster.metrics.mmap_stats import MmapStats
-from cluster.metrics.stats_layout import PARTS, TOPIC_VALUES
+from cluster.metrics.stats_layout import PARTS, TOPIC_VALUES, MetricKind
 from cluster.metrics.stats_reader import read_memory
 from cluster.protocol.fetch_codec import FetchedPartition
-from tests.support.broker_stats import pass_request
+from tests.support.broker_stats import counted_values, pass_request
 from tests.support.led_partitions import a_leader_with
 
 
@@ -52,6 +57,60 @@ def test_keys_and_names_are_unique():
         "RebalancePurgatorySize",
     }
     assert {metric.key for metric in BROKER_METRICS} - last_words == hyphenated
+
+
+def every_declaration():
+    """Name, unit and help of all that is counted, and all that is exported."""
+    for metric in BROKER_METRICS + TOPIC_METRICS + REQUEST_METRICS:
+        yield metric.key, metric.unit, metric.doc
+    for part in REQUEST_PARTS:
+        yield part.key, part.unit, part.doc
+    for own in OWN_FAMILIES:
+        yield own.name, own.unit, own.doc
+
+
+def test_every_metric_has_a_unit_and_a_help():
+    declarations = list(every_declaration())
+    assert len(declarations) > 100
+    for name, unit, doc in declarations:
+        assert isinstance(unit, Unit), name
+        assert doc, name
+        assert doc == " ".join(doc.split()), name
+        assert "|" not in doc, f"{name}: docs/metrics.md is a table"
+    assert {unit for _, unit, _ in declarations} == set(Unit)
+
+
+def test_units_agree_with_names():
+    by_end = {
+        "Ms": Unit.MILLISECONDS,
+        "Us": Unit.MICROSECONDS,
+        "_seconds": Unit.SECONDS,
+        "_ratio": Unit.RATIO,
+        "_byte_rate": Unit.BYTES_PER_SECOND,
+        "_throttle_time": Unit.MILLISECONDS,
+    }
+    for name, unit, _ in every_declaration():
+        if name.endswith("RateAndTimeMs"):
+            continue  # of a timer the number is told
+        expected = {by_end[end] for end in by_end if name.endswith(end)} or {unit}
+        assert unit in expected, name
+        assert "Bytes" not in name or unit is Unit.BYTES, name
+    for metric in BROKER_METRICS:
+        assert (metric.unit is Unit.RATIO) == (metric.kind is MetricKind.REAL), metric
+
+
+def test_everything_in_a_stats_file_is_declared():
+    values = counted_values()
+    assert len(values) > len(BROKER_METRICS)
+    for name in values:
+        metric = declared(name)
+        assert metric is not None, name
+        assert help_of(name), name
+    assert help_of("kafka.server:type=New,name=Unknown") == ""
+    topics = "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec"
+    assert declared(f"{topics},topic=t").key == "BytesInPerSec"
+    by_version = requests_of("METADATA", "9")
+    assert help_of(by_version).startswith("requests of one API")
 
 
 def test_the_tables_are_as_long_as_the_layout_says():

@@ -14,12 +14,15 @@ from cluster.brokers.metrics.records import (
     group_record,
     lag_records,
 )
+from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.model.clocks import MonotonicMs, WallMs
+from cluster.protocol.api import ApiKey
 from cluster.supervisor.plan import DataDir
 from cluster.tools.main import main
 from cluster.views.client_states import read_brokers
 from cluster.views.group_lags import group_lags, groups_table, lags_table
+from tests.support.broker_stats import pass_request
 
 NOW_MS = time.time_ns() // 1_000_000
 
@@ -90,9 +93,9 @@ def test_the_overview(run, capsys):
     assert (status, err) == (0, "")
     brokers, groups, lags = out.split("\n\n")
     lines = [line.split() for line in brokers.splitlines()]
-    assert lines[0] == ["METRIC", "BROKER", "0", "BROKER", "1"]
-    assert ["BytesInPerSec", "total", "1,234,567", "1,234,567"] in lines
-    assert ["NumGroups", "gauge", "2", "2"] in lines
+    assert lines[0] == ["METRIC", "UNIT", "BROKER", "0", "BROKER", "1"]
+    assert ["BytesInPerSec", "bytes", "total", "1,234,567", "1,234,567"] in lines
+    assert ["NumGroups", "groups", "gauge", "2", "2"] in lines
     assert [line.split() for line in groups.splitlines()] == [
         ["GROUP", "TYPE", "STATE", "MEMBERS", "PARTITIONS", "LAG"],
         ["billing", "classic", "Empty", "0", "2", "1,500", "+", "1", "unknown"],
@@ -162,6 +165,9 @@ def test_rates_are_measured_between_two_looks(run, capsys, monkeypatch):
     [
         (["--match", "nonsense", "--totals"], 1, "no metric has nonsense in its name"),
         (["--group", "g", "--totals"], 2, "--group shows no other metrics"),
+        (["--match", "isr", "--requests"], 2, "--match chooses among the metrics"),
+        (["--topics", "--requests"], 2, "--topics and --requests show different things"),
+        (["--match", "nonsense", "--describe"], 1, "no metric has nonsense in its name"),
         (["--interval", "0.1"], 2, "must be 0.5 or more"),
         (["--interval", "soon"], 2, "must be a number of seconds"),
     ],
@@ -179,6 +185,75 @@ def test_wrong_usage_is_one_line(run, capsys, words, status, reason):
 def test_without_a_cluster_it_says_so(tmp_path, capsys):
     status, out, err = metrics(capsys, tmp_path / "run")
     assert (status, out, err.count("\n")) == (1, "", 1)
+
+
+def test_requests_have_their_rate_and_times_by_part(run, capsys):
+    for number in range(2):
+        stats = a_broker(run, number)
+        counters = BrokerCounters(stats, [ApiKey.PRODUCE, ApiKey.METADATA, ApiKey.FETCH])
+        for _ in range(20):
+            pass_request(counters, ApiKey.PRODUCE, 9)
+            begin, ms = 10**9, 10**6
+            counters.times.note(
+                *(ApiKey.PRODUCE, 1, begin, begin + ms, begin + 3 * ms, begin + 30 * ms),
+                *(200, begin + 31 * ms, begin + 32 * ms),
+            )
+        pass_request(counters, ApiKey.METADATA, 9)
+        counters.store()
+    status, out, err = metrics(capsys, run, "--requests", "--totals")
+    assert (status, err) == (0, "")
+    head, *lines = [line.split() for line in out.splitlines()]
+    assert head == [
+        *("API", "REQUESTS", "MS", "TOTAL", "QUEUE", "LOCAL", "REMOTE"),
+        *("RESP-QUEUE", "SEND", "THROTTLE"),
+    ]
+    produce, produce_p99, metadata, _ = lines
+    assert produce[:3] == ["Produce", "40", "p50"]
+    assert produce_p99[0] == "p99"
+    assert metadata == ["Metadata", "2", "p50", *["-"] * 7]
+    true_ms = (32, 1, 2, 27, 1, 1, 200)
+    for cells in (produce[3:], produce_p99[1:]):
+        for told, true in zip(cells, true_ms, strict=True):
+            assert true / 2.1 <= float(told) <= true * 2.1
+    status, out, _ = metrics(capsys, run, "--totals", "--json")
+    first = json.loads(out)["requests"][0]
+    assert (first["api"], first["requests"]) == ("Produce", 40)
+    assert first["times"]["TotalTimeMs"]["mean"] == 32
+    assert first["times"]["ThrottleTimeMs"].keys() == {"p50", "p99", "mean"}
+
+
+def test_requests_are_those_between_two_looks(run, capsys, monkeypatch):
+    stats = a_broker(run)
+    counters = BrokerCounters(stats, [ApiKey.PRODUCE, ApiKey.METADATA])
+    pass_request(counters, ApiKey.METADATA, 9)
+    counters.store()
+
+    def work(_seconds: float) -> None:
+        for _ in range(10):
+            pass_request(counters, ApiKey.PRODUCE, 9)
+        counters.store()
+        now_ms = time.monotonic_ns() // 1_000_000
+        stats.write_time(WallMs(NOW_MS), MonotonicMs(now_ms + 2_000))
+
+    monkeypatch.setattr("cluster.tools.metrics.time.sleep", work)
+    _, out, _ = metrics(capsys, run, "--requests")
+    assert [line.split()[0] for line in out.splitlines()] == ["API", "Produce", "p99"]
+    stats.write_time(WallMs(NOW_MS), MonotonicMs(time.monotonic_ns() // 1_000_000))
+    monkeypatch.setattr("cluster.tools.metrics.time.sleep", lambda _seconds: None)
+    assert metrics(capsys, run, "--requests") == (0, "no requests\n", "")
+
+
+def test_what_a_metric_is_can_be_asked_without_a_cluster(tmp_path, capsys):
+    status, out, _ = metrics(capsys, tmp_path / "run", "--describe", "--match", "LocalTime")
+    assert status == 0
+    head, *lines = out.splitlines()
+    assert head.split() == ["KEY", "NAME", "KIND", "UNIT", "MEANING"]
+    assert [line.split()[0] for line in lines] == ["LocalTimeMs"]
+    assert lines[0].split()[2:4] == ["histogram", "ms"]
+    _, out, _ = metrics(capsys, tmp_path / "run", "--describe", "--json")
+    told = json.loads(out)
+    assert {row["key"] for row in told} >= BY_KEY.keys()
+    assert all(row["unit"] and row["meaning"] for row in told)
 
 
 # -- the groups of several brokers -----------------------------------------------------------------

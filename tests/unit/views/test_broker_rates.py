@@ -1,7 +1,8 @@
 """Rates of brokers from two readings, whoever else looks meanwhile."""
 
+from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.histogram import BUCKETS, Histogram, bucket_of
-from cluster.metrics.kafka_names import BY_KEY, requests_of
+from cluster.metrics.kafka_names import requests_of
 from cluster.metrics.stats_reader import Stats
 from cluster.views.broker_rates import PastReadings, api_rates, idle_share, metric_values
 

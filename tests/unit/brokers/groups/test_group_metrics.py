@@ -14,7 +14,7 @@ from cluster.brokers.groups.lag_changes import UNCHANGED_MS, LagChanges, StateTi
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.records import PartitionLag
 from cluster.coordinator.groups.progress import GroupProgress
-from cluster.metrics.kafka_names import BY_KEY
+from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_reader import read_memory
 from cluster.model.clocks import MonotonicMs, WallMs
@@ -218,6 +218,9 @@ def test_the_file_holds_what_fits_the_furthest_behind_first(groups_bytes):
     lags = [each["group"] for each in found if each["kind"] == "group"]
     assert lags == [f"g{number}" for number in reversed(range(6))][: len(lags)]
     assert bool(found) == (groups_bytes == 2_000)
+    if groups_bytes:
+        told = sum(each["kind"] == "lag" for each in found)
+        assert world.gauge("GroupPartitionsWithoutRow") == 6 - told
 
 
 def test_without_a_topic_only_the_file_is_written():

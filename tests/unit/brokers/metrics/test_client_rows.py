@@ -93,8 +93,10 @@ def test_a_new_client_takes_the_row_of_the_one_silent_longest():
         record(bench.quotas, QuotaKind.PRODUCE, "u", client_id, 1, MonotonicMs(now_ms))
         bench.tick(now_ms)
     assert sorted(row.client_id for row in bench.rows()) == ["a", "c"]
+    assert (bench.client_rows.count, bench.client_rows.lost_count) == (2, 1)
     bench.client_rows.forget_idle(MonotonicMs(750 + 3_600_001))
     assert bench.rows() == []
+    assert (bench.client_rows.count, bench.client_rows.lost_count) == (0, 1)
 
 
 def test_limits_of_every_level():

@@ -60,6 +60,19 @@ def test_the_place_of_a_deleted_topic_is_another_ones():
     assert table.table.messages_in == 10
 
 
+def test_topics_without_a_place_are_counted():
+    table = Table()
+    table.append("a", "b")
+    table.table.set_gauges({"a": ONES, "b": ONES})
+    assert table.table.without_row_count == 0
+    table.append("c")
+    table.table.set_gauges({"a": ONES, "b": ONES, "d": ONES})
+    assert table.table.without_row_count == 2
+    table.known -= {"c", "d"}
+    table.table.set_gauges({"a": ONES, "b": ONES})
+    assert table.table.without_row_count == 0
+
+
 def test_gauges_are_what_was_seen_last():
     table = Table()
     table.append("a")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster.metrics.kafka_names import BROKER_METRICS
+from cluster.metrics.broker_metrics import BROKER_METRICS
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.model.clocks import MonotonicMs, WallMs

@@ -1,0 +1,81 @@
+"""What is declared of a metric: short key, Kafka's JMX name, kind, unit, meaning. Pure."""
+
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from cluster.metrics.stats_layout import MetricKind
+
+OTHER: Final = "_other"
+"""Stands for the topics that have no place of their own, and for errors beyond the bound."""
+
+
+class Unit(StrEnum):
+    """What a value, or what a counter counts, is a number of."""
+
+    BROKERS = "brokers"
+    BYTES = "bytes"
+    BYTES_PER_SECOND = "bytes/s"
+    CHANGES = "changes"
+    CLIENTS = "clients"
+    CONNECTIONS = "connections"
+    DIRECTORIES = "directories"
+    ERRORS = "errors"
+    GROUPS = "groups"
+    LOGINS = "logins"
+    LOGS = "logs"
+    MEMBERS = "members"
+    MICROSECONDS = "us"
+    MILLISECONDS = "ms"
+    OFFSETS = "offsets"
+    PARTITIONS = "partitions"
+    PARTITIONS_PER_SECOND = "partitions/s"
+    PERCENT = "percent"
+    RATIO = "ratio"
+    """0 to 1 is nothing to everything."""
+    REBALANCES = "rebalances"
+    RECORDS = "records"
+    REPLICAS = "replicas"
+    REQUESTS = "requests"
+    ROWS = "rows"
+    SECONDS = "s"
+    SEGMENTS = "segments"
+    STATE = "state"
+    """A number that stands for a state, or 1 for the one that holds."""
+    TOPICS = "topics"
+    VARIES = "varies"
+    """With the label `quota`: the unit of that quota."""
+
+
+class Metric(NamedTuple):
+    """One row. `key` is also its key in the `values` of a broker's metric record."""
+
+    key: str
+    name: str
+    kind: MetricKind
+    unit: Unit
+    doc: str
+
+    @property
+    def is_rate(self) -> bool:
+        """Whether metric records contain the rate per second rather than the value itself."""
+        return self.kind is MetricKind.COUNTER
+
+
+class RequestPart(NamedTuple):
+    """A part of the time that requests of an API take; `key` as in Kafka."""
+
+    key: str
+    doc: str
+    unit: Unit = Unit.MILLISECONDS
+
+    @property
+    def name(self) -> str:
+        """Kafka's name, in which `<Api>` stands for the API."""
+        return f"kafka.network:type=RequestMetrics,name={self.key},request=<Api>"
+
+
+def without_labels(name: str) -> str:
+    """A JMX name's type and name alone."""
+    domain, _, tags = name.partition(":")
+    kept = [tag for tag in tags.split(",") if tag.startswith(("type=", "name="))]
+    return f"{domain}:{','.join(kept)}"
