@@ -15,6 +15,11 @@ from cluster.config.broker import (
     BROKER_SETTINGS,
     CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
     REGISTRY_AUTH,
+    ZOOKEEPER_4LW_COMMANDS_WHITELIST,
+    ZOOKEEPER_SSL_CLIENT_ENABLE,
+    ZOOKEEPER_SSL_PROTOCOL,
+    ZOOKEEPER_SSL_TRUSTSTORE_LOCATION,
+    ZOOKEEPER_SSL_TRUSTSTORE_TYPE,
 )
 from cluster.config.kafka_file import read_kafka_texts
 from cluster.config.listener_rules import ANY_ADDRESS
@@ -32,10 +37,12 @@ from cluster.coordinator.registry.client.registry_access import NOBODY, Registry
 from cluster.coordinator.registry.client.registry_settings import access_of
 from cluster.coordinator.registry.server.options import LoginOptions, RegistryOptions
 from cluster.coordinator.registry.server.registry_process import run_registry
+from cluster.model.addresses import is_loopback
 from cluster.model.errors import UserError
 from cluster.model.security import SecurityProtocol
 from cluster.runtime.installation import shown
 from cluster.runtime.private_files import other_readers
+from cluster.runtime.tls_options import StoreSource, TlsOptions
 from cluster.supervisor.daemon import run_in_background
 from cluster.supervisor.dashboard_access import dashboard_password, needs_password
 from cluster.supervisor.listener_plan import LOOPBACK, ListenerPlan, Wishes, plan_listeners
@@ -81,6 +88,7 @@ class StartOptions:
     host: str | None = None
     advertised_host: str | None = None
     port: int | None = None
+    registry_host: str = LOOPBACK
     registry_port: int = 2181
     config: Path | None = None
     overrides: tuple[str, ...] = ()
@@ -115,7 +123,7 @@ def start(options: StartOptions, began_ms: int, note: Callable[[str], None]) -> 
         raise UserError(f"another start or stop is at work in {files.path}: try again in a moment")
     plan = make_plan(options, note)
     if plan.security is not None:
-        _write_client_files(files, plan.bootstrap, plan.security)
+        _write_client_files(files, plan, plan.security)
     if not options.detach:
         return supervise(plan, lock, began_ms)
     return run_in_background(
@@ -141,9 +149,11 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     tools_protocol = _tools_protocol(options, files, note)
     is_secure = tools_protocol is SecurityProtocol.SASL_SSL
     listeners = _listeners(options, shared, count, tools_protocol)
-    security = _security(files, count, listeners) if is_secure else None
     external = shared.texts.get("zookeeper.connect")
+    has_tls = _registry_has_tls(options, external, is_secure=is_secure)
+    security = _security(files, count, listeners, options, has_tls=has_tls) if is_secure else None
     own = NOBODY if external else _own_access(files, shared.texts)
+    of_registry = _registry_tls_texts(security) if has_tls and security is not None else {}
 
     def checked(broker: int, ports: Sequence[int], own_texts: Mapping[str, str]) -> Settings:
         return broker_settings(
@@ -152,6 +162,7 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
                 **_security_texts(security, broker, shared.texts),
                 **listeners.texts(broker, ports),
                 **({} if own.text is None else {REGISTRY_AUTH.name: own.text}),
+                **of_registry,
                 **own_texts,
             },
             shared.places,
@@ -166,7 +177,8 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
         for each in listeners.wanted(broker)
     ]
     if external is None:
-        wanted.append(WantedPort("registry", LOOPBACK, options.registry_port, "--registry-port"))
+        host, port = options.registry_host, options.registry_port
+        wanted.append(WantedPort("registry", host, port, "--registry-port"))
     dashboard_port = _dashboard_port(options, note)
     if dashboard_port is not None:
         wanted.append(dashboard_port)
@@ -178,8 +190,13 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     )
     each_has = len(listeners.listened)
     directories = _log_directories(options.log_dirs or shared.log_dirs, files, count)
-    registry = None if external else _registry(files, ports[-1], own, early)
-    address = external or f"{LOOPBACK}:{ports[-1]}"
+    registry = None
+    if external is None:
+        tls = None
+        if has_tls and security is not None:
+            tls = TlsOptions(StoreSource("keystore", "PEM", str(security.registry_key_store)))
+        registry = _registry(files, options.registry_host, ports[-1], own, tls, early)
+    address = external or "" if registry is None else registry.address
     settings = [
         checked(
             broker,
@@ -347,17 +364,51 @@ def _tools_protocol(
     return SecurityProtocol.SASL_SSL
 
 
-def _security(files: DataDir, count: int, listeners: ListenerPlan) -> "SecurityFiles":
-    """Keys and passwords of a secure cluster, made if necessary. Raises UserError."""
+def _registry_has_tls(options: StartOptions, external: str | None, *, is_secure: bool) -> bool:
+    """Whether the registry that is started speaks TLS: where others reach it. Raises UserError."""
+    host = options.registry_host
+    if external is not None and host != LOOPBACK:
+        raise UserError(
+            f"--registry-host is for the registry that `start` makes, and zookeeper.connect names"
+            f" another one ({external}): leave one of them out"
+        )
+    if is_loopback(host):
+        return False
+    if not is_secure:
+        raise UserError(
+            f"a registry on {host} would let others change everything: add --secure, with which it"
+            " speaks TLS and takes logins only, or leave --registry-host out"
+        )
+    return True
+
+
+def _registry_tls_texts(security: "SecurityFiles") -> dict[str, str]:
+    """How brokers, and the supervisor, reach a registry that speaks TLS."""
+    return {
+        ZOOKEEPER_SSL_CLIENT_ENABLE.name: "true",
+        ZOOKEEPER_SSL_PROTOCOL.name: "TLSv1.3",
+        ZOOKEEPER_SSL_TRUSTSTORE_LOCATION.name: str(security.authority),
+        ZOOKEEPER_SSL_TRUSTSTORE_TYPE.name: "PEM",
+    }
+
+
+def _security(
+    files: DataDir, count: int, listeners: ListenerPlan, options: StartOptions, *, has_tls: bool
+) -> "SecurityFiles":
+    """Keys and passwords of a secure cluster, made if necessary; of its registry, where that has
+    TLS. Raises UserError.
+    """
     from cluster.supervisor.security_files import prepare_security
 
-    hosts = ["localhost", LOOPBACK, "::1", platform.node(), *listeners.hosts]
+    local = ["localhost", LOOPBACK, "::1", platform.node()]
+    hosts = [*local, *listeners.hosts]
+    of_registry = [*local, options.registry_host] if has_tls else []
     try:
         files.path.chmod(0o700)  # records, too, are for those only who may read them
         make_registry_auth(files)
     except OSError as problem:
         raise UserError(f"cannot use {files.path}: {problem.strerror}") from None
-    return prepare_security(files.security, count, hosts, datetime.now(UTC))
+    return prepare_security(files.security, count, hosts, datetime.now(UTC), of_registry)
 
 
 def _security_texts(
@@ -386,16 +437,25 @@ def _security_texts(
     }
 
 
-def _write_client_files(files: DataDir, bootstrap: str, security: "SecurityFiles") -> None:
-    from cluster.supervisor.client_files import write_client_files
+def _write_client_files(files: DataDir, plan: ClusterPlan, security: "SecurityFiles") -> None:
+    from cluster.supervisor.client_files import write_client_files, write_registry_files
 
+    own = NOBODY if plan.registry is None else plan.registry_access
     try:
-        write_client_files(files.clients, bootstrap, security)
+        write_client_files(files.clients, plan.bootstrap, security)
+        write_registry_files(files.clients, own, security)
     except OSError as problem:
         raise UserError(f"cannot write to {files.clients}: {problem.strerror}") from None
 
 
-def _registry(files: DataDir, port: int, own: RegistryAccess, settings: Settings) -> ChildSpec:
+def _registry(
+    files: DataDir,
+    host: str,
+    port: int,
+    own: RegistryAccess,
+    tls: TlsOptions | None,
+    settings: Settings,
+) -> ChildSpec:
     """The registry; where brokers log in, nobody else may do anything."""
     logins = (
         LoginOptions()
@@ -407,12 +467,20 @@ def _registry(files: DataDir, port: int, own: RegistryAccess, settings: Settings
             failure_delay_ms=settings[CONNECTION_FAILED_AUTHENTICATION_DELAY_MS],
         )
     )
-    registry = RegistryOptions(files.path / "registry", LOOPBACK, port, logins=logins)
+    words = settings[ZOOKEEPER_4LW_COMMANDS_WHITELIST]
+    registry = RegistryOptions(
+        files.path / "registry",
+        host,
+        port,
+        tls=tls,
+        logins=logins,
+        four_letter_words=frozenset(words),
+    )
 
     def run(reports: Reports) -> None:
         run_registry(registry, lambda bound: reports.ready({"port": bound}))
 
-    return ChildSpec("registry", "registry", LOOPBACK, port, run)
+    return ChildSpec("registry", "registry", _reached_at(host), port, run, listens_on=host)
 
 
 def _dashboard_port(options: StartOptions, note: Callable[[str], None]) -> WantedPort | None:
@@ -454,6 +522,7 @@ def _dashboard(options: StartOptions, files: DataDir, port: int, *, is_secure: b
         shown_host,
         port,
         run,
+        listens_on=host,
         password_file=files.dashboard_password if has_password else None,
     )
 

@@ -243,6 +243,17 @@ REGISTRY_AUTH: Final = broker_setting(
     doc="Who brokers are to the registry, by addauth or by SASL (DIGEST-MD5); best given in a file"
     " that others cannot read.",
 )
+ZOOKEEPER_4LW_COMMANDS_WHITELIST: Final = broker_setting(
+    "zookeeper.4lw.commands.whitelist",
+    string_list(
+        pattern=r"\*|conf|cons|crst|dirs|dump|envi|isro|mntr|ruok|srst|srvr|stat|wch[cps]",
+        allowed="a comma-separated list of four-letter words of ZooKeeper, or * for all",
+    ),
+    default=("srvr",),
+    scope=Scope.CLUSTER,
+    doc="Four-letter words that the registry which was started with the brokers answers, to anybody"
+    " and without a login; ZooKeeper's setting of that name.",
+)
 INTER_BROKER_PROTOCOL_VERSION: Final = broker_setting(
     "inter.broker.protocol.version",
     choice("3.9", "3.9-IV0"),

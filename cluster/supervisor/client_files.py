@@ -3,18 +3,21 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cluster.config.jaas import LOGIN_MODULES
 from cluster.config.properties_file import read_properties_file, render_properties
+from cluster.coordinator.registry.client.registry_access import RegistryAccess
 from cluster.runtime.private_files import private_directory, write_private
-from cluster.supervisor.plan import DataDir
+from cluster.supervisor.plan import REGISTRY_JAAS, REGISTRY_PROPERTIES, DataDir
 from cluster.supervisor.security_files import (
     ADMIN,
     MECHANISM,
     SecurityFiles,
     remember_password,
 )
+
+_LOGIN_MODULE: Final = "org.apache.zookeeper.server.auth.DigestLoginModule"
 
 
 class _Facts(NamedTuple):
@@ -32,6 +35,26 @@ def write_client_files(directory: Path, bootstrap: str, security: SecurityFiles)
     write_private(directory / "truststore.p12", security.trust_store)
     facts = _Facts(bootstrap, security.admin_password, security.trust_store_password)
     _write_logins(directory, facts)
+
+
+def write_registry_files(directory: Path, access: RegistryAccess, security: SecurityFiles) -> None:
+    """Write how ZooKeeper's clients reach a registry over TLS and log in, for Java; or remove it
+    where the registry has no TLS. Raises OSError.
+    """
+    if access.tls is None:
+        for name in (REGISTRY_PROPERTIES, REGISTRY_JAAS):
+            (directory / name).unlink(missing_ok=True)
+        return
+    reached = {
+        "zookeeper.ssl.client.enable": "true",
+        "zookeeper.clientCnxnSocket": "org.apache.zookeeper.ClientCnxnSocketNetty",
+        "zookeeper.ssl.truststore.location": str(directory / "truststore.p12"),
+        "zookeeper.ssl.truststore.type": "PKCS12",
+        "zookeeper.ssl.truststore.password": security.trust_store_password,
+    }
+    login = f"username={_quoted(access.user)} password={_quoted(access.password)}"
+    write_private(directory / REGISTRY_PROPERTIES, render_properties(reached))
+    write_private(directory / REGISTRY_JAAS, f"Client {{ {_LOGIN_MODULE} required {login}; }};\n")
 
 
 def change_password(files: DataDir, password: str) -> None:

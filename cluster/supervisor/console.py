@@ -5,7 +5,7 @@ The only module of the supervisor that prints.
 
 import os
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from cluster.runtime.installation import launcher, shown
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.text_table import table_text
 from cluster.supervisor.console_stream import ConsoleStream
-from cluster.supervisor.plan import CLIENT_FILES, DataDir
+from cluster.supervisor.plan import CLIENT_FILES, REGISTRY_JAAS, REGISTRY_PROPERTIES, DataDir
 
 _LAST_LOG_LINES: Final = 8
 _CLIENT_CONFIG: Final = "client.properties"
@@ -171,8 +171,18 @@ def _reach(state: Mapping[str, Any]) -> str:
         for each in broker.get("listeners", ())
         if each["listens_on"] not in _LOOPBACK
     ]
-    if not away:
+    others = [
+        f"The {name} listens on {host}."
+        for name in ("registry", "dashboard")
+        if (process := state.get(f"{name}_process")) is not None
+        and (host := process.get("listens_on", process["host"])) not in _LOOPBACK
+    ]
+    if not away and not others:
         return "Only this machine can connect."
+    return " ".join([_brokers_reach(away), *others] if away else others)
+
+
+def _brokers_reach(away: Sequence[Mapping[str, Any]]) -> str:
     hosts = ", ".join(sorted({each["listens_on"] for each in away}))
     text = f"Brokers listen on {hosts}"
     for protocol, what in _UNPROTECTED.items():
@@ -211,5 +221,9 @@ def _client_files(state: Mapping[str, Any], files: DataDir) -> str:
     if not state.get("secure"):
         return ""
     lines = [f"Clients need TLS and a password; files for them are in {shown(files.clients)}:"]
-    lines += [f"  {name:<22} {purpose}" for name, purpose in CLIENT_FILES.items()]
+    purposes = dict(CLIENT_FILES)
+    if files.registry_properties.exists():
+        purposes[REGISTRY_PROPERTIES] = "clients of the registry: --zk-tls-config-file of tools"
+        purposes[REGISTRY_JAAS] = "and their login: -Djava.security.auth.login.config"
+    lines += [f"  {name:<22} {purpose}" for name, purpose in purposes.items()]
     return "\n".join(lines) + "\n\n"

@@ -56,12 +56,14 @@ def close_dead_session(
 
 
 def registry_hosts(address: str) -> list[tuple[str, int]]:
-    """Host and port of each readable server in `host[:port][,host[:port]...][/chroot]`."""
+    """Host and port of each readable server in `host[:port][,host[:port]...][/chroot]`, where an
+    address of IPv6 is in brackets.
+    """
     servers = []
     for server in address.partition("/")[0].split(","):
         host, _, port = server.rpartition(":")
         if not host:
             servers.append((port, _DEFAULT_PORT))
         elif port.isdecimal():
-            servers.append((host, int(port)))
+            servers.append((host.strip("[]"), int(port)))
     return servers

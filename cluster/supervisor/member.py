@@ -37,7 +37,7 @@ class Member:
         if self.progress is not None and self.child.state is ChildState.RECOVERING:
             shown["recovery"] = self.progress.to_json()
         if self.spec.broker_id is None:
-            return shown
+            return {**shown, "listens_on": self.spec.listens_on or self.spec.host}
         return {
             "id": self.spec.broker_id,
             **shown,

@@ -22,6 +22,10 @@ CLIENT_FILES: Final = {
 }
 """The files for clients of a secure cluster, and whose they are; beside them are `ca.pem` and
 `truststore.p12`."""
+REGISTRY_PROPERTIES: Final = "zookeeper.properties"
+"""Among the files for clients: how those of a registry with TLS reach it."""
+REGISTRY_JAAS: Final = "zookeeper.jaas"
+"""How they log in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +71,14 @@ class ChildSpec:
     """Of a broker, all of them."""
     password_file: Path | None = None
     """Of the dashboard, where its password is; None where it asks for none."""
+    listens_on: str = ""
+    """Of another process the host of its settings, where that is not `host`."""
 
     @property
     def address(self) -> str:
-        """host:port."""
-        return f"{self.host}:{self.port}"
+        """host:port, an address of IPv6 in brackets."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{host}:{self.port}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,8 +109,7 @@ class ClusterPlan:
         """Where a browser finds the dashboard."""
         if self.dashboard is None:
             return None
-        host = f"[{self.dashboard.host}]" if ":" in self.dashboard.host else self.dashboard.host
-        return f"http://{host}:{self.dashboard.port}/"
+        return f"http://{self.dashboard.address}/"
 
     @property
     def dashboard_login(self) -> dict[str, str] | None:
@@ -180,6 +186,11 @@ class DataDir:
     def dashboard_password(self) -> Path:
         """The password of the dashboard, where it asks for one, in a file of mode 0600."""
         return self.path / "dashboard-password"
+
+    @property
+    def registry_properties(self) -> Path:
+        """How clients reach the registry over TLS; there only where it has TLS."""
+        return self.clients / REGISTRY_PROPERTIES
 
     def broker(self, broker_id: int) -> Path:
         """The log directory of one broker, unless `start` was told others (see `log_dirs`)."""

@@ -3,6 +3,7 @@
 passwords.json      of the user of the tools, of the trust store for Java
 ca.pem, ca.key      the authority that signs for the brokers
 broker-0.pem        key and certificates of one broker
+registry.pem        of a registry that other machines can reach
 first-user.json     what the registry is given of the first user, until the cluster was up once
 """
 
@@ -52,6 +53,16 @@ class SecurityFiles:
         """The cluster was up: the registry has the first user. Raises OSError."""
         self.first_user.unlink(missing_ok=True)
 
+    @property
+    def authority(self) -> Path:
+        """The certificate of the authority that signs for brokers and registry."""
+        return self.directory / "ca.pem"
+
+    @property
+    def registry_key_store(self) -> Path:
+        """Key and certificates of a registry that speaks TLS."""
+        return self.directory / "registry.pem"
+
     def key_store(self, broker_id: int) -> Path:
         """Key and certificates of a broker, as one PEM file."""
         return key_store(self.directory, broker_id)
@@ -63,9 +74,14 @@ def key_store(directory: Path, broker_id: int) -> Path:
 
 
 def prepare_security(
-    directory: Path, brokers: int, hosts: Iterable[str], now: datetime
+    directory: Path,
+    brokers: int,
+    hosts: Iterable[str],
+    now: datetime,
+    registry_hosts: Iterable[str] = (),
 ) -> SecurityFiles:
-    """Make what is missing, and renew certificates that end soon or lack one of `hosts`.
+    """Make what is missing, and renew certificates that end soon or lack one of `hosts`, or that of
+    the registry one of `registry_hosts`; it needs none where there are none.
 
     Raises UserError for files that cannot be used.
     """
@@ -85,6 +101,9 @@ def prepare_security(
         wanted = {host for host in hosts if host not in _ANYWHERE}
         for broker in range(brokers):
             _certify(files.key_store(broker), f"broker-{broker}", authority, wanted, now)
+        of_registry = {host for host in registry_hosts if host not in _ANYWHERE}
+        if of_registry:
+            _certify(files.registry_key_store, "registry", authority, of_registry, now)
     except OSError as problem:
         raise UserError(f"cannot use {directory}: {problem.strerror or problem}") from None
     except (ValueError, KeyError, TypeError) as problem:

@@ -126,8 +126,12 @@ def run(args: argparse.Namespace) -> int:
     server = args.server or str(running_state(args)["registry"])
     _, act = _ACTIONS[args.action]
     access = _access(args)
-    if args.zk_tls_config_file is not None:
-        access = replace(access, tls=_tls_of_file(args.zk_tls_config_file))
+    tls_file = args.zk_tls_config_file
+    if tls_file is None and not args.server:
+        own = data_dir(args).registry_properties
+        tls_file = own if own.exists() else None
+    if tls_file is not None:
+        access = replace(access, tls=_tls_of_file(tls_file))
     with _connected(server, access) as client:
         try:
             act(client, args)

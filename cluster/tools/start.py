@@ -98,6 +98,13 @@ def add_parser(subparsers: "Subparsers") -> None:
     )
     parser.add_argument("--no-dashboard", action="store_true", help="start no dashboard")
     parser.add_argument(
+        "--registry-host",
+        default="127.0.0.1",
+        metavar="HOST",
+        help="address the registry listens on (default: 127.0.0.1); any address that other machines"
+        " can reach needs --secure, and the registry then speaks TLS and takes logins only",
+    )
+    parser.add_argument(
         "--registry-port", type=_port, default=2181, help="port of the registry (default: 2181)"
     )
 
@@ -138,6 +145,7 @@ def run(args: argparse.Namespace) -> int:
         host=args.host,
         advertised_host=args.advertised_host,
         port=args.port,
+        registry_host=args.registry_host,
         registry_port=args.registry_port,
         config=args.config,
         overrides=tuple(args.override),

@@ -21,19 +21,27 @@ from tests.compat.zookeeper_server import ZooKeeperProcess, four_letter_word, re
 from tests.compat.zookeeper_stage import Stage
 from tests.integration.registry_process import RegistryProcess
 
+WORDS = (
+    *("ruok", "isro", "conf", "srvr", "stat", "cons", "dump", "dirs"),
+    *("wchs", "wchc", "wchp", "crst", "srst", "srvr", "stat", "mntr"),
+)
+REFUSED = "envi"
+WHITELIST = ",".join(sorted({*WORDS}))
+
 
 @pytest.fixture(scope="module")
 def zookeeper(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeperProcess]:
     require_zookeeper()
     directory = tmp_path_factory.mktemp("zookeeper")
-    with ZooKeeperProcess(directory, tick_time_ms=TICK_MS) as process:
+    settings = {"4lw.commands.whitelist": WHITELIST}
+    with ZooKeeperProcess(directory, tick_time_ms=TICK_MS, settings=settings) as process:
         yield process
 
 
 @pytest.fixture(scope="module")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RegistryProcess]:
     directory = tmp_path_factory.mktemp("registry") / "data"
-    with RegistryProcess(directory, tick_time_ms=TICK_MS) as process:
+    with RegistryProcess(directory, tick_time_ms=TICK_MS, words=WHITELIST) as process:
         yield process
 
 
@@ -81,12 +89,6 @@ def test_same_answers_after_kill_9(tmp_path: Path) -> None:
     assert ours == theirs
 
 
-WORDS = (
-    *("ruok", "isro", "conf", "srvr", "stat", "cons", "dump", "dirs"),
-    *("wchs", "wchc", "wchp", "crst", "srst", "srvr", "stat", "mntr"),
-)
-
-
 def layout(word: str, text: str) -> str:
     """The answer to a four-letter word without what may differ, such as numbers and versions."""
     text = re.sub(r"(?m)^((Zookeeper )?version: |zk_version\t).*$", r"\1", text)
@@ -118,6 +120,7 @@ def test_four_letter_words(zookeeper: ZooKeeperProcess, registry: RegistryProces
                 stage.do(name, z.CREATE, z.create(f"/words/{name}", b"", z.EPHEMERAL))
                 stage.do(name, z.EXISTS, z.watchable(f"/words/{name}", watch=True))
             stage.do("children", z.GET_CHILDREN, z.watchable("/words", watch=True))
-            answers.append([layout(word, four_letter_word(port, word)) for word in WORDS])
-    for word, ours, theirs in zip(WORDS, *answers, strict=True):
+            asked = (*WORDS, REFUSED)
+            answers.append([layout(word, four_letter_word(port, word)) for word in asked])
+    for word, ours, theirs in zip(asked, *answers, strict=True):
         assert ours == theirs, word

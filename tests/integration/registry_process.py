@@ -22,7 +22,7 @@ from cluster.runtime.tls_options import TlsOptions
 
 logging.basicConfig(level=logging.WARNING, format="%(message)s")
 directory, port, tick_time_ms, snapshot_every, max_connections, min_free_bytes = sys.argv[1:7]
-logins, tls = sys.argv[7:]
+logins, tls, words = sys.argv[7:]
 run_registry(
     RegistryOptions(
         data_dir=Path(directory),
@@ -32,6 +32,7 @@ run_registry(
         max_client_connections=int(max_connections),
         min_free_bytes=int(min_free_bytes),
         logins=LoginOptions(**json.loads(logins)),
+        four_letter_words=frozenset(words.split(",")),
         tls=None if tls == "null" else TlsOptions(
             StoreSource("keystore", "PEM", json.loads(tls)["key_store"]),
             StoreSource("truststore", "PEM", json.loads(tls)["trust_store"]),
@@ -64,10 +65,13 @@ class RegistryProcess:
         min_free_bytes: int = 0,
         logins: dict[str, Any] | None = None,
         tls: dict[str, str] | None = None,
+        words: str = "*",
     ) -> None:
-        """`logins`: the fields of LoginOptions. `tls`: paths of PEM files, and `client_auth`."""
+        """`logins`: the fields of LoginOptions. `tls`: paths of PEM files, and `client_auth`.
+        `words`: the four-letter words that are answered.
+        """
         numbers = [tick_time_ms, snapshot_every, max_connections, min_free_bytes]
-        self._arguments = [*map(str, numbers), json.dumps(logins or {}), json.dumps(tls)]
+        self._arguments = [*map(str, numbers), json.dumps(logins or {}), json.dumps(tls), words]
         self.directory = directory
         self.port = 0
         self.clients: list[KazooClient] = []

@@ -302,6 +302,15 @@ def test_four_letter_words(registry: RegistryProcess) -> None:
     assert client.server_version() == (3, 8, 0)
 
 
+def test_words_that_are_not_chosen_are_refused(tmp_path: Path) -> None:
+    with RegistryProcess(tmp_path / "registry", words="srvr") as registry:
+        client = registry.client()
+        for word in (b"conf", b"cons", b"crst", b"dump", b"mntr", b"ruok", b"stat", b"wchc"):
+            refused = f"{word.decode()} is not executed because it is not in the whitelist.\n"
+            assert client.command(word) == refused
+        assert "Mode: standalone" in client.command(b"srvr")
+
+
 def test_the_number_of_connections_of_one_address_is_bounded(tmp_path: Path) -> None:
     with RegistryProcess(tmp_path / "registry", max_connections=2) as registry:
         first, second = connect_plainly(registry), connect_plainly(registry)

@@ -7,13 +7,15 @@ import stat
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
 import psutil
 import pytest
 from kazoo.client import KazooClient
-from kazoo.exceptions import NoNodeError
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
 
 from cluster.client.security import ClientSecurity, Servers
 from cluster.client.security_properties import client_security
@@ -24,7 +26,8 @@ from cluster.coordinator.registry.client.registry_access import RegistryAccess
 from cluster.dashboard.cluster_sources import ClusterSources
 from cluster.model.errors import UserError
 from cluster.model.security import SecurityProtocol
-from cluster.supervisor.plan import CLIENT_FILES, DataDir
+from cluster.runtime.tls_options import StoreSource, TlsClientOptions
+from cluster.supervisor.plan import CLIENT_FILES, REGISTRY_JAAS, DataDir
 from tests.support.running_cluster import Cluster
 from tests.support.waiting import DEADLINE_S, wait_until
 
@@ -34,7 +37,9 @@ BROKERS = 2
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     data_dir = tmp_path_factory.mktemp("secure") / "data"
-    with Cluster(data_dir, brokers=BROKERS, secure=True, dashboard=True) as running:
+    with Cluster(
+        data_dir, brokers=BROKERS, secure=True, registry_host="0.0.0.0", dashboard=True
+    ) as running:
         running.command("topics", "--create", "--topic", "orders", "--replication-factor", "2")
         fed(running, "produce", "--topic", "orders", given="one\ntwo\n")
         yield running
@@ -133,22 +138,58 @@ def test_quotas_acls_and_users_are_changed_and_listed(cluster):
     assert "Completed removing user bob" in cluster.command("users", "delete", "bob").stdout
 
 
-def test_the_registry_is_read_with_the_login_of_the_data_directory(cluster):
+def from_registry(cluster: Cluster, *words: str) -> str:
+    """What the command `registry` prints, which is told the data directory alone."""
     done = subprocess.run(
-        [
-            *(sys.executable, "-m", "cluster", "--data-dir", str(cluster.data_dir)),
-            *("registry", "get", "/config/users/admin"),
-        ],
+        [sys.executable, "-m", "cluster", "registry", "--data-dir", str(cluster.data_dir), *words],
         capture_output=True,
         text=True,
         timeout=60,
         check=True,
     )
-    assert "SCRAM-SHA-512" in done.stdout
+    return done.stdout
+
+
+def test_the_registry_is_read_with_the_login_of_the_data_directory(cluster):
+    assert "SCRAM-SHA-512" in from_registry(cluster, "get", "/config/users/admin")
+
+
+def registry_access(cluster: Cluster) -> RegistryAccess:
+    """As the files for clients of the registry say, and who brokers are."""
+    written = read_properties_file(files(cluster).registry_properties).texts
+    store = {name: written[f"zookeeper.ssl.truststore.{name}"] for name in ("type", "location")}
+    password = written["zookeeper.ssl.truststore.password"]
+    tls = TlsClientOptions(StoreSource("truststore", **store, password=password))
+    login = (files(cluster).security / "registry.auth").read_text().strip()
+    assert login.rpartition(":")[2] in (files(cluster).clients / REGISTRY_JAAS).read_text()
+    return RegistryAccess.parse(login, tls)
+
+
+def test_the_registry_takes_tls_and_logins_only(cluster):
+    def is_served(access: RegistryAccess) -> bool:
+        client = KazooClient(f"127.0.0.1:{cluster.registry_port}", **kazoo_arguments(access))
+        try:
+            start_client(client, 5)
+            return client.exists("/brokers/ids") is not None
+        except (KazooException, KazooTimeoutError):
+            return False
+        finally:
+            client.stop()
+            client.close()
+
+    right = registry_access(cluster)
+    assert is_served(right)
+    for wrong in (
+        replace(right, tls=None),
+        replace(right, scheme=None),
+        replace(right, password="guessed"),
+        replace(right, tls=TlsClientOptions()),
+    ):
+        assert not is_served(wrong)
 
 
 def test_nobody_but_the_brokers_identity_may_use_what_they_keep_in_the_registry(cluster):
-    access = RegistryAccess.parse((files(cluster).security / "registry.auth").read_text().strip())
+    access = registry_access(cluster)
     client = KazooClient(f"127.0.0.1:{cluster.registry_port}", **kazoo_arguments(access))
     start_client(client, 20)
     try:
@@ -275,6 +316,8 @@ def test_a_stopped_cluster_starts_secure_again_with_the_same_clients(cluster, tm
     assert "it starts with --secure" in again.stderr
     assert str(files(cluster).clients) in again.stdout
     assert {name: (files(cluster).clients / name).read_bytes() for name in CLIENT_FILES} == before
+    assert not files(cluster).registry_properties.exists()  # it is on loopback this time
+    assert from_registry(cluster, "ls", "/brokers/ids") == "[0, 1]\n"
     comes_to_list(cluster, "users list", "dora")
     texts = dict(read_properties_file(files(cluster).tools_properties).texts)
     dora = client_security({**texts, "sasl.username": "dora", "sasl.password": "a password"})

@@ -52,10 +52,12 @@ class Cluster:
         overrides: Mapping[str, str] | None = None,
         installed: Path | None = None,
         secure: bool = False,
+        registry_host: str | None = None,
         dashboard: bool = False,
     ) -> None:
-        """`installed` is a `milena` command to use instead of this checkout. `secure`: see
-        `start --secure`. `dashboard`: whether it has one, which most tests do not use.
+        """`installed` is a `milena` command to use instead of this checkout. `secure` and
+        `registry_host`: see these options of `start`. `dashboard`: whether it has
+        one, which most tests do not use.
         """
         self.data_dir = data_dir
         self._installed = installed
@@ -64,6 +66,7 @@ class Cluster:
         self._overrides = {**_DEFAULT_OVERRIDES, **(overrides or {})}
         self._port = free_ports(brokers + 2)
         self._secure = secure
+        self._registry_host = registry_host
         self._dashboard = dashboard
 
     # -- life ------------------------------------------------------------------------------------
@@ -94,6 +97,7 @@ class Cluster:
             f"--port={self._port}",
             f"--registry-port={self.registry_port}",
             *(["--secure"] if self._secure else []),
+            *([f"--registry-host={self._registry_host}"] if self._registry_host else []),
             f"--dashboard-port={self.dashboard_port}" if self._dashboard else "--no-dashboard",
             *(f"--override={key}={value}" for key, value in self._overrides.items()),
         ]

@@ -5,8 +5,12 @@ import pytest
 from cluster import launch
 from cluster.config import broker as keys
 from cluster.config.listeners import of_listener
+from cluster.coordinator.registry.client.registry_access import NOBODY
 from cluster.launch import StartOptions, make_plan
 from cluster.model.errors import UserError
+from cluster.runtime.tls_context import server_context
+from cluster.runtime.tls_options import StoreSource, TlsOptions
+from cluster.supervisor.dead_sessions import registry_hosts
 from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir, Reports
 from cluster.supervisor.state_file import write_state
 from tests.support import kafka_files
@@ -368,6 +372,44 @@ def test_a_secure_cluster_has_one_sasl_ssl_listener_with_certificates_and_an_aut
         assert settings[keys.SUPER_USERS] == {"User:admin", "User:eve"}
         assert settings[keys.ZOOKEEPER_SET_ACL]
         assert settings[keys.REGISTRY_AUTH]
+
+
+def test_a_registry_that_others_reach_has_tls_and_takes_logins_only(tmp_path, settings_of_brokers):
+    plan = make_plan(options(tmp_path, brokers=1, secure=True, registry_host="0.0.0.0"), NO_NOTE)
+    assert plan.registry.listens_on == "0.0.0.0"
+    assert plan.registry_address == f"127.0.0.1:{plan.registry.port}"
+    assert plan.registry_access.scheme == "sasl"
+    assert plan.registry_access.tls is not None
+    (settings,) = settings_of_brokers(plan)
+    assert settings[keys.ZOOKEEPER_SSL_CLIENT_ENABLE] is True
+    names = {"IP:127.0.0.1", "DNSName:localhost", "IP:::1"}
+    own = TlsOptions(StoreSource("keystore", "PEM", str(plan.security.registry_key_store)))
+    assert names <= set(server_context(own).host_names())
+
+
+@pytest.mark.parametrize(
+    ("chosen", "advice"),
+    [
+        ({"registry_host": "0.0.0.0"}, "add --secure"),
+        ({"registry_host": "registry.example"}, "add --secure"),
+        (
+            {"registry_host": "0.0.0.0", "secure": True, "overrides": ("zookeeper.connect=zk:1",)},
+            "leave one of them out",
+        ),
+    ],
+)
+def test_a_registry_without_security_stays_on_loopback(tmp_path, chosen, advice):
+    with pytest.raises(UserError, match=advice) as refusal:
+        make_plan(options(tmp_path, **chosen), lambda note: None)
+    assert "\n" not in str(refusal.value)
+    assert not DataDir(tmp_path).security.exists()
+
+
+@pytest.mark.parametrize("host", ["localhost", "::1"])
+def test_a_registry_on_loopback_needs_nothing(tmp_path, host):
+    plan = make_plan(options(tmp_path, registry_host=host), NO_NOTE)
+    assert plan.registry_access == NOBODY
+    assert registry_hosts(plan.registry_address) == [(host, plan.registry.port)]
 
 
 def test_a_cluster_that_was_secure_once_remains_so_and_says_so(tmp_path):

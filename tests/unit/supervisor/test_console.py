@@ -80,3 +80,16 @@ def test_where_the_password_of_the_dashboard_is_is_said_and_nothing_where_it_ask
         "DASHBOARD=http://127.0.0.1:9292/\n"
         "  (asks for user milena and the password in /data/dashboard-password)\n"
     ) in how_to_go_on({**url, "dashboard_login": login}, foreground=False)
+
+
+def test_a_registry_and_a_dashboard_that_others_reach_are_said_too():
+    process = {"state": "running", "pid": 8, "host": "127.0.0.1", "port": 3}
+    of_registry = {**process, "listens_on": "0.0.0.0"}
+    own = {"registry_process": of_registry, "dashboard_process": {**process, "listens_on": "::"}}
+    local = a_state(a_listener("A", "PLAINTEXT", 1))
+    said = how_to_go_on({**local, **own}, foreground=False)
+    assert "The registry listens on 0.0.0.0. The dashboard listens on ::." in said
+    assert "Only this machine" not in said
+    away = a_state(a_listener("A", "SASL_SSL", 1, "10.0.0.1"))
+    said = how_to_go_on({**away, "registry_process": of_registry}, foreground=False)
+    assert "Brokers listen on 10.0.0.1. The registry listens on 0.0.0.0." in said

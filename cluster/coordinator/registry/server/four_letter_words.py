@@ -28,6 +28,8 @@ class RegistryFigures:
     session_count: int
     uptime_ms: int
     client_port: int
+    """Of `secure_client_port` and this one, the one that it does not have is -1."""
+    secure_client_port: int
     data_dir: str
     tick_time_ms: int
     max_client_connections: int
@@ -58,6 +60,11 @@ def answer(word: bytes, figures: RegistryFigures) -> str:
             return f"datadir_size: {size}\nlogdir_size: {size}\n"
         case _:
             return _conf(figures)
+
+
+def refusal(word: bytes) -> str:
+    """The text for a word that is not to be answered (ZooKeeper: `NopCommand`)."""
+    return f"{word.decode()} is not executed because it is not in the whitelist.\n"
 
 
 def _summary(figures: RegistryFigures) -> list[str]:
@@ -129,7 +136,7 @@ def _mntr(figures: RegistryFigures) -> str:
 def _conf(figures: RegistryFigures) -> str:
     facts: dict[str, object] = {
         "clientPort": figures.client_port,
-        "secureClientPort": -1,
+        "secureClientPort": figures.secure_client_port,
         "dataDir": figures.data_dir,
         "dataDirSize": figures.files_bytes,
         "dataLogDir": figures.data_dir,

@@ -54,15 +54,21 @@ class RegistryOptions:
     tls: TlsOptions | None = None
     """Then the port is one of TLS alone (secureClientPort)."""
     logins: LoginOptions = field(default_factory=LoginOptions)
+    four_letter_words: frozenset[str] = frozenset({"srvr"})
+    """Those that are answered, which needs no login (4lw.commands.whitelist); `*` stands for all.
+    """
     fsync: bool = True
     """False: an acknowledged write survives kill -9, but not a power cut."""
 
     def check(self) -> None:
-        """Raise UserError for options under which anybody could change the cluster."""
-        if not is_loopback(self.host) and not self.logins.is_required:
+        """Raise UserError for options under which anybody could change the cluster, or listen to
+        those who may.
+        """
+        if not is_loopback(self.host) and not (self.logins.is_required and self.tls):
             raise UserError(
-                f"a registry on {self.host} must require a login: whoever reaches it could change"
-                " everything (give it users, or keep it on 127.0.0.1)"
+                f"a registry on {self.host} must require a login, over TLS: whoever reaches it"
+                " could change everything (give it users and a certificate, or keep it on"
+                " 127.0.0.1)"
             )
         if self.logins.is_required and not self.logins.passwords:
             raise UserError("the registry requires a login, and has no users: give it one")

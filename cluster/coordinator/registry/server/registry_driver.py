@@ -13,7 +13,11 @@ from typing import Final
 from cluster.coordinator.registry.server.client_connection import ClientConnection
 from cluster.coordinator.registry.server.connections import Connections
 from cluster.coordinator.registry.server.four_letter_listings import LISTINGS, brief
-from cluster.coordinator.registry.server.four_letter_words import RegistryFigures, answer
+from cluster.coordinator.registry.server.four_letter_words import (
+    RegistryFigures,
+    answer,
+    refusal,
+)
 from cluster.coordinator.registry.server.journal_files import JournalFiles
 from cluster.coordinator.registry.server.latency import Latency
 from cluster.coordinator.registry.server.logins import Logins
@@ -255,6 +259,10 @@ class RegistryDriver:
         client = self._core.connections.get(connection.connection_id)
         if client is not None:
             client.received_count += 1
+        if not self._options.four_letter_words & {"*", word.decode()}:
+            self._core.sent_count += 1
+            self._close_after_sending(connection, refusal(word).encode())
+            return
         if word == b"crst":
             for one in self._core.connections.values():
                 one.forget_figures()
@@ -283,7 +291,8 @@ class RegistryDriver:
             files_bytes=self._files.size_bytes(),
             session_count=len(state.sessions),
             uptime_ms=self._now.monotonic_ms - self._started_ms,
-            client_port=self._port,
+            client_port=-1 if self._options.tls else self._port,
+            secure_client_port=self._port if self._options.tls else -1,
             data_dir=str(self._options.data_dir),
             tick_time_ms=self._options.tick_time_ms,
             max_client_connections=self._options.max_client_connections,

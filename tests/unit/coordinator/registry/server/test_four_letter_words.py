@@ -19,6 +19,7 @@ FIGURES = RegistryFigures(
     session_count=1,
     uptime_ms=9_000,
     client_port=2181,
+    secure_client_port=-1,
     data_dir="/data",
     tick_time_ms=2_000,
     max_client_connections=60,

@@ -21,6 +21,7 @@ from cluster.coordinator.registry.wire.codes import (
 )
 from cluster.coordinator.registry.wire.digest_md5 import DigestExchange, client_response
 from cluster.model.errors import UserError
+from cluster.runtime.tls_options import StoreSource, TlsOptions
 
 PASSWORDS = {"alice": "secret", "root": "toor"}
 IP = Identity("ip", "127.0.0.1")
@@ -123,21 +124,23 @@ def test_ids_of_the_scheme_sasl() -> None:
         resolve_acl((AclEntry(1, "sasl", "a@b@c"),), ())
 
 
-def test_a_registry_that_others_reach_requires_logins(tmp_path: Path) -> None:
+def test_a_registry_that_others_reach_requires_logins_over_tls(tmp_path: Path) -> None:
     users = LoginOptions(PASSWORDS, is_required=True)
-    for host, logins in (
-        ("127.0.0.1", LoginOptions()),
-        ("localhost", LoginOptions()),
-        ("::1", LoginOptions()),
-        ("0.0.0.0", users),
+    tls = TlsOptions(StoreSource("keystore", "PEM", "registry.pem"))
+    for host, logins, own_tls in (
+        ("127.0.0.1", LoginOptions(), None),
+        ("localhost", LoginOptions(), None),
+        ("::1", LoginOptions(), None),
+        ("0.0.0.0", users, tls),
     ):
-        RegistryOptions(tmp_path, host=host, logins=logins).check()
-    for host, logins in (
-        ("0.0.0.0", LoginOptions()),
-        ("10.0.0.7", LoginOptions(PASSWORDS)),
-        ("registry.example", LoginOptions()),
-        ("127.0.0.1", LoginOptions(is_required=True)),
+        RegistryOptions(tmp_path, host=host, logins=logins, tls=own_tls).check()
+    for host, logins, own_tls in (
+        ("0.0.0.0", LoginOptions(), tls),
+        ("0.0.0.0", users, None),
+        ("10.0.0.7", LoginOptions(PASSWORDS), tls),
+        ("registry.example", LoginOptions(), None),
+        ("127.0.0.1", LoginOptions(is_required=True), None),
     ):
         with pytest.raises(UserError):
-            RegistryOptions(tmp_path, host=host, logins=logins).check()
+            RegistryOptions(tmp_path, host=host, logins=logins, tls=own_tls).check()
     assert "secret" not in repr(users)
