@@ -78,6 +78,18 @@ class AclNews(NamedTuple):
     """Patterns that are not in `acls` have no rules, rather than the same as before."""
 
 
+class TokenNews(NamedTuple):
+    """Delegation tokens by id: all of them, or those that have changed, None for one that is gone
+    or cannot be read.
+    """
+
+    tokens: dict[str, DelegationToken | None]
+    seen: frozenset[str]
+    """The change nodes that were there."""
+    is_whole: bool
+    """There are no others than those in `tokens`, rather than the same as before."""
+
+
 class ChangedTopics(NamedTuple):
     """Topics whose configs somebody has changed, up to the change of that number."""
 
@@ -225,8 +237,12 @@ class ClusterStore(Protocol):
         """Merge changes by Kafka's quota keys (None removes one) and notify every broker."""
         ...
 
-    def load_tokens(self, on_change: OnChange | None = None) -> dict[str, DelegationToken]:
-        """All delegation tokens by id; `on_change` is called when one changes after this."""
+    def load_tokens(
+        self, seen: frozenset[str] | None, on_change: OnChange | None = None
+    ) -> TokenNews:
+        """Delegation tokens: all of them, or where `seen` names the change nodes of an earlier
+        call, those that have changed. `on_change` is called when one changes after this.
+        """
         ...
 
     def write_token(self, token: DelegationToken, wall_ms: WallMs) -> None:

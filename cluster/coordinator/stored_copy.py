@@ -1,8 +1,10 @@
-"""Keeps a broker's copy of what the store has of one kind: loaded anew whenever that changes."""
+"""Keeps a broker's copy of what the store has of one kind: loaded anew whenever that changes, or
+brought up to date by the change nodes that name what has changed.
+"""
 
 import logging
 from collections.abc import Callable
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from cluster.coordinator.cluster_store import ClusterStore, StoreSession
 from cluster.runtime.loop import EventLoop
@@ -10,6 +12,18 @@ from cluster.runtime.loop import EventLoop
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
+
+
+class HasSeen(Protocol):
+    """What was read, and up to which change."""
+
+    @property
+    def seen(self) -> frozenset[str]:
+        """The change nodes that were there."""
+        ...
+
+
+News = TypeVar("News", bound=HasSeen)
 
 _RETRY_MS: Final = 500
 
@@ -68,3 +82,41 @@ class StoredCopy(Generic[T]):
             self.reload()
         else:
             self._loop.call_after(_RETRY_MS, self.reload)
+
+
+class IncrementalCopy(Generic[News]):
+    """All of it at first, then what change nodes name; all of it again after a new session, since
+    changes may have been missed.
+    """
+
+    def __init__(
+        self,
+        store: StoreSession,
+        loop: EventLoop,
+        what: str,
+        load: Callable[[ClusterStore, frozenset[str] | None, Callable[[], None]], News],
+        apply: Callable[[News], None],
+    ) -> None:
+        """`load` is given the change nodes that were seen, None to read everything; see
+        `StoredCopy`.
+        """
+        self._load_news = load
+        self._sessions = 1
+        """How many there have been; changed by the broker's thread only."""
+        self._seen: frozenset[str] | None = None
+        self._seen_in_session = 0
+        """The change nodes whose changes have been read, and when; of whichever thread loads."""
+        self._copy: StoredCopy[News] = StoredCopy(store, loop, what, self._load, apply)
+        self.load_at_start = self._copy.load_at_start
+
+    def read_everything(self) -> None:
+        """Not only what change nodes name."""
+        self._sessions += 1
+        self._copy.reload()
+
+    def _load(self, store: ClusterStore, on_change: Callable[[], None]) -> News:
+        session = self._sessions  # there may be another one before this has been read
+        seen = self._seen if self._seen_in_session == session else None
+        news = self._load_news(store, seen, on_change)
+        self._seen, self._seen_in_session = news.seen, session
+        return news

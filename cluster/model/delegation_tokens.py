@@ -33,6 +33,12 @@ class DelegationToken(NamedTuple):
         """Whether it is the owner's or a renewer's."""
         return principal == self.owner or principal in self.renewers
 
+    def concerns(self, principal: str) -> bool:
+        """Whether it is shown to them without a right: also to who had it made for the owner
+        (Kafka: `TokenInformation.ownerOrRenewer`).
+        """
+        return principal == self.requester or self.may_be_renewed_by(principal)
+
 
 def token_hmac(secret: str, token_id: str) -> bytes:
     """The secret of a token, by the secret of the cluster (`delegation.token.secret.key`)."""

@@ -144,7 +144,7 @@ def test_credentials_and_tokens_are_for_their_brokers_alone(
     token = DelegationToken("one", "User:bob", "User:bob", (), now_ms, now_ms, now_ms)
     credential = credential_of(SHA_256, "a password", b"salt")
     session.call(lambda store: store.prepare())
-    session.call(lambda store: store.load_tokens())
+    session.call(lambda store: store.load_tokens(None))
     session.call(lambda store: store.write_token(token, now_ms))
     session.call(lambda store: store.alter_credentials("bob", {SHA_256: credential}, now_ms))
     nobody = connect(open_to_all)

@@ -41,10 +41,10 @@ def handle(
         owners = [f"{each.principal_type}:{each.principal_name}" for each in request.owners]
 
     def is_shown(token: DelegationToken) -> bool:
-        if owners is not None and not any(map(token.may_be_renewed_by, owners)):
+        if owners is not None and not any(map(token.concerns, owners)):
             return False
         return (
-            token.may_be_renewed_by(principal)
+            token.concerns(principal)
             or may(services, context, DESCRIBE_TOKEN, token.token_id)
             or may(services, context, DESCRIBE_TOKENS, token.owner)
         )

@@ -11,7 +11,7 @@ from typing import Final
 
 from cluster.brokers.security.authorizer import Authorizer
 from cluster.coordinator.cluster_store import AclNews, ClusterStore, StoredAcls, StoreSession
-from cluster.coordinator.stored_copy import StoredCopy
+from cluster.coordinator.stored_copy import IncrementalCopy
 from cluster.model.acls import (
     AclBinding,
     AclEntry,
@@ -38,7 +38,7 @@ class UnreadableAcls(Exception):
 class AclChanges:
     """One per broker with an authorizer, used by its thread; the store's operations run on its own.
 
-    The rules for literal and for prefixed patterns are two copies, each as `StoredCopy` has it.
+    The rules for literal and for prefixed patterns are two copies, as `IncrementalCopy` has it.
     """
 
     def __init__(
@@ -49,7 +49,13 @@ class AclChanges:
         self._authorizer = authorizer
         self._known: dict[ResourcePattern, StoredAcls] = {}
         self._copies = [
-            _Copy(store, loop, pattern_type, partial(self._apply, pattern_type))
+            IncrementalCopy(
+                store,
+                loop,
+                f"the ACLs of {pattern_type.name.lower()} patterns",
+                partial(_load, pattern_type),
+                partial(self._apply, pattern_type),
+            )
             for pattern_type in (PatternType.LITERAL, PatternType.PREFIXED)
         ]
 
@@ -148,38 +154,13 @@ class AclChanges:
             self._store.submit(operation, partial(on_changed, pattern), partial(on_failed, pattern))
 
 
-class _Copy:
-    """The rules for patterns of one type: all of them at first, then what changes."""
-
-    def __init__(
-        self,
-        store: StoreSession,
-        loop: EventLoop,
-        pattern_type: PatternType,
-        apply: Callable[[AclNews], None],
-    ) -> None:
-        self._pattern_type = pattern_type
-        self._sessions = 1
-        """How many there have been; changed by the broker's thread only."""
-        self._seen: frozenset[str] | None = None
-        self._seen_in_session = 0
-        """The change nodes whose changes have been read, and when; of whichever thread loads."""
-        self._copy: StoredCopy[AclNews] = StoredCopy(
-            store, loop, f"the ACLs of {pattern_type.name.lower()} patterns", self._load, apply
-        )
-        self.load_at_start = self._copy.load_at_start
-
-    def read_everything(self) -> None:
-        """Not only what change nodes name."""
-        self._sessions += 1
-        self._copy.reload()
-
-    def _load(self, store: ClusterStore, on_change: Callable[[], None]) -> AclNews:
-        session = self._sessions  # there may be another one before this has been read
-        seen = self._seen if self._seen_in_session == session else None
-        news = store.load_acls(self._pattern_type, seen, on_change)
-        self._seen, self._seen_in_session = news.seen, session
-        return news
+def _load(
+    pattern_type: PatternType,
+    store: ClusterStore,
+    seen: frozenset[str] | None,
+    on_change: Callable[[], None],
+) -> AclNews:
+    return store.load_acls(pattern_type, seen, on_change)
 
 
 def _change_stored(

@@ -4,6 +4,7 @@ Logging in with a token is SCRAM with its secret as the password. What a broker 
 takes milliseconds to compute: that is done once for each token, on the store's thread.
 """
 
+import hashlib
 import logging
 import secrets
 from collections.abc import Callable, Iterable, Mapping
@@ -11,8 +12,8 @@ from hmac import compare_digest
 from typing import NamedTuple
 
 from cluster.brokers.security.scram_login import KnownToken
-from cluster.coordinator.cluster_store import ClusterStore, OnChange, StoreSession
-from cluster.coordinator.stored_copy import StoredCopy
+from cluster.coordinator.cluster_store import ClusterStore, OnChange, StoreSession, TokenNews
+from cluster.coordinator.stored_copy import IncrementalCopy
 from cluster.model.acls import USER_PREFIX
 from cluster.model.clocks import WallMs
 from cluster.model.delegation_tokens import DelegationToken, token_hmac, token_password
@@ -35,18 +36,27 @@ class TokenRules(NamedTuple):
     """How long a token holds from when it is made or renewed."""
 
 
-class Loaded(NamedTuple):
-    """The tokens, and what their bearers' passwords are checked with."""
+class _Held(NamedTuple):
+    """A token, its secret, and what its bearers' passwords are checked with."""
 
-    tokens: Mapping[str, DelegationToken]
-    credentials: Mapping[str, Credentials]
+    token: DelegationToken
+    secret: bytes
+    credentials: Credentials
+
+
+class _News(NamedTuple):
+    """Tokens as the store has them, None for one that is gone; see `TokenNews`."""
+
+    tokens: Mapping[str, _Held | None]
+    seen: frozenset[str]
+    is_whole: bool
 
 
 OnDone = Callable[[ErrorCode, DelegationToken | None], None]
 
 
 class DelegationTokens:
-    """One per broker, used by its thread. They follow the store as `StoredCopy` does."""
+    """One per broker, used by its thread. They follow the store as `IncrementalCopy` does."""
 
     def __init__(
         self,
@@ -59,8 +69,10 @@ class DelegationTokens:
         self._wall_ms = wall_ms
         self._rules = rules
         self._secret = rules.secret or ""
-        self._loaded = Loaded({}, {})
-        self._copy: StoredCopy[Loaded] = StoredCopy(
+        self._held: dict[str, _Held] = {}
+        self._ids: dict[bytes, str] = {}
+        """By a digest of the secret, so that looking one up takes no longer for a better guess."""
+        self._copy: IncrementalCopy[_News] = IncrementalCopy(
             store, loop, "the delegation tokens", self._load, self._apply
         )
 
@@ -71,20 +83,21 @@ class DelegationTokens:
 
     def known(self, mechanism: SaslMechanism, token_id: str) -> KnownToken | None:
         """A token that somebody logs in with; None where there is none of that id."""
-        token = self._loaded.tokens.get(token_id)
-        own = self._loaded.credentials.get(token_id, {}).get(mechanism)
-        if token is None or own is None or not token.owner.startswith(USER_PREFIX):
+        held = self._held.get(token_id)
+        if held is None or not held.token.owner.startswith(USER_PREFIX):
             return None
+        token, own = held.token, held.credentials[mechanism]
         ends_at = min(token.expires_at, token.max_at)
         return KnownToken(token.owner.removeprefix(USER_PREFIX), ends_at, own)
 
     def tokens(self) -> Iterable[DelegationToken]:
         """All that are known."""
-        return self._loaded.tokens.values()
+        return [held.token for held in self._held.values()]
 
     def hmac_of(self, token: DelegationToken) -> bytes:
         """Its secret, for those who may know it."""
-        return token_hmac(self._secret, token.token_id)
+        held = self._held.get(token.token_id)
+        return token_hmac(self._secret, token.token_id) if held is None else held.secret
 
     # -- what the store says -----------------------------------------------------------------------
 
@@ -94,31 +107,45 @@ class DelegationTokens:
             self._copy.load_at_start()
 
     def reload(self) -> None:
-        """Load them and watch for the next change; after a new session too."""
+        """Read all of them: after a new session."""
         if self.is_enabled:
-            self._copy.reload()
+            self._copy.read_everything()
 
-    def _load(self, store: ClusterStore, on_change: OnChange | None = None) -> Loaded:
-        """On the store's thread."""
-        tokens = store.load_tokens(on_change)
-        before = self._loaded.credentials
-        return Loaded(
-            tokens,
+    def _load(self, store: ClusterStore, seen: frozenset[str] | None, on_change: OnChange) -> _News:
+        return self._prepared(store.load_tokens(seen, on_change))
+
+    def _prepared(self, news: TokenNews) -> _News:
+        """On the store's thread, for what takes long."""
+        tokens = {
+            token_id: None if token is None else self._prepare(token_id, token)
+            for token_id, token in news.tokens.items()
+        }
+        return _News(tokens, news.seen, news.is_whole)
+
+    def _prepare(self, token_id: str, token: DelegationToken) -> _Held:
+        before = self._held.get(token_id)
+        if before is not None:
+            return before._replace(token=token)
+        password = token_password(self._secret, token_id)
+        return _Held(
+            token,
+            token_hmac(self._secret, token_id),
             {
-                token_id: before.get(token_id) or self._credentials_of(token_id)
-                for token_id in tokens
+                mechanism: credential_of(mechanism, password, secrets.token_bytes(SALT_BYTES))
+                for mechanism in MECHANISMS
             },
         )
 
-    def _credentials_of(self, token_id: str) -> Credentials:
-        password = token_password(self._secret, token_id)
-        return {
-            mechanism: credential_of(mechanism, password, secrets.token_bytes(SALT_BYTES))
-            for mechanism in MECHANISMS
-        }
-
-    def _apply(self, loaded: Loaded) -> None:
-        self._loaded = loaded
+    def _apply(self, news: _News) -> None:
+        gone = self._held.keys() - news.tokens.keys() if news.is_whole else set()
+        for token_id in gone | {each for each, held in news.tokens.items() if held is None}:
+            held = self._held.pop(token_id, None)
+            if held is not None:
+                self._ids.pop(_digest(held.secret), None)
+        for token_id, held in news.tokens.items():
+            if held is not None:
+                self._held[token_id] = held
+                self._ids[_digest(held.secret)] = token_id
 
     # -- asked by clients --------------------------------------------------------------------------
 
@@ -163,8 +190,7 @@ class DelegationTokens:
             return
         if period_ms < 0:
             log.info("delegation token %s of %s is ended", token.token_id, token.owner)
-            ended = token._replace(expires_at=self._wall_ms())
-            self._change(lambda store: self._remove(store, token.token_id), ended, on_done)
+            self._remove(token._replace(expires_at=self._wall_ms()), on_done)
         else:
             self._write(self._until(token, period_ms), on_done)
 
@@ -187,42 +213,48 @@ class DelegationTokens:
         return None
 
     def _of_secret(self, token_secret: bytes) -> DelegationToken | None:
-        for token in self.tokens():
-            if compare_digest(self.hmac_of(token), token_secret):
-                return token
-        return None
+        held = self._held.get(self._ids.get(_digest(token_secret), ""))
+        if held is None or not compare_digest(held.secret, token_secret):
+            return None
+        return held.token
 
     def _until(self, token: DelegationToken, period_ms: int) -> DelegationToken:
         return token._replace(expires_at=WallMs(min(token.max_at, self._wall_ms() + period_ms)))
 
     def _write(self, token: DelegationToken, on_done: OnDone) -> None:
         wall_ms = self._wall_ms()
-        self._change(lambda store: store.write_token(token, wall_ms), token, on_done)
+        self._change(lambda store: store.write_token(token, wall_ms), token, token, on_done)
 
-    def _remove(self, store: ClusterStore, token_id: str) -> None:
-        store.remove_token(token_id, self._wall_ms())
+    def _remove(self, token: DelegationToken, on_done: OnDone) -> None:
+        wall_ms = self._wall_ms()
+        remove: Callable[[ClusterStore], None]
+        remove = lambda store: store.remove_token(token.token_id, wall_ms)  # noqa: E731
+        self._change(remove, None, token, on_done)
 
     def _change(
         self,
         change: Callable[[ClusterStore], None],
+        stored: DelegationToken | None,
         token: DelegationToken,
         on_done: OnDone,
     ) -> None:
-        """Make the change, and apply it here before the answer."""
+        """Make the change, and apply it here before the answer, which has `token`; `stored` is what
+        there is then.
+        """
 
-        def change_and_load(store: ClusterStore) -> Loaded:
+        def make(store: ClusterStore) -> _News:
             change(store)
-            return self._load(store)
+            return self._prepared(TokenNews({token.token_id: stored}, frozenset(), is_whole=False))
 
-        def done(loaded: Loaded) -> None:
-            self._apply(loaded)
+        def done(news: _News) -> None:
+            self._apply(news)
             on_done(ErrorCode.none, token)
 
         def failed(error: Exception) -> None:
             log.warning("delegation token %s is not changed: %r", token.token_id, error)
             on_done(ErrorCode.unknown_server_error, None)
 
-        self._store.submit(change_and_load, done, failed)
+        self._store.submit(make, done, failed)
 
     # -- the controller ----------------------------------------------------------------------------
 
@@ -235,8 +267,8 @@ class DelegationTokens:
         now_ms = self._wall_ms()
         for token in [each for each in self.tokens() if each.is_expired(now_ms)]:
             log.info("delegation token %s of %s has expired", token.token_id, token.owner)
-            self._change(
-                lambda store, token_id=token.token_id: self._remove(store, token_id),  # type: ignore[misc]
-                token,
-                ignore,
-            )
+            self._remove(token, ignore)
+
+
+def _digest(secret: bytes) -> bytes:
+    return hashlib.sha256(secret).digest()

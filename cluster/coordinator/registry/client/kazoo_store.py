@@ -16,6 +16,7 @@ from cluster.coordinator.cluster_store import (
     StoredAcls,
     StoredConfig,
     StoreVersion,
+    TokenNews,
 )
 from cluster.coordinator.registry.client import (
     acl_records,
@@ -160,10 +161,12 @@ class KazooStore:
         """See `quota_records.alter_quota`."""
         quota_records.alter_quota(self.client, entity, changes, wall_ms)
 
-    def load_tokens(self, on_change: OnChange | None = None) -> dict[str, DelegationToken]:
+    def load_tokens(
+        self, seen: frozenset[str] | None, on_change: OnChange | None = None
+    ) -> TokenNews:
         """See `token_records.load_tokens`."""
         watch = None if on_change is None else self.make_watch(on_change)
-        return token_records.load_tokens(self.client, watch)
+        return token_records.load_tokens(self.client, seen, watch)
 
     def write_token(self, token: DelegationToken, wall_ms: WallMs) -> None:
         """See `token_records.write_token`."""

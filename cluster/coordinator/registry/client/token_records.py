@@ -7,13 +7,14 @@ A token's secret is not there: it is computed from its id.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoAuthError, NodeExistsError, NoNodeError
 from kazoo.protocol.states import WatchedEvent
 
+from cluster.coordinator.cluster_store import TokenNews
 from cluster.coordinator.registry.client.change_nodes import add_change
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.clocks import WallMs
@@ -24,23 +25,51 @@ log = logging.getLogger(__name__)
 Watch = Callable[[WatchedEvent], None]
 
 
-def load_tokens(client: KazooClient, watch: Watch | None = None) -> dict[str, DelegationToken]:
-    """All tokens by id; `watch` fires once when one changes after this has read them."""
-    client.ensure_path(paths.TOKEN_CHANGES)
-    client.ensure_path(paths.TOKENS)
-    client.get_children(paths.TOKEN_CHANGES, watch=watch)
-    answers = [
-        (name, client.get_async(f"{paths.TOKENS}/{name}"))
-        for name in client.get_children(paths.TOKENS)
-    ]
-    found = {}
+def load_tokens(
+    client: KazooClient, seen: frozenset[str] | None, watch: Watch | None = None
+) -> TokenNews:
+    """All tokens, or where `seen` names the change nodes of an earlier call, those that have
+    changed; `watch` fires once when one changes after this has read them.
+    """
+    if seen is None:
+        client.ensure_path(paths.TOKEN_CHANGES)
+        client.ensure_path(paths.TOKENS)
+    names = frozenset(client.get_children(paths.TOKEN_CHANGES, watch=watch))
+    changed = None if seen is None else _changed(client, names - seen)
+    if changed is None:
+        return TokenNews(_read(client, client.get_children(paths.TOKENS)), names, is_whole=True)
+    return TokenNews(_read(client, changed), names, is_whole=False)
+
+
+def _changed(client: KazooClient, names: Iterable[str]) -> set[str] | None:
+    """The ids that change nodes name; None where one cannot be read: it may name any."""
+    answers = [(name, client.get_async(f"{paths.TOKEN_CHANGES}/{name}")) for name in sorted(names)]
+    changed = set()
     for name, answer in answers:
         try:
-            found[name] = znodes.decode_token(answer.get()[0])
+            token_id = answer.get()[0].decode()
         except NoNodeError:
-            continue
+            return None  # removed before it was read
+        except (NoAuthError, ValueError) as error:
+            log.warning("%s/%s: %r; all tokens are read again", paths.TOKEN_CHANGES, name, error)
+            return None
+        if not paths.is_node_name(token_id):
+            return None
+        changed.add(token_id)
+    return changed
+
+
+def _read(client: KazooClient, ids: Iterable[str]) -> dict[str, DelegationToken | None]:
+    found: dict[str, DelegationToken | None] = {}
+    answers = [(token_id, client.get_async(f"{paths.TOKENS}/{token_id}")) for token_id in ids]
+    for token_id, answer in answers:
+        try:
+            found[token_id] = znodes.decode_token(answer.get()[0])
+        except NoNodeError:
+            found[token_id] = None
         except (NoAuthError, ValueError) as error:
             log.warning("a delegation token cannot be read: %r", error)
+            found[token_id] = None
     return found
 
 

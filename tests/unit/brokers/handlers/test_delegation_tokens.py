@@ -10,7 +10,15 @@ from typing import Any
 import pytest
 from kio.index import load_response_schema
 
+from cluster.coordinator.cluster_store import StoredAcls
 from cluster.coordinator.registry.documents import paths, znodes
+from cluster.model.acls import (
+    AclEntry,
+    AclOperation,
+    AclPermission,
+    ResourcePattern,
+    ResourceType,
+)
 from cluster.model.clocks import WallMs
 from cluster.model.delegation_tokens import DelegationToken
 from cluster.model.errors import ErrorCode
@@ -206,7 +214,7 @@ def test_the_controller_removes_expired_tokens(stage: HandlerStage) -> None:
     stage.core.authentication.tokens.remove_expired()
     stage.store.work()
     stage.turn()
-    assert list(stage.store.store.load_tokens()) == [kept]
+    assert list(stage.store.store.load_tokens(None).tokens) == [kept]
 
 
 def test_what_another_broker_stores_is_in_force_here(stage: HandlerStage) -> None:
@@ -214,10 +222,75 @@ def test_what_another_broker_stores_is_in_force_here(stage: HandlerStage) -> Non
     later = WallMs(now + 1_000)
     token = DelegationToken("id", "User:a b", "User:c", ("User:d",), now, later, later)
     stage.store.store.write_token(token, now)
-    stage.turn()
-    stage.store.work()
-    stage.turn()
+    settle(stage)
     assert list(stage.core.authentication.tokens.tokens()) == [token]
+    stage.store.store.remove_token("id", now)
+    settle(stage)
+    assert list(stage.core.authentication.tokens.tokens()) == []
+
+
+def settle(stage: HandlerStage) -> None:
+    """Until the store has nothing to do any more."""
+    stage.turn()
+    while stage.store.pending:
+        stage.store.work()
+        stage.turn()
+
+
+def test_one_change_reads_one_token(stage: HandlerStage, monkeypatch: pytest.MonkeyPatch) -> None:
+    alice = client_of(stage, "alice")
+    first, *others = [create(stage, alice) for _ in range(10)]
+    settle(stage)
+    read: list[str] = []
+    client = stage.store.client
+    get = client.get_async
+    monkeypatch.setattr(client, "get_async", lambda path: (read.append(path), get(path))[1])
+    now = stage.clock.wall_ms()
+    other = znodes.decode_token(client.get(f"{paths.TOKENS}/{first.token_id}")[0])
+    stage.store.store.write_token(other._replace(expires_at=WallMs(now + 5)), now)
+    settle(stage)
+    assert [path for path in read if path.startswith(paths.TOKENS)] == [
+        f"{paths.TOKENS}/{first.token_id}"
+    ]
+    ends = {each.token_id: each.expires_at for each in stage.core.authentication.tokens.tokens()}
+    assert ends[first.token_id] == now + 5
+    assert ends.keys() == {first.token_id, *(each.token_id for each in others)}
+
+
+@pytest.mark.parametrize("named", [b"\xff", b"", b"a/b"])
+def test_a_change_that_names_no_token_has_all_of_them_read(
+    stage: HandlerStage, named: bytes
+) -> None:
+    create(stage, client_of(stage, "alice"))
+    now = stage.clock.wall_ms()
+    later = WallMs(now + 1_000)
+    other = DelegationToken("id", "User:bob", "User:bob", (), now, later, later)
+    client = stage.store.client
+    client.create(f"{paths.TOKENS}/id", znodes.encode_token(other))
+    client.create(paths.TOKEN_CHANGE_PREFIX, named, sequence=True)
+    settle(stage)
+    assert other in list(stage.core.authentication.tokens.tokens())
+
+
+def test_a_token_that_cannot_be_read_lets_nobody_in(stage: HandlerStage) -> None:
+    token = create(stage, client_of(stage, "alice"))
+    client = stage.store.client
+    client.set(f"{paths.TOKENS}/{token.token_id}", b"damaged")
+    client.create(paths.TOKEN_CHANGE_PREFIX, token.token_id.encode(), sequence=True)
+    settle(stage)
+    assert log_in(stage, token).principal == "ANONYMOUS"
+
+
+def test_after_a_new_session_all_tokens_are_read(stage: HandlerStage) -> None:
+    alice = client_of(stage, "alice")
+    kept, gone = create(stage, alice), create(stage, alice)
+    settle(stage)
+    stage.store.client.delete(f"{paths.TOKENS}/{gone.token_id}")  # nobody told us
+    stage.core.authentication.tokens.reload()
+    settle(stage)
+    assert described(stage, alice) == [kept.token_id]
+    answer = renew(stage, alice, gone.hmac)
+    assert answer.error_code == ErrorCode.delegation_token_not_found
 
 
 def test_without_a_secret_there_are_no_tokens(tmp_path: Path) -> None:
@@ -271,3 +344,27 @@ def test_tokens_of_others_need_rights(tmp_path: Path) -> None:
         assert answer.error_code == ErrorCode.delegation_token_authorization_failed
         assert described(stage, alice) == [own.token_id]
         assert sorted(described(stage, bob)) == sorted([own.token_id, other.token_id])
+        authorizer = stage.services.authorizer
+        assert authorizer is not None
+
+        def grant(operation: AclOperation, kind: ResourceType, name: str) -> None:
+            rule = AclEntry("User:alice", "*", operation, AclPermission.ALLOW)
+            stored = StoredAcls(frozenset({rule}))
+            authorizer.take_rules({ResourcePattern(kind, name): stored})
+
+        grant(AclOperation.CREATE_TOKENS, ResourceType.USER, "User:bob")
+        for_bob = create(stage, alice, owner="bob")
+        assert for_bob.error_code == 0
+        # Who had it made sees it, as in Kafka, and may neither renew nor end it.
+        assert sorted(described(stage, alice)) == sorted([own.token_id, for_bob.token_id])
+        mismatch = ErrorCode.delegation_token_owner_mismatch
+        assert renew(stage, alice, for_bob.hmac).error_code == mismatch
+        assert expire(stage, alice, for_bob.hmac).error_code == mismatch
+        grant(AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN, other.token_id)
+        everything = sorted([own.token_id, for_bob.token_id, other.token_id])
+        assert sorted(described(stage, alice)) == everything
+        grant(AclOperation.DESCRIBE, ResourceType.DELEGATION_TOKEN, "another")
+        carol = create(stage, client_of(stage, "carol")).token_id
+        assert carol not in described(stage, alice)
+        grant(AclOperation.DESCRIBE_TOKENS, ResourceType.USER, "User:carol")
+        assert carol in described(stage, alice)
