@@ -1,5 +1,6 @@
 """Fetches a small document from an http, https or file URL; blocking."""
 
+import http.client
 import urllib.parse
 import urllib.request
 from typing import Final
@@ -14,8 +15,11 @@ def fetch_document(url: str) -> bytes:
     """The document. Raises OSError, or ValueError for another kind of URL or more than 1 MiB."""
     if urllib.parse.urlsplit(url).scheme not in _SCHEMES:
         raise ValueError(f"{url} is no http, https or file URL")
-    with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:
-        document: bytes = answer.read(_MAX_BYTES + 1)
+    try:
+        with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:
+            document: bytes = answer.read(_MAX_BYTES + 1)
+    except http.client.HTTPException as error:
+        raise OSError(f"what answers there does not speak HTTP ({type(error).__name__})") from error
     if len(document) > _MAX_BYTES:
         raise ValueError(f"{url} has more than {_MAX_BYTES} bytes")
     return document

@@ -70,6 +70,7 @@ class KeySet:
         self._has_ended = False
         self._last_fetch_ms: MonotonicMs | None = None
         self._failures = 0
+        self._last_failure = ""
 
     def begin(self) -> None:
         """Fetch it for the first time; until it is here there are no keys."""
@@ -111,16 +112,19 @@ class KeySet:
 
     def _on_fetched(self, keys: "list[jwt.PyJWK]") -> None:
         by_id = {key.key_id: key for key in keys}
-        if by_id.keys() != self._keys.keys():
+        if by_id.keys() != self._keys.keys() or self._failures:
             log.info("%d keys for tokens are at %s", len(keys), self.rules.url)
         self._keys = by_id
         self._only_key = keys[0] if len(keys) == 1 else None
-        self._failures = 0
+        self._failures, self._last_failure = 0, ""
         self._wait(self.rules.refresh_ms)
 
     def _on_failed(self, error: Exception) -> None:
         self._failures += 1
-        log.warning("cannot fetch the keys for tokens from %s: %s", self.rules.url, error)
+        failure = str(error)
+        if failure != self._last_failure:  # it is tried again and again
+            log.warning("cannot fetch the keys for tokens from %s: %s", self.rules.url, failure)
+            self._last_failure = failure
         doubled_ms = self.rules.retry_ms << min(self._failures - 1, 30)
         self._wait(min(doubled_ms, self.rules.retry_max_ms))
 
@@ -135,10 +139,19 @@ def _parsed(document: bytes) -> "list[jwt.PyJWK]":
     # Imported only now: most clusters have no tokens, and it takes long to load.
     import jwt
 
-    found = json.loads(document)
-    if not isinstance(found, dict):
-        raise ValueError("it is no JSON object with keys")  # noqa: TRY004 - as other documents
     try:
-        return list(jwt.PyJWKSet.from_dict(found).keys)
-    except jwt.PyJWTError as error:
-        raise ValueError(str(error)) from error
+        found = json.loads(document)
+    except (ValueError, RecursionError):
+        raise ValueError("it is not JSON") from None
+    listed = found.get("keys") if isinstance(found, dict) else None
+    if not isinstance(listed, list):
+        raise ValueError("it is no JSON object with a list of keys")  # noqa: TRY004 - as others
+    keys = []
+    for each in listed:
+        try:
+            keys.append(jwt.PyJWK.from_dict(each))
+        except Exception:  # noqa: BLE001 - PyJWT lets through whatever its parsers raise
+            continue
+    if not keys:
+        raise ValueError(f"none of its {len(listed)} keys can be used")
+    return keys

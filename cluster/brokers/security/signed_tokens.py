@@ -50,7 +50,7 @@ class SignedTokens:
         except jwt.PyJWTError:
             raise TokenRefused("it is no JSON Web Token") from None
         algorithm = header.get("alg")
-        if algorithm not in _ALGORITHMS:
+        if not isinstance(algorithm, str) or algorithm not in _ALGORITHMS:
             raise TokenRefused("the token is not signed by an algorithm with public keys (alg)")
         key = self._find_key(header.get("kid"))
         if key is None:

@@ -1,10 +1,13 @@
 """What the claims of a JSON Web Token say of its bearer (RFC 7519). Pure."""
 
 from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cluster.brokers.security.oauth_login import TokenRefused, ValidToken
 from cluster.model.clocks import WallMs
+
+_LAST_MS: Final = 253_402_300_799_000
+"""The end of the year 9999: a session that lasts for longer could not be told to a client."""
 
 
 class ClaimRules(NamedTuple):
@@ -34,9 +37,18 @@ def valid_token(claims: Mapping[str, Any], rules: ClaimRules, now_ms: WallMs) ->
         raise TokenRefused("the token may not be used yet (nbf)")
     _check_scopes(claims.get(rules.scope_claim), rules)
     user = claims.get(rules.user_claim)
-    if not isinstance(user, str) or not user.strip():
+    if not isinstance(user, str) or not user.strip() or not _is_text(user):
         raise TokenRefused(f"the token names no user ({rules.user_claim})")
-    return ValidToken(user.strip(), WallMs(expires_at))
+    return ValidToken(user.strip(), WallMs(min(expires_at, _LAST_MS)))
+
+
+def _is_text(user: str) -> bool:
+    """Whether it can be written: JSON may hold half a surrogate pair."""
+    try:
+        user.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _time(claims: Mapping[str, Any], name: str) -> int | None:

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -200,6 +201,7 @@ def test_a_token_signed_by_a_key_of_the_set_is_valid() -> None:
     assert checked(signed(key_id=None)) == VALID
     assert checked(signed(algorithm="PS512")) == VALID
     assert checked(signed(EC_KEY, "ES256", "ec")) == VALID
+    assert checked(signed(exp=1e30)).expires_at < 1e15, "a time that clients can be told"
     assert checked(signed(exp=NOW_S - 29, iat=NOW_S - 40)).user == "alice"
     assert checked(signed(iss="us", aud=["x", "y"]), "us", ("y", "z")) == VALID
 
@@ -217,6 +219,12 @@ def test_a_token_signed_by_a_key_of_the_set_is_valid() -> None:
         (signed(iat=None), "when it was issued"),
         (signed(sub=None), "names no user"),
         (signed(aud="x"), "another audience"),
+        *(
+            (f"{part({'alg': alg})}.{part(CLAIMS)}.c2ln", "not signed")
+            for alg in ([], {}, ["RS256"], 5, None, True)
+        ),
+        (f"{part({'alg': 'RS256', 'kid': []})}.{part(CLAIMS)}.c2ln", "no JSON Web Token"),
+        (signed(sub="\ud800"), "names no user"),
         ("nonsense", "no JSON Web Token"),
         (signed()[:-4] + "AAAA", "signature is wrong"),
     ],
@@ -311,11 +319,20 @@ def test_an_unknown_key_is_asked_for_at_once_but_not_all_the_time(url: Url) -> N
 
 @pytest.mark.parametrize(
     "failure",
-    [OSError("no route"), b"", b"[]", b"{}", b'{"keys": []}', b'{"keys": [{"kty": "x"}]}'],
+    [
+        *(OSError("no route"), b"", b"[]", b"{}", b'{"keys": []}', b'{"keys": [{"kty": "x"}]}'),
+        *(b'{"keys": [null, 5]}', b"[" * 100_000, b"\xff"),
+        *(b'{"keys": [{"kty": "RSA", "n": 5, "e": []}]}', b'{"keys": [{"kty": "RSA", "alg": []}]}'),
+    ],
 )
-def test_keys_stay_while_they_cannot_be_fetched(url: Url, failure: Any) -> None:
+def test_keys_stay_while_they_cannot_be_fetched_which_is_one_line(
+    url: Url, failure: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     url.keys.begin()
     url.answer()
+    right = url.document
+    caplog.clear()
     url.document = failure
     url.pass_time(60_000)
     url.answer()
@@ -325,6 +342,33 @@ def test_keys_stay_while_they_cannot_be_fetched(url: Url, failure: Any) -> None:
         assert url.waiting == []
         url.pass_time(1)
         assert url.answer() == 1
+    (line,) = caplog.messages
+    assert line.startswith("cannot fetch the keys for tokens from http://here/keys: ")
+    assert "\n" not in line
+    caplog.clear()
+    url.document = OSError("another reason")
+    url.pass_time(400)
+    url.answer()
+    url.document = right
+    url.pass_time(400)
+    url.answer()
+    assert caplog.messages == [
+        "cannot fetch the keys for tokens from http://here/keys: another reason",
+        "1 keys for tokens are at http://here/keys",
+    ]
+
+
+def test_a_key_that_cannot_be_used_hides_none_of_the_others(url: Url) -> None:
+    broken = [
+        {"kty": "RSA", "n": 5},
+        {"kty": "EC", "crv": []},
+        jwk(RSA_KEY, "x") | {"alg": ["RS256"]},
+    ]
+    url.document = json.dumps({"keys": [*broken, jwk(EC_KEY, "ec")]}).encode()
+    url.keys.begin()
+    url.answer()
+    assert url.keys.find("ec") is not None
+    assert url.keys.find("x") is None
 
 
 def test_a_set_that_has_ended_fetches_nothing(url: Url) -> None:
