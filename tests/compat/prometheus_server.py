@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import shutil
 import subprocess
 import urllib.parse
 import urllib.request
@@ -10,42 +9,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from tests.compat.installing import CACHE, may_install, one_at_a_time
+from tests.compat.debian_packages import debian_program
 from tests.support.running_cluster import HOST, free_ports
 from tests.support.waiting import wait_until
 
-_PACKAGE = CACHE / "prometheus"
 INTERVAL_S = 2
 
 
 def program(name: str) -> str:
     """`prometheus` or `promtool`; skips the test where there is none."""
-    unpacked = _PACKAGE / "usr" / "bin" / name
-    found = shutil.which(name)
-    if found is None and not unpacked.exists() and may_install() and shutil.which("apt-get"):
-        with one_at_a_time("prometheus"):
-            if not unpacked.exists():
-                _unpack()
-    found = found or (str(unpacked) if unpacked.exists() else None)
-    if found is None:
-        pytest.skip(f"{name} is not installed (Debian's package prometheus)")
-    return found
-
-
-def _unpack() -> None:
-    """Debian's package without its service; it needs nothing that a Debian has not."""
-    _PACKAGE.mkdir(parents=True, exist_ok=True)
-    for attempt in (["apt-get", "update"], []):
-        fetched = subprocess.run(
-            ["apt-get", "download", "prometheus"], cwd=_PACKAGE, capture_output=True, check=False
-        )
-        if fetched.returncode == 0 or not attempt:
-            break
-        subprocess.run(attempt, capture_output=True, check=False)
-    for package in _PACKAGE.glob("prometheus_*.deb"):
-        subprocess.run(["dpkg", "-x", package, _PACKAGE], check=True, capture_output=True)
+    return debian_program(name, "prometheus").path
 
 
 class PrometheusServer:

@@ -1,4 +1,4 @@
-"""franz-go, sarama, kafkajs and Java 3.9 and 4.1 through every listener, by every way to log in.
+"""Every stock client through every listener, by every way to log in that it has.
 
 Only alice may use topics where clients have to say who they are: whoever gets through is alice.
 """
@@ -30,6 +30,7 @@ from tests.compat.client_programs import (
 )
 from tests.compat.kafka_jvm import NEWEST, VERSION
 from tests.compat.kafka_process import compiled, java_command
+from tests.compat.round_trips import ROUND_TRIPS, Login
 from tests.compat.samples import Sample
 from tests.support.running_cluster import Cluster
 from tests.support.tls import a_client, a_server, authority, pem_store
@@ -40,6 +41,7 @@ pytestmark = [pytest.mark.compat, pytest.mark.slow]
 
 MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"]
 WAYS = [
+    ("PLAINTEXT", ""),
     ("SSL", ""),
     ("MUTUAL", ""),
     *[(listener, each) for listener in ("SASL_PLAINTEXT", "SASL_SSL") for each in MECHANISMS],
@@ -66,13 +68,15 @@ class Place(NamedTuple):
     cluster: Cluster
     ports: dict[str, int]
     token: Path
+    ca_file: Path
+    certificate_file: Path
 
     def at(self, listener: str) -> str:
         return f"localhost:{self.ports[listener]}"
 
     def security(self, listener: str, mechanism: str, password: str = PASSWORD) -> dict[str, str]:
         """What clients in Go and JavaScript are told."""
-        told = {"ca": "" if listener == "SASL_PLAINTEXT" else certificate_of_the_authority()}
+        told = {"ca": "" if listener.endswith("PLAINTEXT") else certificate_of_the_authority()}
         if listener == "MUTUAL":
             told["certificate"] = certificate_of_alice()
         if mechanism:
@@ -80,13 +84,27 @@ class Place(NamedTuple):
             told["token"] = self.token.read_text()
         return told
 
+    def login(self, listener: str, mechanism: str, password: str = PASSWORD) -> Login:
+        """What clients in Python and kcat are told."""
+        return Login(
+            self.at(listener),
+            "SSL" if listener == "MUTUAL" else listener,
+            "" if listener.endswith("PLAINTEXT") else str(self.ca_file),
+            str(self.certificate_file) if listener == "MUTUAL" else "",
+            mechanism,
+            "alice",
+            password,
+            self.token.read_text() if mechanism == "OAUTHBEARER" else "",
+            time.time() + 3_600,
+        )
+
     def properties(self, listener: str, mechanism: str, password: str = PASSWORD) -> dict[str, str]:
         """What clients in Java are told."""
         told = {
             "bootstrap.servers": self.at(listener),
             "security.protocol": "SSL" if listener == "MUTUAL" else listener,
         }
-        if listener != "SASL_PLAINTEXT":
+        if not listener.endswith("PLAINTEXT"):
             told["ssl.truststore.type"] = "PEM"
             told["ssl.truststore.certificates"] = certificate_of_the_authority()
         if listener == "MUTUAL":
@@ -158,9 +176,10 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     }
     with Cluster(directory / "data", brokers=1, overrides=overrides) as cluster:
         (broker,) = cluster.state()["brokers"]
-        running = Place(
-            cluster, {each["name"]: each["port"] for each in broker["listeners"]}, token
-        )
+        certificate = directory / "alice.pem"
+        certificate.write_text(certificate_of_alice())
+        ports = {each["name"]: each["port"] for each in broker["listeners"]}
+        running = Place(cluster, ports, token, ca, certificate)
         admin = AdminClient({"bootstrap.servers": running.at("PLAINTEXT")})
         for each in (ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512):
             info = ScramCredentialInfo(each, 4096)
@@ -213,6 +232,24 @@ def test_records_come_back_as_they_were_sent(
     program = client.at(place, listener, mechanism)
     assert program.produce(topic, RECORDS).offsets == [0, 1, 2]
     assert program.consume(topic).records == RECORDS
+
+
+@pytest.mark.parametrize(
+    ("name", "listener", "mechanism"),
+    [
+        (name, *way)
+        for name in ROUND_TRIPS
+        for way in WAYS
+        if (name, way[1]) != ("kcat", "OAUTHBEARER")  # it has unsecured tokens only
+    ],
+)
+def test_values_come_back_as_they_were_sent(
+    place: Place, name: str, listener: str, mechanism: str
+) -> None:
+    topic = create_topic(place.cluster, unique_name("listeners"), replication_factor=1)
+    login = place.login(listener, mechanism)
+    values = [sample.value or b"" for sample in RECORDS]
+    assert ROUND_TRIPS[name](login, topic, values) == values
 
 
 def test_a_wrong_password_is_told_as_that_and_leaves_no_connection(

@@ -1,7 +1,6 @@
 """Unmodified clients against `start --secure`, each with the file that it made for them."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer
 
 from cluster.supervisor.plan import DataDir
+from tests.compat.debian_packages import kcat
 from tests.compat.kafka_process import ToolShell
 from tests.support.running_cluster import Cluster
 from tests.support.waiting import wait_until
@@ -74,15 +74,19 @@ def test_librdkafka(cluster: Cluster, name: str) -> None:
 
 
 def test_kcat(cluster: Cluster) -> None:
-    kcat = shutil.which("kcat")
-    if kcat is None:
-        pytest.skip("kcat is not installed (Debian's package kcat)")
+    program = kcat()
     topic, config = made_topic(cluster, "of-the-program-kcat"), client_file(cluster, "kcat.conf")
 
     def run(*words: str, records: str = "") -> str:
-        command = [kcat, "-F", str(config), *words]
+        command = [program.path, "-F", str(config), *words]
         return subprocess.run(
-            command, input=records, capture_output=True, text=True, timeout=60, check=True
+            command,
+            env=program.environment,
+            input=records,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
         ).stdout
 
     run("-P", "-t", topic, "-K:", "-X", "acks=all", records="k1:first\nk2:second\n")
