@@ -2,7 +2,9 @@
 
 Whoever can make a process log a line could fill its logs with it. So every kind of line (a logger
 and the text of its message before the arguments are put in) has a token bucket, and another one for
-each peer that causes it; what finds a bucket empty is counted instead of written.
+each peer that causes it, and where a line says what it is about, a small one for each subject, so
+that one thing that happens again and again hides nothing else; what finds a bucket empty is counted
+instead of written.
 """
 
 from collections import OrderedDict
@@ -19,6 +21,8 @@ class Allowance(NamedTuple):
 
 PER_PEER: Final = Allowance(300, 2.0)
 """A peer is a host: all clients of one machine share it."""
+PER_SUBJECT: Final = Allowance(10, 0.1)
+"""A subject is what a peer's line is about, such as who was denied what."""
 PER_KIND: Final = Allowance(1_000, 20.0)
 """Of all peers together, and of a kind that has none."""
 SUMMARY_EVERY_S: Final = 10.0
@@ -36,18 +40,20 @@ class Kind(NamedTuple):
 class LeftOut(NamedTuple):
     """So many lines were not written in so many seconds.
 
-    `peer` is None where no peer is known, or where several caused them; `kind` is None where there
-    are too many kinds and peers to name.
+    `peer` is None where no peer is known, or where several caused them, `subject` where they were
+    about several things or none that is known; `kind` is None where there are too many to name.
     """
 
     kind: Kind | None
     peer: str | None
     lines: int
     seconds: float
+    subject: str | None = None
 
     def __str__(self) -> str:
         like = "of further kinds and peers" if self.kind is None else f'like "{self.kind.template}"'
         cause = "" if self.peer is None else f" because of {self.peer}"
+        cause += "" if self.subject is None else f", each about {self.subject},"
         return f"left out {self.lines} more lines {like}{cause} within {self.seconds:.0f} s"
 
 
@@ -70,7 +76,8 @@ class _Tally:
     count: int = 0
 
 
-_Key = tuple[Kind, str | None]
+_Key = tuple[Kind, str | None, str | None]
+"""Kind, peer and subject."""
 
 
 class LineLimiter:
@@ -79,25 +86,36 @@ class LineLimiter:
     Invariant: every line is either admitted or counted in exactly one `LeftOut`.
     """
 
-    def __init__(self, per_peer: Allowance = PER_PEER, per_kind: Allowance = PER_KIND) -> None:
+    def __init__(
+        self,
+        per_peer: Allowance = PER_PEER,
+        per_kind: Allowance = PER_KIND,
+        per_subject: Allowance = PER_SUBJECT,
+    ) -> None:
+        self._per_subject = per_subject
         self._per_peer = per_peer
         self._per_kind = per_kind
         self._buckets: OrderedDict[_Key, _Bucket] = OrderedDict()
         self._tallies: dict[_Key, _Tally] = {}
 
-    def admits(self, kind: Kind, peer: str | None, now_s: float) -> bool:
+    def admits(
+        self, kind: Kind, peer: str | None, now_s: float, subject: str | None = None
+    ) -> bool:
         """Whether to write this line. `now_s` is of a clock that never goes back."""
-        of_kind = self._bucket((kind, None), self._per_kind, now_s)
-        of_peer = of_kind if peer is None else self._bucket((kind, peer), self._per_peer, now_s)
-        if of_peer is not of_kind and not of_peer.is_filled(self._per_peer, now_s):
-            self._leave_out(kind, peer, now_s)
-            return False
-        if not of_kind.is_filled(self._per_kind, now_s):
-            self._leave_out(kind, None, now_s)
-            return False
-        of_kind.tokens -= 1
-        if of_peer is not of_kind:
-            of_peer.tokens -= 1
+        levels: list[tuple[_Key, Allowance]] = [((kind, None, None), self._per_kind)]
+        if peer is not None:
+            levels.append(((kind, peer, None), self._per_peer))
+        if subject is not None:
+            levels.append(((kind, peer, subject), self._per_subject))
+        buckets = []
+        for key, allowance in reversed(levels):
+            bucket = self._bucket(key, allowance, now_s)
+            if not bucket.is_filled(allowance, now_s):
+                self._leave_out(key, now_s)
+                return False
+            buckets.append(bucket)
+        for bucket in buckets:
+            bucket.tokens -= 1
         return True
 
     def take_left_out(self, now_s: float, *, everything: bool = False) -> list[LeftOut]:
@@ -108,9 +126,9 @@ class LineLimiter:
             if everything or now_s - tally.since_s >= SUMMARY_EVERY_S
         ]
         told = []
-        for kind, peer in due:
-            tally = self._tallies.pop((kind, peer))
-            told.append(LeftOut(kind, peer, tally.count, now_s - tally.since_s))
+        for kind, peer, subject in due:
+            tally = self._tallies.pop((kind, peer, subject))
+            told.append(LeftOut(kind, peer, tally.count, now_s - tally.since_s, subject))
         told.sort(key=lambda one: -one.lines)
         rest = told[_SUMMARIES_MAX:]
         if not rest:
@@ -128,10 +146,9 @@ class LineLimiter:
         bucket = self._buckets[key] = _Bucket(float(allowance.burst), now_s)
         return bucket
 
-    def _leave_out(self, kind: Kind, peer: str | None, now_s: float) -> None:
-        key = (kind, peer)
+    def _leave_out(self, key: _Key, now_s: float) -> None:
         if key not in self._tallies and len(self._tallies) >= _REMEMBERED_MAX:
-            key = (kind, None)
+            key = (key[0], None, None)
         tally = self._tallies.get(key)
         if tally is None:
             tally = self._tallies[key] = _Tally(now_s)

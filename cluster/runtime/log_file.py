@@ -41,7 +41,8 @@ def rotate_if_large(log_file: Path, max_bytes: int = LOG_MAX_BYTES) -> None:
 class LogFile(logging.Handler):
     """Appends records to a file, each with one write, so that other writers do not divide a line.
 
-    A record's `peer` (`extra={"peer": host}`) is who caused it, for the limiter.
+    A record's `peer` (`extra=of_peer(host)`) is who caused it, for the limiter, and its `subject`
+    what it is about.
     """
 
     def __init__(self, log_file: Path, max_bytes: int = LOG_MAX_BYTES) -> None:
@@ -59,7 +60,8 @@ class LogFile(logging.Handler):
         try:
             now_s = time.monotonic()
             kind = Kind(record.name, str(record.msg))
-            if self._limiter.admits(kind, getattr(record, "peer", None), now_s):
+            peer, subject = getattr(record, "peer", None), getattr(record, "subject", None)
+            if self._limiter.admits(kind, peer, now_s, subject):
                 self._write(record)
             self._report(self._limiter.take_left_out(now_s))
         except Exception:  # noqa: BLE001 - as every handler: a log must not stop what it tells of

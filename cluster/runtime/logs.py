@@ -54,6 +54,8 @@ def report_left_out() -> None:
             handler.report_left_out()
 
 
-def of_peer(host: str) -> dict[str, str]:
-    """The `extra` of a log line that this peer caused, for the limiter (see `line_limiter`)."""
-    return {"peer": host}
+def of_peer(host: str, subject: str | None = None) -> dict[str, str | None]:
+    """The `extra` of a log line that this peer caused, for the limiter (see `line_limiter`);
+    `subject`: what it is about.
+    """
+    return {"peer": host, "subject": subject}

@@ -1,7 +1,8 @@
 """One line for every decision: what was denied at INFO, what was allowed at DEBUG.
 
-The logger has Kafka's name, so that its level can be changed as in Kafka; how many lines a peer
-causes is limited where lines are written (`runtime/line_limiter.py`).
+The logger has Kafka's name, so that its level can be changed as in Kafka. How many lines there may
+be is limited where they are written (`runtime/line_limiter.py`), by user and host, and fewer of
+those that tell the same again.
 """
 
 import logging
@@ -38,6 +39,7 @@ def _note(
     resource: tuple[ResourceType, str],
 ) -> None:
     if _log.isEnabledFor(level):
+        what = f"{operation.label} on {resource[0].label} {resource[1]}"
         _log.log(
             level,
             "Principal = %s is %s operation = %s from host = %s on resource = %s:LITERAL:%s",
@@ -47,5 +49,5 @@ def _note(
             host,
             resource[0].label,
             resource[1],
-            extra=of_peer(host),
+            extra=of_peer(f"{USER_PREFIX}{user} at {host}", what),
         )

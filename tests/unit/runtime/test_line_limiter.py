@@ -46,12 +46,29 @@ def test_what_was_left_out_is_told_after_a_while_and_once():
     admitted(limits, CLOSED, "10.0.0.1", 100, 5.0)
     assert limits.take_left_out(14.9) == []
     (told,) = limits.take_left_out(17.0)
-    assert told == (CLOSED, "10.0.0.1", 97, 12.0)
+    assert told == (CLOSED, "10.0.0.1", 97, 12.0, None)
     assert str(told) == (
         'left out 97 more lines like "closed connection from %s: %s" because of 10.0.0.1'
         " within 12 s"
     )
     assert limits.take_left_out(100.0, everything=True) == []
+
+
+def test_what_is_told_again_and_again_hides_nothing_else():
+    limits = LineLimiter(Allowance(6, 1.0), Allowance(10, 2.0), per_subject=Allowance(2, 0.5))
+    again = [limits.admits(CLOSED, "bob", 0.0, "orders") for _ in range(100)]
+    assert (sum(again), again[0]) == (2, True)
+    assert limits.admits(CLOSED, "bob", 0.0, "bills")
+    assert limits.admits(CLOSED, "eve", 0.0, "orders")
+    others = [limits.admits(CLOSED, "bob", 0.0, f"topic-{n}") for n in range(100)]
+    assert sum(others) == 3  # with those before, what one peer gets
+    told = limits.take_left_out(20.0)
+    assert [(one.peer, one.subject, one.lines) for one in told] == [
+        ("bob", "orders", 98),
+        ("bob", None, 97),
+    ]
+    assert "because of bob, each about orders, within 20 s" in str(told[0])
+    assert limits.admits(CLOSED, "bob", 20.0, "orders")
 
 
 def test_at_the_end_everything_is_told():

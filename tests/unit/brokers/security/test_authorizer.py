@@ -1,6 +1,7 @@
 """Who is asked for, what is remembered, what is logged."""
 
 import logging
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from cluster.config.settings import broker_settings
 from cluster.coordinator.cluster_store import StoredAcls
 from cluster.model.acls import AclBinding, AclOperation, AclPermission, ResourceType
 from cluster.model.errors import UserError
+from cluster.runtime.log_file import LogFile
 from cluster.runtime.logger_levels import levels_in_force
 from tests.unit.brokers.security.test_acl_rules import rule
 
@@ -81,6 +83,33 @@ def test_each_refusal_is_one_line_and_what_is_allowed_is_one_at_debug(
         refusal.replace("alice is Denied", "admin is Allowed"),
     ]
     assert [record.levelno for record in caplog.records] == [20, 20, 10]
+
+
+def test_each_user_operation_and_resource_has_its_own_lines(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "broker.log"
+    handler = LogFile(file)
+    logger = logging.getLogger(LOGGER)
+    logger.addHandler(handler)
+    authorizer = Authorizer()
+    caplog.set_level(logging.INFO, LOGGER)
+    try:
+        for _ in range(1_000):
+            may_read(authorizer, "eve")
+        may_read(authorizer, "eve", "bills")
+        may_read(authorizer, "alice")
+        authorizer.allows("eve", "127.0.0.1", AclOperation.WRITE, TOPIC, "orders")
+    finally:
+        logger.removeHandler(handler)
+        handler.close()
+    written = file.read_text()
+    # One more where the machine takes ten seconds for them.
+    assert 11 <= written.count("User:eve is Denied operation = Read") <= 13
+    assert "on resource = Topic:LITERAL:bills" in written
+    assert "User:alice is Denied operation = Read" in written
+    assert "User:eve is Denied operation = Write" in written
+    assert "because of User:eve at 127.0.0.1, each about Read on Topic orders," in written
 
 
 def test_super_users_are_separated_by_semicolons() -> None:
