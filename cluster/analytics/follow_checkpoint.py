@@ -5,6 +5,7 @@ batch a file `offsets/N` before the batch runs, and `commits/N` after it.
 Source: org.apache.spark.sql.execution.streaming.runtime.OffsetSeqLog (Spark 4.3).
 """
 
+import contextlib
 import json
 import os
 import shutil
@@ -31,6 +32,8 @@ class Subject:
     topic_id: str | None
     schema: str
     """Of the rows that the source hands to Spark."""
+    cluster_id: str | None = None
+    """None if the cluster does not tell, or a version that did not note it has written this."""
 
 
 class FollowCheckpoint:
@@ -47,7 +50,12 @@ class FollowCheckpoint:
         if found is None:
             return None
         try:
-            return Subject(**{name: found[name] for name in ("topic", "topic_id", "schema")})
+            return Subject(
+                topic=found["topic"],
+                topic_id=found["topic_id"],
+                schema=found["schema"],
+                cluster_id=found.get("cluster_id"),
+            )
         except KeyError as missing:
             raise BadCheckpoint(f"{_DESCRIPTION} lacks {missing}") from None
 
@@ -62,6 +70,21 @@ class FollowCheckpoint:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(self._directory / _DESCRIPTION)
+
+    def check(self) -> None:
+        """Raises BadCheckpoint if Spark would not go on with it, although `subject` did; OSError.
+
+        After a power failure the newest files may be empty or cut.
+        """
+        numbers = [int(path.name) for path in (self.spark / "commits").glob("*") if _is_batch(path)]
+        newest = [self.spark / "commits" / str(number) for number in sorted(numbers)[-1:]]
+        for path, head, key in [
+            (self.spark / "metadata", "", "id"),
+            *((path, "v1", None) for path in newest),
+        ]:
+            with contextlib.suppress(FileNotFoundError):  # Spark makes another
+                if not _is_whole(path.read_text(), head, key):
+                    raise BadCheckpoint(f"{path.relative_to(self._directory)} is damaged")
 
     def last_batch(self) -> int | None:
         """The number of the batch that was planned last; None if there is none. OSError."""
@@ -108,6 +131,16 @@ class FollowCheckpoint:
         if found.get("version") != _VERSION:
             raise BadCheckpoint(f"it is of version {found.get('version')}, not {_VERSION}")
         return found
+
+
+def _is_whole(text: str, head: str, key: str | None) -> bool:
+    """Whether a file of Spark's is a line of JSON with such a key, after such a first line."""
+    first, _, rest = text.rpartition("\n")
+    try:
+        found = json.loads(rest)
+    except ValueError:
+        return False
+    return first == head and isinstance(found, dict) and (key is None or key in found)
 
 
 def _is_batch(path: Path) -> bool:

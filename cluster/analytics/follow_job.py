@@ -8,6 +8,7 @@ all widths are up to date after each batch, and late records are in them too.
 import contextlib
 import json
 import queue
+import threading  # noqa: TID251 - Spark calls in a thread of its own, which has to be waited for
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -18,10 +19,11 @@ from confluent_kafka import KafkaException
 
 from cluster.analytics.follow_checkpoint import BadCheckpoint, FollowCheckpoint, Subject
 from cluster.analytics.follow_output import Batch, FollowedOutput, OutOfStep, go_on
-from cluster.analytics.kafka_records import topic_ranges
+from cluster.analytics.kafka_records import cluster_id, topic_ranges
 from cluster.analytics.rollup_job import (
     Phase,
     RollupOptions,
+    StartSpark,
     choose,
     locked_output,
     read_topic,
@@ -29,10 +31,11 @@ from cluster.analytics.rollup_job import (
 )
 from cluster.analytics.rollup_output import RollupOutput
 from cluster.analytics.rollup_plan import Plan
-from cluster.analytics.spark_session import reason, spark_session
+from cluster.analytics.spark_session import JVM_GONE, reason, spark_session
 from cluster.analytics.stream_offsets import records_between, to_json
 from cluster.analytics.window_sums import SUMS_SCHEMA
 from cluster.model.errors import UserError
+from cluster.runtime.clock import SystemClock
 from cluster.runtime.installation import shown
 
 if TYPE_CHECKING:
@@ -66,12 +69,18 @@ class Step:
     """What is told after each batch."""
 
     batch: Batch
+    seconds: float
+    """Since the one before was in the windows; of the first, since Spark was there."""
     behind: int | None
     """Records in the topic that are not in the windows; None if no broker says."""
 
 
 def follow(
-    options: FollowOptions, phase: Phase, tell: Callable[[Step], None], is_over: Callable[[], bool]
+    options: FollowOptions,
+    phase: Phase,
+    tell: Callable[[Step], None],
+    is_over: Callable[[], bool],
+    start_spark: StartSpark = spark_session,
 ) -> None:
     """Add what comes to the windows until `is_over()`. Raises UserError."""
     with phase(f"Looking at topic {options.rollup.topic}"):
@@ -88,7 +97,7 @@ def follow(
         with contextlib.ExitStack() as running:
             with phase("Starting Spark"):
                 spark = running.enter_context(
-                    spark_session(options.rollup.master, options.rollup.log)
+                    start_spark(options.rollup.master, options.rollup.log, None)
                 )
             _run(spark, _Stream(options, output, checkpoint, chosen), tell, is_over)
 
@@ -97,9 +106,14 @@ def _prepare(
     checkpoint: FollowCheckpoint, chosen: Plan, options: FollowOptions, phase: Phase
 ) -> None:
     """Raises UserError."""
-    subject = Subject(chosen.start.topic, chosen.start.topic_id, str(SUMS_SCHEMA))
     place = shown(options.checkpoint)
     try:
+        subject = Subject(
+            chosen.start.topic,
+            chosen.start.topic_id,
+            str(SUMS_SCHEMA),
+            cluster_id(options.rollup.connection),
+        )
         if not go_on(checkpoint, subject, chosen.start.offsets):
             with phase("Beginning a new checkpoint, from where the windows end"):
                 pass
@@ -110,6 +124,12 @@ def _prepare(
         ) from None
     except OSError as problem:
         raise UserError(f"cannot use the checkpoint {place}: {problem.strerror}") from None
+    except KafkaException as problem:
+        raise UserError(f"no broker says which cluster it is: {problem.args[0].str()}") from None
+
+
+class Closed(Exception):
+    """A batch came when the stream had been ended: the next start has it again."""
 
 
 class _Stream:
@@ -125,19 +145,42 @@ class _Stream:
         self.options = options
         self.chosen = chosen
         self.checkpoint = checkpoint
-        self.done: queue.SimpleQueue[Batch] = queue.SimpleQueue()
+        self.done: queue.SimpleQueue[tuple[Batch, float]] = queue.SimpleQueue()
         self.problem: UserError | None = None
         self._output = output
         self._followed = FollowedOutput(output, checkpoint, chosen.start, options.watermark)
         self._day: int | None = None
+        self._clock = SystemClock()
+        self._taking = threading.Lock()
+        self._is_closed = False
+        self._last_ms = self._clock.monotonic_ms()
 
     def take(self, rows: "DataFrame", number: int) -> None:
         """Add a batch to the windows. Raises whatever ends the stream."""
+        with self._taking:
+            if self._is_closed:
+                raise Closed
+            self._take(rows, number)
+
+    def close(self) -> None:
+        """Wait until no batch is being added, and let none be added any more.
+
+        The thread in which Spark calls outlives a JVM that was killed: without this it would write
+        when the directory is no longer locked, or while Python ends, which aborts the process.
+        """
+        with self._taking:
+            self._is_closed = True
+
+    def _take(self, rows: "DataFrame", number: int) -> None:
         from cluster.analytics.spark_sources import collected
 
+        sums = collected(rows)
         try:
             with writing(self.options.rollup.output):
-                self.done.put(self._followed.take(number, collected(rows)))
+                batch = self._followed.take(number, sums)
+                now_ms = self._clock.monotonic_ms()
+                self.done.put((batch, (now_ms - self._last_ms) / 1000))
+                self._last_ms = now_ms
                 self._tidy()
         except UserError as problem:
             self.problem = problem
@@ -179,9 +222,12 @@ def _run(
                 if is_over():
                     break
         finally:
-            query.stop()
-            _tell_all(stream, tell)
-    except (PySparkException, Py4JError) as problem:
+            try:
+                query.stop()
+            finally:
+                stream.close()
+                _tell_all(stream, tell)
+    except (PySparkException, Py4JError, *JVM_GONE) as problem:
         if stream.problem is not None:
             raise stream.problem from None
         raise UserError(f"the rollup ended: {reason(problem)} (see {log})") from None
@@ -219,11 +265,11 @@ def _start(spark: "SparkSession", stream: _Stream) -> "StreamingQuery":
 
 
 def _tell_all(stream: _Stream, tell: Callable[[Step], None]) -> None:
-    for batch in _batches(stream):
-        tell(Step(batch, _behind(stream.options.rollup, batch)))
+    for batch, seconds in _batches(stream):
+        tell(Step(batch, seconds, _behind(stream.options.rollup, batch)))
 
 
-def _batches(stream: _Stream) -> Iterator[Batch]:
+def _batches(stream: _Stream) -> Iterator[tuple[Batch, float]]:
     while True:
         try:
             yield stream.done.get_nowait()

@@ -51,6 +51,9 @@ def go_on(checkpoint: FollowCheckpoint, subject: Subject, held: Offsets) -> bool
     if found is not None:
         if found.topic != subject.topic:
             raise BadCheckpoint(f"it is about topic {found.topic}")
+        clusters = {found.cluster_id, subject.cluster_id} - {None}
+        if len(clusters) > 1:
+            raise BadCheckpoint(f"it is about another cluster, {found.cluster_id}")
         if found.schema != subject.schema:
             raise BadCheckpoint("it is of a version with other columns")
         last = checkpoint.last_batch()
@@ -58,6 +61,7 @@ def go_on(checkpoint: FollowCheckpoint, subject: Subject, held: Offsets) -> bool
             begin, end = checkpoint.start_of(last), checkpoint.end_of(last)
             is_open = not checkpoint.is_committed(last)
             if are_equal(held, end) or (is_open and are_equal(held, begin)):
+                checkpoint.check()
                 return True
         checkpoint.begin(subject, held)
         return last is None

@@ -79,6 +79,13 @@ def topic_ranges(connection: Mapping[str, str], topic: str) -> tuple[OffsetRange
         )
 
 
+def cluster_id(connection: Mapping[str, str]) -> str | None:
+    """What tells a cluster from others; None if it does not say. Raises KafkaException."""
+    with open_consumer(connection) as consumer:
+        found: str | None = consumer.list_topics(timeout=_ANSWER_TIMEOUT_S).cluster_id
+        return found
+
+
 def topic_id(connection: Mapping[str, str], topic: str) -> str | None:
     """What tells a topic from one of the same name that was deleted; None if nobody says."""
     admin = AdminClient({"log_level": 0, **connection})

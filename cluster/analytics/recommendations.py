@@ -13,7 +13,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from cluster.analytics.spark_session import reason, spark_session
+from cluster.analytics.spark_session import JVM_GONE, reason, spark_session
 from cluster.analytics.window_files import NARROWEST, QUOTA_WINDOWS, days_there, window_paths
 from cluster.model.errors import UserError
 from cluster.model.printable import one_line
@@ -165,14 +165,14 @@ def look_back(question: Question, master: str, log: Path, phase: Phase) -> Histo
                 found = history(spark, question, paths)
             with phase("Stopping Spark"):
                 running.close()
-    except OSError as problem:
-        raise UserError(
-            f"cannot read the windows in {shown(question.output)}: {problem.strerror or problem}"
-        ) from None
-    except (PySparkException, Py4JError) as problem:
+    except (PySparkException, Py4JError, *JVM_GONE) as problem:
         raise UserError(
             f"cannot use the windows in {shown(question.output)}: {reason(problem)}"
             f" (see {shown(log)})"
+        ) from None
+    except OSError as problem:
+        raise UserError(
+            f"cannot read the windows in {shown(question.output)}: {problem.strerror or problem}"
         ) from None
     return found
 

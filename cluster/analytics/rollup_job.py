@@ -23,7 +23,7 @@ from cluster.analytics.rollup_output import (
     closed_until,
 )
 from cluster.analytics.rollup_plan import Plan, plan, records_in, slices
-from cluster.analytics.spark_session import reason, spark_session
+from cluster.analytics.spark_session import JVM_GONE, reason, spark_session
 from cluster.analytics.window_files import InUse, sole_writer
 from cluster.model.errors import UserError
 from cluster.runtime.installation import shown
@@ -247,7 +247,7 @@ def sums_of_ranges(
         )
     except NoConnector as problem:
         raise UserError(str(problem)) from None
-    except (PySparkException, Py4JError) as problem:
+    except (PySparkException, Py4JError, *JVM_GONE) as problem:
         raise UserError(
             f"the rollup failed: {reason(problem)} (see {shown(options.log)})"
         ) from None
@@ -273,11 +273,14 @@ def _joined(summary: RollupSummary, added: Added) -> RollupSummary:
 @contextlib.contextmanager
 def locked_output(place: Path) -> Iterator[RollupOutput]:
     """The output, which no other process may write to within the block. Raises UserError."""
-    with _sole_writer(place), writing(place):
-        try:
-            output = RollupOutput(place)
-        except UnknownProgress as unknown:
-            raise UserError(f"{unknown}: give another --output, or remove {shown(place)}") from None
+    with _sole_writer(place):
+        with writing(place):
+            try:
+                output = RollupOutput(place)
+            except UnknownProgress as unknown:
+                raise UserError(
+                    f"{unknown}: give another --output, or remove {shown(place)}"
+                ) from None
         yield output
 
 

@@ -44,6 +44,8 @@ _LOCAL_SETTINGS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": _JAVA_OPTIONS,
 }
+JVM_GONE: Final = (ConnectionRefusedError, ConnectionResetError, EOFError)
+"""What calls of a JVM that was killed raise, beside Py4JError."""
 _STOP_TIMEOUT_S: Final = 5.0
 _REASON_LENGTH: Final = 300
 _REASONS: Final = (
@@ -99,6 +101,7 @@ def submitted_session() -> Iterator["SparkSession"]:
 def _start(master: str, log: Path, scratch: Path, packages: str | None) -> "SparkSession":
     import pyspark
     from py4j.protocol import Py4JError
+    from pyspark.accumulators import AccumulatorTCPServer
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -128,6 +131,8 @@ def _start(master: str, log: Path, scratch: Path, packages: str | None) -> "Spar
         raise UserError(
             f"Spark did not start with master {master}: {reason(problem)} (see {log})"
         ) from None
+    # Of a JVM that is killed it prints a traceback otherwise.
+    AccumulatorTCPServer.handle_error = _log_error  # type: ignore[method-assign,assignment]
     if not is_local and not master.startswith("local-cluster"):
         session.sparkContext.addPyFile(str(packed(scratch)))
     return session
@@ -165,6 +170,10 @@ def _logging_to(log: Path) -> Iterator[None]:
         handler.close()
 
 
+def _log_error(_server: object, _request: object, _address: object) -> None:
+    logging.getLogger("pyspark").info("a connection to Spark's Java process broke", exc_info=True)
+
+
 @contextlib.contextmanager
 def _kept_interrupts() -> Iterator[None]:
     """Restore the SIGINT handler that PySpark replaces: its own calls a JVM that may be stuck."""
@@ -178,6 +187,10 @@ def _kept_interrupts() -> Iterator[None]:
 
 def reason(problem: BaseException) -> str:
     """One line from an error of Spark, which may be a Python traceback in a Java stack trace."""
+    from py4j.protocol import Py4JNetworkError
+
+    if isinstance(problem, (Py4JNetworkError, *JVM_GONE)):
+        return "Spark's Java process has ended: start again"
     text = str(problem)
     java = getattr(problem, "java_exception", None)
     if java is not None:

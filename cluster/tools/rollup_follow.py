@@ -3,7 +3,6 @@
 import argparse
 import json
 import signal
-import time
 from collections import Counter
 from datetime import timedelta
 from pathlib import Path
@@ -100,15 +99,12 @@ class _Report:
 
     def __init__(self, is_json: bool) -> None:
         self._is_json = is_json
-        self._last = time.monotonic()
         self._totals: Counter[str] = Counter()
         self._late = 0
 
     def tell(self, step: "Step") -> None:
         """Print what became of a batch."""
-        now = time.monotonic()
-        found = step_as_json(step, now - self._last)
-        self._last = now
+        found = step_as_json(step)
         if step.batch.added is not None:
             self._totals.update(step.batch.added.counts)
             self._late += step.batch.added.late
@@ -126,8 +122,8 @@ class _Report:
         )
 
 
-def step_as_json(step: "Step", seconds: float) -> dict[str, Any]:
-    """What is printed of a batch that came `seconds` after the one before."""
+def step_as_json(step: "Step") -> dict[str, Any]:
+    """What is printed of a batch."""
     batch = step.batch
     counts = Counter(batch.added.counts) if batch.added else Counter[str]()
     lost = counts.pop("lost", 0)
@@ -136,7 +132,7 @@ def step_as_json(step: "Step", seconds: float) -> dict[str, Any]:
     return {
         "batch": batch.number,
         "records": records,
-        "records_per_second": round(records / max(seconds, 0.001)),
+        "records_per_second": round(records / max(step.seconds, 0.001)),
         "behind": step.behind,
         "late": batch.added.late if batch.added else 0,
         "rejected": counts["rejected"],

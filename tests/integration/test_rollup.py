@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import nullcontext
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,6 @@ from tests.support.metric_records import (
     as_written,
     generated_group_records,
     generated_records,
-    lag_windows_of,
     produce,
     quota_record,
     windows_of,
@@ -38,11 +38,10 @@ import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
 from cluster.analytics import rollup_job  # noqa: E402
+from cluster.analytics.follow_job import FollowOptions, Step, follow  # noqa: E402
 from cluster.analytics.rollup_job import RollupOptions, RollupSummary  # noqa: E402
 from cluster.analytics.spark_session import spark_session  # noqa: E402
 from cluster.analytics.window_files import (  # noqa: E402
-    GROUP_WINDOWS,
-    LAG_WINDOWS,
     WIDTHS_S,
     WINDOW_SCHEMA,
     read_windows,
@@ -50,6 +49,7 @@ from cluster.analytics.window_files import (  # noqa: E402
     sole_writer,
 )
 from cluster.model.errors import UserError  # noqa: E402
+from tests.support.plain_windows import assert_windows_of  # noqa: E402
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,7 +71,12 @@ def roll_up(
     spark: "SparkSession", cluster: Cluster, topic: str, output: Path, **how: Any
 ) -> RollupSummary:
     """What the command does, in a Spark that is there already."""
-    options = RollupOptions(
+    options = options_of(cluster, topic, output, **how)
+    return rollup_job.roll_up(options, lambda _: nullcontext(), lambda *_: nullcontext(spark))
+
+
+def options_of(cluster: Cluster, topic: str, output: Path, **how: Any) -> RollupOptions:
+    return RollupOptions(
         connection={"bootstrap.servers": cluster.bootstrap},
         topic=topic,
         output=output,
@@ -79,7 +84,6 @@ def roll_up(
         master="unused",
         **how,
     )
-    return rollup_job.roll_up(options, lambda _: nullcontext(), lambda *_: nullcontext(spark))
 
 
 def expected(records, width: str) -> pa.Table:
@@ -89,15 +93,6 @@ def expected(records, width: str) -> pa.Table:
 
 def contents(output: Path) -> dict[str, bytes]:
     return {str(path.relative_to(output)): path.read_bytes() for path in output.rglob("*.parquet")}
-
-
-def assert_equal_to_plain_python(output: Path, records: list[Record]) -> None:
-    for width, width_s in WIDTHS_S.items():
-        assert read_windows(output, width) == expected(records, width)
-        for kind in (LAG_WINDOWS, GROUP_WINDOWS):
-            rows = lag_windows_of(records, width_s, kind.name)
-            found = read_windows(output, width, kind=kind)
-            assert found == pa.Table.from_pylist(rows, schema=kind.schema)
 
 
 def aside(output: Path) -> list[dict[str, Any]]:
@@ -124,7 +119,7 @@ def test_runs_that_each_read_what_is_new_equal_plain_python(spark, cluster, tmp_
         assert summary.counts == {**kinds, "rejected": len(bad)}
         assert summary.late_records == (0 if number < 2 else 45)
         seen += part
-        assert_equal_to_plain_python(tmp_path, seen)
+        assert_windows_of(tmp_path, seen)
     assert Counter(line["reason"].partition(" windows")[0] for line in aside(tmp_path)) == {
         "not JSON": 9,
         "v: not version 1": 3,
@@ -153,7 +148,36 @@ def test_a_topic_that_was_made_again_is_added(spark, cluster, tmp_path):
     produce(cluster.bootstrap, topic, records[half:])
     summary = roll_up(spark, cluster, topic, tmp_path)
     assert summary.is_other_topic
-    assert_equal_to_plain_python(tmp_path, records)
+    assert_windows_of(tmp_path, records)
+
+
+def test_a_topic_that_is_deleted_meanwhile_ends_a_rollup_that_follows(spark, cluster, tmp_path):
+    topic = create_topic(cluster, unique_name("metrics"))
+    produce(cluster.bootstrap, topic, generated_records(23, seconds=10))
+    options = FollowOptions(
+        rollup=options_of(cluster, topic, tmp_path),
+        checkpoint=tmp_path / ".follow",
+        interval_s=0.2,
+        most=10_000,
+        watermark=timedelta(minutes=1),
+    )
+    steps: list[Step] = []
+
+    def tell(step: Step) -> None:
+        steps.append(step)
+        cluster.command("topics", "--delete", "--topic", topic)
+
+    with pytest.raises(UserError, match=rf"^the rollup ended: topic {topic} was deleted[^\n]*$"):
+        follow(options, lambda _: nullcontext(), tell, lambda: False, lambda *_: nullcontext(spark))
+    assert len(steps) == 1
+
+
+def test_without_sparks_own_connector_asking_for_it_is_one_line(spark, cluster, tmp_path):
+    topic = create_topic(cluster, unique_name("metrics"))
+    produce(cluster.bootstrap, topic, [quota_record()])
+    with pytest.raises(UserError, match=r"^this Spark has no connector for Kafka: [^\n]*$"):
+        roll_up(spark, cluster, topic, tmp_path, source="kafka")
+    assert contents(tmp_path) == {}
 
 
 def test_windows_of_an_early_version_are_completed(spark, cluster, tmp_path):
@@ -260,8 +284,7 @@ def words(process: psutil.Process) -> list[str]:
         return []
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["ctrl-c", "kill"])
-def test_an_end_in_the_middle_leaves_no_process_and_the_old_output(cluster, tmp_path, number):
+def test_ctrl_c_in_the_middle_leaves_no_process_and_the_old_output(cluster, tmp_path):
     topic = create_topic(cluster, unique_name("metrics"))
     records = list(generated_records(10, seconds=60))
     replace_windows(tmp_path, {width: expected(records, width) for width in WIDTHS_S})
@@ -270,15 +293,11 @@ def test_an_end_in_the_middle_leaves_no_process_and_the_old_output(cluster, tmp_
     command = start(cluster, topic, tmp_path)
     process = psutil.Process(command.pid)
     below = wait_until(lambda: begun_jobs(process), "Spark at work", PATIENCE_S)
-    if number == signal.SIGINT:
-        os.killpg(command.pid, number)  # a terminal sends it to everything in front
-    else:
-        command.kill()
+    os.killpg(command.pid, signal.SIGINT)  # a terminal sends it to everything in front
     out, err = command.communicate(timeout=PATIENCE_S)
     assert out == ""
-    if number == signal.SIGINT:
-        assert command.returncode == 130
-        assert "Traceback" not in err
+    assert command.returncode == 130
+    assert "Traceback" not in err
     wait_until(lambda: not any(map(psutil.Process.is_running, below)), "every process to be gone")
     assert contents(tmp_path) == before
 

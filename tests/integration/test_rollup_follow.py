@@ -1,7 +1,10 @@
 """A rollup that follows: killed in every phase it equals plain Python; ends and refusals."""
 
+import contextlib
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,12 +15,12 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.support.follow_process import PLACES
+from tests.support.follow_process import JAVA_KILLED, PLACES
 from tests.support.metric_records import (
+    START_MS,
     as_written,
     generated_group_records,
     generated_records,
-    lag_windows_of,
     produce,
     windows_of,
 )
@@ -32,24 +35,28 @@ import pyarrow as pa  # noqa: E402
 
 from cluster.analytics.follow_checkpoint import FollowCheckpoint, Subject  # noqa: E402
 from cluster.analytics.window_files import (  # noqa: E402
-    GROUP_WINDOWS,
-    LAG_WINDOWS,
-    WIDTHS_S,
     WINDOW_SCHEMA,
     read_windows,
     sole_writer,
 )
+from tests.support.plain_windows import assert_windows_of  # noqa: E402
 
 # Each start of Spark takes ten seconds and a gigabyte, and a kill needs a start of its own.
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 180.0
+DAY_MS = 86_400_000
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
-def follow_to_end(cluster: Cluster, topic: str, output: Path, kill_at: str | None = None) -> int:
-    """The exit status of a process that follows to the end of the topic, or is killed before."""
+def follow_to_end(
+    cluster: Cluster, topic: str, output: Path, kill_at: str | None = None
+) -> subprocess.CompletedProcess[str]:
+    """A process that follows to the end of the topic, or is killed before; nothing is left of it.
+
+    By its environment, which Spark's processes inherit, all of them are known.
+    """
     given = {
         "servers": cluster.bootstrap,
         "topic": topic,
@@ -59,37 +66,48 @@ def follow_to_end(cluster: Cluster, topic: str, output: Path, kill_at: str | Non
         "kill_at": kill_at,
         "batch": 1 if kill_at == "planned" else 2,  # others see the first of these once more
     }
+    mark = unique_name("follow")
     ran = subprocess.run(
         [sys.executable, "-P", "-m", "tests.support.follow_process", json.dumps(given)],
         cwd=ROOT,
-        env=ENVIRONMENT,
+        env={**ENVIRONMENT, "FOLLOWS_AS": mark},
         capture_output=True,
         text=True,
         timeout=PATIENCE_S,
         check=False,
     )
-    assert ran.returncode in (0, -signal.SIGKILL), ran.stderr
-    return ran.returncode
+    wait_until(lambda: not processes_of(mark), "every process to be gone")
+    return ran
+
+
+def processes_of(mark: str) -> list[psutil.Process]:
+    found = []
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error):
+            if process.environ().get("FOLLOWS_AS") == mark:
+                found.append(process)
+    return found
 
 
 def test_killed_in_every_phase_it_equals_plain_python(cluster, tmp_path):
     topic = create_topic(cluster, unique_name("metrics"), partitions=3)
     groups = list(generated_group_records(21, seconds=60))
-    records = [*generated_records(21, seconds=150), *groups]
-    late = records[:40]
+    before = list(generated_records(20, seconds=40, start_ms=START_MS - DAY_MS))
+    assert len(before) > 700, "more than a batch, so that the day has files of hours"
+    records = [*before, *generated_records(21, seconds=150), *groups]
+    late = records[len(before) :][:40]
     bad = [b"not json", b"{}", b"\xff\xfe"]
-    produce(cluster.bootstrap, topic, [*records[:900], *bad, *records[900:], *late])
+    produce(cluster.bootstrap, topic, [*records[:1700], *bad, *records[1700:], *late])
     output = tmp_path / "windows"
     for place in PLACES:
-        assert follow_to_end(cluster, topic, output, place) == -signal.SIGKILL
-    assert follow_to_end(cluster, topic, output) == 0
-    for width, width_s in WIDTHS_S.items():
-        found = windows_of([*records, *late], width_s)
-        assert read_windows(output, width) == pa.Table.from_pylist(found, schema=WINDOW_SCHEMA)
-        for kind in (LAG_WINDOWS, GROUP_WINDOWS):
-            rows = lag_windows_of(groups, width_s, kind.name)
-            expected = pa.Table.from_pylist(rows, schema=kind.schema)
-            assert read_windows(output, width, kind=kind) == expected
+        ran = follow_to_end(cluster, topic, output, place)
+        assert ran.returncode == -signal.SIGKILL, f"{place}: {ran.stderr}"
+    ran = follow_to_end(cluster, topic, output, JAVA_KILLED)
+    assert ran.returncode == 1, ran.stderr
+    assert re.fullmatch(r"the rollup ended: Spark's Java process has ended: [^\n]+\n", ran.stderr)
+    ran = follow_to_end(cluster, topic, output)
+    assert ran.returncode == 0, ran.stderr
+    assert_windows_of(output, [*records, *late])
     aside = [
         json.loads(line)
         for file in (output / "aside").iterdir()
@@ -154,20 +172,6 @@ def test_it_adds_what_comes_until_ctrl_c(cluster, tmp_path):
     assert read_windows(tmp_path, "10s") == expected
 
 
-def test_a_topic_that_is_deleted_meanwhile_ends_it_with_one_line(cluster, tmp_path):
-    topic = create_topic(cluster, unique_name("metrics"))
-    produce(cluster.bootstrap, topic, generated_records(23, seconds=10))
-    command = start(cluster, topic, tmp_path)
-    try:
-        next_batch(command)
-        cluster.command("topics", "--delete", "--topic", topic)
-        _, err = command.communicate(timeout=PATIENCE_S)
-    finally:
-        command.kill()
-    assert command.returncode == 1
-    assert f"error: the rollup ended: topic {topic} was deleted" in err.splitlines()[-1]
-
-
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
@@ -175,6 +179,7 @@ def test_a_topic_that_is_deleted_meanwhile_ends_it_with_one_line(cluster, tmp_pa
         ("of another version", "it is of version 7, not 1"),
         ("of another query", "it holds metadata, which is not ours"),
         ("damaged", "follow.json is damaged"),
+        ("a file", "Not a directory"),
     ],
 )
 def test_a_checkpoint_that_does_not_fit_is_one_line_before_spark_starts(
@@ -186,6 +191,9 @@ def test_a_checkpoint_that_does_not_fit_is_one_line_before_spark_starts(
         (place / "follow.json").write_text('{"version": 7}')
     elif kind == "damaged":
         (place / "follow.json").write_text("half")
+    elif kind == "a file":
+        shutil.rmtree(place)
+        place.write_text("")
     elif kind == "of another query":
         (place / "follow.json").rename(place / "metadata")
     ran = cluster.command(
@@ -196,7 +204,7 @@ def test_a_checkpoint_that_does_not_fit_is_one_line_before_spark_starts(
     assert ran.returncode == 1
     assert "Starting Spark" not in ran.stderr
     assert why in ran.stderr.splitlines()[-1]
-    assert "give another --checkpoint, or remove it" in ran.stderr.splitlines()[-1]
+    assert ran.stderr.splitlines()[-1].startswith(f"error: cannot use the checkpoint {place}: ")
 
 
 def follow_topic(cluster: Cluster) -> str:

@@ -23,7 +23,7 @@ import pyspark  # noqa: E402
 
 from cluster.analytics.rollup_job import RollupOptions, roll_up  # noqa: E402
 from cluster.analytics.spark_session import spark_session  # noqa: E402
-from cluster.model.errors import UserError  # noqa: E402
+from tests.support.plain_windows import assert_windows_of  # noqa: E402
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 PATIENCE_S = 180.0
+RECORDS = [*generated_records(7, seconds=100), *generated_group_records(7, seconds=100)]
 
 
 def environment() -> dict[str, str]:
@@ -85,8 +86,7 @@ def standalone(tmp_path_factory) -> Iterator[str]:
 
 def filled_topic(cluster: Cluster) -> str:
     topic = create_topic(cluster, unique_name("metrics"), partitions=3)
-    records = [*generated_records(7, seconds=100), *generated_group_records(7, seconds=100)]
-    produce(cluster.bootstrap, topic, [*records, b"bad"])
+    produce(cluster.bootstrap, topic, [*RECORDS, b"bad"])
     return topic
 
 
@@ -107,7 +107,7 @@ def rolled_up(cluster: Cluster, topic: str, output: Path, **how: str) -> RollupO
     )
 
 
-def test_a_submitted_job_writes_what_a_local_one_writes(standalone, cluster, tmp_path):
+def test_a_submitted_job_equals_plain_python(standalone, cluster, tmp_path):
     topic = filled_topic(cluster)
     submitted = subprocess.run(
         [
@@ -123,17 +123,7 @@ def test_a_submitted_job_writes_what_a_local_one_writes(standalone, cluster, tmp
         check=False,
     )
     assert submitted.returncode == 0, submitted.stderr[-3000:]
-    with spark_session("local[2]", tmp_path / "spark.log") as spark:
-        options = rolled_up(cluster, topic, tmp_path / "command")
-        roll_up(options, lambda _: nullcontext(), lambda *_: nullcontext(spark))
-        assert windows(tmp_path / "submitted") == windows(tmp_path / "command")
-        check_that_a_missing_connector_is_one_line(cluster, topic, tmp_path, spark)
-
-
-def check_that_a_missing_connector_is_one_line(cluster, topic, tmp_path, spark):
-    options = rolled_up(cluster, topic, tmp_path / "none", source="kafka")
-    with pytest.raises(UserError, match=r"this Spark has no connector for Kafka: [^\n]*$"):
-        roll_up(options, lambda _: nullcontext(), lambda *_: nullcontext(spark))
+    assert_windows_of(tmp_path / "submitted", RECORDS)
 
 
 @pytest.mark.skipif(

@@ -12,20 +12,29 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from cluster.analytics import follow_job
 from cluster.analytics.follow_output import Batch, FollowedOutput
 from cluster.analytics.rollup_job import RollupOptions
+from cluster.analytics.rollup_output import RollupOutput
+from cluster.model.errors import UserError
 
-PLACES = ("planned", "half in place", "added")
-"""Before a planned batch is added; when the first of its files is in place; when it is added and
-Spark has not committed it."""
+PLACES = ("planned", "compacting", "written", "half in place", "added")
+"""Before a planned batch is added; when a day's hours have been joined and are still there; when
+the batch's files are written and nothing is decided; when the first of them is in place; when it is
+added and Spark has not committed it."""
+JAVA_KILLED = "java killed"
+"""Spark's JVM dies while a batch is added: the process ends by itself."""
 
 
 def kill_at(place: str, number: int, output: Path) -> None:
     """Let this process die at a place of the batch with this number, counted from the first."""
     take = FollowedOutput.take
     replace = Path.replace
+    compact = RollupOutput.compact
     taken = 0
+    is_compacting = False
 
     def die() -> None:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -35,20 +44,36 @@ def kill_at(place: str, number: int, output: Path) -> None:
         taken += 1
         if taken == number and place == "planned":
             die()
+        if taken == number and place == JAVA_KILLED:
+            for child in psutil.Process().children(recursive=True):
+                if child.name() == "java":
+                    child.kill()
         found = take(self, number_given, sums)
         if taken == number and place == "added":
             die()
         return found
 
     def replacing(self: Path, target: Path) -> Path:
+        if taken == number and place == "written" and target.name == "commit.json":
+            die()
         found = replace(self, target)
         is_window = output in target.parents and ".drafts" not in target.parts
         if taken == number and place == "half in place" and is_window:
             die()
+        if is_compacting and is_window:
+            die()
+        return found
+
+    def compacting(self: RollupOutput) -> int:
+        nonlocal is_compacting
+        is_compacting = place == "compacting"
+        found = compact(self)
+        is_compacting = False
         return found
 
     FollowedOutput.take = taking  # type: ignore[method-assign,assignment]
     Path.replace = replacing  # type: ignore[method-assign,assignment]
+    RollupOutput.compact = compacting  # type: ignore[method-assign]
 
 
 def main() -> None:
@@ -87,7 +112,10 @@ def main() -> None:
             flush=True,
         )
 
-    follow_job.follow(options, lambda _: nullcontext(), tell, lambda: False)
+    try:
+        follow_job.follow(options, lambda _: nullcontext(), tell, lambda: False)
+    except UserError as problem:
+        sys.exit(str(problem))
 
 
 if __name__ == "__main__":

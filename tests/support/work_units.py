@@ -22,7 +22,8 @@ ROOT: Final = Path(__file__).parents[2]
 LONGEST: Final = (
     "tests/integration/test_compiled.py",
     "tests/integration/test_rollup.py",
-    "tests/integration/test_rollup_follow.py",
+    "tests/integration/test_rollup_follow.py::test_killed_in_every_phase_it_equals_plain_python",
+    "tests/integration/test_rollup_on_spark_clusters.py",
     "tests/integration/test_demo.py::test_the_whole_demo_in_its_short_form",
     "tests/integration/test_installed_command.py",
     "tests/integration/test_hostile_memory.py",

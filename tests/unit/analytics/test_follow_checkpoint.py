@@ -26,6 +26,12 @@ def test_a_new_one_is_about_its_subject_and_has_no_batches(begun):
     assert begun.start_of(0) == START
 
 
+def test_one_of_a_version_that_did_not_note_the_cluster_is_taken(tmp_path):
+    described = {"version": 1, "topic": "x", "topic_id": "id", "schema": "s", "start": {}}
+    (tmp_path / "follow.json").write_text(json.dumps(described))
+    assert FollowCheckpoint(tmp_path).subject() == Subject("x", "id", "s", None)
+
+
 def test_where_there_is_nothing_there_is_no_subject(tmp_path):
     assert FollowCheckpoint(tmp_path).subject() is None
     assert FollowCheckpoint(tmp_path / "missing").subject() is None
@@ -83,6 +89,19 @@ def test_a_damaged_batch_is_refused(begun, written):
     (begun.spark / "offsets" / "0").write_text(written)
     with pytest.raises(BadCheckpoint, match="offsets/0 is damaged"):
         begun.end_of(0)
+
+
+@pytest.mark.parametrize("name", ["metadata", "commits/1"])
+@pytest.mark.parametrize("written", ["", "v1", "v1\n{", "v7\n{}", '{"i'])
+def test_what_spark_could_not_go_on_with_is_refused(begun, name, written):
+    """As after a power failure, which leaves the newest files empty or cut."""
+    for number in (0, 1):
+        plan_batch(begun, number, {0: 9 + number}, is_committed=True)
+    (begun.spark / "metadata").write_text('{"id":"a-query"}')
+    begun.check()
+    (begun.spark / name).write_text(written)
+    with pytest.raises(BadCheckpoint, match=f"spark/{name} is damaged"):
+        begun.check()
 
 
 def test_a_missing_batch_is_refused(begun):

@@ -31,7 +31,7 @@ from tests.support.metric_records import (
     windows_of,
 )
 
-SUBJECT = Subject("metrics", "id-1", "schema")
+SUBJECT = Subject("metrics", "id-1", "schema", "cluster-1")
 RECORDS = list(generated_records(3, seconds=25, clients=1))
 
 
@@ -143,6 +143,10 @@ def test_a_topic_that_was_made_again_begins_anew(tmp_path):
     ("subject", "why"),
     [
         (Subject("other", "id-1", "schema"), "it is about topic metrics"),
+        (
+            Subject("metrics", "id-1", "schema", "cluster-2"),
+            "it is about another cluster, cluster-1",
+        ),
         (Subject("metrics", "id-1", "wider"), "it is of a version with other columns"),
     ],
 )

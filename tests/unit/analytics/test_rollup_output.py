@@ -14,7 +14,6 @@ from tests.support.metric_records import (
     Record,
     generated_group_records,
     generated_records,
-    lag_windows_of,
     windows_of,
 )
 
@@ -36,6 +35,7 @@ from cluster.analytics.window_files import (
     read_windows,
 )
 from cluster.analytics.window_sums import sums_of_rows
+from tests.support.plain_windows import assert_windows_of
 
 DAY_MS = 86_400_000
 HOUR_MS = 3_600_000
@@ -54,18 +54,6 @@ def sums(records: list[Record], aside: tuple[str, ...] = ()) -> pa.Table:
 
 def reached(offset: int) -> Progress:
     return Progress("metrics", "id", {0: offset})
-
-
-def assert_windows_of(output: Path, records: list[Record]) -> None:
-    for kind in WINDOW_KINDS:
-        for width, width_s in WIDTHS_S.items():
-            rows = (
-                windows_of(records, width_s)
-                if kind is QUOTA_WINDOWS
-                else lag_windows_of(records, width_s, kind.name)
-            )
-            found = read_windows(output, width, kind=kind)
-            assert found == pa.Table.from_pylist(rows, schema=kind.schema), (kind.name, width)
 
 
 def made(seed: int, start_ms: int = START_MS, seconds: int = 30) -> list[Record]:
