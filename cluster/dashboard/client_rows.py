@@ -49,6 +49,7 @@ def _of_broker(state: ClientState) -> dict[str, Any]:
         "utilisation": None if utilisation is None or utilisation == math.inf else utilisation,
         "delay_ms": row.delay_ms,
         "muted_left_ms": state.muted_left_ms,
+        "muted_channels": row.muted_channels if state.muted_left_ms else 0,
         "requests": row.requests,
         "throttled": row.throttled,
         "throttle_ms": round(row.throttle_ms),

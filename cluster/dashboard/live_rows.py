@@ -68,7 +68,7 @@ def _cells(rows: Sequence[QuotaRow], now_ms: MonotonicMs | None) -> Cells:
     """`now_ms` is None where the brokers are dead: nothing is muted there."""
     worst = max(rows, key=_use)
     used, rate = _use(worst)
-    delay_ms = muted_left_ms = muted_brokers = connections = throttled = 0
+    delay_ms = muted_left_ms = muted_channels = throttled = 0
     throttle_ms = 0.0
     software = ""
     told = []
@@ -76,8 +76,7 @@ def _cells(rows: Sequence[QuotaRow], now_ms: MonotonicMs | None) -> Cells:
         delay_ms = max(delay_ms, row.delay_ms)
         if now_ms is not None and row.muted_until_ms > now_ms:
             muted_left_ms = max(muted_left_ms, row.muted_until_ms - now_ms)
-            muted_brokers += 1
-        connections += row.connections
+            muted_channels += row.muted_channels
         throttled += row.throttled
         throttle_ms += row.throttle_ms
         software = software or row.software
@@ -91,7 +90,7 @@ def _cells(rows: Sequence[QuotaRow], now_ms: MonotonicMs | None) -> Cells:
         worst.rule,
         shown_ms(delay_ms),
         shown_ms(muted_left_ms),
-        (connections or muted_brokers) if muted_brokers else 0,
+        muted_channels,
         shown_ms(throttle_ms / throttled) if throttled else None,
         software or None,
         all(known) if known else None,

@@ -99,7 +99,8 @@ SAMPLES_MAX: Final = 12
 # 176 the longest delay in ms (0: any), open connections, the longest throttle time in ms, mutes in
 #     which nothing came, mutes in which something did, connections that were muted, those on which
 #     something came, mutes in which nothing came but something waited: 8 x int64
-# 240 length of software, number of samples, nothing: 4 x int16
+# 240 length of software, number of samples, channels that are muted now (32,767 for more), nothing:
+#     4 x int16
 # 248 software (name, a space, version), zero-padded ASCII
 # 312 12 samples, oldest first: begin (monotonic ms) int64, value float64
 # 504 user, client id, zero-padded UTF-8, cut when longer
@@ -115,6 +116,7 @@ ROW_AT: Final = 8
 """The offset of a row's content, after its sequence number."""
 ROW_BYTES: Final = 8 + _ROW.size
 
+_MUTED_MAX: Final = 0x7FFF
 _NO_SAMPLES: Final[tuple[float, ...]] = (0, 0.0) * SAMPLES_MAX
 _NOT_SET: Final = math.nan
 NO_LIMITS: Final[tuple[float | None, ...]] = (None,) * len(RULES)
@@ -255,6 +257,8 @@ class QuotaRow(NamedTuple):
     """Whether the client kept quiet while it was muted for this quota."""
     samples: tuple[tuple[int, float], ...] = ()
     """The windows of the rate, oldest first: begin (monotonic ms), and what was used in it."""
+    muted_channels: int = 0
+    """Of the open connections those that are not read now, for this quota."""
 
     @property
     def utilisation(self) -> float | None:
@@ -299,7 +303,7 @@ class QuotaRow(NamedTuple):
             *self.pauses,
             len(software),
             len(samples),
-            0,
+            min(self.muted_channels, _MUTED_MAX),
             0,
             software,
             *chain.from_iterable(samples),
@@ -322,7 +326,7 @@ def unpack_row(buffer: bytes | memoryview, *, with_samples: bool = True) -> Quot
     # What is not set is NaN, which is not equal to itself.
     limit, *limits = [each if each == each else None for each in numbers[:9]]
     user, client_id = numbers[-2:]
-    software_size, sample_count, _, _, software = numbers[_LENGTHS_AT:_SAMPLES_AT]
+    software_size, sample_count, muted_channels, _, software = numbers[_LENGTHS_AT:_SAMPLES_AT]
     pairs = iter(numbers[_SAMPLES_AT:-2][: 2 * max(0, sample_count)] if with_samples else ())
     return QuotaRow._make(
         (
@@ -336,6 +340,7 @@ def unpack_row(buffer: bytes | memoryview, *, with_samples: bool = True) -> Quot
             software[:software_size].decode("utf-8", "replace"),
             Pauses(*numbers[_PAUSES_AT:_LENGTHS_AT]),
             tuple(zip(pairs, pairs, strict=True)),
+            muted_channels,
         )
     )
 

@@ -68,6 +68,7 @@ class ClientState:
             "utilisation": row.utilisation,
             "delay_ms": row.delay_ms,
             "muted_left_ms": self.muted_left_ms,
+            "muted_channels": row.muted_channels if self.muted_left_ms else 0,
             "requests": row.requests,
             "throttled": row.throttled,
             "usage": row.usage,

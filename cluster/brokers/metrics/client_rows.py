@@ -169,6 +169,7 @@ class ClientRows:
                 software="" if who is None else " ".join(who.software).strip(),
                 pauses=NO_PAUSES if who is None else who.pauses.get(quota, NO_PAUSES),
                 samples=state.samples,
+                muted_channels=state.muted_channels,
             ),
         )
 

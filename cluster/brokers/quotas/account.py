@@ -38,6 +38,7 @@ class Account:
         "kind",
         "last_ms",
         "limit",
+        "muted_channels",
         "muted_ms",
         "muted_until_ms",
         "requests",
@@ -68,6 +69,8 @@ class Account:
         self.delay_ms_max = delay_ms_max
         self.is_outdated = False
         self.last_ms = now_ms
+        self.muted_channels = 0
+        """How many are muted now, by `QuotaThrottle`."""
         self.muted_until_ms = now_ms
         self.counted_until_ms = now_ms
         self.begin_interval()

@@ -253,5 +253,6 @@ class ClientQuotas:
             delay_ms=account.delay_ms(now_ms),
             mute_left_ms=max(0, account.muted_until_ms - now_ms),
             delay_max_ms=account.delay_ms_max or 0,
+            muted_channels=account.muted_channels,
             samples=account.budget.windows(),
         )

@@ -19,5 +19,7 @@ class QuotaState:
     mute_left_ms: int
     delay_max_ms: int = 0
     """No request is delayed longer; 0 where there is no such bound."""
+    muted_channels: int = 0
+    """Connections that are not read now, for this quota."""
     samples: tuple[tuple[MonotonicMs, float], ...] = ()
     """The windows that the rate looks at, oldest first: begin, and what was used in it."""

@@ -40,7 +40,8 @@ class _Mute(NamedTuple):
 class QuotaThrottle:
     """One per broker, used by its thread only.
 
-    Invariant: a channel is in `_mutes` exactly while it is open and muted for QUOTA.
+    Invariant: a channel is in `_mutes` exactly while it is open and muted for QUOTA, and counted in
+    `muted_channels` of its account.
     """
 
     def __init__(
@@ -96,6 +97,7 @@ class QuotaThrottle:
             until_ms = now_ms + account.delay_ms(now_ms)
             if until_ms < mute.until_ms:
                 mute.timer.cancel()
+                mute.account.muted_channels -= 1
                 account.on_limits_eased(MonotonicMs(until_ms), now_ms)
                 self._hold(channel, account, mute.since_ms, until_ms, mute.arrived_bytes)
 
@@ -108,6 +110,7 @@ class QuotaThrottle:
         arrived_bytes: int,
     ) -> None:
         timer = self._timers.call_at(until_ms, lambda: self._on_due(channel))
+        account.muted_channels += 1
         self._mutes[channel] = _Mute(account, since_ms, until_ms, arrived_bytes, timer)
         # A muted channel has no request in progress, so `on_close` is free for this.
         channel.on_close = lambda: self._forget(channel)
@@ -132,6 +135,7 @@ class QuotaThrottle:
         mute = self._mutes.pop(channel, None)
         if mute is not None:
             channel.on_close = None
+            mute.account.muted_channels -= 1
             if mute.until_ms - mute.since_ms >= TOLD_MS:
                 self.connected.on_mute_over(
                     channel,
@@ -145,3 +149,4 @@ class QuotaThrottle:
         mute = self._mutes.pop(channel, None)
         if mute is not None:
             mute.timer.cancel()
+            mute.account.muted_channels -= 1

@@ -47,13 +47,14 @@ def test_a_row_puts_together_what_brokers_say() -> None:
         rate=2000.0,
         delay_ms=1_234,
         muted_until_ms=NOW_MS + 60,
-        connections=2,
+        connections=5,
+        muted_channels=2,
         throttled=2,
         throttle_ms=31.0,
         software="lib 1",
         pauses=Pauses(quiet=5, early=0, connections=1, early_connections=0),
     )
-    far = used(limit=1e9, rule="user", rate=5e6, delay_ms=3, connections=1, throttled=1)
+    far = used(limit=1e9, rule="user", rate=5e6, delay_ms=3, connections=4, throttled=1)
     assert only_row(broker(0, far), broker(1, near)) == {
         "is_live": True,
         "rate": round(1.95 * 1024, 2),
@@ -62,7 +63,7 @@ def test_a_row_puts_together_what_brokers_say() -> None:
         "rule": "client",
         "delay_ms": 1_200,
         "muted_left_ms": 60,
-        "muted": 3,
+        "muted": 2,
         "throttle_avg_ms": 10,
         "software": "lib 1",
         "honours": True,
@@ -70,7 +71,7 @@ def test_a_row_puts_together_what_brokers_say() -> None:
 
 
 def test_the_dead_count_only_for_clients_that_no_live_broker_knows() -> None:
-    dead = broker(0, used(rate=9e9, muted_until_ms=NOW_MS + 60), state=DEAD)
+    dead = broker(0, used(rate=9e9, muted_until_ms=NOW_MS + 60, muted_channels=1), state=DEAD)
     assert only_row(dead, broker(1, used(rate=1.0)))["rate"] == 1
     alone = only_row(dead)
     assert (alone["is_live"], alone["muted"], alone["muted_left_ms"]) == (False, 0, 0)

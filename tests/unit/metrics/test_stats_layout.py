@@ -58,6 +58,7 @@ rows = st.builds(
     software=st.text(st.characters(codec="ascii"), max_size=SOFTWARE_MAX_BYTES),
     pauses=st.builds(Pauses, longs, longs, longs, longs, longs),
     samples=st.lists(st.tuples(longs, finite), max_size=SAMPLES_MAX).map(tuple),
+    muted_channels=st.integers(0, 32_767),
 )
 
 
@@ -67,6 +68,11 @@ def test_a_row_comes_back(row):
     assert len(packed) == ROW_BYTES - ROW_AT
     assert unpack_row(packed) == row
     assert unpack_row(packed, with_samples=False) == row._replace(samples=())
+
+
+def test_more_muted_channels_than_a_row_can_count_are_as_many_as_it_can():
+    row = QuotaRow(quota="fetch", user="u", client_id="c", muted_channels=40_000)
+    assert unpack_row(row.pack()).muted_channels == 32_767
 
 
 @given(st.text(max_size=400), st.sampled_from([USER_MAX_BYTES, CLIENT_ID_MAX_BYTES]))

@@ -180,6 +180,28 @@ def test_a_channel_that_closes_while_it_is_answered_has_no_timer():
     assert gone.done == []
 
 
+def test_it_is_known_of_each_client_how_many_of_its_channels_are_muted():
+    throttle, quotas, timers = throttle_with(PRODUCE, 1_000.0)
+    first, second = a_channel(), a_channel()
+
+    def muted() -> int:
+        return quotas.state_of(PRODUCE, "u", "app", timers.now_ms).muted_channels
+
+    throttle.respond(first, [], accounts_of(quotas).on_produced(0, 11_000, MonotonicMs(0)))
+    assert muted() == 1
+    throttle.respond(second, [], accounts_of(quotas).on_produced(0, 1_000, MonotonicMs(0)))
+    assert muted() == 2
+    quotas.set_quota(QuotaEntity(None, "app"), PRODUCE, 2_000.0, MonotonicMs(0))
+    limits_changed(throttle, quotas)
+    assert muted() == 2
+    second.on_close()
+    assert muted() == 1
+    timers.turn_to(max(timers.pending()))
+    assert muted() == 0
+    quotas.drain_interval(timers.now_ms)
+    assert muted() == 0
+
+
 def test_of_many_that_are_due_at_once_a_few_go_on_before_others_have_their_turn():
     quotas, timers, jobs = ClientQuotas(), Timers(), list[Iterator[None]]()
 
