@@ -17,6 +17,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from cluster.dashboard.access import AccessCheck, AccessRules
+from cluster.dashboard.broker_actions import ACTIONS
 from cluster.dashboard.live import LiveFeed, TooMany
 from cluster.dashboard.live_differences import Differences, Told
 from cluster.dashboard.shared_reading import SharedReading
@@ -26,7 +27,6 @@ from cluster.model.quotas import QUOTA_KEYS
 
 log = logging.getLogger(__name__)
 
-ACTIONS: Final = ("kill", "pause", "resume", "restart")
 _BODY_MAX_BYTES: Final = 64 * 1024
 _NO_STORE: Final = {"cache-control": "no-store"}
 _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
@@ -53,7 +53,10 @@ def make_app(sources: Sources, rules: AccessRules) -> Starlette:
             Route("/api/client", routes.client),
             Route("/api/cluster", routes.cluster),
             Route("/api/history", routes.history),
+            Route("/api/quotas", routes.quotas),
             Route("/api/quotas", routes.alter_quota, methods=["POST"]),
+            Route("/api/quotas/command", routes.quota_command, methods=["POST"]),
+            Route("/api/actions", routes.actions),
             Route("/api/brokers/{broker:int}/{action}", routes.act, methods=["POST"]),
             Route("/metrics", routes.metrics),
             Route("/metrics/broker/{broker:int}", routes.metrics),
@@ -132,6 +135,17 @@ class _Routes:
         user, client_id = _query(request, "user"), _query(request, "client_id")
         since_ms = _number(_query(request, "since_ms"))
         return await _json_of(lambda: self._sources.history(user, client_id, int(since_ms)))
+
+    async def quotas(self, _request: Request) -> Response:
+        return await _json_of(self._sources.quotas)
+
+    async def quota_command(self, request: Request) -> Response:
+        body = await _body(request)
+        entity, changes = _entity(body.get("entity")), _changes(body.get("changes"))
+        return JSONResponse({"command": self._sources.quota_command(entity, changes)})
+
+    async def actions(self, _request: Request) -> Response:
+        return await _json_of(self._sources.actions)
 
     async def alter_quota(self, request: Request) -> Response:
         body = await _body(request)

@@ -1,12 +1,12 @@
 """A running cluster as the dashboard's routes see it: stats files, the supervisor, its brokers."""
 
-import signal
 import threading
 import time
 from collections.abc import Mapping
 from typing import Final
 
-from cluster.client.quota_requests import alter_quotas
+from cluster.client.quota_requests import alter_quotas, describe_quotas
+from cluster.dashboard.broker_actions import ACTIONS, SIGNALS, action_command, action_request
 from cluster.dashboard.broker_connection import CHANGE_TIMEOUT_S, addresses_of, connect
 from cluster.dashboard.client_rows import client_row, finite, ranked
 from cluster.dashboard.cluster_reader import ClusterReader
@@ -14,6 +14,7 @@ from cluster.dashboard.cluster_view import api_view
 from cluster.dashboard.live_rows import CLIENTS_MAX, live_rows, matches
 from cluster.dashboard.prometheus import exposition
 from cluster.dashboard.quota_command import quota_command
+from cluster.dashboard.quota_list import quota_list
 from cluster.dashboard.request_times import RecentTimes
 from cluster.dashboard.rollup_history import client_history
 from cluster.dashboard.sources import Done, Json, Reading
@@ -43,11 +44,6 @@ _SHOWN: Final = tuple(
     )
 )
 """Metrics of brokers in every reading; `/metrics` has all of them."""
-_SIGNALS: Final = {
-    "kill": signal.SIGKILL,
-    "pause": signal.SIGSTOP,
-    "resume": signal.SIGCONT,
-}
 
 
 class ClusterSources:
@@ -162,21 +158,47 @@ class ClusterSources:
             raise UserError(refused.reason) from None
         return Done(
             f"{named}: changed; it takes effect on every broker.",
-            quota_command(launcher(self._files.path), entity, changes),
+            self.quota_command(entity, changes),
         )
+
+    def quota_command(
+        self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]
+    ) -> str:
+        """See `Sources`."""
+        return quota_command(launcher(self._files.path), entity, changes)
+
+    def quotas(self) -> Json:
+        """See `Sources`."""
+        alive = [each.broker for each in read_brokers(self._files) if each.state == ALIVE]
+        addresses = addresses_of(self._state(), alive)
+        try:
+            with connect(self._files, addresses.values()) as client:
+                found = describe_quotas(client)
+        except Refused as refused:
+            raise UserError(refused.reason) from None
+        return quota_list(launcher(self._files.path), found)
+
+    def actions(self) -> Json:
+        """See `Sources`."""
+        program = launcher(self._files.path)
+        return {
+            "actions": [
+                {
+                    "broker": broker["id"],
+                    "action": action,
+                    "command": action_command(program, broker["id"], action),
+                }
+                for broker in self._state()["brokers"]
+                for action in ACTIONS
+            ]
+        }
 
     def act(self, broker: int, action: str) -> Done:
         """See `Sources`."""
-        command = launcher(self._files.path)
-        if action == "restart":
-            ask_supervisor(self._files.control_socket, {"command": "restart", "id": broker})
-            return Done(f"Broker {broker} is being restarted.", f"{command} restart {broker}")
-        number = _SIGNALS[action]
-        request = {"command": "kill", "id": broker, "signal": int(number), "stay_down": False}
-        ask_supervisor(self._files.control_socket, request)
+        ask_supervisor(self._files.control_socket, action_request(broker, action))
+        done = "is being restarted" if action == "restart" else f"was sent {SIGNALS[action].name}"
         return Done(
-            f"Broker {broker} was sent {number.name}.",
-            f"{command} kill {broker} --signal {number.name.removeprefix('SIG')}",
+            f"Broker {broker} {done}.", action_command(launcher(self._files.path), broker, action)
         )
 
     def exposition(self, broker: int | None, *, openmetrics: bool) -> bytes:

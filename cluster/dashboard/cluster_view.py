@@ -73,6 +73,8 @@ def cluster_view(
                 "replication_factor": max(
                     (len(each.replicas) for each in topic.partitions), default=0
                 ),
+                "replicas": sum(len(each.replicas) for each in topic.partitions),
+                "in_sync": sum(len(each.isr) for each in topic.partitions),
                 "under_replicated": _under_replicated(topic),
                 "offline": _offline(topic),
                 "bytes": disk.by_topic.get(topic.name),

@@ -18,10 +18,11 @@ Key = tuple[str, str, str]
 
 COLUMNS: Final = (
     *("is_live", "rate", "limit", "utilisation", "rule", "delay_ms", "muted_left_ms", "muted"),
-    *("throttle_avg_ms", "software", "honours"),
+    *("throttle_avg_ms", "throttle_max_ms", "software", "honours"),
 )
 """What a row says. `rate` and `limit` are those of the broker that is nearest to its limit;
-`muted` is how many connections are; `throttle_avg_ms` is None where no request was throttled;
+`muted` is how many connections are; `throttle_avg_ms` and `throttle_max_ms`, over all requests that
+were throttled since the client came, are None where none was;
 `utilisation` is None without a limit, and where a limit of 0 is exceeded."""
 
 Cells = tuple[bool | int | float | str | None, ...]
@@ -68,7 +69,7 @@ def _cells(rows: Sequence[QuotaRow], now_ms: MonotonicMs | None) -> Cells:
     """`now_ms` is None where the brokers are dead: nothing is muted there."""
     worst = max(rows, key=_use)
     used, rate = _use(worst)
-    delay_ms = muted_left_ms = muted_channels = throttled = 0
+    delay_ms = muted_left_ms = muted_channels = throttled = throttle_max_ms = 0
     throttle_ms = 0.0
     software = ""
     told = []
@@ -79,6 +80,7 @@ def _cells(rows: Sequence[QuotaRow], now_ms: MonotonicMs | None) -> Cells:
             muted_channels += row.muted_channels
         throttled += row.throttled
         throttle_ms += row.throttle_ms
+        throttle_max_ms = max(throttle_max_ms, row.throttle_ms_max)
         software = software or row.software
         told.append(row.pauses.honours_throttling)
     known = [each for each in told if each is not None]
@@ -92,6 +94,7 @@ def _cells(rows: Sequence[QuotaRow], now_ms: MonotonicMs | None) -> Cells:
         shown_ms(muted_left_ms),
         muted_channels,
         shown_ms(throttle_ms / throttled) if throttled else None,
+        shown_ms(throttle_max_ms) if throttled else None,
         software or None,
         all(known) if known else None,
     )

@@ -21,16 +21,16 @@ def client_history(
     """`windows` since then in order of time, each `width_s` seconds wide: of each quota, the
     broker where the client used most.
 
-    Without windows `empty` says why, and how to make some by `command`. Raises UserError for a
+    Without windows `empty` says why, and `command` makes some. Raises UserError for a
     file that cannot be read.
     """
     widths = _widths(place)
     if not widths:
-        return _nothing(f"The rollup has not written any window yet: {command} rollup")
+        return _nothing("The rollup has not written any window yet. This makes them", command)
     try:
         import pyarrow as pa
     except ImportError:
-        return _nothing(f"What reads the rollup is not installed yet: {command} rollup installs it")
+        return _nothing("What reads the rollup is not installed yet. This installs it", command)
     width_s, width = _suitable(widths, now_ms - since_ms)
     since = datetime.fromtimestamp(max(0, since_ms) / 1000, UTC)
     try:
@@ -42,12 +42,14 @@ def client_history(
         raise UserError(f"cannot read the rollup's windows: {reason}") from None
     windows = _busiest(found)
     if not windows:
-        return _nothing(f"The rollup has no window of this client in this time: {command} rollup")
+        return _nothing(
+            "The rollup has no window of this client in this time. This adds what is new", command
+        )
     return {"width_s": width_s, "windows": windows}
 
 
-def _nothing(why: str) -> Json:
-    return {"windows": [], "empty": f"{why}."}
+def _nothing(why: str, command: str) -> Json:
+    return {"windows": [], "empty": f"{why}:", "command": f"{command} rollup"}
 
 
 def _widths(place: Path) -> list[tuple[int, str]]:

@@ -67,6 +67,20 @@ class Sources(Protocol):
         """
         ...
 
+    def quota_command(
+        self, entity: Mapping[str, str | None], changes: Mapping[str, float | None]
+    ) -> str:
+        """The command line that does what `alter_quota` would."""
+        ...
+
+    def quotas(self) -> Json:
+        """The quotas that are set, see `quota_list`."""
+        ...
+
+    def actions(self) -> Json:
+        """`actions`: what `act` may be asked, each with the command line that does the same."""
+        ...
+
     def act(self, broker: int, action: str) -> Done:
         """`kill`, `pause`, `resume` or `restart` a broker."""
         ...

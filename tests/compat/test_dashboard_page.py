@@ -167,7 +167,10 @@ def test_a_row_shows_the_figures_of_its_broker(cluster: Cluster, page: WebPage, 
     assert told is not None
     assert row[11] == told.software or "…" in row[11]
     page.wait_for("/[1-9][0-9]* throttled now/.test(document.querySelector('.summary').innerText)")
-    assert page.ask("document.querySelector('.scroll').scrollWidth <= innerWidth")
+    assert page.ask(
+        "(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)"
+        "(document.querySelector('.scroll'))"
+    )
 
 
 def test_the_cluster_view_shows_what_the_api_says(page: WebPage, url: str) -> None:
@@ -185,8 +188,16 @@ def test_the_cluster_view_shows_what_the_api_says(page: WebPage, url: str) -> No
     )
     for row, told in zip(rows, view["brokers"], strict=True):
         assert [int(row[4]), int(row[5])] == [told["leaders"], told["replicas"]]
-        assert row[1] == "running"
+        assert row[1].endswith("running")
         assert ("controller" in row[0]) == (view["controller"] == told["id"])
+    topics = table.replace("'Brokers'", "'Topics'")
+    shown = page.ask(
+        f"[...({topics}).tBodies[0].rows].map((r) => [...r.cells].map((c) => c.innerText))"
+    )
+    topic = next(each for each in view["topics"] if each["name"] == TOPIC)
+    (row,) = [each for each in shown if each[0] == TOPIC]
+    assert row[:6] == [TOPIC, "1", "2", "2 of 2", "0", "0"]
+    assert (topic["in_sync"], topic["replicas"]) == (2, 2)
     health = page.ask("document.querySelector('.health').innerText").split("\n")
     assert health[health.index("Brokers up") + 1] == "2 of 2"
     assert health[health.index("Partitions") + 1] == str(view["health"]["partitions"])
@@ -223,6 +234,101 @@ def test_a_quota_is_set_and_removed(cluster: Cluster, page: WebPage, url: str) -
     assert limits(cluster) == {}
 
 
+def quotas_listed(page: WebPage) -> list[list[str]]:
+    """Whom, what, the limit and the command line of every limit in the view of changes."""
+    found: list[list[str]] = page.ask(
+        "[...document.querySelectorAll('#quotas tbody tr')].map((row) => [...row.cells].map("
+        "(cell) => (cell.querySelector('code') ?? cell).textContent))"
+    )
+    return found
+
+
+def test_command_lines_are_shown_before_anything_is_done(
+    cluster: Cluster, page: WebPage, url: str
+) -> None:
+    page.show(url + "#change")
+    page.ask(
+        """(() => {
+          document.getElementById('who-client-id').value = "it's";
+          const limit = document.getElementById('limit-producer_byte_rate');
+          limit.value = '2MiB';
+          limit.dispatchEvent(new Event('input', { bubbles: true }));
+        })()"""
+    )
+    page.wait_for("document.querySelectorAll('#quota-command code').length === 2")
+    lines = page.ask(
+        "[...document.querySelectorAll('#quota-command code')].map((each) => each.textContent)"
+    )
+    whom = """'--client-id=it'"'"'s'"""
+    assert lines[0].endswith(f" quotas set {whom} --producer-byte-rate=2097152")
+    assert lines[1].endswith(f" quotas unset {whom} --producer-byte-rate")
+    page.wait_for("document.querySelectorAll('[data-broker]').length === 2")
+    actions = page.ask(
+        "[...document.querySelectorAll('[data-broker=\"1\"] .action')].map((each) =>"
+        " ['[data-action]', 'code'].map((part) => each.querySelector(part).textContent))"
+    )
+    launcher = lines[0].partition(" quotas")[0]
+    assert actions == [
+        ["Kill", f"{launcher} kill 1 --signal KILL"],
+        ["Pause", f"{launcher} kill 1 --signal STOP"],
+        ["Resume", f"{launcher} kill 1 --signal CONT"],
+        ["Restart", f"{launcher} restart 1"],
+    ]
+    with SocketClient.connect(cluster.addresses, "test") as client:
+        assert QuotaEntity(None, "it's") not in describe_quotas(client)
+
+
+def test_every_quota_that_is_set_is_listed_and_can_be_removed(
+    cluster: Cluster, page: WebPage, url: str
+) -> None:
+    nobody = '<b>nobody</b> "here"'
+    cluster.command("quotas", "set", "--user", nobody, "--consumer-byte-rate", "5MiB")
+    cluster.command("quotas", "set", "--user-default", "--request-percentage", "150")
+    page.show(url + "#change")
+    wanted = {"default user", f"user {nobody!r}"}
+    wait_until(lambda: wanted <= {row[0] for row in quotas_listed(page)}, "both in the list")
+    by_name = {(row[0], row[1]): row for row in quotas_listed(page)}
+    assert by_name["client-id 'payments'", "Produce"][2] == "64.0 KiB/s"
+    assert by_name["default user", "Request time"][2] == "150.0 %"
+    row = by_name[f"user {nobody!r}", "Fetch"]
+    assert row[2] == "5.00 MiB/s"
+    assert "quotas unset" in row[3]
+    assert row[3].endswith("--consumer-byte-rate")
+    page.ask("document.querySelector('[data-remove=consumer_byte_rate]').click()")
+    wait_until(lambda: row[:2] not in [each[:2] for each in quotas_listed(page)], "it to be gone")
+    with SocketClient.connect(cluster.addresses, "test") as client:
+        assert QuotaEntity(nobody, None) not in describe_quotas(client)
+    cluster.command("quotas", "unset", "--user-default", "--request-percentage")
+
+
+def test_a_client_is_explained_beside_its_history(page: WebPage, url: str) -> None:
+    page.show(url)
+    page.wait_for("document.querySelector('[data-client=payments]')?.isConnected")
+    page.ask("document.querySelector('[data-client=payments]').click()")
+    page.wait_for("document.querySelectorAll('dialog .arithmetic').length > 0")
+    text = page.ask("document.querySelector('dialog').innerText")
+    assert "65536 B/s" in text
+    rules = "The eight rules, the most specific first"
+    assert (
+        page.ask(f"document.querySelectorAll('[aria-label={json.dumps(rules)}] tbody tr').length")
+        == 8
+    )
+    assert "✓ this one" in text
+    assert "The rollup has not written any window yet. This makes them:" in text
+    assert page.ask("document.querySelector('dialog code').textContent").endswith(" rollup")
+    page.call(
+        "Input.dispatchKeyEvent",
+        type="keyDown",
+        key="Escape",
+        code="Escape",
+        windowsVirtualKeyCode=27,
+    )
+    page.wait_for("document.activeElement.dataset.client === 'payments'")
+    for _ in range(2):  # the rows change places, and the focus stays
+        page.ask("document.querySelector('th .sort').click()")
+        assert page.ask("document.activeElement.dataset.client") == "payments"
+
+
 def test_names_are_text(cluster: Cluster, page: WebPage, url: str) -> None:
     for client_id in NASTY:
         with NamedClient(cluster.addresses[0], client_id) as client:
@@ -248,7 +354,7 @@ def test_names_are_text(cluster: Cluster, page: WebPage, url: str) -> None:
     )
     page.wait_for("document.querySelectorAll('dialog .arithmetic').length > 0")
     assert NASTY[0] in page.ask("document.getElementById('detail-title').innerText")
-    assert page.ask("document.querySelector('img, main b, dialog b')") is None
+    assert page.ask("document.querySelector('main img, dialog img, main b, dialog b')") is None
     assert page.ask("window.wasRun") is None
 
 
@@ -290,7 +396,8 @@ def test_axe_finds_nothing(page: WebPage, url: str, axe: str, colours: str, widt
     steps = {
         "clients": "document.querySelector('[data-client=payments]')",
         "cluster": "document.querySelectorAll('main table').length >= 3",
-        "change": "document.querySelectorAll('main tbody tr').length === 2",
+        "change": "document.querySelectorAll('[data-broker]').length === 2"
+        " && document.querySelectorAll('#quotas tbody tr').length > 0",
         "clients, one opened": "document.querySelector('[data-client=payments]')",
     }
     for view, is_drawn in steps.items():
@@ -325,6 +432,7 @@ def test_a_killed_broker_is_shown_dead_and_then_alive(
     page: WebPage, url: str, cluster: Cluster
 ) -> None:
     page.show(url + "#change")
+    page.wait_for("document.querySelectorAll('[data-broker]').length === 2")
     line = "document.getElementById('cluster-line')"
     page.wait_for(f"{line}.innerText.includes('2 of 2 brokers alive')")
     before = cluster.pid(1)
@@ -397,7 +505,7 @@ def test_nothing_was_fetched_from_elsewhere_and_nothing_failed(page: WebPage, ur
 @pytest.mark.skipif("MILENA_TEST_DASHBOARD_IMAGE" not in os.environ, reason="writes into docs/")
 def test_the_readmes_image(page: WebPage, url: str) -> None:
     page.prefer("light")
-    page.show(url, height=430)
+    page.show(url, height=470)
     page.ask("document.documentElement.dataset.theme = 'light'")
     page.ask(
         "(() => { const filter = document.getElementById('filter'); filter.value = 'confluent';"

@@ -5,7 +5,7 @@ import { changeView } from "./change.js";
 import { clientsView } from "./clients.js";
 import { clusterView } from "./cluster.js";
 import { updateDetail } from "./detail.js";
-import { fill, setText } from "./dom.js";
+import { el, fill, setText } from "./dom.js";
 import { Clients, Past } from "./series.js";
 
 const VIEWS = { clients: clientsView, cluster: clusterView, change: changeView };
@@ -44,17 +44,22 @@ function onReading(news) {
   // What has not changed is not told again.
   sections = { ...sections, ...news };
   past.add(sections.ts / 1000, rows);
-  const { cluster, brokers } = sections;
-  const up = brokers.filter((broker) => broker.state === "alive").length;
-  setText(line, cluster === null
-    ? "The cluster does not run."
-    : `${cluster.cluster_id ?? ""} · ${cluster.state} · ${up} of ${cluster.brokers.length} brokers alive · ${cluster.bootstrap}`);
+  tellCluster(sections);
   if (isFrozen) return;
   latest = { rows, reading: sections };
   say(sections.clients_left_out > 0
     ? `${sections.clients_left_out.toLocaleString("en")} more rows are not shown, those farthest from their limits; the filter finds them.` : "");
   view.update(rows, sections);
   updateDetail(rows, past);
+}
+
+function tellCluster({ cluster, brokers }) {
+  const up = brokers.filter((broker) => broker.state === "alive").length;
+  const text = cluster === null ? "The cluster does not run." : `${up} of ${cluster.brokers.length} brokers alive`;
+  const state = cluster === null ? "down" : up < cluster.brokers.length && cluster.state === "up" ? "degraded" : cluster.state;
+  if (line.dataset.told === `${state} ${text}`) return;
+  line.dataset.told = `${state} ${text}`;
+  fill(line, el("span", { class: "pill", "data-state": state }, state), " ", text);
 }
 
 function say(text) {

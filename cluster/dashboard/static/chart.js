@@ -2,7 +2,20 @@
 
 /* global uPlot */
 
-const style = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+const KEPT_MS = 1000;
+let colours = new Map();
+let keptUntil = 0;
+
+/** A colour of the page, which may change with the theme; asked for once for all charts of a reading. */
+function style(name) {
+  if (performance.now() > keptUntil) {
+    colours = new Map();
+    keptUntil = performance.now() + KEPT_MS;
+  }
+  if (!colours.has(name)) colours.set(name, getComputedStyle(document.documentElement).getPropertyValue(name).trim());
+  return colours.get(name);
+}
+
 const isFinite = (value) => value !== null && Number.isFinite(value);
 
 /** Draws the last minutes of a rate with its limit into a small canvas. */
@@ -23,12 +36,19 @@ export function sparkline(canvas, series) {
   const x = (time) => width - ((end - time) / 120) * width;
   const y = (value) => height - 1 - (value / top) * (height - 2);
   pen.lineWidth = 1.5;
+  pen.lineJoin = "round";
   pen.strokeStyle = style("--rate");
   pen.beginPath();
   times.forEach((time, at) => (at ? pen.lineTo(x(time), y(rates[at])) : pen.moveTo(x(time), y(rates[at]))));
   pen.stroke();
+  pen.lineTo(x(end), height);
+  pen.lineTo(x(times[0]), height);
+  pen.globalAlpha = 0.15;
+  pen.fillStyle = style("--rate");
+  pen.fill();
+  pen.globalAlpha = 1;
   if (isFinite(limit)) {
-    pen.setLineDash([4, 3]);
+    pen.setLineDash([5, 3]);
     pen.strokeStyle = style("--limit");
     pen.beginPath();
     pen.moveTo(0, y(limit));
@@ -36,6 +56,17 @@ export function sparkline(canvas, series) {
     pen.stroke();
     pen.setLineDash([]);
   }
+}
+
+const HEIGHT = 230;
+const widthOf = (place) => Math.max(240, place.clientWidth);
+/** A moment on an axis over so many seconds: with seconds on a short one, with the day on a long one. */
+function timeOf(moment, span) {
+  const then = new Date(moment * 1000);
+  const two = (number) => String(number).padStart(2, "0");
+  const time = `${two(then.getHours())}:${two(then.getMinutes())}`;
+  if (span <= 600) return `${time}:${two(then.getSeconds())}`;
+  return span <= 86_400 ? time : `${then.getFullYear()}-${two(then.getMonth() + 1)}-${two(then.getDate())} ${time}`;
 }
 
 const POWERS = Array.from({ length: 60 }, (_, at) => 2 ** (at - 10));
@@ -46,20 +77,22 @@ const POWERS = Array.from({ length: 60 }, (_, at) => 2 ** (at - 10));
  */
 export function lineChart(place, title, times, lines, text, isBytes) {
   const axis = { stroke: style("--text"), grid: { stroke: style("--line"), width: 1 }, ticks: { stroke: style("--line") } };
+  const clock = (_chart, moments) => moments.map((moment) => timeOf(moment, times.at(-1) - times[0]));
   const chart = new uPlot({
     title,
-    width: Math.max(280, place.clientWidth),
-    height: 220,
+    width: widthOf(place),
+    height: HEIGHT,
     legend: { live: true },
     scales: { y: { range: (_chart, _low, high) => [0, (high || 1) * 1.1] } },
-    axes: [axis, { ...axis, size: 84, values: (_chart, values) => values.map(text), ...(isBytes ? { incrs: POWERS } : {}) }],
+    axes: [{ ...axis, values: clock, space: 70 }, { ...axis, size: 84, values: (_chart, values) => values.map(text), ...(isBytes ? { incrs: POWERS } : {}) }],
     series: [
-      {},
+      { label: "Time", value: (_chart, moment) => (moment === null ? "-" : new Date(moment * 1000).toLocaleString()) },
       ...lines.map((line) => ({
         label: line.label,
         stroke: style(line.color),
         width: 2,
         dash: line.dash ?? [],
+        ...(line.isFilled ? { fill: `color-mix(in srgb, ${style(line.color)} 15%, transparent)` } : {}),
         points: { show: false },
         spanGaps: false,
         value: (_chart, value) => (isFinite(value) ? (line.text ?? text)(value) : "-"),
@@ -68,7 +101,7 @@ export function lineChart(place, title, times, lines, text, isBytes) {
   }, [times, ...lines.map((line) => line.values)], place);
   return {
     update: (newTimes, values) => chart.setData([newTimes, ...values]),
-    resize: () => chart.setSize({ width: Math.max(280, place.clientWidth), height: 220 }),
+    resize: () => chart.setSize({ width: widthOf(place), height: HEIGHT }),
     remove: () => chart.destroy(),
   };
 }

@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { openDetail } from "./detail.js";
 import { el, fill, setText } from "./dom.js";
-import { duration, name, percent, rate } from "./format.js";
+import { count, duration, name, percent, rate } from "./format.js";
 import { sparkline } from "./chart.js";
 import { Clients } from "./series.js";
 
@@ -19,7 +19,7 @@ const COLUMNS = [
   { key: "limit", text: "Limit", value: (row) => row.limit ?? Infinity, isNumber: true },
   { key: "utilisation", text: "Used", value: (row) => row.utilisation ?? -1, isNumber: true },
   { key: "delay_ms", text: "Throttle now", value: (row) => row.delay_ms, isNumber: true },
-  { key: "throttle", text: "Average / max of 5 min", value: (row) => row.throttle_avg_ms ?? -1, isNumber: true },
+  { key: "throttle", text: "Average / max", value: (row) => row.throttle_avg_ms ?? -1, isNumber: true },
   { key: "muted", text: "Muted", value: (row) => row.muted_left_ms, isNumber: true },
   { key: "rule", text: "Rule", value: (row) => row.rule ?? "" },
   { key: "software", text: "Library", value: (row) => row.software ?? "" },
@@ -41,9 +41,11 @@ export function clientsView(past) {
     type: "search", id: "filter", placeholder: "Filter by user, client id, quota, rule, library", "aria-label": "Filter clients",
     oninput: () => { filter = search.value.toLowerCase(); page = 0; lookFurther(); draw(); },
   });
+  const sorting = el("select", { id: "sort", onchange: () => sortBy(COLUMNS.find((each) => each.key === sorting.value)) },
+    COLUMNS.filter((column) => column.value).map((column) => el("option", { value: column.key, selected: column.key === order.key }, column.text)));
   const heads = new Map();
-  const head = el("tr", {}, COLUMNS.map((column) => {
-    const cell = el("th", { scope: "col", class: column.isNumber ? "number" : null });
+  const head = el("tr", { role: "row" }, COLUMNS.map((column) => {
+    const cell = el("th", { scope: "col", role: "columnheader", class: column.isNumber ? "number" : null });
     if (column.value) {
       cell.append(el("button", { type: "button", class: "sort", onclick: () => sortBy(column) }, column.text));
       heads.set(column.key, cell);
@@ -52,16 +54,19 @@ export function clientsView(past) {
     }
     return cell;
   }));
-  const body = el("tbody");
+  const body = el("tbody", { role: "rowgroup" });
+  const tiles = clientTiles();
   const pages = el("p", { class: "pages" });
   const empty = el("p", { class: "empty" });
   const scroll = el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of clients" },
-    el("table", { class: "clients" }, el("caption", { class: "hidden" }, "Clients and their quotas"), el("thead", {}, head), body));
+    el("table", { class: "clients", role: "table" }, el("caption", { class: "hidden" }, "Clients and their quotas"), el("thead", { role: "rowgroup" }, head), body));
   const root = el("section", { "aria-labelledby": "clients-title" },
-    el("h2", { id: "clients-title" }, "Clients"), el("div", { class: "bar" }, search, summary), scroll, empty, pages);
+    el("h2", { id: "clients-title" }, "Clients"), tiles.root,
+    el("div", { class: "bar" }, search, el("label", { class: "narrow" }, "Sort by ", sorting), summary), scroll, empty, pages);
 
   function sortBy(column) {
     order = { key: column.key, isDown: order.key === column.key ? !order.isDown : Boolean(column.isNumber) };
+    sorting.value = column.key;
     draw();
   }
 
@@ -106,22 +111,26 @@ export function clientsView(past) {
     }
     const shown = found.slice(page * PAGE, (page + 1) * PAGE);
     const kept = new Map();
+    const focused = document.activeElement;
     shown.forEach((row, at) => {
       const line = lines.get(row.key) ?? newLine(row);
       kept.set(row.key, line);
-      line.update(row, past.of(row.key));
+      line.update(row);
       if (body.children[at] !== line.element) body.insertBefore(line.element, body.children[at] ?? null);
       line.draw(past.of(row.key));
     });
     while (body.children.length > shown.length) body.lastChild.remove();
     lines = kept;
+    // A row that is moved loses the focus, which whoever uses the keyboard would have to look for again.
+    if (focused !== document.activeElement && body.contains(focused)) focused.focus({ preventScroll: true });
     scroll.hidden = shown.length === 0;
     empty.hidden = shown.length > 0;
     setText(empty, rows.length === 0
       ? "No client has used a quota yet. Start one: bin/cluster load-test --duration 30"
       : "No client matches the filter.");
     const throttled = rows.filter((row) => row.muted_left_ms > 0 || row.delay_ms > 0).length;
-    setText(summary, `${rows.length.toLocaleString("en")} rows, ${throttled} throttled now`);
+    setText(summary, `${count(rows.length)} rows, ${throttled} throttled now`);
+    tiles.update(rows, throttled);
     fill(pages, last > 0 && [
       el("button", { type: "button", disabled: page === 0, onclick: () => { page -= 1; draw(); } }, "Previous"),
       ` Page ${page + 1} of ${last + 1} `,
@@ -134,6 +143,28 @@ export function clientsView(past) {
     focusFilter: () => search.focus(),
     update: (newRows, reading) => { rows = newRows; leftOut = reading.clients_left_out; lookFurther(); draw(); },
     close: () => {},
+  };
+}
+
+/** What is to be seen at one glance. */
+function clientTiles() {
+  const terms = ["Clients", "Throttled now", "Connections muted", "Nearest to its limit"];
+  const values = terms.map(() => el("dd", {}, "-"));
+  const root = el("dl", { class: "health" }, terms.map((term, at) => el("div", {}, el("dt", {}, term), values[at])));
+  return {
+    root,
+    update(rows, throttled) {
+      const live = rows.filter((row) => row.is_live);
+      const nearest = live.reduce((most, row) => ((row.utilisation ?? -1) > (most?.utilisation ?? -1) ? row : most), null);
+      const texts = [
+        count(new Set(live.map((row) => JSON.stringify([row.user, row.client_id]))).size),
+        count(throttled),
+        count(live.reduce((sum, row) => sum + row.muted, 0)),
+        nearest === null ? "no limit is set" : `${percent(nearest.utilisation)} · ${name(nearest.client_id, 24)}`,
+      ];
+      texts.forEach((text, at) => setText(values[at], text));
+      values[1].classList.toggle("wrong", throttled > 0);
+    },
   };
 }
 
@@ -157,12 +188,17 @@ function newLine(first) {
     software: el("td", { class: "words" }),
     honours: el("td"),
   };
+  for (const column of COLUMNS) {
+    cells[column.key].setAttribute("role", "cell");
+    cells[column.key].dataset.label = column.text;
+    cells[column.key].dataset.key = column.key;
+  }
   let row = first;
   open.addEventListener("click", () => openDetail(row, open));
-  const element = el("tr", {}, COLUMNS.map((column) => cells[column.key]));
+  const element = el("tr", { role: "row" }, COLUMNS.map((column) => cells[column.key]));
   return {
     element,
-    update(newRow, series) {
+    update(newRow) {
       row = newRow;
       setText(cells.user, name(row.user, 40));
       setText(open, name(row.client_id, 40));
@@ -176,12 +212,13 @@ function newLine(first) {
       element.dataset.level = row.is_live ? level : "dead";
       setText(cells.delay_ms, row.delay_ms > 0 ? duration(row.delay_ms) : "-");
       setText(cells.throttle, row.throttle_avg_ms !== null
-        ? `${duration(row.throttle_avg_ms)} / ${duration(Math.max(...series.delays, row.delay_ms))}` : "-");
-      setText(cells.muted, row.muted_left_ms > 0 ? `${row.muted}, ${duration(row.muted_left_ms)} left` : "-");
+        ? `${duration(row.throttle_avg_ms)} / ${duration(row.throttle_max_ms)}` : "-");
+      setText(cells.muted, row.muted > 0 ? `${row.muted}, ${duration(row.muted_left_ms)} left` : "-");
       setText(cells.rule, row.rule ?? "-");
       setText(cells.software, row.software === null ? "-" : name(row.software, 40));
       for (const cell of [cells.user, cells.rule, cells.software]) cell.title = cell.textContent;
       setText(cells.honours, row.honours === null ? "-" : row.honours ? "✓ yes" : "✗ no");
+      for (const cell of Object.values(cells)) cell.classList.toggle("none", cell.textContent === "-");
       canvas.setAttribute("aria-label", `Rate of ${name(row.client_id, 40)} in the last two minutes: now ${cells.rate.textContent}`);
     },
     draw: (series) => sparkline(canvas, series),

@@ -10,6 +10,7 @@ const ROWS = 100;
 /** The view; it asks brokers only while it is open. */
 export function clusterView() {
   const health = el("dl", { class: "health" });
+  const who = el("p", { class: "soft who" });
   const brokers = el("div");
   const apis = el("div");
   const topics = el("div");
@@ -17,7 +18,7 @@ export function clusterView() {
   const events = el("div");
   const problem = el("p", { class: "problem", hidden: true });
   const root = el("section", { "aria-labelledby": "cluster-title" },
-    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, brokers, apis, topics, groups, events);
+    el("h2", { id: "cluster-title" }, "Cluster"), problem, health, who, brokers, topics, groups, apis, events);
   let reading = null;
   let isOpen = true;
   let isFrozen = false;
@@ -48,11 +49,14 @@ export function clusterView() {
         "Partitions": count(found.health.partitions),
       }).map(([term, text]) => el("div", {}, el("dt", {}, term), el("dd", {}, text))));
     }
+    const cluster = reading?.cluster;
+    setText(who, cluster ? `Cluster ${cluster.cluster_id ?? "-"}, bootstrap.servers=${cluster.bootstrap}` : "");
     const rows = (reading?.cluster?.brokers ?? []).map((broker) => {
       const stats = reading.brokers.find((each) => each.broker === broker.id);
       const facts = told.get(broker.id) ?? {};
       return [
-        `${broker.id}${found.controller === broker.id ? " (controller)" : ""}`, broker.state, broker.pid ?? "-", `${broker.host}:${broker.port}`,
+        `${broker.id}${found.controller === broker.id ? " (controller)" : ""}`,
+        el("span", { class: "pill", "data-state": broker.state }, broker.state), broker.pid ?? "-", `${broker.host}:${broker.port}`,
         count(facts.leaders), count(facts.replicas), size(facts.disk_bytes),
         stats ? perSecond(stats.rates?.RequestsPerSec ?? 0) : "-", stats ? `${size(stats.rates?.BytesInPerSec ?? 0)}/s` : "-",
         stats ? `${size(stats.rates?.BytesOutPerSec ?? 0)}/s` : "-", stats ? percent(stats.idle ?? null) : "-",
@@ -67,9 +71,9 @@ export function clusterView() {
         "No request was answered in the last seconds."));
     }
     if (found.topics) {
-      fill(topics, table("Topics", ["Topic", ["Partitions", true], ["Replicas", true], ["Under-replicated", true], ["Offline", true], ["Disk", true], "Configs"],
-        found.topics.slice(0, ROWS).map((each) => [each.name, each.partitions, each.replication_factor, mark(each.under_replicated), mark(each.offline), size(each.bytes),
-          Object.entries(each.configs).map(([key, value]) => `${key}=${value}`).join(", ")]), "There is no topic yet."),
+      fill(topics, table("Topics", ["Topic", ["Partitions", true], ["Replication", true], ["In sync", true], ["Under-replicated", true], ["Offline", true], ["Disk", true], "Configs"],
+        found.topics.slice(0, ROWS).map((each) => [each.name, each.partitions, each.replication_factor, inSync(each), mark(each.under_replicated), mark(each.offline), size(each.bytes),
+          Object.entries(each.configs).map(([key, value]) => el("code", { class: "config" }, `${key}=${value}`))]), "There is no topic yet."),
         found.health.topics > ROWS && el("p", {}, `… and ${count(found.health.topics - ROWS)} more: bin/cluster topics --list`));
     }
     drawGroups();
@@ -105,6 +109,12 @@ const ms = (value) => (value === null || value === undefined ? "-" : value < 1 ?
 function moment(ms) {
   const then = new Date(ms);
   return then.toDateString() === new Date().toDateString() ? then.toLocaleTimeString() : then.toLocaleString();
+}
+
+/** Of a topic's replicas, how many are in sync. */
+function inSync(topic) {
+  const text = `${count(topic.in_sync)} of ${count(topic.replicas)}`;
+  return topic.in_sync < topic.replicas ? el("strong", { class: "wrong" }, `▲ ${text}`) : text;
 }
 
 /** A number that should be 0: a sign beside it where it is not. */

@@ -2,8 +2,8 @@
 
 import { get } from "./api.js";
 import { lineChart } from "./chart.js";
-import { el, fill, table } from "./dom.js";
-import { duration, isBytes, name, percent, rate } from "./format.js";
+import { command, el, fill, table } from "./dom.js";
+import { count, duration, isBytes, name, percent, rate } from "./format.js";
 
 const dialog = el("dialog", { class: "detail", "aria-labelledby": "detail-title" });
 document.body.append(dialog);
@@ -19,9 +19,10 @@ export function openDetail(row, opener) {
     el("div", { class: "bar" },
       el("h2", { id: "detail-title" }, `${name(row.client_id)} as ${name(row.user)}: ${row.quota}`),
       el("button", { type: "button", onclick: () => dialog.close() }, "Close")),
-    chart,
-    el("h3", {}, "Why"), explanation,
-    el("h3", {}, "History"), past);
+    el("div", { class: "columns" },
+      el("section", {}, el("h3", {}, "Now"), chart),
+      el("section", {}, el("h3", {}, "History"), past)),
+    el("h3", {}, "Why"), explanation);
   dialog.onclose = () => {
     shown?.live?.remove();
     shown?.old?.remove();
@@ -44,7 +45,7 @@ export function updateDetail(rows, past) {
     if (series.times.length < 2) return;
     const text = (value) => rate(shown.row.quota, value);
     shown.live = lineChart(shown.chart, "Highest rate of a broker, and the limit", series.times, [
-      { label: "rate", values: series.rates, color: "--rate" },
+      { label: "rate", values: series.rates, color: "--rate", isFilled: true },
       { label: "limit", values: series.limits, color: "--limit", dash: [8, 5] },
     ], text, isBytes(shown.row.quota));
   } else {
@@ -63,12 +64,12 @@ async function explain(view) {
     const quota = found.quotas.find((each) => each.quota === view.row.quota) ?? found.quotas[0];
     fill(view.explanation,
       quota.brokers.map((each) => el("p", { class: "arithmetic" }, `Broker ${each.broker}: ${each.arithmetic}`)),
-      table("The eight rules, the most specific first", ["Rule", ["Limit", true], "Applies"],
+      el("div", { class: "columns" }, table("The eight rules, the most specific first", ["Rule", ["Limit", true], "Applies"],
         quota.rules.map((each) => [each.rule, each.limit === null ? "not set" : rate(quota.quota, each.limit), each.rule === quota.rule ? "✓ this one" : ""])),
       table("By broker", ["Broker", ["Rate", true], ["Used", true], ["Throttle", true], ["Mute left", true], ["Requests", true], ["Throttled", true]],
         quota.brokers.map((each) => [
           `${each.broker}${each.state === "alive" ? "" : ` (${each.state})`}`, rate(quota.quota, each.rate), percent(each.utilisation),
-          duration(each.delay_ms), duration(each.muted_left_ms), each.requests, each.throttled])));
+          duration(each.delay_ms), duration(each.muted_left_ms), count(each.requests), count(each.throttled)]))));
   } catch (problem) {
     if (shown === view) fill(view.explanation, el("p", { class: "problem" }, problem.message));
   }
@@ -81,13 +82,14 @@ async function history(view) {
     if (shown !== view) return;
     const windows = (found.windows ?? []).filter((each) => each.quota === quota);
     if (windows.length === 0) {
-      fill(view.past, el("p", { class: "empty" }, found.empty ?? "The rollup has no window of this client and quota."));
+      fill(view.past, el("p", { class: "empty" }, found.empty ?? "The rollup has no window of this client and quota in the last day."),
+        found.command && el("p", {}, command(found.command)));
       return;
     }
     fill(view.past);
     const times = windows.map((each) => each.start_s);
     view.old = lineChart(view.past, `Windows of ${found.width_s} s from the rollup`, times, [
-      { label: "average", values: windows.map((each) => each.rate_avg), color: "--rate" },
+      { label: "average", values: windows.map((each) => each.rate_avg), color: "--rate", isFilled: true },
       { label: "highest", values: windows.map((each) => each.rate_max), color: "--high", dash: [2, 3] },
       { label: "limit", values: windows.map((each) => each.limit), color: "--limit", dash: [8, 5] },
     ], (value) => rate(quota, value), isBytes(quota));

@@ -32,15 +32,36 @@ export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
-/** A table of texts: columns are [heading, isNumber] or headings, rows arrays of texts and elements. */
-export function table(caption, columns, rows, empty = "None.") {
-  if (rows.length === 0) return el("p", { class: "empty" }, empty);
+/** A command line with a button that copies it, where the browser lets a page do so. */
+export function command(line) {
+  const copy = navigator.clipboard && el("button", {
+    type: "button", class: "copy", title: "Copy the command line", "aria-label": `Copy ${line}`,
+    onclick: async () => {
+      await navigator.clipboard.writeText(line);
+      setText(copy, "Copied");
+      setTimeout(() => setText(copy, "Copy"), 1500);
+    },
+  }, "Copy");
+  // A line breaks between words: a browser would also break it after the dashes of an option.
+  const words = line.split(" ").map((word, at) => [at > 0 && " ", el("span", { class: "word" }, word)]);
+  return el("span", { class: "command" }, el("code", {}, words), copy);
+}
+
+/** A table of texts: columns are [heading, isNumber] or headings, rows arrays of texts and elements.
+ *
+ * Where there is little room a row becomes a list of its cells with their headings: the roles keep it
+ * a table for who does not see it.
+ */
+export function table(caption, columns, rows, empty = "None.", { isCaptionHidden = false } = {}) {
   const heads = columns.map((column) => (Array.isArray(column) ? column : [column, false]));
+  if (rows.length === 0) {
+    return el("section", { class: "empty-table" }, !isCaptionHidden && el("h3", {}, caption), el("p", { class: "empty" }, empty));
+  }
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-    el("table", {},
-      el("caption", {}, caption),
-      el("thead", {}, el("tr", {}, heads.map(([text, isNumber]) =>
-        el("th", { scope: "col", class: isNumber ? "number" : null }, text)))),
-      el("tbody", {}, rows.map((row) => el("tr", {}, row.map((cell, at) =>
-        el("td", { class: heads[at][1] ? "number" : null }, cell)))))));
+    el("table", { role: "table", class: "list" },
+      el("caption", { class: isCaptionHidden ? "hidden" : null }, caption),
+      el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, heads.map(([text, isNumber]) =>
+        el("th", { scope: "col", role: "columnheader", class: isNumber ? "number" : null }, text)))),
+      el("tbody", { role: "rowgroup" }, rows.map((row) => el("tr", { role: "row" }, row.map((cell, at) =>
+        el("td", { role: "cell", class: heads[at][1] ? "number" : null, "data-label": heads[at][0] }, cell)))))));
 }

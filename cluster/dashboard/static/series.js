@@ -8,19 +8,16 @@ class Series {
     this.times = [];
     this.rates = [];
     this.limits = [];
-    this.delays = [];
   }
 
-  add(time, rate, limit, delay) {
+  add(time, rate, limit) {
     this.times.push(time);
     this.rates.push(rate);
     this.limits.push(limit);
-    this.delays.push(delay);
     while (this.times.length > 0 && this.times[0] < time - SECONDS) {
       this.times.shift();
       this.rates.shift();
       this.limits.shift();
-      this.delays.shift();
     }
   }
 }
@@ -33,7 +30,7 @@ export class Past {
     for (const client of clients) {
       let series = this.#series.get(client.key);
       if (series === undefined) this.#series.set(client.key, (series = new Series()));
-      series.add(time, client.rate, client.limit, client.delay_ms);
+      series.add(time, client.rate, client.limit);
     }
     for (const [key, series] of this.#series) {
       if (series.times.at(-1) < time - SECONDS) this.#series.delete(key);

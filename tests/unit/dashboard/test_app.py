@@ -49,6 +49,15 @@ class Recorded:
         self.changes.append((entity, changes))
         return Done("changed", "bin/cluster quotas set")
 
+    def quota_command(self, entity: Any, changes: Any) -> str:
+        return f"bin/cluster quotas set {entity} {changes}"
+
+    def quotas(self) -> dict[str, Any]:
+        return {"quotas": [{"name": NASTY}], "left_out": 0}
+
+    def actions(self) -> dict[str, Any]:
+        return {"actions": [{"broker": 0, "action": "kill", "command": "bin/cluster kill 0"}]}
+
     def act(self, broker: int, action: str) -> Done:
         self.changes.append((broker, action))
         return Done("done", f"bin/cluster kill {broker}")
@@ -151,6 +160,18 @@ def test_a_quota_is_changed_and_the_command_told(page: Page, sources: Recorded) 
     answer = post(page, "/api/quotas", QUOTA)
     assert answer.json() == {"text": "changed", "command": "bin/cluster quotas set"}
     assert sources.changes == [({"client-id": "loader"}, {"producer_byte_rate": 1000.0})]
+
+
+def test_command_lines_are_told_before_anything_is_done(page: Page, sources: Recorded) -> None:
+    told = post(page, "/api/quotas/command", QUOTA).json()["command"]
+    assert told == "bin/cluster quotas set {'client-id': 'loader'} {'producer_byte_rate': 1000.0}"
+    assert post(page, "/api/quotas/command", {"entity": {}}).status_code == 400
+    assert page.get("/api/actions").json()["actions"][0]["command"] == "bin/cluster kill 0"
+    assert sources.changes == []
+
+
+def test_quotas_are_listed(page: Page) -> None:
+    assert page.get("/api/quotas").json() == {"quotas": [{"name": NASTY}], "left_out": 0}
 
 
 @pytest.mark.parametrize("action", ["kill", "pause", "resume", "restart"])

@@ -51,6 +51,7 @@ def test_a_row_puts_together_what_brokers_say() -> None:
         muted_channels=2,
         throttled=2,
         throttle_ms=31.0,
+        throttle_ms_max=30,
         software="lib 1",
         pauses=Pauses(quiet=5, early=0, connections=1, early_connections=0),
     )
@@ -65,6 +66,7 @@ def test_a_row_puts_together_what_brokers_say() -> None:
         "muted_left_ms": 60,
         "muted": 2,
         "throttle_avg_ms": 10,
+        "throttle_max_ms": 30,
         "software": "lib 1",
         "honours": True,
     }

@@ -32,7 +32,8 @@ def history(place: Path, since_ms: int = NOON_MS - 60_000, client_id: str = "c")
 def test_without_a_rollup_the_command_is_named(tmp_path: Path) -> None:
     told = history(tmp_path / "rollup")
     assert told["windows"] == []
-    assert "bin/cluster rollup" in told["empty"]
+    assert "not written any window yet" in told["empty"]
+    assert told["command"] == "bin/cluster rollup"
 
 
 def test_the_history_of_a_client_is_that_of_its_busiest_broker(tmp_path: Path) -> None:

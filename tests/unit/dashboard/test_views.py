@@ -9,12 +9,16 @@ from typing import Any
 import pytest
 
 from cluster.client.topic_requests import ClusterFacts, PartitionFacts, TopicFacts
+from cluster.dashboard.broker_actions import ACTIONS, action_command, action_request
 from cluster.dashboard.client_rows import client_row, finite, ranked
 from cluster.dashboard.cluster_view import TOPICS_MAX, DiskUse, cluster_view, shown_topics
 from cluster.dashboard.quota_command import quota_command
+from cluster.dashboard.quota_list import QUOTAS_MAX, quota_list
 from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.metrics.stats_reader import Stats
+from cluster.model.quotas import DEFAULT, QuotaEntity
+from cluster.tools import kill, restart
 from cluster.tools.quotas.command import add_parser
 from cluster.views.client_states import ALIVE, DEAD, BrokerStats, ClientState, by_client
 
@@ -95,6 +99,8 @@ def test_the_health_of_a_cluster() -> None:
         "internal": False,
         "partitions": 2,
         "replication_factor": 2,
+        "replicas": 4,
+        "in_sync": 3,
         "under_replicated": 1,
         "offline": 0,
         "bytes": 70,
@@ -129,6 +135,57 @@ def test_the_command_line_names_the_same_entity(name: str) -> None:
     given = parser.parse_args(words[1:])
     assert (given.user_default, given.client_id) == (True, name)
     assert (given.producer_byte_rate, given.request_percentage) == (1_048_576.0, 12.5)
+
+
+def test_quotas_are_listed_with_what_removes_them() -> None:
+    found = {
+        QuotaEntity(DEFAULT, None): {"request_percentage": 50.0},
+        QuotaEntity("bob", "x y"): {"consumer_byte_rate": 2.0, "producer_byte_rate": 1.0},
+        QuotaEntity(None, None, "127.0.0.1"): {"connection_creation_rate": 9.0},
+    }
+    told = quota_list("milena", found)
+    assert [each["name"] for each in told["quotas"]] == [
+        "user 'bob', client-id 'x y'",
+        "default user",
+        "ip '127.0.0.1'",
+    ]
+    by_name = {each["name"]: each for each in told["quotas"]}
+    bob = by_name["user 'bob', client-id 'x y'"]
+    assert bob["entity"] == {"user": "bob", "client-id": "x y"}
+    assert [(each["key"], each["quota"], each["limit"]) for each in bob["limits"]] == [
+        ("producer_byte_rate", "produce", 1.0),
+        ("consumer_byte_rate", "fetch", 2.0),
+    ]
+    assert bob["limits"][0]["command"] == (
+        "milena quotas unset --user=bob '--client-id=x y' --producer-byte-rate"
+    )
+    assert by_name["default user"]["entity"] == {"user": None}
+    assert by_name["ip '127.0.0.1'"]["limits"][0]["command"] == (
+        "milena quotas unset --ip=127.0.0.1 --connection-creation-rate"
+    )
+
+
+def test_of_many_quotas_the_first_are_listed_and_the_others_counted() -> None:
+    many = {
+        QuotaEntity(None, f"c{number:05}"): {"request_percentage": 1.0}
+        for number in range(QUOTAS_MAX + 7)
+    }
+    told = quota_list("milena", many)
+    assert (len(told["quotas"]), told["left_out"]) == (QUOTAS_MAX, 7)
+    assert told["quotas"][0]["entity"] == {"client-id": "c00000"}
+
+
+@pytest.mark.parametrize("action", ACTIONS)
+def test_the_command_line_asks_the_supervisor_for_the_same(action: str) -> None:
+    words = shlex.split(action_command("bin/cluster", 2, action))[1:]
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers()
+    kill.add_parser(commands)
+    restart.add_parser(commands)
+    given = parser.parse_args(words)
+    request = action_request(2, action)
+    assert words[0] == request["command"]
+    assert "signal" not in request or given.signal == request["signal"]
 
 
 def test_setting_and_removing_at_once_are_two_commands() -> None:
