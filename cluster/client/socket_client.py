@@ -9,6 +9,7 @@ from typing import Any, Final, Self
 from cluster.client.exchange import decode_response, encode_frame, encode_request
 from cluster.client.sasl_login import log_in
 from cluster.client.security import UNPROTECTED, Address, ClientSecurity, Servers
+from cluster.client.socket_probe import is_tls_record, why_closed
 from cluster.model.errors import PeerError, UserError
 from cluster.protocol.api import ApiKey, OwnApiKey
 from cluster.protocol.messages import ApiVersionsRequest
@@ -74,13 +75,15 @@ class SocketClient:
         Addresses alone are those of servers without protection. Raises UserError naming all.
         """
         addresses, security = servers if isinstance(servers, Servers) else (servers, UNPROTECTED)
-        reasons = []
+        places: dict[str, list[str]] = {}
         for address in addresses:
             try:
                 return cls._to(address, client_id, timeout_s, security)
             except (OSError, PeerError, UserError) as error:
-                reasons.append(f"{address[0]}:{address[1]}: {_reason(error, security)}")
-        raise UserError(f"no broker answers ({'; '.join(reasons) or 'none is known'})")
+                reason = _reason(error, address, security, timeout_s)
+                places.setdefault(reason, []).append(f"{address[0]}:{address[1]}")
+        reasons = [f"{', '.join(those)}: {reason}" for reason, those in places.items()]
+        raise UserError(f"no broker can be used ({'; '.join(reasons) or 'none is known'})")
 
     @classmethod
     def _to(
@@ -115,7 +118,10 @@ class SocketClient:
         try:
             return self._exchange(api_key, version, request)
         except OSError as error:
-            raise UserError(f"lost the broker at {self._address}: {error}") from error
+            hint = ""
+            if not self.security.protocol.has_sasl and isinstance(error, ConnectionResetError):
+                hint = "; if it wants a login, give --command-config FILE, with a sasl.mechanism"
+            raise UserError(f"lost the broker at {self._address}: {error}{hint}") from error
         except PeerError as error:
             raise UserError(f"the broker at {self._address} answers wrongly: {error}") from error
 
@@ -175,7 +181,10 @@ class SocketClient:
         return decode_response(api_key, version, self._correlation_id, self._receive_frame())
 
     def _receive_frame(self) -> bytes:
-        (size,) = _SIZE.unpack(self._receive(_SIZE.size))
+        head = self._receive(_SIZE.size)
+        if is_tls_record(head):
+            raise ConnectionResetError("it answers by TLS")
+        (size,) = _SIZE.unpack(head)
         if not 0 <= size <= _FRAME_MAX_BYTES:
             raise PeerError(f"a response of {size} bytes")
         return self._receive(size)
@@ -190,13 +199,11 @@ class SocketClient:
         return bytes(received)
 
 
-def _reason(error: Exception, security: ClientSecurity) -> str:
+def _reason(error: Exception, address: Address, security: ClientSecurity, timeout_s: float) -> str:
     """Why a broker cannot be used, in words that say what to do where that is known."""
-    is_cut = isinstance(error, ConnectionResetError | ssl.SSLEOFError)
-    if is_cut and security == UNPROTECTED:
-        return "it closed the connection; if it wants TLS or a login, give --command-config"
-    if is_cut and security.protocol.is_encrypted:
-        return "it closed the connection; is this a listener with TLS?"
+    is_wrong_protocol = isinstance(error, ssl.SSLError) and error.reason == "WRONG_VERSION_NUMBER"
+    if is_wrong_protocol or isinstance(error, ConnectionResetError | ssl.SSLEOFError):
+        return why_closed(address, security, timeout_s)
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not trusted: {error.verify_message}"
     return (error.strerror if isinstance(error, OSError) else None) or str(error)

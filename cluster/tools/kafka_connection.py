@@ -177,7 +177,7 @@ def connect(
     except KafkaException as problem:
         raise UserError(
             f"no Kafka broker answered at {servers} within {CONNECT_TIMEOUT_S:g} s"
-            f" ({explained(problem.args[0])}){_hint(args)}"
+            f" ({explained(problem.args[0])}){_hint(servers, args)}"
         ) from None
     return client
 
@@ -190,13 +190,22 @@ def _silent() -> logging.Logger:
     return logger
 
 
-def _hint(args: argparse.Namespace) -> str:
-    """What may be the matter with a broker that accepts connections and does not answer."""
-    if security_of(args) != UNPROTECTED:
-        return ""
-    path = data_dir(args).tools_properties
-    file = shown(path) if path.exists() else "FILE"
-    return f"; if it wants TLS or a login, give --command-config {file}"
+def _hint(servers: str, args: argparse.Namespace) -> str:
+    """What is the matter with brokers that accept connections and do not answer; empty where it is
+    not known.
+    """
+    from cluster.client.socket_client import SocketClient
+    from cluster.client.topic_requests import cluster_facts
+
+    try:
+        reachable = Servers(addresses(servers), security_of(args))
+        with SocketClient.connect(reachable, "milena-check", CONNECT_TIMEOUT_S) as client:
+            cluster_facts(client)
+    except UserError as problem:
+        path = data_dir(args).tools_properties
+        file = shown(path) if path.exists() else "FILE"
+        return f"; {problem}".replace("--command-config FILE", f"--command-config {file}")
+    return ""
 
 
 def explained(error: "KafkaError") -> str:

@@ -3,6 +3,7 @@
 import argparse
 import getpass
 import json
+import os
 import secrets
 import sys
 from pathlib import Path
@@ -142,6 +143,7 @@ def _set(args: argparse.Namespace) -> int:
             f"these commands log in as {args.name} here, with a password that you would have to"
             " change in the file of --command-config: use --force"
         )
+    _check_room_for(args.client_config)
     password = _password(args)
     with SocketClient.connect(servers_of(args), _CLIENT_ID) as client:
         alter_user(
@@ -215,6 +217,16 @@ def _renew_own_files(args: argparse.Namespace, password: str) -> None:
             f"the password is changed, but not in {files.clients}: {problem.strerror}"
         ) from None
     print(f"The files in {shown(files.clients)} have the new password.")
+
+
+def _check_room_for(path: Path | None) -> None:
+    """Raise UserError where a file cannot be written, before a password is set that is nowhere."""
+    if path is None:
+        return
+    if path.is_dir():
+        raise UserError(f"cannot write {shown(path)}: it is a directory")
+    if not os.access(path.absolute().parent, os.W_OK | os.X_OK):
+        raise UserError(f"cannot write to {shown(path.absolute().parent)}: the user is unchanged")
 
 
 def _write_client_config(args: argparse.Namespace, mechanism: SaslMechanism, password: str) -> None:

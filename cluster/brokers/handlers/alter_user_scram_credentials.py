@@ -43,7 +43,8 @@ def handle(
     if not services.controller.is_active:
         return _response(dict.fromkeys(users, Outcome(ErrorCode.not_controller)))
     if not may(services, context, ALTER_CLUSTER):
-        return _response(dict.fromkeys(users, Outcome(ErrorCode.cluster_authorization_failed)))
+        denied = Outcome(ErrorCode.cluster_authorization_failed, "Cluster authorization failed.")
+        return _response(dict.fromkeys(users, denied))
     refused = _refused(request)
     changes: dict[str, dict[SaslMechanism, ScramCredential | None]] = {
         user: {} for user in users if user not in refused

@@ -30,7 +30,9 @@ def handle(
 ) -> DescribeUserScramCredentialsResponse | NotYet:
     """What there is of the users that are named, or of all."""
     if not may(services, context, DESCRIBE_CLUSTER):
-        return _response(ErrorCode.cluster_authorization_failed, None, [])
+        return _response(
+            ErrorCode.cluster_authorization_failed, "Cluster authorization failed.", []
+        )
     asked = [user.name for user in request.users or ()]
 
     def on_read(stored: Credentials) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cluster.client.security import ClientSecurity, Servers
+from cluster.client.security import UNPROTECTED, ClientSecurity, Servers
 from cluster.client.socket_client import SocketClient
 from cluster.model.errors import ErrorCode, UserError
 from cluster.model.scram import ScramError, ScramServer, credential_of, parse_client_first
@@ -39,6 +39,8 @@ class Broker:
         with suppress(OSError, struct.error):
             while True:
                 (size,) = struct.unpack(">i", connection.recv(4))
+                if size > 1 << 20:
+                    return  # no request of Kafka
                 frame = connection.recv(size)
                 key, version, correlation, name_size = struct.unpack_from(">hhih", frame)
                 position = 10 + name_size
@@ -96,20 +98,29 @@ class Broker:
 
 
 @contextmanager
-def listening(broker: Broker, context: ssl.SSLContext | None = None) -> Iterator[tuple[str, int]]:
+def listening(
+    broker: Broker | None, context: ssl.SSLContext | None = None, connections: int = 1
+) -> Iterator[tuple[str, int]]:
+    """`connections`: how many come; without a broker they are closed unread."""
     listener = socket.create_server(("127.0.0.1", 0))
     listener.settimeout(10)
 
     def run() -> None:
-        with suppress(OSError):
-            connection, _ = listener.accept()
-            connection.settimeout(10)
-            with connection:
-                if context is None:
-                    broker.serve(connection)
-                    return
-                with context.wrap_socket(connection, server_side=True) as encrypted:
-                    broker.serve(encrypted)
+        for _ in range(connections):
+            with suppress(OSError):
+                connection, _ = listener.accept()
+                connection.settimeout(10)
+                with connection:
+                    serve(connection)
+
+    def serve(connection: socket.socket) -> None:
+        if broker is None:
+            return
+        if context is None:
+            broker.serve(connection)
+            return
+        with context.wrap_socket(connection, server_side=True) as encrypted:
+            broker.serve(encrypted)
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -137,6 +148,8 @@ def security(
         (True, False): SecurityProtocol.SSL,
         (True, True): SecurityProtocol.SASL_SSL,
     }
+    if mechanism is None and not tls:
+        return UNPROTECTED
     return ClientSecurity(
         protocol=protocols[tls, mechanism is not None],
         ca_pem=AUTHORITY.identity.certificate_pem().decode() if tls else None,
@@ -174,6 +187,46 @@ def test_a_mechanism_that_is_not_offered_is_named_with_those_that_are():
     with listening(Broker(SCRAM)) as address, pytest.raises(UserError) as refusal:
         SocketClient.connect(Servers([address], security(SaslMechanism.PLAIN)), "test")
     assert "does not offer SASL PLAIN, but SCRAM-SHA-512" in str(refusal.value)
+
+
+def refused(address: tuple[str, int], given: ClientSecurity, count: int = 1) -> str:
+    with pytest.raises(UserError) as refusal:
+        SocketClient.connect(Servers([address] * count, given), "test")
+    assert "\n" not in str(refusal.value)
+    return str(refusal.value)
+
+
+def test_the_same_reason_of_several_brokers_is_said_once():
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = free.getsockname()
+    place = f"127.0.0.1:{address[1]}"
+    assert refused(address, security(), 2) == (
+        f"no broker can be used ({place}, {place}: Connection refused)"
+    )
+
+
+@pytest.mark.parametrize("mechanism", [None, SCRAM])
+def test_a_client_without_tls_is_told_that_a_listener_has_it(tmp_path, mechanism):
+    context = server_context(tmp_path, "127.0.0.1")
+    with listening(Broker(SCRAM), context, connections=2) as address:
+        assert "this listener speaks TLS: give --command-config" in refused(
+            address, security(mechanism)
+        )
+
+
+def test_a_client_with_tls_is_told_that_a_listener_has_none():
+    with listening(Broker(SCRAM), connections=2) as address:
+        assert "this listener has no TLS: state another" in refused(address, security(tls=True))
+
+
+@pytest.mark.parametrize("tls", [True, False])
+def test_who_is_let_in_no_more_is_not_told_of_tls_or_logins(tls):
+    """The acceptor closes connections that come too fast, or too many."""
+    with listening(None, connections=2) as address:
+        said = refused(address, security(tls=tls))
+    assert "its log says why, such as too many from here (connection_creation_rate" in said
+    assert "TLS" not in said
+    assert "login" not in said
 
 
 def test_it_logs_in_through_tls(tmp_path):

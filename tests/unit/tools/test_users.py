@@ -134,6 +134,15 @@ def test_a_file_for_a_users_clients_is_for_nobody_else(cluster, data_dir, tmp_pa
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
+@pytest.mark.parametrize("name", ["no/such/file", "."])
+def test_no_password_is_set_that_could_not_be_written(cluster, data_dir, tmp_path, capsys, name):
+    words = ["users", "add", "bob", "--generate", "--data-dir", str(data_dir.path)]
+    assert main([*words, "--client-config", str(tmp_path / name)]) == 1
+    assert "bob" not in cluster.users
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: cannot write ")
+
+
 def test_the_commands_own_user_keeps_working_after_its_password_is_changed(
     cluster, data_dir, tmp_path, capsys
 ):
