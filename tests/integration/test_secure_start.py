@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import shutil
 import stat
 import subprocess
@@ -225,18 +226,67 @@ def test_the_files_are_nobody_elses(cluster):
     assert not (files(cluster).security / "first-user.json").exists()
 
 
+JSON_COMMANDS = [
+    "status --json",
+    "users list --json",
+    "acls --list --json",
+    "topics --describe --json",
+    "groups --describe --all-groups",
+    "log-dirs --describe --json",
+    "metrics --json",
+    "quotas list --json",
+    "quotas watch --once --json",
+    "configs --describe --entity-type users --json",
+    "configs --describe --entity-type brokers --entity-name 0 --all --json",
+    "configs --describe --entity-type topics --entity-name orders --all --json",
+    "load-test --num-records 100 --throughput 1000 --json",
+]
+
+
+def key_lines(directory: Path) -> dict[str, str]:
+    """A line out of each private key that lies in a directory."""
+    found = {}
+    for path in directory.iterdir():
+        lines = path.read_text().splitlines()
+        for number, line in enumerate(lines):
+            if line.startswith("-----BEGIN") and line.endswith("PRIVATE KEY-----"):
+                found[f"private key in {path.name}"] = lines[number + 1]
+    return found
+
+
 def test_no_secret_is_in_a_log_an_argument_or_an_answer(cluster):
-    said = {path.name: path.read_text() for path in files(cluster).logs.iterdir()}
+    loggers = "configs --alter --entity-type broker-loggers --entity-name 0 --add-config"
+    cluster.command(*loggers.split(), "root=TRACE")
+    made = cluster.command("users", "add", "dave", "--generate").stdout
+    (password,) = [line.split()[-1] for line in made.splitlines() if "password is" in line]
+    wrong = "a wrong password, which nobody has"
+    texts = dict(read_properties_file(files(cluster).tools_properties).texts)
+    with pytest.raises(UserError):
+        SocketClient.connect(
+            Servers(cluster.addresses, client_security({**texts, "sasl.password": wrong})), "test"
+        )
+    said = {words: cluster.command(*words.split()).stdout for words in JSON_COMMANDS}
+    cluster.command("users", "delete", "dave")
+    cluster.command(*loggers.split(), "root=INFO")
+    said |= {path.name: path.read_text() for path in files(cluster).logs.iterdir()}
+    assert " DEBUG " in said["broker-0.log"]
     said["cluster.json"] = files(cluster).state_file.read_text()
-    said["status"] = cluster.command("status", "--json").stdout
-    broker = "configs --describe --entity-type brokers --entity-name 0 --all"
-    said["configs"] = cluster.command(*broker.split()).stdout
     with psutil.Process(cluster.state()["supervisor_pid"]).oneshot():
         family = psutil.Process(cluster.state()["supervisor_pid"])
         for process in [family, *family.children(recursive=True)]:
             said[f"arguments of {process.pid}"] = " ".join(process.cmdline())
             said[f"environment of {process.pid}"] = " ".join(process.environ().values())
-    for name, secret in secrets_of(cluster).items():
+    stored = from_registry(cluster, "get", "/config/users/admin")
+    secrets = {
+        **secrets_of(cluster),
+        **key_lines(files(cluster).security),
+        **dict(re.findall(r"(stored_key|server_key)=([A-Za-z0-9+/=]{44,})", stored)),
+        "dashboard": files(cluster).dashboard_password.read_text().strip(),
+        "dave": password,
+        "wrong": wrong,
+    }
+    assert {"stored_key", "server_key", "private key in ca.key"} < secrets.keys()
+    for name, secret in secrets.items():
         assert len(secret) > 16
         assert [where for where, text in said.items() if secret in text] == [], name
 
@@ -264,7 +314,7 @@ def test_nobody_gets_in_with_another_password_or_without_tls(cluster):
     del texts["ssl.ca.location"]
     plain = client_security({**texts, "security.protocol": SecurityProtocol.SASL_PLAINTEXT.value})
     for security in (plain, None):
-        with pytest.raises(UserError, match="it closed the connection"):
+        with pytest.raises(UserError, match="this listener speaks TLS"):
             SocketClient.connect(
                 cluster.addresses if security is None else Servers(cluster.addresses, security),
                 "test",
