@@ -62,7 +62,11 @@ def pairs(text: str) -> dict[str, str]:
     while position < len(text):
         matched = _PAIR.match(text, position)
         if matched is None:
-            raise UsageError(f"cannot read --add-config from {text[position:]!r}: write key=value")
+            # Not the value, which may be a password.
+            key = text[position:].partition("=")[0]
+            raise UsageError(
+                f"cannot read --add-config from {key.strip()!r}: write key=value, or key=[a,b]"
+            )
         key, listed, plain = matched.groups()
         found[key.strip()] = plain.strip() if listed is None else listed
         position = matched.end()

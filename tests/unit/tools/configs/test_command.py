@@ -67,6 +67,13 @@ def test_values_with_commas_stand_in_brackets():
             pairs(wrong)
 
 
+def test_a_password_that_cannot_be_read_is_not_repeated():
+    with pytest.raises(UsageError) as refused:
+        pairs("a=1,SCRAM-SHA-512=[password=hidden")
+    assert str(refused.value).startswith("cannot read --add-config from 'SCRAM-SHA-512'")
+    assert "hidden" not in str(refused.value)
+
+
 def test_values_may_come_from_a_file(tmp_path):
     file = tmp_path / "some.properties"
     file.write_text("retention.ms=5\n")
