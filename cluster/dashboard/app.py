@@ -18,6 +18,7 @@ from starlette.staticfiles import StaticFiles
 
 from cluster.dashboard.access import AccessCheck, AccessRules
 from cluster.dashboard.broker_actions import ACTIONS
+from cluster.dashboard.exposition_text import accepts_openmetrics
 from cluster.dashboard.live import LiveFeed, TooMany
 from cluster.dashboard.live_differences import Differences, Told
 from cluster.dashboard.shared_reading import SharedReading
@@ -159,7 +160,7 @@ class _Routes:
         return await _done(lambda: self._sources.act(broker, action))
 
     async def metrics(self, request: Request) -> Response:
-        is_open = "application/openmetrics-text" in request.headers.get("accept", "")
+        is_open = accepts_openmetrics(request.headers.get("accept", ""))
         broker: int | None = request.path_params.get("broker")
         text = await asyncio.to_thread(
             lambda: self._sources.exposition(broker, openmetrics=is_open)

@@ -5,6 +5,7 @@ from typing import Final
 
 from cluster.dashboard.exposition_text import label_text
 from cluster.dashboard.families import Families
+from cluster.dashboard.recent_throttles import RecentThrottles
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.views.client_states import BrokerStats, ClientState, client_states
 
@@ -27,14 +28,17 @@ _RATES: Final = {
 _Client = tuple[str, str]
 
 
-def add_clients(families: Families, brokers: Sequence[BrokerStats]) -> None:
-    """What each client of these brokers uses of its quotas.
+def add_clients(
+    families: Families, brokers: Sequence[BrokerStats], throttles: RecentThrottles
+) -> None:
+    """What each client of these brokers uses of its quotas, and how long it was throttled.
 
     Of the others no counter is exported: their sum would fall whenever a client leaves them.
     """
     states = [state for state in client_states(brokers) if state.row.quota in _RATES]
     own = _with_own_series(states)
     clients: dict[int, set[_Client]] = {broker.broker: set() for broker in brokers}
+    means = {each.broker: throttles.means(each.broker, each.stats) for each in brokers}
     delays: dict[tuple[str, str], float] = {}
     seen: set[str] = set()
     for state in states:
@@ -58,7 +62,8 @@ def add_clients(families: Families, brokers: Sequence[BrokerStats]) -> None:
         else:
             labels = label_text([broker, ("user", OTHER), ("client_id", OTHER)])
         families.add(rate, labels, row.rate)
-        delays[delay, labels] = max(delays.get((delay, labels), 0), row.delay_ms)
+        mean_ms = means[number].get((row.quota, *client), 0.0)
+        delays[delay, labels] = max(delays.get((delay, labels), 0.0), mean_ms)
     for (delay, labels), delay_ms in delays.items():
         families.add(delay, labels, delay_ms)
     for number, found in clients.items():

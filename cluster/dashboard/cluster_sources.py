@@ -12,9 +12,11 @@ from cluster.dashboard.client_rows import client_row, finite, ranked
 from cluster.dashboard.cluster_reader import ClusterReader
 from cluster.dashboard.cluster_view import api_view
 from cluster.dashboard.live_rows import CLIENTS_MAX, live_rows, matches
+from cluster.dashboard.process_figures import process_figures
 from cluster.dashboard.prometheus import exposition
 from cluster.dashboard.quota_command import quota_command
 from cluster.dashboard.quota_list import quota_list
+from cluster.dashboard.recent_throttles import RecentThrottles
 from cluster.dashboard.request_times import RecentTimes
 from cluster.dashboard.rollup_history import client_history
 from cluster.dashboard.sources import Done, Json, Reading
@@ -52,6 +54,7 @@ class ClusterSources:
     def __init__(self, files: DataDir) -> None:
         self._files = files
         self._recent_times = RecentTimes()
+        self._recent_throttles = RecentThrottles()
         self._cluster = ClusterReader(files)
         self._past = PastReadings(_RATES_OVER_MS)
         self._lock = threading.Lock()
@@ -208,7 +211,15 @@ class ClusterSources:
             brokers = [each for each in brokers if each.broker == broker]
             if not brokers:
                 raise UserError(f"broker {broker} has written no figures")
-        return exposition(brokers, self._recent_times, openmetrics=openmetrics)
+        processes = {
+            each.broker: found
+            for each in brokers
+            if each.state == ALIVE and (found := process_figures(each.stats.pid)) is not None
+        }
+        return exposition(
+            *(brokers, self._recent_times, self._recent_throttles, processes),
+            openmetrics=openmetrics,
+        )
 
 
 def _now_ms() -> int:

@@ -17,7 +17,29 @@ _CONTROL: Final = dict.fromkeys((*range(32), 127), "\N{REPLACEMENT CHARACTER}")
 _IN_LABEL: Final = {**_CONTROL, **str.maketrans({"\n": r"\n", "\\": r"\\", '"': r"\""})}
 _IN_HELP: Final = str.maketrans({"\n": r"\n", "\\": r"\\"})
 _IN_OPEN_HELP: Final = {**_IN_HELP, **str.maketrans({'"': r"\""})}
+_OPEN_VERSIONS: Final = ("1.0.0", "0.0.1")
+"""The older one is what clients call the same format from before it was a standard."""
 _UNITS: Final = ("seconds", "ratio", "bytes")
+
+
+def accepts_openmetrics(accept: str) -> bool:
+    """Whether a header Accept (RFC 9110) prefers OpenMetrics 1.0 to the text format, as Prometheus
+    does by its weights. What it does not name, or cannot be understood, is the text format.
+    """
+    openmetrics = text = 0.0
+    for one in accept.lower().split(","):
+        media, *parameters = (each.strip() for each in one.split(";"))
+        values = dict(each.partition("=")[::2] for each in parameters)
+        try:
+            weight = float(values.get("q", "1"))
+        except ValueError:
+            continue
+        version = values.get("version", "1.0.0").strip('"')
+        if media == "application/openmetrics-text" and version in _OPEN_VERSIONS:
+            openmetrics = max(openmetrics, weight)
+        elif media in ("text/plain", "text/*", "*/*"):
+            text = max(text, weight)
+    return openmetrics > 0 and openmetrics >= text
 
 
 class Type(StrEnum):

@@ -40,6 +40,17 @@ OWN_FAMILIES: Final = (
         "since when the broker has not written",
     ),
     Own(
+        "process_cpu_seconds",
+        _C,
+        "",
+        Unit.SECONDS,
+        "time of a processor that the broker's process has used, all threads",
+    ),
+    Own("process_resident_memory_bytes", _G, "", Unit.BYTES, "memory that the process occupies"),
+    Own("process_open_fds", _G, "", Unit.FILES, "open files and sockets of the process"),
+    Own("process_max_fds", _G, "", Unit.FILES, "how many it may have open"),
+    Own("process_start_time_seconds", _G, "", Unit.SECONDS, "when it began, since 1970"),
+    Own(
         "kafka_server_produce_byte_rate",
         _G,
         _CLIENT,
@@ -51,7 +62,7 @@ OWN_FAMILIES: Final = (
         _G,
         _CLIENT,
         Unit.MILLISECONDS,
-        "ms that a request would now be delayed",
+        "mean throttle time of the requests that were throttled in the last 10 s, in ms",
     ),
     Own(
         "kafka_server_fetch_byte_rate",
@@ -65,7 +76,7 @@ OWN_FAMILIES: Final = (
         _G,
         _CLIENT,
         Unit.MILLISECONDS,
-        "ms that a request would now be delayed",
+        "mean throttle time of the requests that were throttled in the last 10 s, in ms",
     ),
     Own(
         "kafka_server_request_request_time",
@@ -79,7 +90,7 @@ OWN_FAMILIES: Final = (
         _G,
         _CLIENT,
         Unit.MILLISECONDS,
-        "ms that a request would now be delayed",
+        "mean throttle time of the requests that were throttled in the last 10 s, in ms",
     ),
     Own(
         "kafka_server_controllermutation_mutation_rate",
@@ -93,7 +104,7 @@ OWN_FAMILIES: Final = (
         _G,
         _CLIENT,
         Unit.MILLISECONDS,
-        "ms that a request would now be delayed",
+        "mean throttle time of the requests that were throttled in the last 10 s, in ms",
     ),
     Own(
         "milena_quota_limit",

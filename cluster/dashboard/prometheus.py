@@ -11,7 +11,9 @@ from typing import Final
 from cluster.dashboard.client_series import add_clients
 from cluster.dashboard.exposition_text import Family, Type, label_text, rendered
 from cluster.dashboard.families import Families
+from cluster.dashboard.process_figures import ProcessFigures
 from cluster.dashboard.prometheus_names import Spelled, spelled
+from cluster.dashboard.recent_throttles import RecentThrottles
 from cluster.dashboard.request_times import QUANTILES, RecentTimes, request_times
 from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.declarations import Metric, without_labels
@@ -34,12 +36,19 @@ _PARTS: Final = {spelled(part.name, Type.SUMMARY).family: part for part in REQUE
 
 
 def exposition(
-    brokers: Sequence[BrokerStats], recent: RecentTimes | None = None, *, openmetrics: bool
+    brokers: Sequence[BrokerStats],
+    recent: RecentTimes | None = None,
+    throttles: RecentThrottles | None = None,
+    processes: Mapping[int, ProcessFigures] | None = None,
+    *,
+    openmetrics: bool,
 ) -> bytes:
     """All that these brokers count, in the text format or in OpenMetrics.
 
-    `recent` remembers earlier readings, so that quantiles are of the last minutes; without, they
-    are of everything since each broker began.
+    `recent` remembers earlier readings, so that quantiles are of the last minutes, and `throttles`,
+    so that throttle times are of the last seconds; without, they are of everything since each
+    broker began. `processes`: what is known of the brokers' processes,
+    by broker.
     """
     families = Families()
     for broker in brokers:
@@ -47,18 +56,29 @@ def exposition(
         families.add("kafka_up", labels, int(broker.state == ALIVE))
         families.add("milena_broker_silence_seconds", labels, broker.age_ms / 1_000)
     alive = [broker for broker in brokers if broker.state == ALIVE]
+    _add_processes(families, processes or {})
     _add_values(families, alive)
     for broker in alive:
         counts = request_times(broker.stats)
         past = recent.compared(broker.broker, broker.stats, counts) if recent else {}
         _add_topics(families, broker)
         _add_times(families, broker.broker, counts, past)
-    add_clients(families, alive)
+    add_clients(families, alive, throttles or RecentThrottles())
     _add_groups(families, alive)
     return rendered(families.ordered(), openmetrics=openmetrics)
 
 
 # -- counters and gauges of the brokers --------------------------------------------------------
+
+
+def _add_processes(families: Families, processes: Mapping[int, ProcessFigures]) -> None:
+    for broker, process in processes.items():
+        labels = label_text([("broker", str(broker))])
+        families.add("process_cpu_seconds", labels, process.cpu_s)
+        families.add("process_resident_memory_bytes", labels, process.resident_bytes)
+        families.add("process_open_fds", labels, process.open_files)
+        families.add("process_max_fds", labels, process.files_max)
+        families.add("process_start_time_seconds", labels, process.started_s)
 
 
 def _add_values(families: Families, brokers: Iterable[BrokerStats]) -> None:

@@ -9,6 +9,7 @@ from cluster.dashboard.exposition_text import LABEL_MAX, Type
 from cluster.dashboard.families import OWN_FAMILIES, seconds_family
 from cluster.dashboard.prometheus import LAGS_MAX, WITH_BUCKETS, is_left_out, type_of
 from cluster.dashboard.prometheus_names import spelled
+from cluster.dashboard.recent_throttles import SPAN_MS
 from cluster.dashboard.request_times import QUANTILES
 from cluster.metrics.broker_metrics import BROKER_METRICS
 from cluster.metrics.declarations import Unit
@@ -45,24 +46,30 @@ client) and the cluster. Where the dashboard has a password, Prometheus needs it
 - **A counter ends in `_total`** in either format, since Prometheus chooses the format. Where Kafka
   has a total beside a rate over a window (`offset-commit-count`, `offset-commit-rate`), the total
   is here: take its `rate()`.
+- **Processes** of brokers have the names that every exporter uses (`process_cpu_seconds_total`,
+  ...), as told by the system. There is no JVM, and so nothing of `jvm_...`.
 - **Quantiles** in milliseconds are of the last five minutes (of what there is, in the first
   half minute), NaN if nothing came. Prometheus cannot add them up; the histograms beside them
   it can.
 - **Rates of clients** are what the quota compares with its limit, in bytes per second or
-  percent of one thread, of this broker. Limits hold for each broker, too.
+  percent of one thread, of this broker. Limits hold for each broker, too. **Throttle times** are
+  means as in Kafka, of what was throttled since the scrape some {SPAN_MS // 1_000} s before (or
+  the last one); 0 where nothing was.
 - **Sums that Kafka does not have** are not exported, so that adding up the parts counts once.
   `kafka_server_brokertopicmetrics_...` exists with and without `topic`, as in Kafka.
 - **A dead or silent broker** has `kafka_up` 0, and no other series but the time since it wrote:
   graphs end rather than go on unchanged. After a restart its counters begin at 0.
 - **Bounds**: {CLIENTS_MAX} clients (user and client id) have series of their own, those with
   limits first, and of these the most throttled. The rates of the others are summed up, and the
-  longest of their delays is told, under `user="_other",client_id="_other"`;
+  longest of their throttle times is told, under `user="_other",client_id="_other"`;
   `milena_clients_other` is their number. Their counters are left out, since a sum would fall
   whenever a client leaves it. Of groups, {LAGS_MAX} series of partitions are told, the furthest
   behind first, and `milena_consumergroup_partitions_left_out` is the number of others. A label
   has at most {LABEL_MAX} characters: a longer one is cut, and ends in a checksum. (Stats files
   cut users to 128 bytes and client ids to 192; clients that look the same then are added up.)
-  Control characters become U+FFFD.
+  Control characters become U+FFFD. What has no room in a stats file is not here either, and is
+  counted: `milena_server_metrics_clientrowslost_total`, `..._topicswithoutrow`,
+  `..._grouppartitionswithoutrow`.
 
 ## Names
 

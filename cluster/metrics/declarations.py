@@ -20,6 +20,7 @@ class Unit(StrEnum):
     CONNECTIONS = "connections"
     DIRECTORIES = "directories"
     ERRORS = "errors"
+    FILES = "files"
     GROUPS = "groups"
     LOGINS = "logins"
     LOGS = "logs"

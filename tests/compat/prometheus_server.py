@@ -13,7 +13,9 @@ from tests.compat.debian_packages import debian_program
 from tests.support.running_cluster import HOST, free_ports
 from tests.support.waiting import wait_until
 
-INTERVAL_S = 2
+CONFIGURATION = Path(__file__).parents[2] / "etc" / "prometheus.yml"
+INTERVAL_S = 5
+"""As the configuration says."""
 
 
 def program(name: str) -> str:
@@ -27,9 +29,11 @@ class PrometheusServer:
     def __init__(self, port: int) -> None:
         self._url = f"http://{HOST}:{port}"
 
-    def ask(self, expression: str) -> list[dict[str, Any]]:
-        """The result of an instant query."""
-        query = urllib.parse.urlencode({"query": expression})
+    def ask(self, expression: str, at_s: float | None = None) -> list[dict[str, Any]]:
+        """The result of an instant query, of now or of another moment (since 1970)."""
+        query = urllib.parse.urlencode(
+            {"query": expression, **({} if at_s is None else {"time": f"{at_s:.3f}"})}
+        )
         with urllib.request.urlopen(f"{self._url}/api/v1/query?{query}", timeout=30) as answer:
             found = json.load(answer)
         assert found["status"] == "success"
@@ -53,15 +57,12 @@ class PrometheusServer:
 
 @contextlib.contextmanager
 def running_prometheus(folder: Path, dashboard_port: int) -> Iterator[PrometheusServer]:
-    """Scrapes the dashboard at this port; ends with the block."""
+    """Scrapes the dashboard at this port, as etc/prometheus.yml has it; ends with the block."""
     port = free_ports(1)
     config = folder / "prometheus.yml"
-    config.write_text(
-        f"global: {{scrape_interval: {INTERVAL_S}s}}\n"
-        "scrape_configs:\n"
-        "  - job_name: kafka\n"
-        f'    static_configs: [{{targets: ["{HOST}:{dashboard_port}"]}}]\n'
-    )
+    shipped = CONFIGURATION.read_text()
+    assert f"scrape_interval: {INTERVAL_S}s\n" in shipped
+    config.write_text(shipped.replace("localhost:9292", f"{HOST}:{dashboard_port}"))
     with (folder / "prometheus.log").open("wb") as output:
         process = subprocess.Popen(
             [

@@ -1,22 +1,25 @@
-"""A real Prometheus scrapes a cluster, and answers what Grafana's dashboards ask.
+"""A real Prometheus scrapes a cluster under load for a minute, in which a broker is killed.
 
-It looks for some ten seconds; for longer with MILENA_TEST_PROMETHEUS_S.
+What Grafana's dashboards ask is answered with what their panels say.
 """
 
+import contextlib
+import itertools
 import json
-import os
 import subprocess
+import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
-from confluent_kafka import Producer
 
 from cluster.dashboard.prometheus import exposition
 from cluster.metrics.stats_reader import read_stats
 from cluster.supervisor.plan import DataDir
+from tests.compat.dashboard_panels import PANELS, Board, Sample, queries_of
+from tests.compat.prometheus_load import Load, running_load
 from tests.compat.prometheus_server import (
     INTERVAL_S,
     PrometheusServer,
@@ -25,125 +28,196 @@ from tests.compat.prometheus_server import (
 )
 from tests.support.broker_stats import broker_stats, counted
 from tests.support.running_cluster import HOST, Cluster
-from tests.support.topics import create_topic
 from tests.support.waiting import DEADLINE_S, wait_until
-from tests.unit.dashboard.test_prometheus import GROUP, LAGS, LIMITED
-from tests.unit.dashboard.test_prometheus_page import DASHBOARDS, ROOT, expressions
+from tests.unit.dashboard.test_prometheus import GROUP, LAGS, LIMITED, PROCESS, families
+from tests.unit.dashboard.test_prometheus_page import DASHBOARDS, PARTS, ROOT, documented
 
 pytestmark = pytest.mark.compat
 
-SECONDS = int(os.environ.get("MILENA_TEST_PROMETHEUS_S", "10"))
+MINUTE_S = 60
 ESTABLISHED = ('"_count" suffix', '"_sum" suffix', "not 'camelCase'")
 """What promtool says of names and labels that it would choose otherwise."""
 
 
 class Scene(NamedTuple):
-    """A cluster of two brokers with a limited producer, and a Prometheus that scrapes it."""
+    """A cluster of two brokers under load, and a Prometheus that scrapes it."""
 
     cluster: Cluster
     prometheus: PrometheusServer
-    client_id: str
+    load: Load
+    began_s: float
+    """When Prometheus was ready."""
 
 
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scene]:
     program("prometheus")
     folder = tmp_path_factory.mktemp("prometheus")
-    client_id = 'loader "1" <b>\N{BALLOON}'
-    with Cluster(folder / "cluster", brokers=2, dashboard=True) as cluster:
-        cluster.command(
-            *("quotas", "set", "--client-id", client_id, "--producer-byte-rate", "1000000")
-        )
-        topic = create_topic(cluster, assignments=[[0, 1]])
-        producer = Producer({"bootstrap.servers": cluster.bootstrap, "client.id": client_id})
-        for _ in range(500):
-            producer.produce(topic, b"x" * 100)
-        producer.flush(60)
-        with running_prometheus(folder, cluster.dashboard_port) as prometheus:
-            yield Scene(cluster, prometheus, client_id)
+    overrides = {"milena.metrics.group.interval.ms": "1000"}
+    with (
+        Cluster(folder / "cluster", brokers=2, dashboard=True, overrides=overrides) as cluster,
+        running_load(cluster) as load,
+        running_prometheus(folder, cluster.dashboard_port) as prometheus,
+    ):
+        yield Scene(cluster, prometheus, load, time.time())
 
 
-def test_there_is_no_gap(scene):
-    ask, span = scene.prometheus, f"[{SECONDS}s]"
-    wait_until(
-        # The brokers are up for as long: other tests kill one of them.
-        lambda: (
-            (ask.value(f"sum(sum_over_time(kafka_up{span}))") or 0) >= 2 * SECONDS // INTERVAL_S
-        ),
-        "scrapes to be made",
-        SECONDS + DEADLINE_S,
-    )
-    assert ask.value(f"min_over_time(up{span})") == 1
-    for broker in range(2):
-        # In one query, so that both sides look at the same moment.
-        told = f'count_over_time(kafka_up{{broker="{broker}"}}{span})'
-        assert ask.value(f"count_over_time(up{span}) - on() {told}") == 0
-
-
-def test_figures_are_those_of_the_brokers(scene):
-    ask = scene.prometheus
-    wait_until(
-        lambda: ask.value('sum(kafka_server_brokertopicmetrics_messagesin_total{topic=""})') == 500,
-        "the records that were produced",
-    )
-    wait_until(
-        lambda: ask.value("sum(kafka_controller_kafkacontroller_activecontrollercount)") == 1,
-        "one controller",
-    )
-    run = DataDir(scene.cluster.data_dir).run
-    name = "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec"
-    bytes_in = sum(read_stats(run / f"broker-{each}.stats").values[name] for each in range(2))
-    found = ask.value('sum(kafka_server_brokertopicmetrics_bytesin_total{topic=""})')
-    assert found == bytes_in
-    limits = ask.ask('milena_quota_limit{quota="produce"}')
-    assert {each["metric"]["client_id"] for each in limits} == {scene.client_id}
-    assert {float(each["value"][1]) for each in limits} == {1_000_000.0}
-    assert {each["metric"]["rule"] for each in limits} == {"client"}
+def samples_of(found: Sequence[Mapping[str, Any]]) -> list[Sample]:
+    return [Sample(each["metric"], float(each["value"][1])) for each in found]
 
 
 @pytest.mark.parametrize("path", DASHBOARDS, ids=lambda path: path.stem)
-def test_every_query_of_a_dashboard_is_understood(scene, path):
-    board = json.loads(path.read_text())
-    asked = [text for text in expressions(board["panels"]) if text != "prometheus"]
-    variables = [each["name"] for each in board["templating"]["list"]]
-    for text in asked:
-        for name in variables:
-            text = text.replace(f"${name}", ".*")
-        scene.prometheus.ask(text)
+def test_every_panel_shows_what_it_says(scene, path):
+    dashboard = json.loads(path.read_text())
+    panels = [panel for panel in dashboard["panels"] if panel["type"] != "row"]
+    checks = PANELS[path.stem]
+    assert {panel["title"] for panel in panels} == checks.keys()
+    queries = queries_of(panels)
+    for variable in dashboard["templating"]["list"]:
+        queries = {key: text.replace(f"${variable['name']}", ".*") for key, text in queries.items()}
+    wrong: list[str] = []
+
+    def is_right() -> bool:
+        at_s = time.time()
+        answers = {
+            key: samples_of(scene.prometheus.ask(text, at_s)) for key, text in queries.items()
+        }
+        wrong[:] = [
+            f"{title}, query {number}" for (title, number), told in answers.items() if not told
+        ]
+        if not wrong:
+            board = Board(answers, scene.load)
+            wrong[:] = [title for title, check in checks.items() if not check(board)]
+            wrong[:] = [f"{title}: {answers[title, 0]}" for title in wrong]
+        return not wrong
+
+    with contextlib.suppress(AssertionError):
+        # Rates need two scrapes, and a client is throttled at some moments only.
+        wait_until(is_right, "data in every panel")
+    assert wrong == []
 
 
-def test_a_broker_alone_and_both_formats(scene):
-    url = f"http://{HOST}:{scene.cluster.dashboard_port}/metrics/broker/1"
-    with urllib.request.urlopen(url, timeout=30) as answer:
-        assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
-        text = answer.read().decode()
-    assert 'broker="1"' in text
-    assert 'broker="0"' not in text
-    accepts = {"accept": "application/openmetrics-text; version=1.0.0"}
-    asked = urllib.request.Request(url, headers=accepts)
-    with urllib.request.urlopen(asked, timeout=30) as answer:
-        assert answer.headers["content-type"].startswith("application/openmetrics-text")
-        assert answer.read().endswith(b"# EOF\n")
+def raw(prometheus: PrometheusServer, name: str, end_s: float) -> dict[str, list[float]]:
+    """Of a series of each broker the moments of the samples in the minute before."""
+    found = prometheus.ask(f"{name}[{MINUTE_S}s]", end_s)
+    return {
+        each["metric"].get("broker", ""): [moment for moment, _ in each["values"]] for each in found
+    }
 
 
-@pytest.fixture
-def without_broker_1(scene: Scene) -> Iterator[None]:
+def falls(scene: Scene, broker: int, end_s: float) -> dict[str, int]:
+    """Which counters of a broker fell in the minute before, by name, and how often at most."""
+    names = "|".join(
+        name + part
+        for name, kind in documented()
+        if kind != "gauge"
+        for part in PARTS.get(kind, ("",))
+        if part or kind == "counter"  # a quantile may fall
+    )
+    selector = f'{{__name__=~"{names}",broker="{broker}"}}[{MINUTE_S}s]'
+    found = scene.prometheus.ask(selector, end_s)
+    assert len(found) > 200
+    fallen: dict[str, int] = {}
+    for each in found:
+        values = [float(value) for _, value in each["values"]]
+        count = sum(later < one for one, later in itertools.pairwise(values))
+        if count:
+            name = each["metric"]["__name__"]
+            fallen[name] = max(count, fallen.get(name, 0))
+    return fallen
+
+
+def test_a_minute_has_no_gap_though_a_broker_is_killed(scene):
+    """Scrapes succeed all the time; only the killed broker's counters begin again, once."""
+    ask, run = scene.prometheus, DataDir(scene.cluster.data_dir).run
+    bytes_in = 'kafka_server_brokertopicmetrics_bytesin_total{broker="1",topic=""}'
+    leaders = 'kafka_server_replicamanager_leadercount{broker="1"}'
+    wait_until(lambda: (ask.value(bytes_in) or 0) > 0, "traffic of the broker")
+    begin_s = max(scene.began_s, time.time() - MINUTE_S / 2)
+    before = read_stats(run / "broker-1.stats").pid
     scene.cluster.kill_now(1)
-    yield
-    scene.cluster.restart(1)
-    wait_until(lambda: scene.prometheus.value("min(kafka_up)") == 1, "the broker to be back")
-
-
-@pytest.mark.usefixtures("without_broker_1")
-def test_a_dead_brokers_series_end(scene):
-    ask = scene.prometheus
     wait_until(lambda: ask.value('kafka_up{broker="1"}') == 0, "the broker to be down")
-    assert ask.ask('kafka_server_replicamanager_leadercount{broker="1"}') == []
+    assert ask.ask(leaders) == [], "the series of a dead broker end"
     assert ask.value('kafka_up{broker="0"}') == 1
     wait_until(
         lambda: ask.value("sum(kafka_controller_kafkacontroller_activecontrollercount)") == 1,
         "one controller",
     )
+    scene.cluster.restart(1)
+    wait_until(lambda: ask.value('kafka_up{broker="1"}') == 1, "the broker to be back")
+    assert read_stats(run / "broker-1.stats").pid != before
+    wait_until(lambda: time.time() >= begin_s + MINUTE_S, "a minute", MINUTE_S + DEADLINE_S)
+    end_s = time.time()
+    scrapes = raw(ask, "up", end_s)[""]
+    assert len(scrapes) >= MINUTE_S // INTERVAL_S - 1
+    assert max(later - one for one, later in itertools.pairwise(scrapes)) < 2 * INTERVAL_S
+    (up,) = ask.ask(f"min_over_time(up[{MINUTE_S}s])", end_s)
+    assert float(up["value"][1]) == 1
+    assert raw(ask, "kafka_up", end_s) == {"0": scrapes, "1": scrapes}
+    assert falls(scene, 0, end_s) == {}
+    fallen = falls(scene, 1, end_s)
+    assert set(fallen.values()) == {1}, "twice"
+    assert "process_cpu_seconds_total" in fallen
+    grown = ask.value(f"increase({bytes_in}[{MINUTE_S}s])")
+    assert grown is not None
+    assert 0 < grown < 20 * scene.load.produce_limit * MINUTE_S, "the restart counts as growth"
+
+
+def test_figures_are_those_of_the_brokers(scene):
+    """Everything that one scrape tells of a broker is what its stats file says at that time."""
+    path = DataDir(scene.cluster.data_dir).run / "broker-0.stats"
+    name = "kafka.server:type=BrokerTopicMetrics,name=BytesInPerSec"
+    told = "kafka_server_brokertopicmetrics_bytesin_total"
+    before = read_stats(path).values[name]
+    text = scrape(scene, "/metrics/broker/0").decode()
+    after = read_stats(path).values[name]
+    (value,) = (
+        sample.value
+        for family in families(text.encode())
+        for sample in family.samples
+        if sample.name == told and sample.labels == {"broker": "0"}
+    )
+    assert before <= value <= after
+    ask = scene.prometheus
+    limits = wait_until(lambda: ask.ask('milena_quota_limit{quota="produce"}'), "the limit")
+    assert {each["metric"]["client_id"] for each in limits} == {scene.load.producer}
+    assert {float(each["value"][1]) for each in limits} == {scene.load.produce_limit}
+    assert {each["metric"]["rule"] for each in limits} == {"client"}
+
+
+def scrape(scene: Scene, path: str, accept: str = "") -> bytes:
+    url = f"http://{HOST}:{scene.cluster.dashboard_port}{path}"
+    asked = urllib.request.Request(url, headers={"accept": accept})
+    with urllib.request.urlopen(asked, timeout=30) as answer:
+        expected = "application/openmetrics-text" if accept else "text/plain; version=0.0.4"
+        assert answer.headers["content-type"].startswith(expected)
+        text: bytes = answer.read()
+    return text
+
+
+def test_a_broker_alone_and_both_formats(scene):
+    """By prometheus_client's parsers of both, and by promtool."""
+    texts = [
+        scrape(scene, "/metrics/broker/1"),
+        scrape(scene, "/metrics/broker/1", "application/openmetrics-text; version=1.0.0"),
+    ]
+    assert texts[1].endswith(b"# EOF\n")
+    for text in texts:
+        found = families(text)
+        assert [family.name for family in found if not family.documentation] == []
+        brokers = {sample.labels["broker"] for family in found for sample in family.samples}
+        assert brokers == {"1"}
+    assert b" # {" not in texts[1], "an exemplar"
+    assert complaints(scrape(scene, "/metrics")) == []
+
+
+def complaints(text: bytes) -> list[str]:
+    """What promtool finds wrong, besides established names."""
+    checked = subprocess.run(
+        [program("promtool"), "check", "metrics"], input=text, capture_output=True, check=False
+    )
+    lines = checked.stderr.decode().splitlines()
+    return [line for line in lines if not line.endswith(ESTABLISHED)]
 
 
 def test_promtool_finds_no_fault_but_established_names():
@@ -151,14 +225,7 @@ def test_promtool_finds_no_fault_but_established_names():
         broker_stats(number, **counted(), rows=[LIMITED], groups=[GROUP, *LAGS])
         for number in range(2)
     ]
-    checked = subprocess.run(
-        [program("promtool"), "check", "metrics"],
-        input=exposition(brokers, openmetrics=False),
-        capture_output=True,
-        check=False,
-    )
-    complaints = checked.stderr.decode().splitlines()
-    assert [line for line in complaints if not line.endswith(ESTABLISHED)] == []
+    assert complaints(exposition(brokers, processes={0: PROCESS}, openmetrics=False)) == []
 
 
 def test_promtool_understands_our_configuration():

@@ -21,6 +21,7 @@ ROOT: Final = Path(__file__).parents[2]
 
 LONGEST: Final = (
     "tests/integration/test_compiled.py",
+    "tests/compat/test_prometheus.py",
     "tests/integration/test_rollup.py",
     "tests/integration/test_rollup_follow.py::test_killed_in_every_phase_it_equals_plain_python",
     "tests/integration/test_rollup_on_spark_clusters.py",
@@ -39,7 +40,6 @@ LONGEST: Final = (
     "tests/compat/test_zookeeper_logins.py",
     "tests/compat/test_user_quotas.py",
     "tests/compat/test_tls_clients.py",
-    "tests/compat/test_prometheus.py",
     "tests/compat/test_kafka_acls.py",
     "tests/compat/test_kafka_groups.py",
     "tests/compat/test_refused_records.py",

@@ -1,6 +1,8 @@
 """What Prometheus scrapes: judged by its own parsers of both formats."""
 
 import math
+import os
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -11,12 +13,18 @@ from prometheus_client.openmetrics.parser import (
 )
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
+from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.dashboard import client_series, prometheus
-from cluster.dashboard.exposition_text import LABEL_MAX
+from cluster.dashboard.exposition_text import LABEL_MAX, accepts_openmetrics
+from cluster.dashboard.process_figures import ProcessFigures, process_figures
 from cluster.dashboard.prometheus import exposition
+from cluster.dashboard.recent_throttles import RecentThrottles
 from cluster.dashboard.request_times import RecentTimes
 from cluster.metrics.histogram import BUCKETS, Histogram
+from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import QuotaRow
+from cluster.metrics.stats_reader import read_memory
+from cluster.protocol.api import ApiKey
 from cluster.views.client_states import DEAD, SILENT, BrokerStats
 from tests.support.broker_stats import broker_stats, counted, counted_values
 
@@ -50,6 +58,7 @@ LAGS = [
     {"kind": "lag", "group": "g", "topic": "t", "partition": 0, "committed": 70, "lag": 30},
     {"kind": "lag", "group": "g", "topic": "t", "partition": 1, "committed": 5, "lag": None},
 ]
+PROCESS = ProcessFigures(12.5, 80 << 20, 40, 1_024, 1_790_000_000.25)
 
 Labels = frozenset[tuple[str, str]]
 
@@ -111,6 +120,63 @@ def test_a_sum_is_left_out_where_kafka_has_only_its_parts():
     assert names.count("kafka_network_requestmetrics_requests_total") == 1
     assert names.count("kafka_server_brokertopicmetrics_bytesin_total") == 2
     assert len(names) == 8
+
+
+def test_processes_by_the_names_of_every_exporter():
+    text = exposition([broker_stats(3)], processes={3: PROCESS}, openmetrics=True)
+    found = samples(text)
+    assert one(found, "process_cpu_seconds_total", broker="3") == 12.5
+    assert one(found, "process_resident_memory_bytes", broker="3") == 80 << 20
+    assert one(found, "process_start_time_seconds", broker="3") == 1_790_000_000.25
+    own = process_figures(os.getpid())
+    assert own is not None
+    assert own.resident_bytes > 1 << 20
+    assert 0 < own.open_files < own.files_max
+    assert process_figures(2**31 - 2) is None, "no process has that id"
+
+
+OPEN = "application/openmetrics-text"
+
+
+@pytest.mark.parametrize(
+    ("accept", "is_open"),
+    [
+        ("", False),
+        ("*/*", False),
+        ("text/plain", False),
+        (OPEN, True),
+        (f"{OPEN};version=1.0.0", True),
+        (f'{OPEN}; version="1.0.0"; charset=utf-8', True),
+        (f"{OPEN};version=2.0.0", False),
+        (f"{OPEN};q=0", False),
+        (f"{OPEN};q=many,text/plain", False),
+        (f"text/plain;version=0.0.4;q=0.9,{OPEN};q=0.5", False),
+        (f"{OPEN};version=1.0.0,{OPEN};version=0.0.1;q=0.75,text/plain;q=0.5,*/*;q=0.1", True),
+        (
+            f"{OPEN};version=1.0.0;escaping=allow-utf-8;q=0.6,{OPEN};version=0.0.1;q=0.5,"
+            "text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,*/*;q=0.2",
+            True,
+        ),
+    ],
+)
+def test_openmetrics_is_for_who_prefers_it(accept, is_open):
+    assert accepts_openmetrics(accept) == is_open
+
+
+def test_closed_connections_are_not_errors_of_an_api():
+    counters = BrokerCounters(MmapStats.in_memory(rows=0), [ApiKey.FETCH])
+    counters.on_error(ApiKey.FETCH, 3)
+    counters.set("FailedConnectionsPerSec", 5)
+    values = read_memory(memoryview(counters.stats.memory)).values
+    text = exposition([broker_stats(values=values)], openmetrics=False)
+    errors = [line for line in text.decode().splitlines() if "requestmetrics_errors_total" in line]
+    assert errors[0].startswith(
+        "# HELP kafka_network_requestmetrics_errors_total errors in answers of one API"
+    )
+    found = samples(text)
+    labels = {"broker": "0", "request": "FetchConsumer", "error": "UNKNOWN_TOPIC_OR_PARTITION"}
+    assert one(found, "kafka_network_requestmetrics_errors_total", **labels) == 1
+    assert one(found, "milena_server_connections_failedconnections_total", broker="0") == 5
 
 
 def test_types_and_help_are_there():
@@ -232,6 +298,35 @@ def test_quantiles_are_of_the_last_minutes():
     assert median({"Produce": {"LocalTimeMs": faster}}, 400_000) < 0.002
     # And in the last five minutes there were none.
     assert math.isnan(median({"Produce": {"LocalTimeMs": faster}}, 1_000_000))
+
+
+def test_throttle_times_are_means_of_the_last_seconds():
+    throttles = RecentThrottles()
+    client = {"broker": "0", "user": "u", "client_id": "c"}
+
+    def told(written_ms: int, throttled: int, throttle_ms: float, pid: int = 1) -> float:
+        row = QuotaRow(
+            quota="fetch",
+            user="u",
+            client_id="c",
+            delay_ms=7,
+            throttled=throttled,
+            throttle_ms=throttle_ms,
+        )
+        broker = broker_stats(rows=[row], written_ms=written_ms)
+        broker = replace(broker, stats=replace(broker.stats, pid=pid))
+        text = exposition([broker], None, throttles, openmetrics=True)
+        return one(samples(text), "kafka_server_fetch_throttle_time", **client)
+
+    assert told(0, 10, 5_000) == 500, "since it began"
+    assert told(5_000, 12, 5_200) == 100
+    assert told(5_000, 12, 5_200) == 100, "somebody else looks at the same"
+    assert told(10_000, 12, 5_200) == 100, "of the last ten seconds"
+    assert told(15_000, 12, 5_200) == 0, "nothing was throttled"
+    assert told(20_000, 14, 5_800) == 300
+    assert told(80_000, 15, 5_900) == 100, "since the last scrape, where they are rare"
+    assert told(85_000, 2, 20) == 10, "its row is a new one"
+    assert told(90_000, 30, 300, pid=2) == 10, "the broker began again"
 
 
 def test_times_of_requests_have_quantiles_sum_number_and_buckets():
