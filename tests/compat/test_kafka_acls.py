@@ -24,6 +24,7 @@ from cluster.model.acls import (
     ResourcePattern,
 )
 from cluster.model.clocks import WallMs
+from cluster.tools.main import main
 from tests.compat.kafka_process import ToolShell, run_program
 from tests.integration.registry_process import RegistryProcess
 from tests.support.running_cluster import Cluster
@@ -65,18 +66,29 @@ def shell(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ToolShell]:
 
 
 @pytest.fixture
-def kafka_acls(guarded: Cluster, shell: ToolShell, tmp_path: Path) -> Callable[..., str]:
-    """kafka-acls as `admin`, at one broker."""
+def admin_file(tmp_path: Path) -> Path:
+    """How `admin` connects."""
     file = tmp_path / "admin.properties"
     file.write_text(
         "security.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n"
         f'sasl.jaas.config={LOGIN} username="admin" password="admin-secret";\n'
     )
+    return file
+
+
+@pytest.fixture
+def kafka_acls(guarded: Cluster, shell: ToolShell, admin_file: Path) -> Callable[..., str]:
+    """kafka-acls as `admin`, at one broker."""
 
     def run(*arguments: str, broker: int = 0) -> str:
         server = guarded.bootstrap.split(",")[broker]
         return shell.run(
-            KAFKA_ACLS, "--bootstrap-server", server, "--command-config", str(file), *arguments
+            KAFKA_ACLS,
+            "--bootstrap-server",
+            server,
+            "--command-config",
+            str(admin_file),
+            *arguments,
         )
 
     return run
@@ -184,6 +196,72 @@ def test_a_producer_and_a_consumer_are_allowed_by_kafka_acls(
     assert listed(kafka_acls("--list", "--topic", topic, broker=1)) == set()
     denials = guarded.log_lines(0, "is Denied") + guarded.log_lines(1, "is Denied")
     assert any(f"Topic:LITERAL:{topic}" in line and "User:bob" in line for line in denials)
+
+
+def test_our_command_says_and_does_what_kafkas_does(
+    guarded: Cluster,
+    kafka_acls: Callable[..., str],
+    topic: str,
+    admin_file: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    servers = guarded.bootstrap.split(",")
+
+    def ours(*words: str, broker: int = 0) -> str:
+        capsys.readouterr()
+        connection = ("--bootstrap-server", servers[broker], "--command-config", str(admin_file))
+        assert main(["acls", *connection, *words]) == 0
+        return capsys.readouterr().out
+
+    def settled() -> set[str]:
+        """All rules, once both brokers have them: whoever changes some hears of one broker."""
+        lists: list[set[str]] = []
+
+        def are_alike() -> bool:
+            lists[:] = [listed(ours("--list", broker=broker)) for broker in (0, 1)]
+            return lists[0] == lists[1]
+
+        wait_until(are_alike, "both brokers to have the same rules")
+        return lists[0]
+
+    def both(*words: str) -> None:
+        theirs, said = kafka_acls(*words), ours(*words)
+        # The order of rules, and so the spaces at the first and the last one, are a hash table's.
+        texts = (sorted(line.strip() for line in text.split("\n")) for text in (said, theirs))
+        assert next(texts) == next(texts), words
+
+    of_topic = ("--topic", topic)
+    two = ("--allow-principal", "User:alice", "--allow-principal", "User:bob")
+    prefixed = ("--resource-pattern-type", "prefixed")
+    for words in (
+        ("--add", *two, "--operation", "Read", "--operation", "describe", *of_topic),
+        ("--add", "--allow-principal", "User:CN=x,O=y", "--allow-host", "10.0.0.1", *of_topic),
+        ("--add", "--deny-principal", "User:*", "--deny-host", "::1", "--group", topic, *prefixed),
+        ("--add", *two, "--producer", "--idempotent", "--transactional-id", "tx", *of_topic),
+        ("--add", *two, "--producer", "--consumer", "--group", "g", *of_topic, *prefixed),
+        ("--add", *two, "--operation", "CreateTokens", "--user-principal", "User:carol"),
+        ("--add", *two, "--operation", "Describe", "--delegation-token", "id"),
+        ("--add", *two, "--operation", "AlterConfigs", "--cluster"),
+    ):
+        both(*words)
+    settled()
+    for kind in ("literal", "prefixed", "match", "any"):
+        both("--list", *of_topic, "--resource-pattern-type", kind)
+    both("--list")
+    both("--list", "--principal", "User:alice", "--principal", "User:nobody")
+    both("--list", "--cluster", "--user-principal", "User:carol", "--delegation-token", "*")
+    matching = ("--remove", "--force", *of_topic, "--resource-pattern-type", "match")
+    for which in ((*two, "--operation", "Read"), ()):
+        left = []
+        for remove in (kafka_acls, ours):
+            kafka_acls("--add", *two, "--producer", "--consumer", "--group", "g", *of_topic)
+            before = settled()
+            remove(*matching, *which)
+            left.append(settled())
+            assert left[-1] < before
+        assert left[0] == left[1]
+    ours("--remove", "--force", "--cluster", "--user-principal", "User:carol")
+    ours("--remove", "--force", "--group", "g", "--group", topic, "--resource-pattern-type", "any")
 
 
 def test_kafkas_authorizer_and_ours_share_the_registry(

@@ -45,7 +45,7 @@ def resources(args: argparse.Namespace) -> list[AclFilter]:
         for option, kind in _RESOURCES.items()
         for name in getattr(args, option)
     ]
-    if pattern_type is PatternType.LITERAL and (args.cluster or args.idempotent):
+    if args.cluster:
         found.append(AclFilter(ResourceType.CLUSTER, CLUSTER_NAME, PatternType.LITERAL))
     return found
 
@@ -77,7 +77,7 @@ def entries(args: argparse.Namespace, operations: Iterable[AclOperation]) -> set
     """Who may, and who may not, do these operations, from where."""
     wanted = list(operations)
     return {
-        AclEntry(principal.strip(), host, operation, permission)
+        AclEntry(principal.strip(), host.strip(), operation, permission)
         for principals, hosts, permission in (
             (args.allow_principal, args.allow_host, AclPermission.ALLOW),
             (args.deny_principal, args.deny_host, AclPermission.DENY),

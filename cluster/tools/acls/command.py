@@ -11,6 +11,7 @@ from cluster.client.acl_requests import create_acls, delete_acls, describe_acls
 from cluster.client.socket_client import SocketClient
 from cluster.model.acls import (
     USER_PREFIX,
+    WILDCARD,
     AclBinding,
     AclEntry,
     AclFilter,
@@ -18,6 +19,7 @@ from cluster.model.acls import (
     PatternType,
     ResourcePattern,
 )
+from cluster.model.addresses import is_address
 from cluster.model.errors import Refused
 from cluster.model.printable import one_line
 from cluster.tools.acls.bindings import resources, rules
@@ -29,6 +31,14 @@ if TYPE_CHECKING:
 
 _CLIENT_ID: Final = "milena-acls"
 _OF_RULES: Final = ("allow_principal", "deny_principal", "allow_host", "deny_host", "operation")
+_USED_BY: Final[dict[str, set[str]]] = {
+    "topic": {"producer", "consumer"},
+    "group": {"consumer"},
+    "transactional_id": {"producer"},
+    "delegation_token": set(),
+    "user_principal": set(),
+}
+"""For which roles there are rights on a resource."""
 
 
 def add_parser(subparsers: "Subparsers") -> None:
@@ -149,17 +159,48 @@ def _check(args: argparse.Namespace) -> None:
         raise UsageError("--producer needs --topic")
     if args.idempotent and not args.producer:
         raise UsageError("--idempotent goes with --producer")
-    if args.consumer and (not args.topic or not args.group or args.cluster):
-        raise UsageError("--consumer needs --topic and --group, and takes no --cluster")
+    if args.consumer and (not args.topic or not args.group):
+        raise UsageError("--consumer needs --topic and --group")
+    _check_use(args)
+
+
+def _check_use(args: argparse.Namespace) -> None:
+    """Raises UsageError for options that would change nothing. Kafka's tool ignores them: with
+    --remove --operation, for one, it removes every rule there is.
+    """
+    roles = [role for role in ("producer", "consumer") if getattr(args, role)]
+    for option in (*_USED_BY, "cluster") if roles else ():
+        if getattr(args, option) and not set(roles) & _USED_BY.get(option, set()):
+            raise UsageError(
+                f"--{option.replace('_', '-')} changes nothing with --{' and --'.join(roles)}:"
+                " leave it out"
+            )
+    for verb in ("allow", "deny"):
+        if getattr(args, f"{verb}_host") and not getattr(args, f"{verb}_principal"):
+            raise UsageError(f"--{verb}-host needs --{verb}-principal")
+    if args.operation and not args.allow_principal and not args.deny_principal:
+        raise UsageError("--operation needs --allow-principal or --deny-principal")
+    if args.cluster and args.resource_pattern_type is PatternType.PREFIXED:
+        raise UsageError("--cluster has no name: it needs --resource-pattern-type literal")
 
 
 def _add(args: argparse.Namespace) -> int:
     pattern_type: PatternType = args.resource_pattern_type
     if pattern_type not in (PatternType.LITERAL, PatternType.PREFIXED):
         raise UsageError(f"--resource-pattern-type {pattern_type.name} does not go with --add")
+    for user in args.user_principal:
+        if user != WILDCARD and not user.startswith(USER_PREFIX):
+            raise UsageError(f"--user-principal must be {USER_PREFIX}NAME or *, not {user}")
     chosen = rules(args)
     if not all(chosen.values()):
         raise UsageError("--add needs --allow-principal or --deny-principal")
+    for host in (*args.allow_host, *args.deny_host):
+        if host.strip() != WILDCARD and not is_address(host.strip()):
+            print(
+                f"Warning: {one_line(host)} is no address of IPv4 or IPv6, by which clients are"
+                " known: this rule is for nobody.",
+                file=sys.stderr,
+            )
     with SocketClient.connect(servers_of(args), _CLIENT_ID) as client:
         for resource, entries in chosen.items():
             pattern = ResourcePattern(

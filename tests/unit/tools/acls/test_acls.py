@@ -95,6 +95,26 @@ def test_hosts_are_those_of_their_kind_of_principal(store):
     }
 
 
+def test_a_host_that_is_no_address_is_warned_of(store, capsys):
+    words = ["--deny-principal", "User:eve", "--topic", "t"]
+    assert acls("--add", *words, "--deny-host", "gateway", "--deny-host", " 10.0.0.1 ") == 0
+    assert "gateway is no address of IPv4 or IPv6" in capsys.readouterr().err
+    assert {each.entry.host for each in store.rules} == {"gateway", "10.0.0.1"}
+    assert acls("--add", *words, "--deny-host", "fe80::1", "--deny-host", "*") == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_the_cluster_is_listed_and_removed_whatever_the_type_of_patterns(store, capsys):
+    acls("--add", "--allow-principal", ALICE, "--topic", "t")
+    acls("--add", "--allow-principal", ALICE, "--cluster")
+    capsys.readouterr()
+    for kind in ("any", "match"):
+        assert acls("--list", "--cluster", "--resource-pattern-type", kind) == 0
+        assert "name=t" not in capsys.readouterr().out
+    assert acls("--remove", "--cluster", "--resource-pattern-type", "any", "--force") == 0
+    assert granted(store) == {("TOPIC", "t", "ALL")}
+
+
 def test_rules_are_removed_when_that_is_confirmed(store, monkeypatch, capsys):
     acls("--add", "--allow-principal", ALICE, "--topic", "t", "--topic", "u")
     monkeypatch.setattr("sys.stdin.readline", lambda: "n\n", raising=False)
@@ -177,6 +197,44 @@ def test_a_refusal_is_said_as_kafkas_tool_says_it(store, capsys):
             "--resource-pattern-type ANY does not go with --add",
         ),
         (["--list", "--operation", "Fly"], "there is no operation Fly"),
+        # Options that Kafka's tool ignores, with more or fewer rules than were meant.
+        (
+            ["--remove", "--topic", "t", "--operation", "Read", "--force"],
+            "--operation needs --allow-principal or --deny-principal",
+        ),
+        (
+            ["--add", "--deny-principal", ALICE, "--allow-host", "10.0.0.1", "--topic", "t"],
+            "--allow-host needs --allow-principal",
+        ),
+        (
+            ["--add", "--allow-principal", ALICE, "--producer", "--topic", "t", "--group", "g"],
+            "--group changes nothing with --producer",
+        ),
+        (
+            [
+                *("--add", "--allow-principal", ALICE, "--consumer", "--topic", "t"),
+                *("--group", "g", "--transactional-id", "x"),
+            ],
+            "--transactional-id changes nothing with --consumer",
+        ),
+        (
+            [
+                *("--add", "--allow-principal", ALICE, "--producer", "--consumer", "--topic", "t"),
+                *("--group", "g", "--cluster"),
+            ],
+            "--cluster changes nothing with --producer and --consumer",
+        ),
+        (
+            [
+                *("--remove", "--cluster", "--resource-pattern-type", "prefixed", "--topic", "t"),
+                "--force",
+            ],
+            "--cluster has no name",
+        ),
+        (
+            ["--add", "--allow-principal", ALICE, "--user-principal", "bob"],
+            "--user-principal must be User:NAME or *, not bob",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_wrong_usage(store, capsys, words, reason):
