@@ -185,9 +185,12 @@ def read_files(paths: Iterable[Path], schema: pa.Schema, hour: datetime | None =
     chosen = None
     if hour is not None:
         chosen = [("window_start", ">=", hour), ("window_start", "<", hour + _HOUR)]
-    tables = [
-        pq.read_table(path, schema=schema, partitioning=None, filters=chosen) for path in paths
-    ]
+    tables = []
+    for path in paths:
+        table = pq.read_table(path, schema=schema, partitioning=None, filters=chosen)
+        if table["window_start"].null_count:
+            raise pa.ArrowInvalid(f"{path} was not written by the rollup: it has no window_start")
+        tables.append(table)
     return pa.concat_tables(tables) if tables else schema.empty_table()
 
 

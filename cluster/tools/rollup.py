@@ -2,12 +2,13 @@
 
 import argparse
 import json
+import shlex
 import shutil
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,6 +23,8 @@ from cluster.tools.extra_packages import need_extra
 from cluster.tools.kafka_connection import add_connection, client_properties, connect
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from cluster.analytics.rollup_job import RollupOptions, RollupSummary, StartSpark
     from cluster.tools.arguments import Subparsers
 
@@ -133,7 +136,8 @@ def run(args: argparse.Namespace) -> int:
         print(_as_text(summary, options, seconds))
         reports = [_REPORTS[kind] for kind in summary.windows if kind in _REPORTS]
         if reports:
-            looks = ", ".join(f"{launcher(files.path)} {report}" for report in reports)
+            place = "" if args.output is None else f" --rollup {shlex.quote(str(args.output))}"
+            looks = ", ".join(f"{launcher(files.path)} {report}{place}" for report in reports)
             print(f"\nLook at it: {looks}")
     return 0
 
@@ -146,15 +150,24 @@ def output_dir(args: argparse.Namespace) -> Path:
 
 @contextmanager
 def _early_spark(options: "RollupOptions") -> "Iterator[StartSpark]":
-    """Start Spark and wait for a line on stdin; gives what hands that session out."""
+    """Start Spark and wait for a line on stdin; gives what hands that session out, once."""
     from cluster.analytics.spark_session import spark_session
     from cluster.analytics.spark_sources import warm_up
 
-    with spark_session(options.master, options.log, options.packages) as session:
+    with ExitStack() as running:
+        session = running.enter_context(
+            spark_session(options.master, options.log, options.packages)
+        )
         warm_up(session, options.connection, options.topic)
         if not sys.stdin.readline():
             raise UserError("--when-told: standard input ended before a line came")
-        yield lambda *_: nullcontext(session)
+
+        @contextmanager
+        def handed_out(*_: object) -> "Iterator[SparkSession]":
+            with running:
+                yield session
+
+        yield handed_out
 
 
 def _reachable(args: argparse.Namespace) -> str:

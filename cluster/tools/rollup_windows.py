@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import shlex
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -80,7 +81,8 @@ def no_windows(args: argparse.Namespace) -> UserError:
     ]
     if period and output_dir(args).is_dir():
         return UserError(f"there are no windows {' '.join(period)} in {shown(output_dir(args))}")
-    hint = f"run `{launcher(data_dir(args).path)} rollup` first"
+    place = "" if args.output is None else f" --output {shlex.quote(str(args.output))}"
+    hint = f"run `{launcher(data_dir(args).path)} rollup{place}` first"
     return UserError(f"there are no windows in {shown(output_dir(args))}: {hint}")
 
 

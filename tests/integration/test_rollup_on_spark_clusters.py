@@ -31,6 +31,7 @@ ROOT = Path(__file__).parents[2]
 SPARK = Path(pyspark.__file__).parent
 CONNECTOR = "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0"
 PATIENCE_S = 180.0
+LIGHT = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 RECORDS = [*generated_records(7, seconds=100), *generated_group_records(7, seconds=100)]
 
 
@@ -41,6 +42,8 @@ def environment() -> dict[str, str]:
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": str(ROOT),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_LAUNCHER_OPTS": LIGHT,
+        "SPARK_DAEMON_JAVA_OPTS": LIGHT,
     }
 
 
@@ -113,6 +116,8 @@ def test_a_submitted_job_equals_plain_python(standalone, cluster, tmp_path):
         [
             *(SPARK / "bin" / "spark-submit", "--master", standalone),
             *("--conf", "spark.executor.memory=512m", "--conf", "spark.driver.host=127.0.0.1"),
+            *("--conf", f"spark.driver.extraJavaOptions={LIGHT}"),
+            *("--conf", f"spark.executor.extraJavaOptions={LIGHT}"),
             *(ROOT / "etc" / "spark" / "rollup_job.py", "--bootstrap-server", cluster.bootstrap),
             *("--topic", topic, "--output", tmp_path / "submitted"),
         ],

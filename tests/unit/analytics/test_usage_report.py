@@ -25,6 +25,7 @@ from tests.support.metric_records import START_MS, generated_records, quota_reco
 pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from cluster.analytics import html_report, terminal_plot
 from cluster.analytics.usage_history import Span, Usage, busiest, usages
@@ -350,11 +351,17 @@ def test_mistakes_are_one_line(output, capsys, words, reason):
     assert err.count("\n") == 1
 
 
-def test_a_broken_file_is_one_line(output, capsys):
+@pytest.mark.parametrize("kind", ["half", "foreign"])
+def test_a_broken_file_is_one_line(output, capsys, kind):
     (path,) = (output / "width=10s").glob("*/*.parquet")
-    path.write_bytes(b"half")
+    if kind == "half":
+        path.write_bytes(path.read_bytes()[:99])
+    else:
+        pq.write_table(pa.table({"a": [1]}), path)
     assert report(output) == 1
-    assert capsys.readouterr().err.count("\n") == 1
+    err = capsys.readouterr().err
+    assert err.startswith(f"error: cannot read the windows in {output}: ")
+    assert err.count("\n") == 1
 
 
 @pytest.mark.parametrize(

@@ -24,3 +24,15 @@ def test_an_option_without_effect_is_refused_in_one_line(tmp_path, capsys, words
     assert out == ""
     assert err.startswith(f"error: {reason}")
     assert err.count("\n") == 1
+
+
+def test_a_setting_of_a_submitted_job_that_is_none_is_refused(tmp_path, capsys):
+    pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
+    from cluster.tools.submitted_rollup import main as submitted
+
+    words = ["--bootstrap-server", "127.0.0.1:1", "--output", str(tmp_path), "--property"]
+    for wrong in ("security.protocol", "=SASL_SSL"):
+        with pytest.raises(SystemExit) as ended:
+            submitted([*words, wrong])
+        assert ended.value.code == 2
+        assert f"must be KEY=VALUE, not {wrong}" in capsys.readouterr().err
