@@ -23,8 +23,6 @@ from cluster.tools.extra_packages import need_extra
 from cluster.tools.kafka_connection import add_connection, client_properties, connect
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from cluster.analytics.rollup_job import RollupOptions, RollupSummary, StartSpark
     from cluster.tools.arguments import Subparsers
 
@@ -163,7 +161,7 @@ def _early_spark(options: "RollupOptions") -> "Iterator[StartSpark]":
             raise UserError("--when-told: standard input ended before a line came")
 
         @contextmanager
-        def handed_out(*_: object) -> "Iterator[SparkSession]":
+        def handed_out(*_: object) -> Iterator[Any]:
             with running:
                 yield session
 
