@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.model.clocks import MonotonicMs
-from cluster.model.quotas import QuotaKind
+from cluster.model.quotas import QuotaClient, QuotaKind
 
 
 def run_to_end(job: Iterator[None], _steps_at_once: int) -> None:
@@ -22,7 +22,7 @@ def record(
     now_ms: MonotonicMs,
 ) -> int:
     """Record on the client's account; the delay in ms."""
-    return quotas.account(kind, user, client_id, now_ms).record(value, now_ms)
+    return quotas.account(kind, QuotaClient(user, client_id), now_ms).record(value, now_ms)
 
 
 def on_throttled(
@@ -34,7 +34,7 @@ def on_throttled(
     now_ms: MonotonicMs,
 ) -> None:
     """A channel of the client is muted."""
-    quotas.account(kind, user, client_id, now_ms).on_throttled(delay_ms, now_ms)
+    quotas.account(kind, QuotaClient(user, client_id), now_ms).on_throttled(delay_ms, now_ms)
 
 
 def delay_ms(

@@ -33,7 +33,7 @@ from cluster.runtime.slices import Slices
 
 TICK_MS: Final = 250
 _STEPS_AT_ONCE: Final = 4
-_DRAINED_PER_TICK: Final = 512
+DRAINED_PER_TICK: Final = 512
 """Clients whose usage is written; of more the others wait for the next tick, so that this takes a
 tenth of the thread at most."""
 _DRAINED_PER_STEP: Final = 16
@@ -135,7 +135,7 @@ class MetricPublisher:
             self._client_rows.take_quotas(quotas.quotas())
         self._client_rows.note_connections()
         drained = set()
-        left = min(quotas.active_count, _DRAINED_PER_TICK)
+        left = min(quotas.active_count, DRAINED_PER_TICK)
         while left > 0:
             for usage, state in quotas.drain_interval(now_ms, min(left, _DRAINED_PER_STEP)):
                 drained.add((usage.quota, usage.user, usage.client_id))

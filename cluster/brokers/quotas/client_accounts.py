@@ -7,7 +7,7 @@ from typing import Final
 from cluster.brokers.quotas.account import Account, Delay
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.model.clocks import MonotonicMs
-from cluster.model.quotas import QuotaKind
+from cluster.model.quotas import QuotaClient, QuotaKind
 
 _PERCENT_SECONDS_PER_US: Final = 1e-4
 """100 % of one thread for one second is 1e6 us."""
@@ -19,12 +19,11 @@ class ClientAccounts:
     When two quotas are broken the larger delay counts, not the sum (as in Kafka).
     """
 
-    __slots__ = ("_client_id", "_fetch", "_produce", "_quotas", "_request", "_user")
+    __slots__ = ("_client", "_fetch", "_produce", "_quotas", "_request")
 
     def __init__(self, quotas: ClientQuotas, user: str, client_id: str) -> None:
         self._quotas = quotas
-        self._user = user
-        self._client_id = client_id
+        self._client = QuotaClient(user, client_id)
         self._request: Account | None = None
         self._produce: Account | None = None
         self._fetch: Account | None = None
@@ -94,7 +93,7 @@ class ClientAccounts:
         return self._open(QuotaKind.MUTATION, now_ms)
 
     def _open(self, kind: QuotaKind, now_ms: MonotonicMs) -> Account:
-        return self._quotas.account(kind, self._user, self._client_id, now_ms)
+        return self._quotas.account(kind, self._client, now_ms)
 
 
 Charge = Callable[[ClientAccounts, int, int, MonotonicMs], Delay | None]

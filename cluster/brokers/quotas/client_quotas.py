@@ -4,12 +4,13 @@ Kafka's `ClientQuotaManager` and `ClientRequestQuotaManager` as one pure object:
 clock (KIP-13, KIP-124). Limits and rates are per broker.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from cluster.brokers.quotas.account import Account, AccountKey
+from cluster.brokers.quotas.account import Account
 from cluster.brokers.quotas.quota_state import QuotaState
 from cluster.brokers.quotas.quota_table import QuotaTable, Resolved
 from cluster.brokers.quotas.sampled_rate import (
@@ -20,12 +21,12 @@ from cluster.brokers.quotas.sampled_rate import (
 )
 from cluster.model.clocks import MonotonicMs
 from cluster.model.quota_usage import QuotaUsage
-from cluster.model.quotas import Limits, QuotaEntity, QuotaKind
+from cluster.model.quotas import Limits, QuotaClient, QuotaEntity, QuotaKind
 
 IDLE_MS: Final = 1_000
 """A client that sent nothing for so long after its last sample is obsolete, and owes nothing, is
 forgotten: nothing is known of it that a new one would not begin with."""
-ACCOUNTS_MAX: Final = 120_000
+ACCOUNTS_MAX: Final = 200_000
 """Above this, some that have been silent for long are forgotten: 100 MB. A client has one account
 for the time of its requests, and one for each kind of its bytes."""
 _LOOKED_AT: Final = 256
@@ -35,7 +36,9 @@ _LOOKED_AT_EACH: Final = 2
 _GOING: Final = 32
 """Accounts that are forgotten to make room."""
 
-_BudgetKey = tuple[QuotaKind, str | None, str | None]
+_SharedKey = tuple[QuotaKind, str | None, str | None]
+_BudgetKey = _SharedKey | QuotaClient
+"""Of a kind and the names that share it; or of a client that has it to itself."""
 
 
 class ClientQuotas:
@@ -53,6 +56,7 @@ class ClientQuotas:
         accounts_max: int = ACCOUNTS_MAX,
     ) -> None:
         self._options = options or WindowOptions()
+        self._request_options = replace(self._options, delay_ms_max=self._options.window_ms)
         self._mutation_options = mutation_options or WindowOptions()
         self.fetch_seconds = self._options.fetch_seconds
         """How many seconds' worth of its limit a client may fetch at once."""
@@ -61,12 +65,15 @@ class ClientQuotas:
         self.version = 0
         """Grows whenever a limit has changed."""
         self._table = QuotaTable()
-        self._accounts: dict[AccountKey, Account] = {}
-        self._budgets: dict[_BudgetKey, SampledRate] = {}
+        self._accounts: dict[QuotaKind, dict[QuotaClient, Account]] = {k: {} for k in QuotaKind}
+        self._budgets: dict[_SharedKey, SampledRate] = {}
         """Those that several accounts may share."""
+        self._sharers: Counter[_SharedKey] = Counter()
+        """How many do."""
         self._next: deque[Account] = deque()
         """All accounts, in the order in which they are looked at."""
-        self._active: dict[Account, None] = {}
+        self._active: deque[Account] = deque()
+        """With something to report, each once; and some that were forgotten meanwhile."""
 
     # -- limits ------------------------------------------------------------------------------------
 
@@ -93,43 +100,40 @@ class ClientQuotas:
     def _on_changed(self) -> None:
         """Every account is resolved again when it is used next: of any number of them few are."""
         self.version += 1
-        for account in self._accounts.values():
+        for account in self._next:
             account.is_outdated = True
 
     def _apply(self, account: Account, now_ms: MonotonicMs) -> None:
-        resolved = self._table.resolve(account.kind, account.user, account.client_id)
+        resolved = self._table.resolve(account.kind, *account.client)
         account.is_outdated = False
-        key = (account.kind, *resolved.tags)
+        key = _budget_key(account.kind, account.client, resolved)
         if key != account.budget.key:
             self._leave_budget(account)
-            own = (account.kind, account.user, account.client_id)
-            account.budget = self._join_budget(key, own, now_ms)
+            account.budget = self._join_budget(account.kind, key, now_ms)
         account.rule = resolved.rule
         account.limit = resolved.limit
 
     def _leave_budget(self, account: Account) -> None:
-        budget = account.budget
-        budget.user_count -= 1
-        if not budget.user_count:
-            self._budgets.pop(budget.key, None)
+        key = account.budget.key
+        if not isinstance(key, QuotaClient):
+            self._sharers[key] -= 1
+            if not self._sharers[key]:
+                del self._sharers[key], self._budgets[key]
 
-    def _join_budget(self, key: _BudgetKey, own: AccountKey, now_ms: MonotonicMs) -> SampledRate:
-        if key == own:
-            budget = self._new_budget(own, now_ms)
-        elif key in self._budgets:
-            budget = self._budgets[key]
-        else:
-            budget = self._budgets[key] = self._new_budget(key, now_ms)
-        budget.user_count += 1
+    def _join_budget(self, kind: QuotaKind, key: _BudgetKey, now_ms: MonotonicMs) -> SampledRate:
+        if isinstance(key, QuotaClient):
+            return self._new_budget(kind, key, now_ms)
+        budget = self._budgets.get(key)
+        if budget is None:
+            budget = self._budgets[key] = self._new_budget(kind, key, now_ms)
+        self._sharers[key] += 1
         return budget
 
-    def _new_budget(self, key: _BudgetKey, now_ms: MonotonicMs) -> SampledRate:
-        if key[0] is QuotaKind.MUTATION:
+    def _new_budget(self, kind: QuotaKind, key: _BudgetKey, now_ms: MonotonicMs) -> SampledRate:
+        if kind is QuotaKind.MUTATION:
             return MutationRate(self._mutation_options, now_ms, key)
-        if key[0] is QuotaKind.REQUEST:
-            # Its delays are capped, so that some hundred connections never pay what they owe.
-            return SampledRate(self._options, now_ms, key, self._options.span_ms)
-        return SampledRate(self._options, now_ms, key)
+        options = self._request_options if kind is QuotaKind.REQUEST else self._options
+        return SampledRate(options, now_ms, key)
 
     def is_large(self, size_bytes: int, account: Account) -> bool:
         """Whether so many bytes at once are more than one window's worth of the account's limit.
@@ -146,19 +150,21 @@ class ClientQuotas:
 
     # -- accounts ----------------------------------------------------------------------------------
 
-    def account(self, kind: QuotaKind, user: str, client_id: str, now_ms: MonotonicMs) -> Account:
-        """Where to record what this client uses; made if it is new or was forgotten."""
-        key = (kind, user, client_id)
-        account = self._accounts.get(key)
+    def account(self, kind: QuotaKind, client: QuotaClient, now_ms: MonotonicMs) -> Account:
+        """Where to record what this client uses; made if it is new or was forgotten.
+
+        Accounts of several kinds are smaller where they are asked for with the same object.
+        """
+        accounts = self._accounts[kind]
+        account = accounts.get(client)
         if account is None:
             self._expire(_LOOKED_AT_EACH, now_ms)
-            if len(self._accounts) >= self._accounts_max:
+            if len(self._next) >= self._accounts_max:
                 self._make_room()
-            cap_ms = self._options.window_ms if kind is QuotaKind.REQUEST else None
-            resolved = self._table.resolve(kind, user, client_id)
-            budget = self._join_budget((kind, *resolved.tags), key, now_ms)
-            account = Account(key, self._active, cap_ms, now_ms, resolved, budget)
-            self._accounts[key] = account
+            resolved = self._table.resolve(kind, *client)
+            budget = self._join_budget(kind, _budget_key(kind, client, resolved), now_ms)
+            account = Account(kind, client, self._active, now_ms, resolved, budget)
+            accounts[client] = account
             self._next.append(account)
         elif account.is_outdated:
             self._apply(account, now_ms)
@@ -166,7 +172,7 @@ class ClientQuotas:
 
     def refreshed(self, account: Account, now_ms: MonotonicMs) -> Account:
         """The same client's account, with the limit that holds now."""
-        return self.account(account.kind, account.user, account.client_id, now_ms)
+        return self.account(account.kind, account.client, now_ms)
 
     def _make_room(self) -> None:
         count = min(_LOOKED_AT, len(self._next))
@@ -180,11 +186,23 @@ class ClientQuotas:
             account = self._next.popleft()
             if is_over(account):
                 account.is_outdated = True
-                del self._accounts[account.kind, account.user, account.client_id]
-                self._active.pop(account, None)
+                del self._accounts[account.kind][account.client]
                 self._leave_budget(account)
+                if account.is_active:
+                    account.is_active = False
+                    self._drop_inactive()
             else:
                 self._next.append(account)
+
+    def _drop_inactive(self) -> None:
+        """One account that waits to be drained was forgotten: look at two, so that of those that
+        wait at most half are forgotten ones, however many come.
+        """
+        waiting = self._active
+        for _ in range(min(2, len(waiting))):
+            account = waiting.popleft()
+            if account.is_active:
+                waiting.append(account)
 
     def expire(self, now_ms: MonotonicMs) -> None:
         """Look at some clients, and forget those that have been silent for long; constant work."""
@@ -197,7 +215,7 @@ class ClientQuotas:
         return (
             now_ms - account.last_ms >= self._idle_ms
             and now_ms >= account.muted_until_ms
-            and account not in self._active
+            and not account.is_active
             and not account.delay_ms(now_ms)
         )
 
@@ -205,7 +223,7 @@ class ClientQuotas:
 
     @property
     def active_count(self) -> int:
-        """How many accounts were active since they were drained, or are muted."""
+        """How many accounts `drain_interval` has to look at: active ones, and muted ones."""
         return len(self._active)
 
     def drain_interval(
@@ -214,20 +232,24 @@ class ClientQuotas:
         """What every client that was active or is muted used since it was drained, and its present
         state. Of at most so many, those that wait longest.
         """
-        accounts = list(islice(self._active, at_most))
         drained = []
-        for account in accounts:
-            del self._active[account]
+        count = len(self._active) if at_most is None else min(at_most, len(self._active))
+        for _ in range(count):
+            account = self._active.popleft()
+            if not account.is_active:
+                continue  # forgotten
+            account.is_active = False
             drained.append((account.drain_interval(now_ms), self._state_of(account, now_ms)))
             if account.muted_until_ms > now_ms:
-                self._active[account] = None
+                account.is_active = True
+                self._active.append(account)
         return drained
 
     def state_of(
         self, kind: QuotaKind, user: str, client_id: str, now_ms: MonotonicMs
     ) -> QuotaState | None:
         """A client's present state; None if it has used nothing of this kind lately."""
-        account = self._accounts.get((kind, user, client_id))
+        account = self._accounts[kind].get(QuotaClient(user, client_id))
         return None if account is None else self._state_of(account, now_ms)
 
     def state_of_silent(self, kind: QuotaKind, user: str, client_id: str) -> QuotaState:
@@ -256,3 +278,8 @@ class ClientQuotas:
             muted_channels=account.muted_channels,
             samples=account.budget.windows(),
         )
+
+
+def _budget_key(kind: QuotaKind, client: QuotaClient, resolved: Resolved) -> _BudgetKey:
+    tags = resolved.tags
+    return client if tags == client else (kind, *tags)

@@ -53,5 +53,5 @@ def admit_of(
     quotas: ClientQuotas, client: QuotaClient, now_ms: Callable[[], MonotonicMs]
 ) -> Callable[[str, int], None]:
     """What admits changes for a client whose request another broker has: strictly."""
-    account = quotas.account(QuotaKind.MUTATION, *client, now_ms())
+    account = quotas.account(QuotaKind.MUTATION, client, now_ms())
     return MutationQuota(account, now_ms, is_strict=True).admit

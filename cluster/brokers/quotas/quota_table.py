@@ -2,13 +2,14 @@
 
 The level that matches also decides who shares a budget, as Kafka's metric tags do: a quota of a
 user is shared by all clients of that user, a quota of a client id by all users of that client id,
-a quota of a pair, or of a default within one, belongs to each pair alone.
+a quota of a pair, or of a default within one, belongs to each pair alone. Where none is set each
+pair is measured by itself.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cluster.model.quotas import DEFAULT, Limits, QuotaEntity, QuotaKind
+from cluster.model.quotas import DEFAULT, RULES, Limits, QuotaEntity, QuotaKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,17 +61,21 @@ class QuotaTable:
         """The most specific limit that is set for this user and client id."""
         limits = self._limits[kind]
         if limits:
-            for entity, user_tag, client_tag in (
-                (QuotaEntity(user, client_id), user, client_id),
-                (QuotaEntity(user, DEFAULT), user, client_id),
-                (QuotaEntity(user, None), user, None),
-                (QuotaEntity(DEFAULT, client_id), user, client_id),
-                (QuotaEntity(DEFAULT, DEFAULT), user, client_id),
-                (QuotaEntity(DEFAULT, None), user, None),
-                (QuotaEntity(None, client_id), None, client_id),
-                (QuotaEntity(None, DEFAULT), None, client_id),
+            for rule, (entity, user_tag, client_tag) in zip(
+                RULES,
+                (
+                    (QuotaEntity(user, client_id), user, client_id),
+                    (QuotaEntity(user, DEFAULT), user, client_id),
+                    (QuotaEntity(user, None), user, None),
+                    (QuotaEntity(DEFAULT, client_id), user, client_id),
+                    (QuotaEntity(DEFAULT, DEFAULT), user, client_id),
+                    (QuotaEntity(DEFAULT, None), user, None),
+                    (QuotaEntity(None, client_id), None, client_id),
+                    (QuotaEntity(None, DEFAULT), None, client_id),
+                ),
+                strict=True,
             ):
                 limit = limits.get(entity)
                 if limit is not None:
-                    return Resolved(entity.rule, limit, user_tag, client_tag)
-        return Resolved(None, None, None, client_id)
+                    return Resolved(rule, limit, user_tag, client_tag)
+        return Resolved(None, None, user, client_id)

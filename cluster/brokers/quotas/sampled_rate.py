@@ -6,7 +6,7 @@ owed when a sample becomes obsolete is remembered: docs/decisions/034.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from struct import Struct
 from typing import Any, Final
@@ -37,11 +37,18 @@ class WindowOptions:
     window_count: int = 11
     window_ms: int = 1_000
     credit: WindowCredit = WindowCredit.ELAPSED
+    delay_ms_max: int | None = None
+    """No delay is longer (KIP-124), so that some hundred connections never pay what they owe: where
+    this is set, at most all windows' worth is owed."""
+    span_ms: int = field(init=False)
+    """The length of all windows."""
+    empty_has_begun: bool = field(init=False)
+    """Whether a sample begins when it is made, rather than with its first value."""
 
-    @property
-    def span_ms(self) -> int:
-        """The length of all windows."""
-        return self.window_count * self.window_ms
+    def __post_init__(self) -> None:
+        """Once, rather than for each request."""
+        object.__setattr__(self, "span_ms", self.window_count * self.window_ms)
+        object.__setattr__(self, "empty_has_begun", self.credit is WindowCredit.KAFKA)
 
     @property
     def fetch_seconds(self) -> float:
@@ -54,132 +61,146 @@ class WindowOptions:
         return windows * self.window_ms / 1_000
 
 
+class _Earlier:
+    """The samples before the present one: only who was used for more than a window has any."""
+
+    __slots__ = ("oldest_last_ms", "oldest_ms", "samples", "total")
+
+    def __init__(self, samples: bytes, total: float, oldest_ms: int, oldest_last_ms: int) -> None:
+        self.samples = samples
+        """The oldest first; bytes, as they take a third of what objects would."""
+        self.total = total
+        self.oldest_ms = oldest_ms
+        """The earliest start of any, the present one too."""
+        self.oldest_last_ms = oldest_last_ms
+        """In none of them something was last recorded before that."""
+
+
 class SampledRate:
     """The recent rate of one budget, in at most `window_count` + 1 samples.
 
-    There may be a hundred thousand of these: the sample that takes what is recorded now is part of
-    the object, and those before it are bytes.
+    There may be two hundred thousand of these, most of which were used once: the sample that takes
+    what is recorded now is part of the object, all else is made when it is needed.
 
-    Invariant: `total` is the sum of the samples, `_oldest_ms` the earliest start of those that
-    have begun, and no sample is obsolete before `_obsolete_from_ms`. To Kafka an empty sample has
-    begun as well, when it was made or the value in it became obsolete.
+    Invariant: `value` and `earlier.total` are the sum of the samples that have begun. To Kafka an
+    empty sample has begun as well, when it was made or the value in it became obsolete.
     """
 
     __slots__ = (
-        "_closed",
         "_debt",
-        "_debt_max_ms",
-        "_empty_has_begun",
-        "_obsolete_from_ms",
-        "_oldest_ms",
-        "_options",
+        "_earlier",
         "key",
         "last_ms",
+        "options",
         "start_ms",
-        "total",
         "unsettled",
-        "user_count",
         "value",
-        "window_ms",
     )
 
-    def __init__(
-        self,
-        options: WindowOptions,
-        now_ms: MonotonicMs,
-        key: Any = None,
-        debt_max_ms: float = math.inf,
-    ) -> None:
-        """`debt_max_ms`: how much of the limit can be owed, where delays are capped."""
-        self._options = options
-        self._debt_max_ms = debt_max_ms
-        self._empty_has_begun = options.credit is WindowCredit.KAFKA
-        self._closed = b""
-        """The samples before the present one, the oldest first."""
-        self.window_ms = options.window_ms
+    def __init__(self, options: WindowOptions, now_ms: MonotonicMs, key: Any = None) -> None:
+        self.options = options
+        self._earlier: _Earlier | None = None
         self.key = key
         """What its owner knows it by."""
         self._debt: TokenBucket | None = None
         """Of whom is, or was, above its limit and has not paid for all of that."""
         self.unsettled = 0.0
         """What was used under a limit since the last `delay_ms`."""
-        self.user_count = 0
-        """How many accounts share it."""
         self.value = 0.0
         """Of the present sample."""
         self.last_ms: int = now_ms
         """When something was recorded in it."""
-        self.start_ms: int = now_ms
+        self.start_ms: int = now_ms if options.empty_has_begun else -_NEVER
         """When it began; so long ago that it is over, if it has not begun."""
-        if not self._empty_has_begun:
-            self.start_ms = -_NEVER
-        self._summarise()
+
+    @property
+    def total(self) -> float:
+        """The sum of the samples."""
+        earlier = self._earlier
+        return self.value if earlier is None else self.value + earlier.total
 
     def record(self, value: float, now_ms: MonotonicMs) -> None:
         """Count a value (negative to take one back) now; `now_ms` never goes back."""
-        if now_ms - self.start_ms >= self._options.window_ms:
+        if now_ms - self.start_ms < self.options.window_ms:
+            self.value += value
+            self.last_ms = now_ms
+        else:
             self._advance(now_ms)
-        self.value += value
-        self.last_ms = now_ms
-        self.total += value
+            self.value = value
 
     def _advance(self, now_ms: MonotonicMs) -> None:
+        earlier = self._earlier
         if self.start_ms != -_NEVER:
-            closed = self._closed + _SAMPLE.pack(self.start_ms, self.last_ms, self.value)
+            closed = _SAMPLE.pack(self.start_ms, self.last_ms, self.value)
             # One more than the windows: the oldest may still overlap the measured time.
-            self._closed = closed[-_SAMPLE.size * self._options.window_count :]
+            most = _SAMPLE.size * self.options.window_count
+            if earlier is None:
+                self._earlier = _Earlier(closed, self.value, self.start_ms, self.last_ms)
+            elif len(earlier.samples) < most:
+                earlier.samples += closed
+                earlier.total += self.value
+            else:
+                self._take_earlier((earlier.samples + closed)[-most:], now_ms, now_ms)
         self.start_ms = self.last_ms = now_ms
-        self.value = 0.0
-        self._summarise()
+
+    def _earlier_samples(self) -> bytes:
+        return b"" if self._earlier is None else self._earlier.samples
 
     def _samples(self) -> list[tuple[int, int, float]]:
         """Start, last and value of each that has begun, the present one last."""
-        found = list(_SAMPLE.iter_unpack(self._closed))
+        found = list(_SAMPLE.iter_unpack(self._earlier_samples()))
         if self.start_ms != -_NEVER:
             found.append((self.start_ms, self.last_ms, self.value))
         return found
 
-    def _summarise(self) -> None:
-        begun = self._samples()
-        self.total: float = math.fsum([sample[2] for sample in begun])
-        oldest_ms = last_ms = _NEVER
-        if self._empty_has_begun:
-            oldest_ms = min(sample[0] for sample in begun)
-            last_ms = min(sample[1] for sample in begun)
-        elif begun:  # in the order of time
-            oldest_ms, last_ms, _ = begun[0]
-        self._oldest_ms = oldest_ms
-        self._obsolete_from_ms = last_ms + self._options.span_ms
+    def _take_earlier(self, samples: bytes, start_ms: int, last_ms: int) -> None:
+        """Take these as the earlier ones, beside a present one with these times."""
+        if not samples:
+            self._earlier = None
+            return
+        earlier = list(_SAMPLE.iter_unpack(samples))
+        oldest_ms, oldest_last_ms, _ = earlier[0]  # in the order of time
+        if self.options.empty_has_begun:
+            oldest_ms = min(start_ms, *(sample[0] for sample in earlier))
+            oldest_last_ms = min(last_ms, *(sample[1] for sample in earlier))
+        total = math.fsum([sample[2] for sample in earlier])
+        self._earlier = _Earlier(samples, total, oldest_ms, oldest_last_ms)
 
     def _purge(self, now_ms: MonotonicMs) -> None:
-        until_ms = now_ms - self._options.span_ms
-        closed = self._closed
-        if self._empty_has_begun:
+        options = self.options
+        until_ms = now_ms - options.span_ms
+        samples = self._earlier_samples()
+        if options.empty_has_begun:
             empty = (now_ms, now_ms, 0.0)
-            self._closed = b"".join(
+            samples = b"".join(
                 _SAMPLE.pack(*(empty if sample[1] <= until_ms else sample))
-                for sample in _SAMPLE.iter_unpack(closed)
+                for sample in _SAMPLE.iter_unpack(samples)
             )
         else:
             kept_from = 0
-            while kept_from < len(closed) and _SAMPLE.unpack_from(closed, kept_from)[1] <= until_ms:
+            while (
+                kept_from < len(samples) and _SAMPLE.unpack_from(samples, kept_from)[1] <= until_ms
+            ):
                 kept_from += _SAMPLE.size
-            self._closed = closed[kept_from:]
+            samples = samples[kept_from:]
         if self.last_ms <= until_ms:
-            self.start_ms = now_ms if self._empty_has_begun else -_NEVER
+            self.start_ms = now_ms if options.empty_has_begun else -_NEVER
             self.last_ms = now_ms
             self.value = 0.0
-        self._summarise()
+        self._take_earlier(samples, self.start_ms, self.last_ms)
 
     def measured_ms(self, now_ms: MonotonicMs) -> int:
         """By how many milliseconds `total` is to be divided now; at least 1."""
-        if now_ms >= self._obsolete_from_ms:
+        options, earlier = self.options, self._earlier
+        oldest_last_ms = self.last_ms if earlier is None else earlier.oldest_last_ms
+        if now_ms - oldest_last_ms >= options.span_ms:
             self._purge(now_ms)
-        window_ms = self._options.window_ms
-        elapsed_ms = now_ms - self._oldest_ms
-        if not self._empty_has_begun:
-            return max(window_ms, elapsed_ms)
-        missing = self._options.window_count - 1 - elapsed_ms // window_ms
+            earlier = self._earlier
+        elapsed_ms = now_ms - (self.start_ms if earlier is None else earlier.oldest_ms)
+        window_ms = options.window_ms
+        if not options.empty_has_begun:
+            return elapsed_ms if window_ms < elapsed_ms < _NEVER else window_ms
+        missing = options.window_count - 1 - elapsed_ms // window_ms
         if missing > 0:
             elapsed_ms += missing * window_ms
         return max(1, elapsed_ms)
@@ -201,9 +222,12 @@ class SampledRate:
         Rounded half up as Kafka does. At least until all is paid that was used above the limit,
         also if its samples are obsolete by then; this is not Kafka's.
         """
-        measured_ms = self.measured_ms(now_ms)
-        delay_ms = math.floor(delay_of(self.total * 1_000 / measured_ms, limit, measured_ms) + 0.5)
-        if self._empty_has_begun:
+        measured_ms = self.measured_ms(now_ms)  # first: it drops what is obsolete from the samples
+        earlier = self._earlier
+        total = self.value if earlier is None else self.value + earlier.total
+        delay_ms = math.floor(delay_of(total * 1_000 / measured_ms, limit, measured_ms) + 0.5)
+        options = self.options
+        if options.empty_has_begun:
             return delay_ms
         if self._debt is not None:
             self._debt.delay_ms(limit, 0.0, now_ms)
@@ -211,8 +235,9 @@ class SampledRate:
                 return max(delay_ms, self._owed_ms(self._debt, limit, now_ms))
             self._debt = None
         if delay_ms:
-            self._debt = TokenBucket(0, self._debt_max_ms)
-            self._debt.delay_ms(limit, self.total - limit * measured_ms / 1_000, now_ms)
+            most_ms = math.inf if options.delay_ms_max is None else options.span_ms
+            self._debt = TokenBucket(0, most_ms)
+            self._debt.delay_ms(limit, total - limit * measured_ms / 1_000, now_ms)
         self.unsettled = 0.0
         return delay_ms
 
@@ -230,5 +255,5 @@ class MutationRate(SampledRate):
     def delay_ms(self, limit: float, now_ms: MonotonicMs) -> int:
         """How long to wait until the bucket is no longer below zero."""
         if self._debt is None:
-            self._debt = TokenBucket(self._options.span_ms)
+            self._debt = TokenBucket(self.options.span_ms)
         return self._owed_ms(self._debt, limit, now_ms)

@@ -9,7 +9,7 @@ from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.quotas.client_quotas import ACCOUNTS_MAX, ClientQuotas
 from cluster.brokers.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.model.clocks import MonotonicMs
-from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
+from cluster.model.quotas import DEFAULT, QuotaClient, QuotaEntity, QuotaKind
 from tests.support.quota_accounts import delay_ms as present_delay_ms
 from tests.support.quota_accounts import on_throttled, record
 
@@ -91,7 +91,7 @@ def test_a_changed_limit_counts_from_the_next_request_on():
 def test_what_is_not_sent_is_not_counted():
     quotas = quotas_with(QuotaEntity(None, "app"), FETCH, 1_000.0)
     assert record(quotas, FETCH, "u", "app", 3_000, MonotonicMs(0)) == 2_000
-    quotas.account(FETCH, "u", "app", MonotonicMs(0)).take_back(3_000, MonotonicMs(0))
+    quotas.account(FETCH, QuotaClient("u", "app"), MonotonicMs(0)).take_back(3_000, MonotonicMs(0))
     assert record(quotas, FETCH, "u", "app", 900, MonotonicMs(1)) == 0
     ((usage, _),) = quotas.drain_interval(MonotonicMs(1_000))
     assert (usage.usage, usage.requests) == (900, 2)
@@ -136,7 +136,7 @@ def test_mutes_of_several_channels_that_overlap_count_once():
 def test_a_mute_that_is_lifted_early_ends():
     quotas = quotas_with(QuotaEntity(None, "app"), PRODUCE, 1_000.0)
     on_throttled(quotas, PRODUCE, "u", "app", 5_000, MonotonicMs(0))
-    quotas.account(PRODUCE, "u", "app", MonotonicMs(400)).on_limits_eased(
+    quotas.account(PRODUCE, QuotaClient("u", "app"), MonotonicMs(400)).on_limits_eased(
         MonotonicMs(400), MonotonicMs(400)
     )
     ((usage, state),) = quotas.drain_interval(MonotonicMs(1_000))
@@ -234,7 +234,18 @@ def test_what_a_client_takes_of_memory():
         current_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert current_bytes / (2 * len(clients)) * ACCOUNTS_MAX < 105_000_000
+    assert current_bytes / (2 * len(clients)) * ACCOUNTS_MAX < 100_000_000
+
+
+def test_without_a_rule_users_of_one_client_id_are_measured_each_by_itself():
+    quotas = ClientQuotas()
+    record(quotas, PRODUCE, "alice", "app", 1_000, MonotonicMs(0))
+    record(quotas, PRODUCE, "bob", "app", 3_000, MonotonicMs(0))
+    rates = {
+        user: quotas.state_of(PRODUCE, user, "app", MonotonicMs(1_000)).rate
+        for user in ("alice", "bob")
+    }
+    assert rates == {"alice": 1_000, "bob": 3_000}
 
 
 def test_whoever_holds_the_account_of_a_forgotten_client_is_given_another():
@@ -258,5 +269,7 @@ def test_a_flood_of_client_ids_takes_no_more_than_its_share():
         busy_delay_ms = record(quotas, PRODUCE, "u", "busy", 10, MonotonicMs(number))
     known = sum(is_known(quotas, f"client-{number}", MonotonicMs(5_000)) for number in range(5_000))
     assert known <= 100
+    # Nor do those pile up of whom nobody has been told yet.
+    assert quotas.active_count <= 2 * 100
     # Who is busy is not forgotten: a flood of others does not clear an account.
     assert busy_delay_ms > 1_000

@@ -50,7 +50,7 @@ def test_quotas_of_others_do_not_match():
     table = table_with(
         QuotaEntity("bob", None), QuotaEntity(None, "other"), QuotaEntity("bob", "app")
     )
-    nothing = Resolved(None, None, None, "app")
+    nothing = Resolved(None, None, "alice", "app")
     assert table.resolve(QuotaKind.PRODUCE, "alice", "app") == nothing
 
 

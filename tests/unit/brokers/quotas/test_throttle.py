@@ -12,7 +12,7 @@ from cluster.brokers.quotas.connected_clients import ConnectedClients
 from cluster.brokers.quotas.throttle import QuotaThrottle
 from cluster.model.clocks import MonotonicMs
 from cluster.model.quota_pauses import Pauses
-from cluster.model.quotas import QuotaEntity, QuotaKind
+from cluster.model.quotas import QuotaClient, QuotaEntity, QuotaKind
 from tests.support.quota_accounts import run_to_end
 
 PRODUCE, FETCH, REQUEST = QuotaKind.PRODUCE, QuotaKind.FETCH, QuotaKind.REQUEST
@@ -93,7 +93,7 @@ def accounts_of(quotas: ClientQuotas) -> ClientAccounts:
 
 
 def a_delay(quotas: ClientQuotas, ms: int) -> Delay:
-    return Delay(ms, quotas.account(PRODUCE, "u", "app", MonotonicMs(0)))
+    return Delay(ms, quotas.account(PRODUCE, QuotaClient("u", "app"), MonotonicMs(0)))
 
 
 def test_the_larger_delay_counts_not_the_sum():
