@@ -12,7 +12,13 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingResponse
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    PlainTextResponse,
+    Response,
+    StreamingResponse,
+)
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
@@ -162,9 +168,12 @@ class _Routes:
     async def metrics(self, request: Request) -> Response:
         is_open = accepts_openmetrics(request.headers.get("accept", ""))
         broker: int | None = request.path_params.get("broker")
-        text = await asyncio.to_thread(
-            lambda: self._sources.exposition(broker, openmetrics=is_open)
-        )
+        try:
+            text = await asyncio.to_thread(
+                lambda: self._sources.exposition(broker, openmetrics=is_open)
+            )
+        except UserError as problem:  # there is no such broker
+            return PlainTextResponse(f"{problem}\n", 404)
         return Response(text, media_type=_OPENMETRICS if is_open else _TEXT)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from cluster.metrics.broker_metrics import BROKER_METRICS
-from cluster.metrics.declarations import Metric
+from cluster.metrics.declarations import Metric, Unit
 from cluster.metrics.kafka_names import REQUEST_METRICS, REQUEST_PARTS, TOPIC_METRICS
 from cluster.metrics.stats_reader import Stats
 from cluster.model.errors import UserError
@@ -225,7 +225,7 @@ def _print_metrics(
             metric.key,
             metric.unit,
             "gauge" if not metric.is_rate else "total" if is_total else "per second",
-            *(_number(values[broker.broker][metric.key]) for broker in brokers),
+            *(_value(metric, values[broker.broker][metric.key]) for broker in brokers),
         )
         for metric in metrics
     ]
@@ -271,6 +271,10 @@ def _print_groups(groups: Sequence[GroupLags]) -> None:
         print(f"In the last {seconds:.1f} s: {states_line(group) or '-'}")
         if group.partitions:
             print(f"\n{lags_table([group])}")
+
+
+def _value(metric: Metric, value: float) -> str:
+    return f"{value:.2f}" if metric.unit is Unit.RATIO else _number(value)
 
 
 def _number(value: float) -> str:

@@ -206,6 +206,9 @@ PANELS: Final[Mapping[str, Mapping[str, Check]]] = {
         "Groups": lambda board: (
             board.names("Groups", "state") >= {"Stable"} and board.total("Groups") >= 1
         ),
+        "Processor time": _of_each_broker("Processor time", at_least=1e-6),
+        "Memory": _of_each_broker("Memory", at_least=1 << 20),
+        "Broker state": lambda board: board.numbers("Broker state") == [3, 3],
     },
     "kafka-quotas": {
         "Produce Byte Rate": _rate_and_limit(
@@ -230,7 +233,8 @@ PANELS: Final[Mapping[str, Mapping[str, Check]]] = {
             and any("rdkafka" in each for each in board.names("Connections", "software"))
         ),
         "Clients": lambda board: (
-            max(board.numbers("Clients")) >= 4 and board.numbers("Clients", 1) == [0, 0]
+            max(board.numbers("Clients")) >= 4
+            and board.numbers("Clients", 1) == board.numbers("Clients", 2) == [0, 0]
         ),
     },
 }

@@ -6,11 +6,11 @@ What Grafana's dashboards ask is answered with what their panels say.
 import contextlib
 import itertools
 import json
+import re
 import subprocess
 import time
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -21,6 +21,7 @@ from cluster.supervisor.plan import DataDir
 from tests.compat.dashboard_panels import PANELS, Board, Sample, queries_of
 from tests.compat.prometheus_load import Load, running_load
 from tests.compat.prometheus_server import (
+    CONFIGURATION,
     INTERVAL_S,
     PrometheusServer,
     program,
@@ -30,7 +31,7 @@ from tests.support.broker_stats import broker_stats, counted
 from tests.support.running_cluster import HOST, Cluster
 from tests.support.waiting import DEADLINE_S, wait_until
 from tests.unit.dashboard.test_prometheus import GROUP, LAGS, LIMITED, PROCESS, families
-from tests.unit.dashboard.test_prometheus_page import DASHBOARDS, PARTS, ROOT, documented
+from tests.unit.dashboard.test_prometheus_page import DASHBOARDS, PARTS, documented
 
 pytestmark = pytest.mark.compat
 
@@ -228,7 +229,14 @@ def test_promtool_finds_no_fault_but_established_names():
     assert complaints(exposition(brokers, processes={0: PROCESS}, openmetrics=False)) == []
 
 
-def test_promtool_understands_our_configuration():
-    subprocess.run(
-        [program("promtool"), "check", "config", Path("etc/prometheus.yml")], cwd=ROOT, check=True
-    )
+@pytest.mark.parametrize("is_by_broker", [False, True])
+def test_promtool_understands_our_configuration(tmp_path, is_by_broker):
+    """As it is, and with the target for each broker that is commented out."""
+    text = CONFIGURATION.read_text()
+    if is_by_broker:
+        text = re.sub(r"^  # (?=- job_name|  )", "  ", text, flags=re.MULTILINE)
+        assert text.count("- job_name") == 2
+        assert text.count("__metrics_path__: /metrics/broker/") == 3
+    config = tmp_path / "prometheus.yml"
+    config.write_text(text)
+    subprocess.run([program("promtool"), "check", "config", config], check=True)

@@ -63,6 +63,8 @@ class Recorded:
         return Done("done", f"bin/cluster kill {broker}")
 
     def exposition(self, broker: int | None, *, openmetrics: bool) -> bytes:
+        if broker == 99:
+            raise UserError("broker 99 has written no figures")
         return f"{broker} {openmetrics}\n".encode()
 
 
@@ -305,6 +307,8 @@ def test_metrics_of_all_brokers_or_of_one(page: Page) -> None:
     )
     accepts = {"accept": "application/openmetrics-text; version=1.0.0,text/plain;q=0.5"}
     assert page.get("/metrics/broker/1", headers=accepts).text == "1 True\n"
+    unknown = page.get("/metrics/broker/99")
+    assert (unknown.status_code, unknown.text) == (404, "broker 99 has written no figures\n")
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from tests.unit.dashboard.test_prometheus import GROUP, LAGS, LIMITED, PROCESS, 
 ROOT = Path(__file__).parents[3]
 DASHBOARDS = sorted((ROOT / "etc" / "grafana" / "dashboards").glob("*.json"))
 ROW = re.compile(r"^\| `(\w+)` \| (\w+) \|", re.MULTILINE)
-NAME = re.compile(r"\b(?:kafka|milena)_\w+")
+NAME = re.compile(r"\b(?:kafka|milena|process)_\w+")
 PARTS = {"summary": ("", "_sum", "_count"), "histogram": ("_bucket", "_sum", "_count")}
 TIMERS = {
     f"kafka_{timer}rateandtimems{part}"

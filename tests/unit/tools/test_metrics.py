@@ -34,6 +34,7 @@ def a_broker(run: Path, number: int = 0) -> MmapStats:
     counters = BrokerCounters(stats, [])
     counters.set("NumGroups", 2)
     counters.set("BytesInPerSec", 1_234_567)
+    counters.set_share("RequestHandlerAvgIdlePercent", 0.984)
     stats.write_time(WallMs(NOW_MS), MonotonicMs(time.monotonic_ns() // 1_000_000))
     return stats
 
@@ -96,6 +97,7 @@ def test_the_overview(run, capsys):
     assert lines[0] == ["METRIC", "UNIT", "BROKER", "0", "BROKER", "1"]
     assert ["BytesInPerSec", "bytes", "total", "1,234,567", "1,234,567"] in lines
     assert ["NumGroups", "groups", "gauge", "2", "2"] in lines
+    assert ["RequestHandlerAvgIdlePercent", "ratio", "gauge", "0.98", "0.98"] in lines
     assert [line.split() for line in groups.splitlines()] == [
         ["GROUP", "TYPE", "STATE", "MEMBERS", "PARTITIONS", "LAG"],
         ["billing", "classic", "Empty", "0", "2", "1,500", "+", "1", "unknown"],
