@@ -386,6 +386,24 @@ def test_the_filter_finds_clients_beyond_the_rows(crowded: Cluster, page: WebPag
     wait_until(lambda: cells(page, alone), "the client that was left out")
 
 
+def test_the_page_of_a_secure_cluster_works_for_whoever_has_its_password(
+    page: WebPage, tmp_path: Path
+) -> None:
+    """Also where both are in the address, from which a browser fetches nothing."""
+    with Cluster(tmp_path / "data", brokers=1, dashboard=True, secure=True) as secure:
+        password = DataDir(secure.data_dir).dashboard_password.read_text().strip()
+        own = f"{HOST}:{secure.dashboard_port}/"
+        page.call("Page.navigate", url=f"http://milena:{password}@{own}#change")
+        page.wait_for(f"location.href === 'http://{own}#change'")
+        page.wait_for("document.getElementById('cluster-line')?.innerText.includes('1 of 1')")
+        page.wait_for("document.getElementById('quotas').innerText.includes('No quota is set.')")
+        page.wait_for("document.querySelectorAll('[data-action]').length === 4")
+        submit(page, "set")
+        page.wait_for("document.getElementById('quotas').innerText.includes('2.00 MiB/s')")
+        page.ask("location.hash = '#cluster'")
+        page.wait_for("document.querySelector('.health')?.innerText.includes('1 of 1')")
+
+
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("colours", ["light", "dark"])
 def test_axe_finds_nothing(page: WebPage, url: str, axe: str, colours: str, width: int) -> None:

@@ -7,9 +7,8 @@ import re
 import signal
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +21,8 @@ from cluster.client.socket_client import SocketClient
 from cluster.dashboard.live_rows import CLIENTS_MAX
 from cluster.metrics.stats_reader import read_stats
 from cluster.model.quotas import QuotaEntity
-from cluster.records.builder import NewRecord, build_batch
 from cluster.supervisor.plan import DataDir
-from tests.support.client_quotas import NamedClient, send_as_many
+from tests.support.client_quotas import NamedClient, batch, send_as_many
 from tests.support.kafka_wire import produce_request
 from tests.support.running_cluster import HOST, Cluster
 from tests.support.topics import create_topic, leader
@@ -89,9 +87,8 @@ def browser(cluster: Cluster) -> Iterator[Browser]:
 def produce(cluster: Cluster, client_id: str, size_bytes: int = 50_000) -> int:
     """One record, by a client of that name; returns the broker that took it."""
     broker = leader(cluster, TOPIC, 0)
-    batch = bytes(build_batch([NewRecord(b"x" * size_bytes, timestamp_ms=time.time_ns() // 10**6)]))
     with NamedClient(cluster.addresses[broker], client_id) as client:
-        client.call(produce_request(TOPIC, batch))
+        client.call(produce_request(TOPIC, batch(size_bytes)))
     return broker
 
 
@@ -126,6 +123,34 @@ def test_it_shows_what_brokers_say_of_a_client(cluster: Cluster, browser: Browse
     assert len(quota["rules"]) == 8
     assert quota["brokers"][0]["usage"] == own.usage
     assert quota["brokers"][0]["arithmetic"] == "no limit, no delay"
+
+
+def test_of_a_clients_connections_those_that_are_muted_are_counted(
+    cluster: Cluster, browser: Browser
+) -> None:
+    name = "two-of-three"
+    limit = ("--client-id", name, "--producer-byte-rate")
+    cluster.command("quotas", "set", *limit, "1000")
+    address = cluster.addresses[leader(cluster, TOPIC, 0)]
+    with ExitStack() as stack:
+        clients = [stack.enter_context(NamedClient(address, name)) for _ in range(3)]
+        sizes = (10, 20_000, 20_000)
+        for client, size_bytes in zip(clients, sizes, strict=True):
+            client.call(produce_request(TOPIC, batch(size_bytes)))
+
+        def counted() -> tuple[int, int] | None:
+            row = seen(browser, name)
+            if row is None:
+                return None
+            (told,) = row["brokers"]
+            return told["connections"], told["muted_channels"]
+
+        wait_until(lambda: counted() == (3, 2), "two of three to be muted")
+        found = browser.get("/api/found", search=name)
+        cells = dict(zip(found["columns"], found["new"][0][4:], strict=True))
+        assert cells["muted"] == 2
+        cluster.command("quotas", "unset", *limit)
+        wait_until(lambda: counted() == (3, 0), "both to go on")
 
 
 def test_more_clients_than_a_broker_has_rows_for(cluster: Cluster, browser: Browser) -> None:

@@ -4,23 +4,30 @@ let token = tokenOf(document);
 
 export const mayChange = token !== "";
 
+/** An address here. A browser fetches none that has a user and a password, as the page's own may have. */
+function addressOf(path) {
+  const address = new URL(path, location.href);
+  address.username = address.password = "";
+  return address;
+}
+
 function tokenOf(page) {
   return page.querySelector('meta[name="milena-token"]').content;
 }
 
 async function renewToken() {
-  const page = await (await fetch("./")).text();
+  const page = await (await fetch(addressOf("./"))).text();
   token = tokenOf(new DOMParser().parseFromString(page, "text/html"));
 }
 
 /** The answer to a request; throws an Error with the line that says what is wrong. */
 export async function get(path, parameters = {}) {
   const query = new URLSearchParams(parameters).toString();
-  return answer(await reach(() => fetch(query ? `${path}?${query}` : path)));
+  return answer(await reach(() => fetch(addressOf(query ? `${path}?${query}` : path))));
 }
 
 export async function post(path, body = {}) {
-  const ask = () => reach(() => fetch(path, {
+  const ask = () => reach(() => fetch(addressOf(path), {
     method: "POST",
     headers: { "content-type": "application/json", "x-milena-token": token },
     body: JSON.stringify(body),
