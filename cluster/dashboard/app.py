@@ -59,6 +59,7 @@ def make_app(sources: Sources, rules: AccessRules) -> Starlette:
             Route("/api/found", routes.found),
             Route("/api/client", routes.client),
             Route("/api/cluster", routes.cluster),
+            Route("/api/topic", routes.topic),
             Route("/api/history", routes.history),
             Route("/api/quotas", routes.quotas),
             Route("/api/quotas", routes.alter_quota, methods=["POST"]),
@@ -137,6 +138,11 @@ class _Routes:
 
     async def cluster(self, _request: Request) -> Response:
         return JSONResponse(await self._cluster.get(), headers=_NO_STORE)
+
+    async def topic(self, request: Request) -> Response:
+        name = _query(request, "name")
+        await self._cluster.get()
+        return JSONResponse(self._sources.topic(name), headers=_NO_STORE)
 
     async def history(self, request: Request) -> Response:
         user, client_id = _query(request, "user"), _query(request, "client_id")

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from cluster.client.log_dir_requests import describe_log_dirs
-from cluster.client.topic_requests import cluster_facts, own_configs
+from cluster.client.topic_requests import TopicFacts, cluster_facts, own_configs
 from cluster.dashboard.broker_connection import addresses_of, connect
-from cluster.dashboard.cluster_view import DiskUse, cluster_view, shown_topics
+from cluster.dashboard.cluster_view import DiskUse, cluster_view, shown_topics, topic_view
 from cluster.dashboard.sources import Json
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import Refused, UserError
+from cluster.model.printable import one_line
 from cluster.supervisor.plan import DataDir
 from cluster.views.client_states import ALIVE, BrokerStats
 
@@ -29,6 +30,7 @@ class ClusterReader:
         self._disk = DiskUse()
         self._configs: Mapping[str, Mapping[str, str]] = {}
         self._asked_ms: MonotonicMs | None = None
+        self._topics: Mapping[str, TopicFacts] = {}
 
     def read(
         self, state: Mapping[str, Any], brokers: Sequence[BrokerStats], now_ms: MonotonicMs
@@ -38,11 +40,19 @@ class ClusterReader:
         addresses = addresses_of(state, alive)
         with connect(self._files, addresses.values()) as client:
             facts = cluster_facts(client)
+            self._topics = {topic.name: topic for topic in facts.topics}
             if self._asked_ms is None or now_ms - self._asked_ms >= _SLOW_PERIOD_MS:
                 self._configs = own_configs(client, [topic.name for topic in shown_topics(facts)])
                 self._disk = self._disk_use([(each, addresses[each]) for each in alive])
                 self._asked_ms = now_ms
         return cluster_view(facts, brokers, self._disk, self._configs)
+
+    def topic(self, name: str) -> Json:
+        """A topic of the last reading, see `topic_view`; from any thread. Raises UserError."""
+        found = self._topics.get(name)
+        if found is None:
+            raise UserError(f"there is no topic {one_line(name)}")
+        return topic_view(found)
 
     def _disk_use(self, brokers: Sequence[tuple[int, tuple[str, int]]]) -> DiskUse:
         by_broker: Counter[int] = Counter()

@@ -141,6 +141,10 @@ class ClusterSources:
         apis = api_view(self._readings(brokers))
         return {**self._cluster.read(self._state(), brokers, _monotonic_ms()), "apis": apis}
 
+    def topic(self, name: str) -> Json:
+        """See `Sources`."""
+        return self._cluster.topic(name)
+
     def history(self, user: str, client_id: str, since_ms: int) -> Json:
         """See `Sources`."""
         place, command = self._files.path / "rollup", launcher(self._files.path)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from cluster.client.topic_requests import ClusterFacts, TopicFacts
+from cluster.client.topic_requests import ClusterFacts, PartitionFacts, TopicFacts
 from cluster.dashboard.sources import Json
 from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.stats_reader import Stats
@@ -14,6 +14,9 @@ from cluster.views.client_states import ALIVE, BrokerStats
 
 TOPICS_MAX: Final = 200
 """Topics in one answer: first those with something wrong, then by name."""
+
+PARTITIONS_MAX: Final = 500
+"""Partitions of one topic in one answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,29 @@ def cluster_view(
             }
             for topic in shown
         ],
+    }
+
+
+def topic_view(topic: TopicFacts) -> Json:
+    """The partitions of a topic, those with something wrong first if there are many."""
+    partitions: Sequence[PartitionFacts] = topic.partitions
+    if len(partitions) > PARTITIONS_MAX:
+        partitions = sorted(
+            partitions,
+            key=lambda each: (each.leader is not None, not each.is_under_replicated, each.number),
+        )
+    return {
+        "name": topic.name,
+        "partitions": [
+            {
+                "partition": each.number,
+                "leader": each.leader,
+                "replicas": each.replicas,
+                "in_sync": each.isr,
+            }
+            for each in partitions[:PARTITIONS_MAX]
+        ],
+        "left_out": max(0, len(partitions) - PARTITIONS_MAX),
     }
 
 

@@ -54,6 +54,10 @@ class Sources(Protocol):
         """Brokers, partitions, topics with configs, disk."""
         ...
 
+    def topic(self, name: str) -> Json:
+        """The partitions of a topic as the last `cluster` has found them, see `topic_view`."""
+        ...
+
     def history(self, user: str, client_id: str, since_ms: int) -> Json:
         """Windows of the rollup about one client."""
         ...

@@ -206,6 +206,15 @@ def test_it_shows_the_cluster(cluster: Cluster, browser: Browser) -> None:
     assert view["topic"]["bytes"] >= 2 * 50_000  # of both replicas
     assert sum(each["leaders"] for each in view["brokers"]) == view["health"]["partitions"]
 
+    told = browser.get("/api/topic", name=TOPIC)
+    assert told["left_out"] == 0
+    assert [each["partition"] for each in told["partitions"]] == [0, 1]
+    for each in told["partitions"]:
+        assert each["leader"] == leader(cluster, TOPIC, each["partition"])
+        assert sorted(each["in_sync"]) == sorted(each["replicas"]) == [0, 1]
+    unknown = browser.http.get("/api/topic", params={"name": "a\nb"})
+    assert (unknown.status_code, unknown.json()) == (409, {"error": "there is no topic a\\nb"})
+
     def api() -> dict[str, Any] | None:
         produce(cluster, "for-the-rates")
         found = browser.get("/api/cluster")["apis"]

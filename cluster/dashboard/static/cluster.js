@@ -2,7 +2,8 @@
 
 import { get } from "./api.js";
 import { el, fill, setText, table } from "./dom.js";
-import { count, duration, percent, perSecond, size } from "./format.js";
+import { count, duration, name, percent, perSecond, size } from "./format.js";
+import { openTopic } from "./topic.js";
 
 const PERIOD_MS = 3000;
 const ROWS = 100;
@@ -72,7 +73,7 @@ export function clusterView() {
     }
     if (found.topics) {
       fill(topics, table("Topics", ["Topic", ["Partitions", true], ["Replication", true], ["In sync", true], ["Under-replicated", true], ["Offline", true], ["Disk", true], "Configs"],
-        found.topics.slice(0, ROWS).map((each) => [each.name, each.partitions, each.replication_factor, inSync(each), mark(each.under_replicated), mark(each.offline), size(each.bytes),
+        found.topics.slice(0, ROWS).map((each) => [topicLink(each.name), each.partitions, each.replication_factor, inSync(each), mark(each.under_replicated), mark(each.offline), size(each.bytes),
           Object.entries(each.configs).map(([key, value]) => el("code", { class: "config" }, `${key}=${value}`))]), "There is no topic yet."),
         found.health.topics > ROWS && el("p", {}, `… and ${count(found.health.topics - ROWS)} more: bin/cluster topics --list`));
     }
@@ -109,6 +110,11 @@ const ms = (value) => (value === null || value === undefined ? "-" : value < 1 ?
 function moment(ms) {
   const then = new Date(ms);
   return then.toDateString() === new Date().toDateString() ? then.toLocaleTimeString() : then.toLocaleString();
+}
+
+function topicLink(topic) {
+  const link = el("button", { type: "button", class: "link", "data-topic": topic, onclick: () => openTopic(topic, link) }, name(topic));
+  return link;
 }
 
 /** Of a topic's replicas, how many are in sync. */

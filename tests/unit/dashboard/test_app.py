@@ -42,6 +42,9 @@ class Recorded:
     def cluster(self) -> dict[str, Any]:
         raise UserError("no broker answers")
 
+    def topic(self, name: str) -> dict[str, Any]:
+        return {"name": name}
+
     def history(self, user: str, client_id: str, since_ms: int) -> dict[str, Any]:
         return {"since_ms": since_ms}
 

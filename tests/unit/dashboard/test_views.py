@@ -11,7 +11,14 @@ import pytest
 from cluster.client.topic_requests import ClusterFacts, PartitionFacts, TopicFacts
 from cluster.dashboard.broker_actions import ACTIONS, action_command, action_request
 from cluster.dashboard.client_rows import client_row, finite, ranked
-from cluster.dashboard.cluster_view import TOPICS_MAX, DiskUse, cluster_view, shown_topics
+from cluster.dashboard.cluster_view import (
+    PARTITIONS_MAX,
+    TOPICS_MAX,
+    DiskUse,
+    cluster_view,
+    shown_topics,
+    topic_view,
+)
 from cluster.dashboard.quota_command import quota_command
 from cluster.dashboard.quota_list import QUOTAS_MAX, quota_list
 from cluster.metrics.broker_metrics import BY_KEY
@@ -114,6 +121,22 @@ def test_of_many_topics_those_with_something_wrong_are_shown() -> None:
     shown = shown_topics(facts)
     assert len(shown) == TOPICS_MAX
     assert [each.name for each in shown[:3]] == ["zzz", "zz", "t0000"]
+
+
+def test_the_partitions_of_a_topic() -> None:
+    assert topic_view(topic("a", FINE, LAGGING, OFFLINE)) == {
+        "name": "a",
+        "partitions": [
+            {"partition": 0, "leader": 1, "replicas": (1, 2), "in_sync": (1, 2)},
+            {"partition": 1, "leader": 1, "replicas": (1, 2), "in_sync": (1,)},
+            {"partition": 2, "leader": None, "replicas": (2,), "in_sync": ()},
+        ],
+        "left_out": 0,
+    }
+    fine = [PartitionFacts(number, 1, (1, 2), (1, 2)) for number in range(PARTITIONS_MAX)]
+    told = topic_view(topic("a", *fine, LAGGING._replace(number=800), OFFLINE._replace(number=900)))
+    assert [each["partition"] for each in told["partitions"][:3]] == [900, 800, 0]
+    assert (len(told["partitions"]), told["left_out"]) == (PARTITIONS_MAX, 2)
 
 
 # ---------------------------------------------------------------------------- commands
