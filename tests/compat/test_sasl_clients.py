@@ -4,6 +4,7 @@ import asyncio
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ import jwt
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.abc import AbstractTokenProvider
-from confluent_kafka import Consumer, KafkaException, Producer
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     ScramCredentialInfo,
@@ -25,11 +26,13 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.net.sasl.oauth import AbstractTokenProvider as KafkaTokenProvider
 
+from cluster.metrics.stats_reader import read_stats
 from cluster.model.errors import ErrorCode
 from cluster.model.scram import MECHANISMS as SCRAM
 from cluster.model.scram import ScramClient
 from cluster.model.security import SaslMechanism
 from cluster.protocol.api import ApiKey
+from cluster.supervisor.plan import DataDir
 from tests.compat.kafka_process import ToolShell
 from tests.support.kafka_wire import WireClient, metadata_request, request
 from tests.support.running_cluster import Address, Cluster
@@ -43,11 +46,14 @@ MECHANISMS = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 WRONG = "not the secret"
 PASSWORD = "a secret, with = and \u00e9"
 ADMIN = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "PLAIN"}
+SESSION_MS = 2_000
+"""Of logins by SCRAM-SHA-512; the others last. Nobody may log in again twice in a second."""
 SETTINGS = {
     "listener.security.protocol.map": "PLAINTEXT:SASL_PLAINTEXT",
     "delegation.token.master.key": "a secret of the cluster",
     "sasl.enabled.mechanisms": ",".join([*MECHANISMS, "OAUTHBEARER"]),
     "listener.name.plaintext.oauthbearer.sasl.oauthbearer.expected.audience": "kafka",
+    "listener.name.plaintext.scram-sha-512.connections.max.reauth.ms": str(SESSION_MS),
     "listener.name.plaintext.plain.sasl.jaas.config": (
         "org.apache.kafka.common.security.plain.PlainLoginModule required"
         f' user_admin="admin secret" user_alice="{PASSWORD}";'
@@ -178,6 +184,80 @@ def test_aiokafka(cluster: Cluster, mechanism: str) -> None:
             return bytes(message.value)
 
     assert asyncio.run(run()) == b"x"
+
+
+def produced_by_librdkafka(cluster: Cluster, topic: str, until_s: float) -> int:
+    producer = Producer(librdkafka(cluster, "SCRAM-SHA-512", "alice", PASSWORD))
+    errors: list[Any] = []
+    while time.monotonic() < until_s:
+        producer.produce(
+            topic, b"x", partition=0, on_delivery=lambda error, _message: errors.append(error)
+        )
+        assert producer.flush(TIMEOUT_S) == 0
+        time.sleep(0.05)
+    assert set(errors) == {None}
+    return len(errors)
+
+
+def produced_by_kafka_python(cluster: Cluster, topic: str, until_s: float) -> int:
+    producer = KafkaProducer(**python_client(cluster, "SCRAM-SHA-512", "alice", PASSWORD))
+    count = 0
+    while time.monotonic() < until_s:
+        producer.send(topic, b"x", partition=0).get(TIMEOUT_S)
+        count += 1
+        time.sleep(0.05)
+    producer.close()
+    return count
+
+
+def produced_by_aiokafka(cluster: Cluster, topic: str, until_s: float) -> int:
+    async def run() -> int:
+        count = 0
+        config = python_client(cluster, "SCRAM-SHA-512", "alice", PASSWORD)
+        async with AIOKafkaProducer(**config) as producer:
+            while time.monotonic() < until_s:
+                await asyncio.wait_for(producer.send_and_wait(topic, b"x", partition=0), TIMEOUT_S)
+                count += 1
+                await asyncio.sleep(0.05)
+        return count
+
+    return asyncio.run(run())
+
+
+def logged_in_again(cluster: Cluster) -> float:
+    """How many times clients have logged in again on their connections."""
+    stats = DataDir(cluster.data_dir).run.glob("broker-*.stats")
+    return sum(
+        value
+        for path in stats
+        for name, value in read_stats(path).values.items()
+        if name.endswith("successful-reauthentication-total")
+    )
+
+
+def test_sessions_that_end_disturb_no_client_at_work(cluster: Cluster) -> None:
+    """librdkafka and kafka-python log in again in time (KIP-368), aiokafka connects anew."""
+    before = logged_in_again(cluster)
+    until_s = time.monotonic() + 2.5 * SESSION_MS / 1_000
+    work = (produced_by_librdkafka, produced_by_kafka_python, produced_by_aiokafka)
+    topics = [unique_name("sessions") for _ in work]
+    with ThreadPoolExecutor() as pool:
+        running = [
+            pool.submit(each, cluster, topic, until_s)
+            for each, topic in zip(work, topics, strict=True)
+        ]
+        counts = [each.result(4 * TIMEOUT_S) for each in running]
+    config = librdkafka(cluster, "PLAIN", "alice", PASSWORD) | {"group.id": "sessions"}
+    consumer = Consumer(config)
+    try:
+        for topic, count in zip(topics, counts, strict=True):
+            assert count > 0
+            _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), TIMEOUT_S)
+            assert end >= count, topic
+    finally:
+        consumer.close()
+    after = logged_in_again(cluster)
+    assert after > before
 
 
 def test_bearers_of_signed_tokens(cluster: Cluster) -> None:
