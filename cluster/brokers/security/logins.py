@@ -77,10 +77,7 @@ class Logins:
         self._set_time_limit(channel)
 
     def log_in_again(self, channel: Connection, frame: memoryview) -> bool:
-        """Take a SaslHandshake of a connection that has logged in; False where it may not again.
-
-        Raises PeerError.
-        """
+        """Take a SaslHandshake of a connection that has logged in; False where it may not again."""
         listener = self.listeners.get(channel.listener_name)
         past: _PastLogin | None = channel.session
         if past is None or past.session.lifetime_ms is None or listener is None:
@@ -107,9 +104,8 @@ class Logins:
         """Hand a request to a login, and see to its answer; None: it may pass."""
         try:
             reaction = login.on_frame(frame, self._wall_ms())
-        except PeerError:
-            self._count_failure(login)
-            raise
+        except PeerError as error:  # held up as well (Kafka: `IllegalSaslStateException`)
+            reaction = Reaction(None, failure=str(error))
         if reaction is None:
             return None
         if reaction.failure is not None:

@@ -61,10 +61,14 @@ def test_a_listener_without_sasl_asks_for_nothing(stage: HandlerStage) -> None:
     assert client.is_open
 
 
-def test_requests_before_the_login_close_the_connection(stage: HandlerStage) -> None:
+def test_requests_before_the_login_close_the_connection_after_a_while(stage: HandlerStage) -> None:
     client = stage.connect("SASL_PLAINTEXT")
     client.send(request(METADATA, 1, topics=[]))
+    stage.pass_time(99)
+    assert client.is_open, "as long as one whose password is wrong"
+    stage.pass_time(1)
     assert "before it has logged in" in str(client.closed_because)
+    assert client.receive() is None
 
 
 def test_a_connection_that_has_logged_in_is_its_users(stage: HandlerStage) -> None:
@@ -172,6 +176,7 @@ def test_other_requests_wait_for_the_end_of_a_second_login(stage: HandlerStage) 
     log_in(client)
     begin(client)
     client.send(request(METADATA, 1, topics=[]))
+    stage.pass_time(100)
     assert "before it has logged in" in str(client.closed_because)
 
 
