@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, NoReturn
 
 from cluster import __version__
 from cluster.model.errors import StorageFailed, UserError
@@ -112,14 +112,28 @@ def _chosen(argv: Sequence[str]) -> Command | None:
     return None
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong in one line, where argparse puts up to ten of usage before it."""
+
+    chosen: Command | None = None
+    """Of the outermost parser, which finds options that are nobody's."""
+
+    def error(self, message: str) -> NoReturn:
+        """Exit with status 2."""
+        where = self.prog if self.chosen is None else f"{self.prog} {self.chosen.name}"
+        problem = one_line(f"{message} (see `{where} --help`)", _PROBLEM_MAX_CHARACTERS)
+        self.exit(2, f"error: {problem}\n")
+
+
 def _parser(chosen: Command | None) -> argparse.ArgumentParser:
     """A parser that lists every command, but has options only for the chosen one."""
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="bin/cluster",
         description="A Kafka-compatible cluster on this machine.",
         epilog=example("start --detach", "topics --create --topic orders --partitions 3", "stop"),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    parser.chosen = chosen
     version = f"milena {__version__} ({build_name()})"
     parser.add_argument("--version", action="version", version=version)
     add_data_dir(parser, default=None)
