@@ -7,6 +7,7 @@ import json
 import threading
 import time
 from functools import partial
+from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
@@ -14,9 +15,11 @@ from kazoo.client import KazooClient
 from cluster.brokers.quotas.alteration import FilterComponent
 from cluster.client.quota_requests import alter_quotas, describe_quotas
 from cluster.client.socket_client import SocketClient
+from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.stats_layout import QuotaRow
+from cluster.metrics.stats_reader import read_stats
 from cluster.model.errors import ErrorCode, Refused
-from cluster.model.quotas import DEFAULT, QuotaEntity
+from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
 from cluster.protocol.api import ApiKey
 from cluster.supervisor.plan import DataDir
 from cluster.views.client_states import client_states, read_brokers
@@ -30,6 +33,7 @@ from tests.support.kafka_wire import (
     produce_request,
     request,
 )
+from tests.support.running_cluster import Cluster
 from tests.support.topics import create_topic, leader
 from tests.support.waiting import wait_until
 
@@ -278,6 +282,61 @@ def test_a_client_without_a_limit_is_not_held_back_and_lifting_one_wakes_who_wai
         set_quota(cluster, QuotaEntity(None, noisy), producer_byte_rate=1e9)
         assert done.wait(30.0)
         waiter.join()
+
+
+# -- request time (KIP-124) ------------------------------------------------------------------------
+
+
+def thread_seconds(cluster: Cluster, broker: int) -> float:
+    """What the kernel says that a broker's own thread has worked."""
+    pid = cluster.pid(broker)
+    return int(Path(f"/proc/{pid}/task/{pid}/schedstat").read_text("ascii").split()[0]) / 1e9
+
+
+def told_seconds(cluster: Cluster, broker: int) -> tuple[float, float, float]:
+    """How busy it says it was, what it charged to clients, and what to nobody."""
+    stats = read_stats(DataDir(cluster.data_dir).run / f"broker-{broker}.stats")
+    charged = sum(row.usage / 100 for row in stats.rows if row.quota == QuotaKind.REQUEST)
+    busy, exempt = (
+        stats.values[BY_KEY[key].name] / 1e6 for key in ("BusyTimeUs", "ExemptRequestTimeUs")
+    )
+    return busy, charged, exempt
+
+
+@pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="times of threads: Linux")
+def test_what_clients_are_charged_and_what_is_exempt_is_what_the_thread_has_worked(cluster):
+    topic = create_topic(cluster)
+    broker = leader(cluster, topic)
+    quiet = create_topic(cluster, assignments=[[broker]])
+    client_id, waiting_id = a_client_id(), a_client_id()
+    frame = frame_of(produce_request(topic, batch(100)), 1, client_id)
+    address = cluster.addresses[broker]
+    with NamedClient(address, client_id) as client, NamedClient(address, waiting_id) as waiting:
+        waiting.send(fetch_request(quiet, 0, max_wait_ms=60_000))
+        began_s, before = thread_seconds(cluster, broker), told_seconds(cluster, broker)
+        while thread_seconds(cluster, broker) - began_s < 1.0:
+            for _ in range(100):
+                client.send_bytes(frame)
+                client.receive_bytes(int.from_bytes(client.receive_bytes(4), "big"))
+
+        def is_accounted_for() -> bool:
+            worked = thread_seconds(cluster, broker) - began_s
+            busy, charged, exempt = (
+                now - then for now, then in zip(told_seconds(cluster, broker), before, strict=True)
+            )
+            return (
+                abs(busy - worked) < 0.1 * worked and abs(charged + exempt - worked) < 0.1 * worked
+            )
+
+        wait_until(is_accounted_for, "all of the thread's time in the stats file")
+        # Who is parked pays for its own request, and not for the time that it waits.
+        rows = read_stats(DataDir(cluster.data_dir).run / f"broker-{broker}.stats").rows
+        used = {row.client_id: row.usage for row in rows if row.quota == QuotaKind.REQUEST}
+        assert used[client_id] > 25
+        assert used.get(waiting_id, 0.0) < 1
+        client.call(produce_request(quiet, batch(10)))
+        (fetched,) = waiting.receive().responses[0].partitions  # it was parked all the time
+        assert (fetched.error_code, fetched.high_watermark) == (0, 1)
 
 
 # -- changes of topics (KIP-599), connections (KIP-612) --------------------------------------------

@@ -129,6 +129,7 @@ def _lines(
         for what in suppositions:
             if what.kind == quota:
                 yield from what_if.lines(what, by_broker(group))
+    yield from _unanswered(list(groups), suppositions)
     yield ""
     yield from client_text.thread_lines(brokers)
     for broker in brokers:
@@ -137,6 +138,19 @@ def _lines(
             yield (
                 f"Broker {broker.broker} is {broker.state}: its figures are"
                 f" {duration(broker.age_ms)} old."
+            )
+
+
+def _unanswered(
+    keys: Sequence[tuple[str, str, str]], suppositions: Sequence[Supposed]
+) -> Iterator[str]:
+    """What was supposed of quotas that the clients, user, client id and quota each, do not use."""
+    for what in suppositions:
+        if all(quota != what.kind for _, _, quota in keys):
+            yield ""
+            yield (
+                f"if {what.key} were {rate(what.kind, what.limit)}: nobody named here used anything"
+                " of it within the last hour, so it would delay nothing"
             )
 
 

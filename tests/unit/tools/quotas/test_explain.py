@@ -132,7 +132,7 @@ def test_what_if_the_limit_were_another(tmp_path, capsys):
     assert "= 5000 ms; its traffic would go on at 67 % of its speed" in told
     assert "one request of its average size every 8 ms" in told
     assert "It is held back by its limit now" in told
-    assert "consumer_byte_rate" not in told  # the client does not fetch
+    assert "if consumer_byte_rate were 977 KiB/s: nobody named here used anything of it" in told
 
 
 def test_the_arithmetic_of_what_if():
