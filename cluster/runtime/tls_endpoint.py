@@ -3,6 +3,7 @@
 import logging
 import socket
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 
 LOOK_EVERY_MS: Final = 3_000
 """How often files of keys and certificates are looked at."""
+_WARNED_BEFORE: Final = timedelta(days=30)
 Stamp: TypeAlias = "tuple[int, int, int] | None"
 
 
@@ -68,6 +70,7 @@ class TlsEndpoint:
         self._stamps = _stamps(options)
         self._server = _server_context(options)
         self._identity = self._identity_of(self._server)
+        _warn_of_its_time(name, self._server, datetime.now(UTC))
         terminator.handshakes.do_every(LOOK_EVERY_MS, self.look)
 
     def identity(self) -> TlsIdentity:
@@ -142,6 +145,7 @@ class TlsEndpoint:
                 self.name,
                 server.certificate.not_valid_after_utc,
             )
+            _warn_of_its_time(self.name, server, datetime.now(UTC))
 
     def _identity_of(self, server: "ServerContext") -> TlsIdentity:
         return TlsIdentity(server.context, partial(_principal, self._user_of))
@@ -152,6 +156,17 @@ def _server_context(options: TlsOptions) -> "ServerContext":
     from cluster.runtime.tls_context import server_context
 
     return server_context(options)
+
+
+def _warn_of_its_time(name: str, server: "ServerContext", now: datetime) -> None:
+    """Say that clients refuse a certificate by its dates, or will soon."""
+    begins, ends = server.certificate.not_valid_before_utc, server.certificate.not_valid_after_utc
+    if now < begins:
+        log.warning("listener %s: clients refuse its certificate before %s", name, begins)
+    elif ends < now:
+        log.warning("listener %s: clients refuse its certificate, which ended %s", name, ends)
+    elif ends < now + _WARNED_BEFORE:
+        log.warning("listener %s: its certificate ends %s", name, ends)
 
 
 def _principal(user_of: Callable[[str], str] | None, certificate: bytes) -> str | None:

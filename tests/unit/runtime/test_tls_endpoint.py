@@ -384,6 +384,30 @@ def test_a_changed_file_is_used_for_new_connections(start, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("valid_days", "line"),
+    [
+        (-1, "listener SSL: clients refuse its certificate, which ended "),
+        (20, "listener SSL: its certificate ends "),
+        (40, None),
+    ],
+)
+def test_a_certificate_that_has_ended_or_will_soon_is_one_line_at_each_reading(
+    start, tmp_path, caplog, valid_days, line
+):
+    source = pem_store(a_server(valid_days=valid_days), tmp_path / "store.pem")
+    stage = start(replace(server_options(), key_store=source))
+    assert [each[: len(line or "")] for each in caplog.messages] == ([line] if line else [])
+    caplog.clear()
+    pem_store(a_server(valid_days=valid_days), tmp_path / "store.pem")
+    stage.terminator.handshakes.do(stage.endpoint.look)
+    has_looked = threading.Event()
+    stage.terminator.handshakes.do(has_looked.set)
+    assert has_looked.wait(20)
+    said = [each for each in caplog.messages if "new certificate" not in each]
+    assert [each[: len(line or "")] for each in said] == ([line] if line else [])
+
+
+@pytest.mark.parametrize(
     ("make", "line"),
     [
         (lambda: a_server(name_of("another")), "ssl.allow.dn.changes"),
