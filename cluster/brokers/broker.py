@@ -16,7 +16,7 @@ from cluster.brokers.first_user import store_first_user
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.log.log_directory import LogDirectory, open_all
 from cluster.brokers.log_repairs import Extent, LoadingReports, LogRepairs
-from cluster.brokers.metrics.counters import open_counters
+from cluster.brokers.metrics.counters import BrokerCounters, open_counters
 from cluster.brokers.network.socket_server import SocketServer
 from cluster.brokers.tls_listeners import TlsListeners
 from cluster.config import broker as keys
@@ -103,6 +103,7 @@ class Broker:
         self._storage_failure: StorageFailed | None = None
         self._directories: list[LogDirectory] = []
         self._core: BrokerCore | None = None
+        self._counters: BrokerCounters | None = None
         self._registry = KazooSession(
             settings[keys.ZOOKEEPER_CONNECT],
             settings[keys.ZOOKEEPER_SESSION_TIMEOUT_MS],

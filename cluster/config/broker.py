@@ -23,6 +23,7 @@ from cluster.config.value_type import (
     long,
     matching,
     optional_string,
+    optional_url,
     password,
     principals,
     protocol_map,
@@ -1195,7 +1196,7 @@ CONNECTION_FAILED_AUTHENTICATION_DELAY_MS: Final = broker_setting(
 )
 SASL_OAUTHBEARER_JWKS_ENDPOINT_URL: Final = broker_setting(
     "sasl.oauthbearer.jwks.endpoint.url",
-    optional_string(),
+    optional_url("http", "https", "file"),
     default=None,
     narrowed=Narrowed.MECHANISM,
     doc="Where the keys are that tokens may be signed with: a JWKS at an http, https or file URL.",

@@ -66,6 +66,17 @@ def without_client_auth(settings: Settings) -> list[str]:
     ]
 
 
+def keys_of_other_listeners(settings: Settings) -> list[str]:
+    """Keys for a listener that is not there, or whose name is not in lower case."""
+    names = {each.name.lower() for each in client_listeners(settings)}
+    given = {key for layer in settings.layers for key in layer.texts}
+    return sorted(
+        key
+        for key in given
+        if (found := settings.table.narrowed_key(key)) is not None and found.listener not in names
+    )
+
+
 def of_mechanism(settings: Settings, listener_name: str, mechanism: str) -> Settings:
     """A broker's settings as one SASL mechanism of a listener has them.
 

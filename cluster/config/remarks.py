@@ -2,7 +2,7 @@
 
 from collections.abc import Container, Iterable
 
-from cluster.config.listeners import without_client_auth
+from cluster.config.listeners import client_listeners, keys_of_other_listeners, without_client_auth
 from cluster.config.setting import LISTENER_PREFIX
 from cluster.config.snapshot import Settings
 
@@ -21,6 +21,13 @@ def remarks_on(settings: Settings, but_not: Container[str] = ()) -> list[str]:
             if given.value != setting.default and given.name not in but_not
         ),
     )
+    others = keys_of_other_listeners(settings)
+    if others:
+        names = ", ".join(each.name for each in client_listeners(settings))
+        lines.append(
+            f"Warning: {', '.join(others)}: no listener has that name; there are {names}, which"
+            " are written in lower case there."
+        )
     listeners = without_client_auth(settings)
     if listeners:
         lines.append(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Generic, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 from cluster.model.security import SecurityProtocol
 
@@ -110,6 +111,23 @@ def string() -> ValueType[str]:
 def optional_string() -> ValueType[str | None]:
     """Any text; empty text is null."""
     return ValueType(TypeCode.STRING, "a text", lambda text: text or None, lambda value: value)
+
+
+def optional_url(*schemes: str) -> ValueType[str | None]:
+    """A URL of one of these schemes; empty text is null."""
+
+    def parse(text: str) -> str | None:
+        if not text:
+            return None
+        parts = urlsplit(text)
+        if parts.scheme not in schemes or not (
+            parts.path if parts.scheme == "file" else parts.netloc
+        ):
+            raise ValueError(text)
+        return text
+
+    allowed = f"a URL that begins with {_either(tuple(f'{each}://' for each in schemes))}"
+    return ValueType(TypeCode.STRING, allowed, parse, lambda value: value)
 
 
 def principals() -> ValueType[frozenset[str]]:

@@ -112,6 +112,34 @@ def test_the_brokers_client_auth_is_not_for_listeners_with_sasl():
     ]
 
 
+def test_keys_of_a_listener_that_is_not_there_are_named():
+    given = {
+        "listener.name.a.max.connections": "5",
+        "listener.name.other.max.connections": "5",
+        "listener.name.A.ssl.client.auth": "none",
+    }
+    own = {"listeners": "A://h:1", "listener.security.protocol.map": "A:PLAINTEXT"}
+    assert remarks_on(broker_settings({**own, **given})) == [
+        "Warning: listener.name.A.ssl.client.auth, listener.name.other.max.connections: no listener"
+        " has that name; there are A, which are written in lower case there."
+    ]
+
+
+JWKS_URL = broker.SASL_OAUTHBEARER_JWKS_ENDPOINT_URL
+
+
+@pytest.mark.parametrize("url", ["http://h/keys", "https://h:1/", "file:///keys.json"])
+def test_keys_for_tokens_are_at_a_url(url):
+    assert broker_settings({JWKS_URL.name: url})[JWKS_URL] == url
+    assert broker_settings({JWKS_URL.name: ""})[JWKS_URL] is None
+
+
+@pytest.mark.parametrize("url", ["ftp://h/keys", "/keys.json", "http:/keys", "file:", "http://["])
+def test_keys_for_tokens_are_nowhere_else(url):
+    with pytest.raises(UserError, match="a URL that begins with http://, https:// or file://"):
+        broker_settings({JWKS_URL.name: url})
+
+
 def test_a_listener_with_sasl_may_have_client_auth_of_its_own():
     key = "listener.name.sasl_ssl.ssl.client.auth"
     settings = broker_settings({**WITH_SASL, key: "requested"})
