@@ -236,7 +236,7 @@ def _monotonic_ms() -> MonotonicMs:
 
 def _broker(broker: BrokerStats, former: Stats | None) -> Json:
     rates = idle = None
-    if former is not None and not broker.is_dead:
+    if former is not None and broker.state == ALIVE:
         values = metric_values(broker.stats, former, _SHOWN)
         rates = {key: round(value, 1) for key, value in values.items()}
         share = idle_share(broker.stats, former)

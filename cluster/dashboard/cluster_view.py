@@ -112,11 +112,11 @@ def topic_view(topic: TopicFacts) -> Json:
 
 
 def api_view(readings: Iterable[tuple[BrokerStats, Stats | None]]) -> list[Json]:
-    """Requests by broker and API, from each live broker's reading and the one before."""
+    """Requests by broker and API, from each writing broker's reading and the one before."""
     return [
         {"broker": broker.broker, **each._asdict()}
         for broker, former in readings
-        if former is not None and not broker.is_dead
+        if former is not None and broker.state == ALIVE
         for each in api_rates(broker.stats, former)
     ]
 

@@ -12,7 +12,6 @@ from cluster.metrics.kafka_names import TOPIC_METRICS
 from cluster.metrics.stats_reader import Stats
 
 _API: Final = re.compile(r"kafka\.network:type=RequestMetrics,name=RequestsPerSec,request=(\w+)")
-_PART: Final = "LocalTimeMs"
 
 
 def metric_values(
@@ -59,28 +58,30 @@ def idle_share(now: Stats, former: Stats) -> float | None:
 
 
 class ApiRate(NamedTuple):
-    """One API between two readings; times are those on the broker's thread."""
+    """One API between two readings. Times are None where no request of it was timed."""
 
     api: str
     requests_per_s: float
     p50_ms: float | None
-    """None where no request of this API was timed."""
+    """Of TotalTimeMs, which has the waiting for replicas, or of a fetch for data, in it."""
     p95_ms: float | None
     p99_ms: float | None
+    local_p50_ms: float | None
+    """Of LocalTimeMs: what the broker's thread worked."""
+    local_p99_ms: float | None
 
 
 def api_rates(now: Stats, former: Stats) -> list[ApiRate]:
     """Every API that was asked between two readings, the most frequent first."""
     rates = request_changes(now, former)
     ordered = sorted(rates, key=lambda api: (-rates[api], api))
-    return [
-        ApiRate(
-            api,
-            rates[api],
-            *(_quantile_ms(_times(now, former, api), each) for each in (0.5, 0.95, 0.99)),
-        )
-        for api in ordered
-    ]
+    found = []
+    for api in ordered:
+        total = _times(now, former, api, "TotalTimeMs")
+        local = _times(now, former, api, "LocalTimeMs")
+        quantiles = [(total, 0.5), (total, 0.95), (total, 0.99), (local, 0.5), (local, 0.99)]
+        found.append(ApiRate(api, rates[api], *(_quantile_ms(*each) for each in quantiles)))
+    return found
 
 
 def request_changes(now: Stats, former: Stats | None) -> dict[str, float]:
@@ -97,9 +98,9 @@ def request_changes(now: Stats, former: Stats | None) -> dict[str, float]:
     return changes
 
 
-def _times(now: Stats, former: Stats, api: str) -> Histogram:
-    before = former.requests.get(api, {})
-    return now.requests.get(api, {}).get(_PART, Histogram()).since(before.get(_PART))
+def _times(now: Stats, former: Stats, api: str, part: str) -> Histogram:
+    before = former.requests.get(api, {}).get(part)
+    return now.requests.get(api, {}).get(part, Histogram()).since(before)
 
 
 def _quantile_ms(times: Histogram, fraction: float) -> float | None:

@@ -223,6 +223,7 @@ def test_it_shows_the_cluster(cluster: Cluster, browser: Browser) -> None:
     rated = wait_until(api, "the rate of produce requests")
     assert rated["requests_per_s"] > 0
     assert 0 < rated["p50_ms"] <= rated["p99_ms"]
+    assert 0 < rated["local_p50_ms"] <= rated["local_p99_ms"]
 
 
 def test_a_quota_is_set_and_removed_and_the_command_line_does_the_same(
@@ -285,6 +286,18 @@ def test_a_broker_is_paused_resumed_and_restarted(cluster: Cluster, browser: Bro
     try:
         assert state() == "paused"
         assert browser.get("/api/cluster")["controller"] is not None  # another broker answers
+        paused = wait_until(
+            lambda: next(
+                (
+                    each
+                    for each in browser.get("/api/now")["brokers"]
+                    if each["broker"] == 1 and each["state"] == "silent"
+                ),
+                None,
+            ),
+            "broker 1 to be silent",
+        )
+        assert (paused["rates"], paused["idle"]) == (None, None)
     finally:
         browser.post("/api/brokers/1/resume")
     assert state() == "running"

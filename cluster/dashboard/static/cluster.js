@@ -56,20 +56,24 @@ export function clusterView() {
       const stats = reading.brokers.find((each) => each.broker === broker.id);
       const facts = told.get(broker.id) ?? {};
       return [
-        `${broker.id}${found.controller === broker.id ? " (controller)" : ""}`,
-        el("span", { class: "pill", "data-state": broker.state }, broker.state), broker.pid ?? "-", `${broker.host}:${broker.port}`,
+        el("span", { class: "nowrap" }, `${broker.id}${found.controller === broker.id ? " (controller)" : ""}`),
+        el("span", { class: "pill", "data-state": broker.state }, broker.state), broker.pid ?? "-", el("span", { class: "nowrap" }, `${broker.host}:${broker.port}`),
         count(facts.leaders), count(facts.replicas), size(facts.disk_bytes),
-        stats ? perSecond(stats.rates?.RequestsPerSec ?? 0) : "-", stats ? `${size(stats.rates?.BytesInPerSec ?? 0)}/s` : "-",
-        stats ? `${size(stats.rates?.BytesOutPerSec ?? 0)}/s` : "-", stats ? percent(stats.idle ?? null) : "-",
+        ...(stats?.rates ? [perSecond(stats.rates.RequestsPerSec), `${size(stats.rates.BytesInPerSec)}/s`,
+          `${size(stats.rates.BytesOutPerSec)}/s`, percent(stats.idle)] : ["-", "-", "-", "-"]),
         stats && stats.state !== "alive" ? `${stats.state}, last wrote ${duration(stats.age_ms)} ago` : "",
       ];
     });
     fill(brokers, table("Brokers", ["Broker", "State", ["Process", true], "Address", ["Leads", true], ["Replicas", true], ["Disk", true],
       ["Requests/s", true], ["In", true], ["Out", true], ["Idle", true], "Note"], rows, "No broker is known."));
     if (found.apis) {
-      fill(apis, table("Requests by API", ["Broker", "API", ["Requests/s", true], ["p50", true], ["p95", true], ["p99", true]],
-        found.apis.map((each) => [each.broker, each.api, perSecond(each.requests_per_s), ms(each.p50_ms), ms(each.p95_ms), ms(each.p99_ms)]),
-        "No request was answered in the last seconds."));
+      fill(apis, table("Requests by API", ["Broker", "API", ["Requests/s", true],
+        ["p50", true], ["p95", true], ["p99", true], ["Local p50", true], ["Local p99", true]],
+        found.apis.map((each) => [each.broker, each.api, perSecond(each.requests_per_s), ms(each.p50_ms), ms(each.p95_ms), ms(each.p99_ms),
+          ms(each.local_p50_ms), ms(each.local_p99_ms)]),
+        "No request was answered in the last seconds."),
+        found.apis.length > 0 && el("p", { class: "soft" }, "Time from a request's arrival to its answer (TotalTimeMs), with the waiting for replicas,"
+          + " or of a fetch for data; local: what the broker's thread worked (LocalTimeMs)."));
     }
     if (found.topics) {
       fill(topics, table("Topics", ["Topic", ["Partitions", true], ["Replication", true], ["In sync", true], ["Under-replicated", true], ["Offline", true], ["Disk", true], "Configs"],

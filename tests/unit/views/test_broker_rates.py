@@ -39,15 +39,20 @@ def times(of_us: dict[int, int]) -> Histogram:
 def test_apis_are_told_with_percentiles_of_what_came_between() -> None:
     produce, fetch = requests_of("PRODUCE"), requests_of("FETCH")
     former = reading(0, {produce: 1_000, fetch: 5})
-    former.requests["Produce"] = {"LocalTimeMs": times({10_000: 1_000})}
+    former.requests["Produce"] = {"TotalTimeMs": times({10_000: 1_000})}
     now = reading(2_000, {produce: 1_100, fetch: 5})
-    now.requests["Produce"] = {"LocalTimeMs": times({10_000: 1_002, 100: 98})}
+    now.requests["Produce"] = {
+        "TotalTimeMs": times({10_000: 1_002, 100: 98}),
+        "LocalTimeMs": times({50: 1_100}),
+    }
     (told,) = api_rates(now, former)
     assert (told.api, told.requests_per_s) == ("Produce", 50.0)
     assert told.p50_ms is not None
     assert told.p99_ms is not None
     assert 0.064 <= told.p50_ms < 0.128
     assert 8.0 < told.p99_ms <= 16.384
+    assert told.local_p99_ms is not None
+    assert 0.032 <= told.local_p99_ms < 0.064
     assert api_rates(now, now) == []
 
 
