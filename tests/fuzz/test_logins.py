@@ -59,6 +59,16 @@ def _final_messages() -> list[bytes]:
 
 TOKEN = f"{_part({'alg': 'RS256', 'kid': 'x'})}.{_part({'sub': 'alice', 'exp': NOW})}.c2lnbmF0dXJl"
 UNSECURED = f"{_part({'alg': 'none'})}.{_part({'sub': 'alice', 'exp': NOW})}."
+ODD = [
+    f"{_part(header)}.{_part(claims)}.c2lnbmF0dXJl"
+    for header, claims in (
+        ({"alg": ["RS256"]}, {}),
+        ({"alg": "RS256", "kid": {"x": 1}}, {}),
+        ([], []),
+        ({"alg": {}, "crit": "x"}, "claims"),
+    )
+]
+"""Tokens of JSON that is of other types than it should be."""
 TOKENS = {
     "PLAIN": [b"\0alice\0wrong", b"alice\0alice\0", b"\0bob\0" + PASSWORD.encode()],
     "SCRAM-SHA-256": [
@@ -70,6 +80,7 @@ TOKENS = {
     "OAUTHBEARER": [
         b"n,,\x01auth=Bearer " + TOKEN.encode() + b"\x01\x01",
         b"n,,\x01auth=Bearer " + UNSECURED.encode() + b"\x01\x01",
+        *(b"n,,\x01auth=Bearer " + each.encode() + b"\x01\x01" for each in ODD),
         b"\x01",
     ],
 }

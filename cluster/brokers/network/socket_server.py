@@ -125,7 +125,11 @@ class SocketServer:
         self._acceptor.start(self._admit)
 
     def limit_connections(self, options: NetworkOptions) -> None:
-        """Other limits of how many may connect; all else stays as it was when the server began."""
+        """Other limits of how many may connect; all else stays as it was when the server began.
+
+        Connections above the broker's limit are closed, the longest silent first (Kafka:
+        `Processor.closeExcessConnections`); other limits are for those that come.
+        """
         max_of_addresses = {
             address: count
             for host, count in options.max_connections_of_hosts.items()
@@ -137,6 +141,11 @@ class SocketServer:
             max_of_addresses,
             options.max_connections_of_listeners,
         )
+        excess = len(self._channels) - options.max_connections
+        if excess > 0:
+            log.warning("closing %d connections that are too many by now (max.connections)", excess)
+            for channel in sorted(self._channels, key=lambda each: each.last_active_ms)[:excess]:
+                channel.close(None)
 
     def limit_rates(self, rates: AcceptRates) -> None:
         """Ask this before connections are let in; to be called before `serve`."""

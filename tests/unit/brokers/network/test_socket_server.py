@@ -189,9 +189,9 @@ def test_more_connections_than_allowed_wait_until_one_closes(start, caplog):
     assert stage.server.connection_count == 2
 
 
-def test_a_raised_limit_lets_those_in_who_wait_and_a_lowered_one_holds_back(start):
+def test_a_raised_limit_lets_those_in_who_wait_and_a_lowered_one_closes_the_silent(start, caplog):
     stage = start(max_connections=1)
-    stage.connected()
+    silent = stage.connected()
     waiting = stage.connect()
     waiting.sendall(framed(b"waits"))
     stage.loop.run_once(max_wait_ms=0)
@@ -199,9 +199,19 @@ def test_a_raised_limit_lets_those_in_who_wait_and_a_lowered_one_holds_back(star
     stage.server.limit_connections(stage.limits(max_connections=2))
     stage.until(lambda: stage.frames, "the one that waited")
 
+    stage.clock.pass_time(10)
+    waiting.sendall(framed(b"is not silent"))
+    stage.until(lambda: len(stage.frames) == 2, "its request")
     stage.server.limit_connections(stage.limits(max_connections=1))
-    assert stage.server.connection_count == 2, "those that are here stay"
+    stage.until(lambda: stage.is_closed(silent), "the end of the longest silent one")
+    assert stage.server.connection_count == 1
+    assert "closing 1 connections that are too many by now (max.connections)" in caplog.messages
+    stage.server.limit_connections(stage.limits(max_connections_of_listeners={"PLAINTEXT": 0}))
+    assert stage.server.connection_count == 1, "a listener's limit is for those that come"
+    another = stage.connect()
     stage.server.limit_connections(stage.limits(max_connections=100, max_connections_per_ip=2))
+    stage.until(lambda: stage.server.connection_count == 2, "the one that waited")
+    assert another.fileno() >= 0
     third = stage.connect()
     stage.until(lambda: stage.is_closed(third), "the refusal")
 
