@@ -1,6 +1,7 @@
 """Fetches a small document from an http, https or file URL; blocking."""
 
 import http.client
+import urllib.error
 import urllib.parse
 import urllib.request
 from typing import Final
@@ -18,6 +19,9 @@ def fetch_document(url: str) -> bytes:
     try:
         with urllib.request.urlopen(url, timeout=_TIMEOUT_S) as answer:
             document: bytes = answer.read(_MAX_BYTES + 1)
+    except urllib.error.HTTPError as error:
+        error.close()  # it is an answer as well
+        raise OSError(f"the answer is HTTP status {error.code}") from None
     except http.client.HTTPException as error:
         raise OSError(f"what answers there does not speak HTTP ({type(error).__name__})") from error
     if len(document) > _MAX_BYTES:
