@@ -90,6 +90,7 @@ class _Routes:
         self._differences = Differences()
         self._feed = LiveFeed(self._reading)
         self._cluster = SharedReading(sources.cluster)
+        self._quotas = SharedReading(sources.quotas)
         pages = Environment(
             loader=PackageLoader("cluster.dashboard"), autoescape=True, undefined=StrictUndefined
         )
@@ -150,7 +151,7 @@ class _Routes:
         return await _json_of(lambda: self._sources.history(user, client_id, int(since_ms)))
 
     async def quotas(self, _request: Request) -> Response:
-        return await _json_of(self._sources.quotas)
+        return JSONResponse(await self._quotas.get(), headers=_NO_STORE)
 
     async def quota_command(self, request: Request) -> Response:
         body = await _body(request)
@@ -163,7 +164,10 @@ class _Routes:
     async def alter_quota(self, request: Request) -> Response:
         body = await _body(request)
         entity, changes = _entity(body.get("entity")), _changes(body.get("changes"))
-        return await _done(lambda: self._sources.alter_quota(entity, changes))
+        try:
+            return await _done(lambda: self._sources.alter_quota(entity, changes))
+        finally:
+            self._quotas.forget()
 
     async def act(self, request: Request) -> Response:
         broker, action = request.path_params["broker"], request.path_params["action"]

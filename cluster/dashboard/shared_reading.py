@@ -20,6 +20,12 @@ class SharedReading:
         self._period_s = period_s
         self._task: asyncio.Task[Json] | None = None
         self._fresh_until_s = 0.0
+        self._forgotten = 0
+
+    def forget(self) -> None:
+        """What is known is out of date: it is not kept, nor what a reading under way will find."""
+        self._forgotten += 1
+        self._fresh_until_s = 0.0
 
     async def get(self) -> Json:
         """The present reading. Raises what `read` raises."""
@@ -32,8 +38,10 @@ class SharedReading:
     async def _run(self) -> Json:
         loop = asyncio.get_running_loop()
         began_s = loop.time()
-        self._fresh_until_s = 0.0
+        forgotten = self._forgotten
         found = await asyncio.to_thread(self._read)
         ended_s = loop.time()
+        if forgotten != self._forgotten:
+            return found
         self._fresh_until_s = max(began_s + self._period_s, ended_s + (ended_s - began_s) / _SHARE)
         return found

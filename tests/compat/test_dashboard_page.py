@@ -540,6 +540,7 @@ def test_the_readmes_image(page: WebPage, url: str) -> None:
         " filter.dispatchEvent(new Event('input')); })()"
     )
     IMAGE.parent.mkdir(exist_ok=True)
-    page.wait_for("new Promise((ok) => setTimeout(() => ok(true), 100000))")
+    for _ in range(4):  # until the charts have a past
+        page.wait_for("new Promise((ok) => setTimeout(() => ok(true), 25000))")
     page.screenshot(IMAGE)
     assert IMAGE.stat().st_size > 10_000

@@ -118,12 +118,12 @@ def test_what_never_becomes_a_request_is_closed(
 
 
 def test_a_stream_outlives_the_time_for_requests(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_connection, "REQUEST_S", SOON_S)
+    monkeypatch.setattr(http_connection, "REQUEST_S", 1.0)
 
     async def stream(_request: Request) -> Response:
         async def parts() -> AsyncIterator[str]:
             yield "first\n"
-            await asyncio.sleep(4 * SOON_S)
+            await asyncio.sleep(1.5)
             yield "last\n"
 
         return StreamingResponse(parts())

@@ -190,6 +190,29 @@ def test_an_old_reading_and_a_failure_are_not_kept() -> None:
     asyncio.run(scene())
 
 
+def test_what_is_forgotten_is_read_anew_also_while_it_is_read() -> None:
+    async def scene() -> None:
+        read, may_end = Counted(), threading.Event()
+
+        def slowly() -> dict[str, str]:
+            told = read().changes
+            assert may_end.wait(DEADLINE_S)
+            return {"count": told}
+
+        shared = SharedReading(slowly, period_s=3_600)
+        asking = asyncio.create_task(shared.get())
+        await until(lambda: read.count == 1)
+        shared.forget()
+        may_end.set()
+        assert await asking == {"count": "1"}
+        assert await shared.get() == {"count": "2"}
+        assert await shared.get() == {"count": "2"}
+        shared.forget()
+        assert await shared.get() == {"count": "3"}
+
+    asyncio.run(scene())
+
+
 def test_one_who_gives_up_does_not_end_the_reading_of_others() -> None:
     async def scene() -> None:
         may_end = threading.Event()
