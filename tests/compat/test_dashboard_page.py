@@ -413,7 +413,10 @@ def test_the_page_of_a_secure_cluster_works_for_whoever_has_its_password(
 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("colours", ["light", "dark"])
-def test_axe_finds_nothing(page: WebPage, url: str, axe: str, colours: str, width: int) -> None:
+def test_axe_finds_nothing(
+    page: WebPage, url: str, axe: str, colours: str, width: int, tmp_path: Path
+) -> None:
+    """Pictures of all that it looks at are kept in the test's folder."""
     page.prefer(colours)
     page.show(url, width=width)
     page.ask(axe + ";0")
@@ -437,6 +440,7 @@ def test_axe_finds_nothing(page: WebPage, url: str, axe: str, colours: str, widt
             " [each.id, each.nodes.map((node) => node.target.join(' ')).slice(0, 5)]))"
         )
         wrong |= {view: found} if found else {}
+        page.screenshot(tmp_path / f"{view.replace(', ', '-').replace(' ', '-')}.png")
         page.ask("document.querySelector('dialog[open]')?.close()")
         assert page.ask("document.documentElement.scrollWidth <= innerWidth"), view
     assert wrong == {}
