@@ -50,7 +50,7 @@ client) and the cluster. Where the dashboard has a password, Prometheus needs it
   ...), as told by the system. There is no JVM, and so nothing of `jvm_...`.
 - **Quantiles** in milliseconds are of the last five minutes (of what there is, in the first
   half minute), NaN if nothing came. Prometheus cannot add them up; the histograms beside them
-  it can.
+  it can. The median is `quantile="0.5"`, which jmx_exporter writes as 0.50.
 - **Rates of clients** are what the quota compares with its limit, in bytes per second or
   percent of one thread, of this broker. Limits hold for each broker, too. **Throttle times** are
   means as in Kafka, of what was throttled since the scrape some {SPAN_MS // 1_000} s before (or
