@@ -14,7 +14,7 @@ from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import HISTOGRAM_NUMBERS, PARTS
 from cluster.protocol.api import ApiKey, OwnApiKey
 
-TIMED_MAX: Final = 250
+TIMED_MAX: Final = 64
 """Of one kind of request in a tick (a quarter of a second): from then on a smaller share is."""
 _TIMED_FEW: Final = TIMED_MAX // 8
 _STEP: Final = 4
