@@ -44,6 +44,12 @@ NASTY = (
 )
 TOPIC = "watched"
 WIDTHS = (1300, 390)
+IS_BESIDE_ITS_HEADING = """[...document.querySelectorAll('.list td:not(:empty)')].every((cell) => {
+  const heading = getComputedStyle(cell, '::before');
+  return heading.display === 'none' || cell.offsetParent === null
+    || parseFloat(getComputedStyle(cell).paddingLeft) >= parseFloat(heading.width);
+})"""
+"""On a phone, of each cell of a table that is seen."""
 
 
 class Load:
@@ -443,6 +449,12 @@ def test_axe_finds_nothing(
         page.screenshot(tmp_path / f"{view.replace(', ', '-').replace(' ', '-')}.png")
         page.ask("document.querySelector('dialog[open]')?.close()")
         assert page.ask("document.documentElement.scrollWidth <= innerWidth"), view
+        heights = page.ask(
+            "[...document.querySelectorAll('table.clients td')].map((cell) => cell.offsetHeight)"
+        )
+        assert max(heights, default=0) < 100, view  # no text runs down a narrow cell
+        if width == min(WIDTHS):
+            assert page.ask(IS_BESIDE_ITS_HEADING), view
     assert wrong == {}
 
 
