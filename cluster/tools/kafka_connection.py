@@ -28,6 +28,7 @@ CONNECT_TIMEOUT_S: Final = 5.0
 REQUEST_TIMEOUT_S: Final = 30.0
 """Longer than it takes to replace a dead controller: its session timeout, 18 s by default."""
 
+_HINT_TIMEOUT_S: Final = 1.0
 _DEFAULT_PORT: Final = 9092
 POLL_S: Final = 0.1
 
@@ -199,9 +200,11 @@ def _hint(servers: str, args: argparse.Namespace) -> str:
 
     try:
         reachable = Servers(addresses(servers), security_of(args))
-        with SocketClient.connect(reachable, "milena-check", CONNECT_TIMEOUT_S) as client:
+        with SocketClient.connect(reachable, "milena-check", _HINT_TIMEOUT_S) as client:
             cluster_facts(client)
     except UserError as problem:
+        if "timed out" in str(problem):  # as has been said
+            return ""
         path = data_dir(args).tools_properties
         file = shown(path) if path.exists() else "FILE"
         return f"; {problem}".replace("--command-config FILE", f"--command-config {file}")

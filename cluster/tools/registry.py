@@ -40,6 +40,7 @@ from cluster.model.printable import one_line
 from cluster.runtime.tls_options import TlsClientOptions
 from cluster.supervisor.registry_auth import registry_access
 from cluster.tools.arguments import UsageError, add_command, data_dir, running_state
+from cluster.tools.options import warn_of_readers
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
@@ -158,6 +159,7 @@ def _access(args: argparse.Namespace) -> RegistryAccess:
 def _tls_of_file(path: Path) -> TlsClientOptions | None:
     """Properties of other names are left alone, as Kafka's tools do."""
     texts = read_properties_file(path).texts
+    warn_of_readers(path, texts)
     mine = {name: text for name, text in texts.items() if name.startswith(_TLS_PREFIX)}
     enabled = {ZOOKEEPER_SSL_CLIENT_ENABLE.name: "true"}
     try:
