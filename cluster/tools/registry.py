@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import logging
 import queue
 import threading
 from collections.abc import Callable, Iterator
@@ -169,13 +170,36 @@ def _tls_of_file(path: Path) -> TlsClientOptions | None:
     return tls_of(settings)
 
 
+class _LastFailure(logging.Handler):
+    """Keeps why kazoo's last try to connect failed, which it would print for each of its tries."""
+
+    reason = ""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        said, _, reason = record.getMessage().partition(": ")
+        if said == "Connection dropped":
+            self.reason = f": {reason}"
+
+    @contextlib.contextmanager
+    def remembered(self) -> Iterator[None]:
+        """Nothing is printed meanwhile."""
+        root = logging.getLogger()
+        root.addHandler(self)
+        try:
+            yield
+        finally:
+            root.removeHandler(self)
+
+
 @contextlib.contextmanager
 def _connected(server: str, access: RegistryAccess) -> Iterator[KazooClient]:
     client = KazooClient(server, timeout=_SESSION_TIMEOUT_S, **kazoo_arguments(access))
+    tries = _LastFailure()
     try:
-        start_client(client, CONNECT_TIMEOUT_S)
+        with tries.remembered():
+            start_client(client, CONNECT_TIMEOUT_S)
     except KazooTimeoutError:
-        raise UserError(f"no registry answers at {server}") from None
+        raise UserError(f"no registry answers at {server}{tries.reason}") from None
     except AuthFailedError:
         raise UserError(f"{server} does not take this proof of identity (--auth)") from None
     finally:

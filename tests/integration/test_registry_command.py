@@ -84,7 +84,10 @@ def test_without_a_registry_it_says_so(
 ) -> None:
     monkeypatch.setattr("cluster.tools.registry.CONNECT_TIMEOUT_S", 0.2)
     assert main(["registry", "--server", "127.0.0.1:1", "ls", "/"]) == 1
-    assert capsys.readouterr().err == "error: no registry answers at 127.0.0.1:1\n"
+    assert (
+        capsys.readouterr().err
+        == "error: no registry answers at 127.0.0.1:1: socket connection error: Connection refused\n"
+    )
     assert main(["registry", "--data-dir", str(tmp_path), "ls", "/"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
 
