@@ -84,10 +84,9 @@ def test_without_a_registry_it_says_so(
 ) -> None:
     monkeypatch.setattr("cluster.tools.registry.CONNECT_TIMEOUT_S", 0.2)
     assert main(["registry", "--server", "127.0.0.1:1", "ls", "/"]) == 1
-    assert (
-        capsys.readouterr().err
-        == "error: no registry answers at 127.0.0.1:1: socket connection error: Connection refused\n"
-    )
+    said = capsys.readouterr().err
+    assert said.startswith("error: no registry answers at 127.0.0.1:1")
+    assert said.count("\n") == 1
     assert main(["registry", "--data-dir", str(tmp_path), "ls", "/"]) == 1
     assert capsys.readouterr().err.count("\n") == 1
 
