@@ -16,7 +16,9 @@ from cluster.model.printable import one_line
 from cluster.views.quantities import clock, duration, percent, rate
 
 PLOTS_MAX: Final = 24
-"""Limits the length of the page; the table has a row for every client all the same."""
+"""Limits the length of the page, as does ROWS_MAX."""
+ROWS_MAX: Final = 100
+"""Rows of the table, unless an option says how many."""
 
 COLUMNS: Final = (
     ("client id", "text"),
@@ -83,8 +85,9 @@ class Card(NamedTuple):
     plot: svg_plot.Plot
 
 
-def page(found: Sequence[Usage], span: Span, source: str) -> str:
-    """The whole document. `source` says where the windows came from."""
+def page(found: Sequence[Usage], span: Span, source: str, most: int = ROWS_MAX) -> str:
+    """The whole document. `source` says where the windows came from; the table has so many rows
+    at most."""
     return (
         _templates()
         .get_template("report.html")
@@ -97,16 +100,17 @@ def page(found: Sequence[Usage], span: Span, source: str) -> str:
             source=source,
             tiles=_tiles(found),
             columns=COLUMNS,
-            rows=[_row(usage) for usage in found],
+            rows=[_row(usage) for usage in found[:most]],
+            more=max(0, len(found) - most),
             cards=[_card(usage, span) for usage in _plotted(found)],
         )
     )
 
 
-def height(found: Sequence[Usage]) -> int:
-    """Pixels in which the page fits that a desktop shows, for a picture of all of it."""
-    cards = len(_plotted(found))
-    return _FRAME_HEIGHT + _ROW_HEIGHT * len(found) + _CARD_HEIGHT * cards
+def height(found: Sequence[Usage], most: int = ROWS_MAX) -> int:
+    """Pixels in which `page` fits that a desktop shows, for a picture of all of it."""
+    rows, cards = min(most, len(found)), len(_plotted(found))
+    return _FRAME_HEIGHT + _ROW_HEIGHT * rows + _CARD_HEIGHT * cards
 
 
 def _plotted(found: Sequence[Usage]) -> Sequence[Usage]:

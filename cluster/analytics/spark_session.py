@@ -20,6 +20,7 @@ import psutil
 
 from cluster.analytics.java_process import find_java
 from cluster.model.errors import UserError
+from cluster.runtime.installation import shown
 from cluster.runtime.log_file import rotate_if_large
 from cluster.runtime.log_lines import LineFormatter
 
@@ -129,9 +130,11 @@ def _start(master: str, log: Path, scratch: Path, packages: str | None) -> "Spar
         with log.open("ab") as file, _output_to(file.fileno()), _kept_interrupts():
             session = builder.getOrCreate()
     except (PySparkException, Py4JError, OSError, RuntimeError) as problem:
-        raise UserError(
-            f"Spark did not start with master {master}: {reason(problem)} (see {log})"
-        ) from None
+        what = f"master {master}" + (f" and --packages {packages}" if packages else "")
+        why = reason(problem)
+        if "stopped SparkContext" in why:  # what it gives up with after a minute
+            why = "the master did not answer"
+        raise UserError(f"Spark did not start with {what}: {why} (see {shown(log)})") from None
     # Of a JVM that is killed it prints a traceback otherwise.
     AccumulatorTCPServer.handle_error = _log_error  # type: ignore[method-assign,assignment]
     if not is_local and not master.startswith("local-cluster"):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from cluster.analytics.offset_ranges import PYTHON
 from cluster.runtime.installation import shown
 from cluster.runtime.interrupts import handled_by
-from cluster.tools.arguments import UsageError, duration
+from cluster.tools.arguments import UsageError, duration, positive
 
 if TYPE_CHECKING:
     from cluster.analytics.follow_job import Step
@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-records",
-        type=_count,
+        type=positive,
         metavar="N",
         help=f"read at a time with --follow (default: {_MOST:,})",
     )
@@ -159,9 +159,3 @@ def step_as_text(found: dict[str, Any]) -> str:
     if found["was_there"]:
         words.append("was in the windows already")
     return "; ".join(words)
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 0 < int(text) < 1 << 31:
-        raise argparse.ArgumentTypeError(f"must be a whole number above 0, not {text}")
-    return int(text)

@@ -9,7 +9,7 @@ from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT
 from cluster.runtime.installation import launcher, shown
 from cluster.runtime.text_table import table_text
-from cluster.tools.arguments import UsageError, data_dir
+from cluster.tools.arguments import UsageError, data_dir, positive
 from cluster.tools.extra_packages import need_extra
 from cluster.tools.quotas.options import AMOUNTS
 from cluster.tools.quotas.subcommands import add_subcommand
@@ -72,7 +72,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument("--client-id", action="append", metavar="C", help="only this client id")
     parser.add_argument("--user", action="append", metavar="U", help="only this user")
     parser.add_argument(
-        "--top", type=_count, default=_TOP, metavar="N", help="rows shown at most (default: 30)"
+        "--top", type=positive, metavar="N", help=f"rows shown at most (default: {_TOP})"
     )
     parser.add_argument("--json", action="store_true", help="one object with everybody")
     parser.epilog = f"{parser.epilog}\n\n{AMOUNTS}"
@@ -80,6 +80,8 @@ def add_parser(subparsers: "Subparsers") -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Ask Spark, and print what limits would fit. Returns the exit status."""
+    if args.json and args.top is not None:
+        raise UsageError("--top is for the table: --json has everybody")
     output = windows_place(args)
     limits = _limits(args.suppositions)
     need_extra(EXTRA, "pyspark", "pyarrow")
@@ -206,6 +208,7 @@ def _supposition(
     what: Supposed, demands: "Sequence[Demand]", args: argparse.Namespace
 ) -> "Iterator[str]":
     yield f"\nIf {what.key} had been {rate(what.kind, what.limit)}:"
+    top = args.top or _TOP
     over = [each for each in demands if each.windows_over]
     if not over:
         yield "  nobody would have been throttled"
@@ -219,10 +222,10 @@ def _supposition(
             f"{each.seconds_over:,}",
             rate(each.quota, each.rate_max),
         )
-        for each in over[: args.top]
+        for each in over[:top]
     ]
     yield table_text(_IF_HEADINGS, rows, right=_IF_HEADINGS[2:], indent="  ")
-    yield from _rest(over, args.top)
+    yield from _rest(over, top)
     for each in over:
         if each.is_default:
             named = list(each.names_over[:_NAMES_MAX])
@@ -232,7 +235,8 @@ def _supposition(
 
 
 def _recommendations(args: argparse.Namespace, demands: "Sequence[Demand]") -> "Iterator[str]":
-    shown_first = demands[: args.top]
+    top = args.top or _TOP
+    shown_first = demands[:top]
     last = f"LIMIT, {args.headroom:g} % FREE"
     rows = [
         (
@@ -249,7 +253,7 @@ def _recommendations(args: argparse.Namespace, demands: "Sequence[Demand]") -> "
     ]
     headings = (*_HEADINGS, f"{last}  ")
     yield table_text(headings, rows, right=headings[3:])
-    yield from _rest(demands, args.top)
+    yield from _rest(demands, top)
     if any(each.is_held for each in shown_first):
         yield "* held back by a limit now: more may be wanted than was measured"
     yield "\nTo set one of these limits:"
@@ -279,9 +283,3 @@ def _headroom(text: str) -> float:
     if not 0 <= amount < 100:
         raise argparse.ArgumentTypeError(f"must be a percentage from 0 to below 100, not {text}")
     return amount
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise argparse.ArgumentTypeError(f"must be a number from 1 on, not {text}")
-    return int(text)

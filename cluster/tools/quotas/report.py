@@ -14,6 +14,7 @@ from cluster.model.printable import one_line
 from cluster.runtime.installation import shown
 from cluster.runtime.text_table import styled
 from cluster.tools import terminal
+from cluster.tools.arguments import UsageError, positive
 from cluster.tools.quotas.subcommands import add_subcommand
 from cluster.tools.rollup_windows import (
     add_window_options,
@@ -61,11 +62,19 @@ def add_parser(subparsers: "Subparsers") -> None:
         "--client-id", action="append", metavar="C", help="only this client; may be repeated"
     )
     parser.add_argument("--user", action="append", metavar="U", help="only this user")
-    parser.add_argument("--json", action="store_true", help="a list, for scripts")
+    parser.add_argument(
+        "--top",
+        type=positive,
+        metavar="N",
+        help="rows of the table here and in the page; --csv has all (default: 100)",
+    )
+    parser.add_argument("--json", action="store_true", help="a list of all, for scripts")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print tables and plots of the windows, and write files. Returns the exit status."""
+    if args.json and args.top is not None and args.html is None and args.png is None:
+        raise UsageError("--top is for the table: --json has everybody")
     if args.png is not None:
         from cluster.analytics.browser_process import find_browser
 
@@ -86,7 +95,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print(json.dumps([usage.as_json() for usage in found], indent=2))
     else:
-        _print(found, span)
+        _print(found, span, _top(args))
     for what, path in files:
         print(f"{what} written to {shown(path.absolute())}", file=sys.stderr)
     return 0
@@ -118,11 +127,11 @@ def _write_files(
 
     made: list[tuple[str, Path]] = []
     if args.html is not None:
-        _write(args.html, html_report.page(found, span, source))
+        _write(args.html, html_report.page(found, span, source, _top(args)))
         made.append(("Page", args.html))
     if args.png is not None:
-        page = html_report.page(found, span, source)
-        browser_process.draw(page, html_report.height(found), args.png)
+        page = html_report.page(found, span, source, _top(args))
+        browser_process.draw(page, html_report.height(found, _top(args)), args.png)
         made.append(("Picture", args.png))
     if args.csv is not None:
         _write(args.csv, _as_csv(found))
@@ -151,7 +160,13 @@ def _write(path: Path, text: str) -> None:
         raise UserError(f"cannot write {path}: {problem.strerror}") from None
 
 
-def _print(found: "list[Usage]", span: "Span") -> None:
+def _top(args: argparse.Namespace) -> int:
+    from cluster.analytics.html_report import ROWS_MAX
+
+    return args.top or ROWS_MAX
+
+
+def _print(found: "list[Usage]", span: "Span", most: int) -> None:
     """Print table and plots, with colours on terminals only."""
     from rich.text import Text
 
@@ -167,9 +182,11 @@ def _print(found: "list[Usage]", span: "Span") -> None:
     )
     terminal.print_table(
         [name.upper() for name, _ in html_report.COLUMNS],
-        [_cells(usage) for usage in found],
+        [_cells(usage) for usage in found[:most]],
         right=[name.upper() for name, kind in html_report.COLUMNS if kind != "text"],
     )
+    if len(found) > most:
+        console.print(f"{len(found) - most:,} more: --top, --csv, --json", style="dim")
     plotted = [usage for usage in found if usage.limit is not None]
     for usage in plotted[:_PLOTS_MAX]:
         brokers = "broker" if len(usage.series) == 1 else "busiest broker"

@@ -388,6 +388,24 @@ def test_files_of_days_that_are_not_asked_for_are_not_read(tmp_path, capsys, wor
     assert told["active_seconds"] == 40
 
 
+def test_of_many_clients_the_most_throttled_are_shown_and_all_are_in_the_data(tmp_path, capsys):
+    records = [quota_record(client_id=f"c{n:04}", throttle_ms=n) for n in range(150)]
+    table = pa.Table.from_pylist(windows_of(records, 10), schema=WINDOW_SCHEMA)
+    replace_windows(tmp_path / "rollup", {"10s": table})
+    page, data = tmp_path / "page.html", tmp_path / "table.csv"
+    for words, most in (((), 100), (("--top", "2"), 2)):
+        files = ("--html", str(page), "--csv", str(data))
+        assert report(tmp_path / "rollup", *words, *files) == 0
+        text = capsys.readouterr().out
+        assert f"{150 - most} more: --top, --csv, --json" in text
+        assert ("c0149" in text, "c0049" in text) == (True, False)
+        assert page.read_text().count("<tr>") == 1 + most
+        assert f"{150 - most} more, less throttled, are left out" in page.read_text()
+        assert len(data.read_text().splitlines()) == 1 + 150
+    assert report(tmp_path / "rollup", "--json", "--top", "2") == 2
+    assert "--json has everybody" in capsys.readouterr().err
+
+
 def test_a_time_before_the_calendar_is_everything(output, capsys):
     assert report(output, "--last", "900000d", "--json") == 0
     assert '"active_seconds"' in capsys.readouterr().out
