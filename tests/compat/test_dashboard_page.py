@@ -7,8 +7,10 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -340,6 +342,49 @@ def test_a_client_is_explained_beside_its_history(page: WebPage, url: str) -> No
     for _ in range(2):  # the rows change places, and the focus stays
         page.ask("document.querySelector('th .sort').click()")
         assert page.ask("document.activeElement.dataset.client") == "payments"
+
+
+@pytest.fixture
+def rolled_up(cluster: Cluster) -> Iterator[None]:
+    """Windows of the last half hour about one client, as the rollup writes them."""
+    pa = pytest.importorskip("pyarrow", reason="needs the extra `rollup`")
+    from cluster.analytics.window_files import QUOTA_WINDOWS, replace_windows
+
+    schema, place = QUOTA_WINDOWS.schema, cluster.data_dir / "rollup"
+    client = {"broker": 0, "user": "ANONYMOUS", "client_id": "payments", "quota": "produce"}
+    newest = datetime.now(UTC).replace(second=0, microsecond=0)
+    rows = [
+        {
+            **dict.fromkeys(schema.names),
+            **client,
+            "window_start": newest - timedelta(minutes=number),
+            **{"rate_avg": 50_000.0 + number, "rate_max": 70_000.0, "limit": 65_536.0},
+        }
+        for number in range(30)
+    ]
+    replace_windows(place, {"1m": pa.Table.from_pylist(rows, schema)})
+    yield
+    shutil.rmtree(place)
+
+
+@pytest.mark.usefixtures("rolled_up")
+def test_the_history_from_the_rollup_is_drawn_beside(
+    page: WebPage, url: str, tmp_path: Path
+) -> None:
+    page.show(url)
+    page.wait_for("Boolean(document.querySelector('[data-client=payments]'))")
+    for row in range(2):  # of its rows that of produce, whichever comes first
+        page.ask(f"document.querySelectorAll('[data-client=payments]')[{row}].click()")
+        if page.ask("document.getElementById('detail-title').innerText.endsWith('produce')"):
+            break
+        page.ask("document.querySelector('dialog[open]').close()")
+    page.wait_for("document.querySelectorAll('dialog[open] .uplot canvas').length === 2")
+    titles = page.ask("[...document.querySelectorAll('dialog .u-title')].map((t) => t.innerText)")
+    assert titles == ["Highest rate of a broker, and the limit", "Windows of 60 s from the rollup"]
+    labels = page.ask("[...document.querySelectorAll('dialog .u-label')].map((t) => t.innerText)")
+    assert [each.rstrip(":") for each in labels][-3:] == ["average", "highest", "limit"]
+    page.screenshot(tmp_path / "history.png")
+    page.ask("document.querySelector('dialog[open]').close()")
 
 
 def test_names_are_text(cluster: Cluster, page: WebPage, url: str) -> None:
