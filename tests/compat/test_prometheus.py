@@ -229,14 +229,18 @@ def test_promtool_finds_no_fault_but_established_names():
     assert complaints(exposition(brokers, processes={0: PROCESS}, openmetrics=False)) == []
 
 
-@pytest.mark.parametrize("is_by_broker", [False, True])
-def test_promtool_understands_our_configuration(tmp_path, is_by_broker):
-    """As it is, and with the target for each broker that is commented out."""
+@pytest.mark.parametrize("is_all", [False, True])
+def test_promtool_understands_our_configuration(tmp_path, is_all):
+    """As it is, and with what is commented out: a target for each broker, and the password."""
     text = CONFIGURATION.read_text()
-    if is_by_broker:
+    if is_all:
         text = re.sub(r"^  # (?=- job_name|  )", "  ", text, flags=re.MULTILINE)
+        text = text.replace("# basic_auth", "basic_auth")
         assert text.count("- job_name") == 2
         assert text.count("__metrics_path__: /metrics/broker/") == 3
-    config = tmp_path / "prometheus.yml"
+    for folder in ("etc", "var"):  # as in the checkout
+        (tmp_path / folder).mkdir()
+    (tmp_path / "var" / "dashboard-password").write_text("secret")
+    config = tmp_path / "etc" / "prometheus.yml"
     config.write_text(text)
     subprocess.run([program("promtool"), "check", "config", config], check=True)
