@@ -39,6 +39,11 @@ def handle(
     request: DeleteTopicsRequest, context: RequestContext, services: Ports
 ) -> DeleteTopicsResponse | NotYet:
     """Hand the topics to the controller."""
+    if any(each.name is not None and each.topic_id is not None for each in request.topics):
+        both = Outcome(
+            ErrorCode.invalid_request, "You may not specify both topic name and topic id."
+        )
+        return _response([(each.name, each.topic_id, both) for each in request.topics])
     refused: list[_Deleted] = []
     topics: list[tuple[str | None, uuid.UUID | None]] = []
     for asked in request.topics:

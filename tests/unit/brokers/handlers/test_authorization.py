@@ -259,6 +259,27 @@ def test_an_id_of_a_topic_does_not_tell_its_name(guarded: Guarded) -> None:
     assert (deleted.error_code, deleted.name) == (ErrorCode.topic_authorization_failed, None)
 
 
+def test_a_name_does_not_vouch_for_an_id(guarded: Guarded) -> None:
+    guarded.grant((access.DELETE_TOPIC, TOPIC))
+    asked = [
+        {"name": TOPIC, "topic_id": topic_id("hidden")},
+        {"name": TOPIC, "topic_id": None},
+    ]
+    deletion = request(ApiKey.DELETE_TOPICS, 6, topics=asked, timeout=1_000)
+    answer = guarded.client().call(deletion)
+    assert [each.error_code for each in answer.responses] == [ErrorCode.invalid_request] * 2
+    assert guarded.stage.controller.asked == []
+    by_both = request(
+        ApiKey.METADATA,
+        12,
+        topics=[asked[0]],
+        allow_auto_topic_creation=False,
+        include_topic_authorized_operations=False,
+    )
+    (told,) = guarded.client().call(by_both).topics
+    assert (told.error_code, told.partitions) == (ErrorCode.topic_authorization_failed, ())
+
+
 def test_an_id_that_this_broker_does_not_know_yet_is_not_deleted(guarded: Guarded) -> None:
     asked = {"name": None, "topic_id": topic_id(NEW_TOPIC)}
     deletion = request(ApiKey.DELETE_TOPICS, 6, topics=[asked], timeout=1_000)
