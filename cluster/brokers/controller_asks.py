@@ -26,6 +26,7 @@ from cluster.protocol.peer.control import (
     ReportOffline,
     Request,
     ShutdownPrepared,
+    TopicOutcome,
     TopicOutcomes,
 )
 from cluster.runtime.logs import of_peer
@@ -35,6 +36,8 @@ log = logging.getLogger(__name__)
 
 _ASK_TIMEOUT_MS: Final = 3_000
 _LOOK_FOR_CONTROLLER_MS: Final = 20
+_REFUSED_MAX: Final = 1_000
+"""Of more topics that could not be created it may be said twice why."""
 
 AnswerT = TypeVar("AnswerT")
 
@@ -56,6 +59,8 @@ class ControllerAsks:
         self._link = link
         self._registration = registration
         self._being_created: set[str] = set()
+        self._refused: dict[str, ErrorCode] = {}
+        """Missing topics that could not be created, and why, as it was logged."""
 
     def propose_isr(
         self, partition: TopicPartition, proposal: IsrProposal, on_outcome: OnOutcome
@@ -125,21 +130,32 @@ class ControllerAsks:
         def on_reply(answer: TopicOutcomes | Refusal | None) -> None:
             self._being_created.difference_update(names)
             if isinstance(answer, TopicOutcomes):
-                for name, code, reason in answer.outcomes:
-                    if code not in (ErrorCode.none, ErrorCode.topic_already_exists):
-                        # Nobody else is told why: of an internal topic, clients wait for it.
-                        level = logging.WARNING if name in INTERNAL_TOPICS else logging.INFO
-                        log.log(
-                            level,
-                            "auto-creation of topic %s for %s: %s: %s",
-                            name,
-                            requester or "this broker",
-                            code.name,
-                            reason,
-                            extra=of_peer(str(requester)),
-                        )
+                for outcome in answer.outcomes:
+                    self._log_creation(outcome, requester)
 
         self._ask_controller(CreateTopics(names, requester), on_reply, AUTO_CREATE_TIMEOUT_MS)
+
+    def _log_creation(self, outcome: TopicOutcome, requester: QuotaClient | None) -> None:
+        """Say why a topic is not created, since nobody else is told; once, until it changes."""
+        name, code, reason = outcome
+        if code in (ErrorCode.none, ErrorCode.topic_already_exists):
+            self._refused.pop(name, None)
+            return
+        if self._refused.get(name) is code:
+            return
+        if len(self._refused) >= _REFUSED_MAX:
+            self._refused.clear()
+        self._refused[name] = code
+        log.log(
+            # Clients wait for an internal topic.
+            logging.WARNING if name in INTERNAL_TOPICS else logging.INFO,
+            "auto-creation of topic %s for %s: %s: %s",
+            name,
+            requester or "this broker",
+            code.name,
+            reason,
+            extra=of_peer(str(requester)),
+        )
 
     def alter_topic_configs(
         self,

@@ -2,11 +2,12 @@
 
 import argparse
 import sys
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from cluster.client.quota_requests import alter_quotas
 from cluster.model.errors import Refused
-from cluster.model.quotas import QUOTA_KEYS
+from cluster.model.quotas import QUOTA_KEYS, QuotaEntity
 from cluster.tools.arguments import UsageError
 from cluster.tools.kafka_connection import add_servers
 from cluster.tools.quotas.options import (
@@ -73,6 +74,7 @@ def run(args: argparse.Namespace) -> int:
     if not limits:
         options = ", ".join(f"--{key.replace('_', '-')}" for key in QUOTA_KEYS)
         raise UsageError(f"say how much: {options}")
+    _check_keys(entity, limits)
     with connected(args) as client:
         try:
             alter_quotas(client, entity, limits)
@@ -83,3 +85,15 @@ def run(args: argparse.Namespace) -> int:
         # The value as Kafka stores it, then with a unit.
         print(f"{entity}: {key}={value:.12g} ({rate(QUOTA_KEYS[key].value, value)} per broker)")
     return 0
+
+
+def _check_keys(entity: QuotaEntity, keys: Collection[str]) -> None:
+    """Raises UsageError for a limit that the entity cannot have."""
+    for key in keys:
+        if key not in entity.keys:
+            option = f"--{key.replace('_', '-')}"
+            raise UsageError(
+                f"{option} limits clients: name them by --client-id or --user, not by --ip"
+                if entity.ip is not None
+                else f"{option} limits addresses: name one by --ip, or all by --ip-default"
+            )

@@ -18,6 +18,7 @@ from cluster.model.ids import (
     TopicPartition,
 )
 from cluster.model.plan import Outcome
+from cluster.model.quotas import QuotaClient
 from cluster.model.topics import TopicAlteration
 from cluster.protocol.peer.control import (
     AlterPartition,
@@ -302,6 +303,23 @@ def test_a_missing_topic_is_asked_for_once_at_a_time(stage: HandlerStage, answer
     stage.link.answer_all(answer)
     stage.control.request_topic_creation(["a"], None)
     assert names_asked_for(stage) == [("a",)]
+
+
+def test_why_a_topic_is_not_created_is_logged_once_until_it_changes(
+    stage: HandlerStage, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "cluster.brokers.controller_asks")
+    stage.update()
+    throttled = ErrorCode.throttling_quota_exceeded
+    for code in (throttled, throttled, ErrorCode.policy_violation, ErrorCode.none, throttled):
+        stage.control.request_topic_creation(["a"], QuotaClient("alice", "app"))
+        stage.link.answer_all(TopicOutcomes([TopicOutcome("a", code, "why")]))
+
+    start = "auto-creation of topic a for user 'alice', client-id 'app'"
+    assert caplog.messages == [
+        f"{start}: {name}: why"
+        for name in (throttled.name, ErrorCode.policy_violation.name, throttled.name)
+    ]
 
 
 def test_a_topic_is_asked_for_again_when_there_was_nobody_to_ask(stage: HandlerStage) -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from cluster.model.quotas import DEFAULT, QuotaEntity
 from cluster.tools.arguments import UsageError
+from cluster.tools.main import main
 from cluster.tools.quotas.options import add_entity, byte_rate, chosen_entity, percentage
 
 
@@ -52,3 +53,18 @@ def test_entities():
     for words in ([], ["--user", ""]):
         with pytest.raises(UsageError):
             entity(*words)
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--client-id", "c", "--connection-creation-rate", "3"], "name one by --ip"),
+        (["--ip", "10.0.0.1", "--producer-byte-rate", "1MB"], "by --client-id or --user, not by"),
+        (["--client-id", "c"], "say how much: --producer-byte-rate"),
+        (["--producer-byte-rate", "1MB"], "name whom: --client-id"),
+    ],
+)
+def test_a_limit_that_cannot_be_set_is_one_line_before_anything_is_asked(capsys, words, told):
+    assert main(["quotas", "set", *words]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert told in line
