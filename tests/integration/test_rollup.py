@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -86,6 +86,24 @@ def options_of(cluster: Cluster, topic: str, output: Path, **how: Any) -> Rollup
     )
 
 
+def follow_here(
+    spark: "SparkSession",
+    cluster: Cluster,
+    topic: str,
+    output: Path,
+    tell: Callable[[Step], None] = lambda _: None,
+) -> None:
+    """`rollup --follow` in a Spark that is there already."""
+    options = FollowOptions(
+        rollup=options_of(cluster, topic, output),
+        checkpoint=output / ".follow",
+        interval_s=0.2,
+        most=10_000,
+        watermark=timedelta(minutes=1),
+    )
+    follow(options, lambda _: nullcontext(), tell, lambda: False, lambda *_: nullcontext(spark))
+
+
 def expected(records, width: str) -> pa.Table:
     rows = windows_of(records, WIDTHS_S[width])
     return pa.Table.from_pylist(rows, schema=WINDOW_SCHEMA)
@@ -154,13 +172,6 @@ def test_a_topic_that_was_made_again_is_added(spark, cluster, tmp_path):
 def test_a_topic_that_is_deleted_meanwhile_ends_a_rollup_that_follows(spark, cluster, tmp_path):
     topic = create_topic(cluster, unique_name("metrics"))
     produce(cluster.bootstrap, topic, generated_records(23, seconds=10))
-    options = FollowOptions(
-        rollup=options_of(cluster, topic, tmp_path),
-        checkpoint=tmp_path / ".follow",
-        interval_s=0.2,
-        most=10_000,
-        watermark=timedelta(minutes=1),
-    )
     steps: list[Step] = []
 
     def tell(step: Step) -> None:
@@ -168,7 +179,7 @@ def test_a_topic_that_is_deleted_meanwhile_ends_a_rollup_that_follows(spark, clu
         cluster.command("topics", "--delete", "--topic", topic)
 
     with pytest.raises(UserError, match=rf"^the rollup ended: topic {topic} was deleted[^\n]*$"):
-        follow(options, lambda _: nullcontext(), tell, lambda: False, lambda *_: nullcontext(spark))
+        follow_here(spark, cluster, topic, tmp_path, tell)
     assert len(steps) == 1
 
 
@@ -189,6 +200,8 @@ def test_windows_of_an_early_version_are_completed(spark, cluster, tmp_path):
     )
     (tmp_path / "width=10s").mkdir()
     pq.write_table(early, tmp_path / "width=10s" / "2026-09-21.parquet")
+    with pytest.raises(UserError, match=r"holds windows of an earlier version: run `rollup` "):
+        follow_here(spark, cluster, topic, tmp_path)
     produce(cluster.bootstrap, topic, [r for r in records if r["ts"] > START_MS + 20_500])
     roll_up(spark, cluster, topic, tmp_path)
     newer = ["rate_p95", "seconds_throttled", "utilization"]
