@@ -71,7 +71,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument(
         "--packages",
         metavar="G:A:V",
-        help="Maven coordinates that Spark is to load, such as its connector's",
+        help="with --source kafka, the connector's Maven coordinates, for Spark to load it",
     )
     parser.add_argument(
         "--full",

@@ -62,6 +62,8 @@ def check(args: argparse.Namespace) -> None:
         for name in _ONLY_FOLLOWING:
             if getattr(args, name) is not None:
                 raise UsageError(f"--{name.replace('_', '-')} is for rollup --follow")
+        if args.packages is not None and args.source == PYTHON:
+            raise UsageError("--packages is for --source kafka")
         return
     if args.full:
         raise UsageError("--full reads the whole topic once: run it before, without --follow")

@@ -12,6 +12,7 @@ from cluster.tools.main import main
         (["--watermark", "2m"], "--watermark is for rollup --follow"),
         (["--max-records", "9"], "--max-records is for rollup --follow"),
         (["--checkpoint", "here"], "--checkpoint is for rollup --follow"),
+        (["--packages", "a:b:1"], "--packages is for --source kafka"),
         (["--follow", "--full"], "--full reads the whole topic once: run it before"),
         (["--follow", "--source", "kafka"], "--follow reads with our data source only"),
         (["--follow", "--packages", "a:b:1"], "--follow reads with our data source only"),
