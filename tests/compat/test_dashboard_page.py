@@ -321,6 +321,7 @@ def test_a_client_is_explained_beside_its_history(page: WebPage, url: str) -> No
     page.wait_for("document.querySelector('[data-client=payments]')?.isConnected")
     page.ask("document.querySelector('[data-client=payments]').click()")
     page.wait_for("document.querySelectorAll('dialog .arithmetic').length > 0")
+    page.wait_for("Boolean(document.querySelector('dialog .empty'))")
     text = page.ask("document.querySelector('dialog').innerText")
     assert "65536 B/s" in text
     rules = "The eight rules, the most specific first"

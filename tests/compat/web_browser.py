@@ -95,6 +95,9 @@ class WebPage:
             "Emulation.setDeviceMetricsOverride",
             **{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
         )
+        self.call(
+            "Page.navigate", url="about:blank"
+        )  # else one that differs by # would stay as it is
         self.call("Page.navigate", url=url)
         page = json.dumps(url.partition("#")[0])  # not what was shown before, or a browser's error
         self.wait_for(
