@@ -15,7 +15,6 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.support.follow_process import JAVA_KILLED, PLACES
 from tests.support.metric_records import (
     START_MS,
     as_written,
@@ -39,6 +38,7 @@ from cluster.analytics.window_files import (  # noqa: E402
     read_windows,
     sole_writer,
 )
+from tests.support.follow_process import JAVA_KILLED, PLACES  # noqa: E402
 from tests.support.plain_windows import assert_windows_of  # noqa: E402
 
 # Each start of Spark takes ten seconds and a gigabyte, and a kill needs a start of its own.
