@@ -4,6 +4,7 @@
 the longest turn of the loop is what others may have to wait for.
 """
 
+import logging
 import tempfile
 import time
 import tracemalloc
@@ -12,6 +13,7 @@ from itertools import cycle, islice
 from pathlib import Path
 
 from cluster.brokers.security.acl_rules import AclRules
+from cluster.brokers.security.audit_log import LOGGER
 from cluster.brokers.security.authorizer import Authorizer
 from cluster.coordinator.cluster_store import StoredAcls
 from cluster.model.acls import (
@@ -24,6 +26,7 @@ from cluster.model.acls import (
 )
 from cluster.protocol.api import ApiKey
 from cluster.runtime.clock import SystemClock
+from cluster.runtime.log_file import LogFile
 from tests.support.handler_stage import HandlerStage
 from tests.support.kafka_wire import request
 
@@ -58,7 +61,13 @@ def main() -> None:
     known: Callable[[Question], object] = lambda q: allows(q[0], "127.0.0.1", READ, TOPIC, q[1])  # noqa: E731
     _report("known answer, one question", known, one, CHECKS)
     _report(f"known answers, {len(many):,} questions", known, many, CHECKS)
-    _report("known refusal, its line left out", known, refused, CHECKS)
+    with tempfile.TemporaryDirectory() as directory:
+        handler = LogFile(Path(directory) / "broker.log")
+        logging.getLogger().addHandler(handler)
+        logging.getLogger(LOGGER).setLevel(logging.INFO)
+        _report("known refusal, its line left out", known, refused, CHECKS // 10)
+        logging.getLogger().removeHandler(handler)
+        handler.close()
     rules = AclRules()
     for pattern, stored in acls.items():
         rules.put(pattern, stored.entries)

@@ -3,6 +3,7 @@
 Kafka: `org.apache.kafka.common.acl`, `.resource` and `SecurityUtils`; codes are those of the wire.
 """
 
+import functools
 import ipaddress
 from enum import IntEnum
 from typing import Final, NamedTuple, Self
@@ -15,6 +16,11 @@ USER_PREFIX: Final = "User:"
 EVERYBODY: Final = "User:*"
 
 
+@functools.cache
+def _label(name: str) -> str:
+    return "".join(part.capitalize() for part in name.split("_"))
+
+
 class _Word(IntEnum):
     """One of Kafka's enums: a code on the wire, a name in the registry and in lines for people."""
 
@@ -23,7 +29,7 @@ class _Word(IntEnum):
     @property
     def label(self) -> str:
         """As documents and audit lines have it: `DescribeConfigs` of DESCRIBE_CONFIGS."""
-        return "".join(part.capitalize() for part in self.name.split("_"))
+        return _label(self.name)
 
     @classmethod
     def of_label(cls, text: str) -> Self:

@@ -102,6 +102,23 @@ class LineLimiter:
         self, kind: Kind, peer: str | None, now_s: float, subject: str | None = None
     ) -> bool:
         """Whether to write this line. `now_s` is of a clock that never goes back."""
+        buckets = self._filled(kind, peer, now_s, subject)
+        for bucket in buckets:
+            bucket.tokens -= 1
+        return bool(buckets)
+
+    def leaves_out(
+        self, kind: Kind, peer: str | None, now_s: float, subject: str | None = None
+    ) -> bool:
+        """Whether `admits` would not admit it; it is counted, and need not be made then."""
+        return not self._filled(kind, peer, now_s, subject)
+
+    def _filled(
+        self, kind: Kind, peer: str | None, now_s: float, subject: str | None
+    ) -> list[_Bucket]:
+        """The buckets that each have a token for this line; none where one has not, which counts
+        the line as left out.
+        """
         levels: list[tuple[_Key, Allowance]] = [((kind, None, None), self._per_kind)]
         if peer is not None:
             levels.append(((kind, peer, None), self._per_peer))
@@ -112,11 +129,9 @@ class LineLimiter:
             bucket = self._bucket(key, allowance, now_s)
             if not bucket.is_filled(allowance, now_s):
                 self._leave_out(key, now_s)
-                return False
+                return []
             buckets.append(bucket)
-        for bucket in buckets:
-            bucket.tokens -= 1
-        return True
+        return buckets
 
     def take_left_out(self, now_s: float, *, everything: bool = False) -> list[LeftOut]:
         """What was left out and not reported yet, the most first; only what began a while ago."""

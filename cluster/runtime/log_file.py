@@ -67,6 +67,14 @@ class LogFile(logging.Handler):
         except Exception:  # noqa: BLE001 - as every handler: a log must not stop what it tells of
             self.handleError(record)
 
+    def leaves_out(self, kind: Kind, peer: str, subject: str) -> bool:
+        """Whether a record would not be written; then it is counted, and need not be made."""
+        self.acquire()
+        try:
+            return self._limiter.leaves_out(kind, peer, time.monotonic(), subject)
+        finally:
+            self.release()
+
     def report_left_out(self) -> None:
         """Write what was left out and has not been reported yet: a flood may be over."""
         self.acquire()

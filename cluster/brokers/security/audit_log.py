@@ -9,45 +9,47 @@ import logging
 from typing import Final
 
 from cluster.model.acls import USER_PREFIX, AclOperation, ResourceType
-from cluster.runtime.logs import of_peer
+from cluster.runtime.logs import is_left_out, of_peer
 
 LOGGER: Final = "kafka.authorizer.logger"
 
 _log = logging.getLogger(LOGGER)
 
 
+_DENIED: Final = (
+    "Principal = %s is Denied operation = %s from host = %s on resource = %s:LITERAL:%s"
+)
+_ALLOWED: Final = _DENIED.replace("Denied", "Allowed")
+"""Of its own kind for the limiter: what is allowed hides nothing that is denied."""
+
+
 def note_denied(
     user: str, host: str, operation: AclOperation, resource: tuple[ResourceType, str]
 ) -> None:
     """Somebody tried what is not allowed."""
-    _note(logging.INFO, "Denied", user, host, operation, resource)
+    _note(logging.INFO, _DENIED, user, host, operation, resource)
 
 
 def note_allowed(
     user: str, host: str, operation: AclOperation, resource: tuple[ResourceType, str]
 ) -> None:
     """Somebody did what is allowed; costs little while nobody asks for such lines."""
-    _note(logging.DEBUG, "Allowed", user, host, operation, resource)
+    _note(logging.DEBUG, _ALLOWED, user, host, operation, resource)
 
 
 def _note(
     level: int,
-    verdict: str,
+    line: str,
     user: str,
     host: str,
     operation: AclOperation,
     resource: tuple[ResourceType, str],
 ) -> None:
-    if _log.isEnabledFor(level):
-        what = f"{operation.label} on {resource[0].label} {resource[1]}"
-        _log.log(
-            level,
-            "Principal = %s is %s operation = %s from host = %s on resource = %s:LITERAL:%s",
-            USER_PREFIX + user,
-            verdict,
-            operation.label,
-            host,
-            resource[0].label,
-            resource[1],
-            extra=of_peer(f"{USER_PREFIX}{user} at {host}", what),
-        )
+    if not _log.isEnabledFor(level):
+        return
+    kind, name = resource
+    principal, label = USER_PREFIX + user, operation.label
+    peer, subject = f"{principal} at {host}", f"{label} on {kind.label} {name}"
+    if not is_left_out(_log, line, peer, subject):
+        extra = of_peer(peer, subject)
+        _log.log(level, line, principal, label, host, kind.label, name, extra=extra)

@@ -71,6 +71,16 @@ def test_what_is_told_again_and_again_hides_nothing_else():
     assert limits.admits(CLOSED, "bob", 20.0, "orders")
 
 
+def test_a_line_that_is_one_too_many_need_not_be_made():
+    limits = LineLimiter(Allowance(6, 1.0), Allowance(10, 2.0), per_subject=Allowance(2, 0.5))
+    for _ in range(2):
+        assert not limits.leaves_out(CLOSED, "bob", 0.0, "orders")
+        assert not limits.leaves_out(CLOSED, "bob", 0.0, "orders")  # asking takes nothing
+        assert limits.admits(CLOSED, "bob", 0.0, "orders")
+    assert all(limits.leaves_out(CLOSED, "bob", 0.0, "orders") for _ in range(7))
+    assert [one.lines for one in limits.take_left_out(20.0)] == [7]
+
+
 def test_at_the_end_everything_is_told():
     limits = limiter()
     admitted(limits, CLOSED, "10.0.0.1", 4, 5.0)
