@@ -25,7 +25,7 @@ from starlette.staticfiles import StaticFiles
 from cluster.dashboard.access import AccessCheck, AccessRules
 from cluster.dashboard.broker_actions import ACTIONS
 from cluster.dashboard.exposition_text import accepts_openmetrics
-from cluster.dashboard.live import LiveFeed, TooMany
+from cluster.dashboard.live import WATCHERS_MAX, LiveFeed, TooMany
 from cluster.dashboard.live_differences import Differences, Told
 from cluster.dashboard.shared_reading import SharedReading
 from cluster.dashboard.sources import Done, Sources
@@ -261,4 +261,4 @@ def _on_bad_request(_request: Request, problem: Exception) -> Response:
 
 
 def _on_too_many(_request: Request, _problem: Exception) -> Response:
-    return JSONResponse({"error": "too many pages are open"}, 503)
+    return JSONResponse({"error": f"{WATCHERS_MAX} pages are open, and more may not be"}, 503)

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -21,6 +22,7 @@ from confluent_kafka import Producer
 
 from cluster.client.quota_requests import describe_quotas
 from cluster.client.socket_client import SocketClient
+from cluster.dashboard.live import WATCHERS_MAX
 from cluster.metrics.stats_layout import QuotaRow
 from cluster.metrics.stats_reader import read_stats
 from cluster.model.quotas import QuotaEntity
@@ -568,6 +570,25 @@ def test_the_page_says_when_the_dashboard_is_gone_and_comes_back(
     assert limits(cluster) == {}
 
 
+def test_one_page_too_many_is_told_so_and_goes_on_when_others_close(
+    page: WebPage, url: str, cluster: Cluster
+) -> None:
+    page.call("Page.navigate", url="about:blank")
+    with contextlib.ExitStack() as others:
+
+        def is_watching() -> bool:
+            """Whether one more is let in; the page before keeps its place until it is missed."""
+            other = others.enter_context(socket.create_connection((HOST, cluster.dashboard_port)))
+            other.sendall(f"GET /api/live HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
+            return other.recv(12) == b"HTTP/1.1 200"
+
+        for number in range(WATCHERS_MAX):
+            wait_until(is_watching, f"watcher {number}")
+        page.show(url)
+        page.wait_for("document.getElementById('notice').innerText.includes('pages are open')")
+    wait_until(lambda: cells(page, "payments"), "the first row")
+
+
 def test_the_page_is_small(page: WebPage, url: str) -> None:
     page.call("Network.setCacheDisabled", cacheDisabled=True)
     page.show(url)
@@ -587,7 +608,8 @@ def test_nothing_was_fetched_from_elsewhere_and_nothing_failed(page: WebPage, ur
     own = re.compile(rf"http://(milena:[^@/]+@)?{re.escape(HOST)}:|data:")  # also of other tests
     assert [each for each in page.fetched if not own.match(each)] == []
     # While the dashboard is gone nothing answers, and its successor refuses the old token once.
-    expected = ("net::ERR", "403 (Forbidden)")
+    # One that is one too many is refused.
+    expected = ("net::ERR", "403 (Forbidden)", "503 (Service Unavailable)")
     assert [each for each in page.problems if not any(what in each for what in expected)] == []
 
 

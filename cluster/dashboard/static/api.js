@@ -55,7 +55,16 @@ async function answer(response) {
   return found;
 }
 
-/** Calls back with every reading, and with whether the dashboard can be reached. */
+/** Why the stream was refused; empty if it would not be now. */
+async function refusal() {
+  const ending = new AbortController();
+  const response = await fetch(addressOf("api/live"), { signal: ending.signal });
+  if (!response.ok) return (await response.json()).error;
+  ending.abort();
+  return "";
+}
+
+/** Calls back with every reading, and with whether the dashboard can be reached, or why it refuses. */
 export function follow(onReading, onReachable) {
   let stream = null;
   const begin = () => {
@@ -64,7 +73,9 @@ export function follow(onReading, onReachable) {
     stream.onmessage = (event) => onReading(JSON.parse(event.data));
     stream.onerror = () => {
       onReachable(false);
-      if (stream.readyState === EventSource.CLOSED) setTimeout(begin, 2000);
+      if (stream.readyState !== EventSource.CLOSED) return;
+      refusal().then((why) => why !== "" && onReachable(false, why), () => {});
+      setTimeout(begin, 2000);
     };
   };
   begin();

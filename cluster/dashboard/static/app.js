@@ -106,7 +106,7 @@ document.getElementById("theme").addEventListener("click", changeTheme);
 window.addEventListener("hashchange", show);
 
 show();
-follow(onReading, (isReached) => {
+follow(onReading, (isReached, why = "The dashboard does not answer") => {
   document.documentElement.dataset.reached = String(isReached);
-  say(isReached ? "" : "The dashboard does not answer; trying again. What is shown is its last reading.");
+  say(isReached ? "" : `${why}; trying again. What is shown is its last reading.`);
 });
