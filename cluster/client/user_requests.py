@@ -65,20 +65,23 @@ def alter_user(
 ) -> None:
     """Set and remove passwords of one user, at the controller; a new user is made.
 
-    Takes milliseconds for each password. Raises Refused, and UserError where it is not reached.
+    Takes milliseconds for each password. Raises Refused, and UserError where it is not reached or a
+    password is no text.
     """
     upsertions = []
     for each in passwords:
         salt = secrets.token_bytes(SALT_BYTES)
+        try:
+            salted = salted_password(each.mechanism, each.password, salt, each.iterations)
+        except UnicodeEncodeError:  # whose text is the password
+            raise UserError("a password has to be text in UTF-8") from None
         upsertions.append(
             ScramCredentialUpsertion(
                 name=name,
                 mechanism=MECHANISM_CODES[each.mechanism],
                 iterations=each.iterations,
                 salt=salt,
-                salted_password=salted_password(
-                    each.mechanism, each.password, salt, each.iterations
-                ),
+                salted_password=salted,
             )
         )
     request = AlterUserScramCredentialsRequest(

@@ -269,14 +269,23 @@ def _password(args: argparse.Namespace) -> str:
         warn_of_readers(Path(args.password_file))
         password = text.partition("\n")[0].rstrip("\r")
     elif sys.stdin.isatty():
-        password = getpass.getpass(f"Password of {one_line(args.name)}: ")
-        if getpass.getpass("Once more: ") != password:
+        password = _asked_for(f"Password of {one_line(args.name)}: ")
+        if _asked_for("Once more: ") != password:
             raise UserError("these were two different passwords")
     else:
         password = sys.stdin.readline().rstrip("\r\n")
     if not password:
         raise UserError("a password cannot be empty")
     return password
+
+
+def _asked_for(prompt: str) -> str:
+    """What is typed, unseen; empty at the end of input."""
+    try:
+        return getpass.getpass(prompt)
+    except EOFError:
+        print(file=sys.stderr)
+        return ""
 
 
 def _iterations(text: str) -> int:

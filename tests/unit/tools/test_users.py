@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from cluster.client.user_requests import Iterations, NewPassword
+from cluster.client.user_requests import Iterations, NewPassword, alter_user
 from cluster.config.properties_file import read_properties_file
+from cluster.model.errors import UserError
 from cluster.model.security import SaslMechanism
 from cluster.supervisor.client_files import write_client_files
 from cluster.supervisor.plan import DataDir
@@ -114,6 +115,24 @@ def test_a_password_is_read_from_stdin(cluster, data_dir, monkeypatch):
     assert run(data_dir, "add", "alice", "--mechanism", "SCRAM-SHA-256") == 0
     assert cluster.users["alice"] == {SaslMechanism.SCRAM_SHA_256: 4096}
     assert cluster.passwords["alice"] == "from stdin"
+
+
+def test_a_password_that_is_no_text_is_refused_and_not_repeated():
+    client: Any = None  # of which nothing is asked
+    new = NewPassword(SaslMechanism.SCRAM_SHA_256, "hid\udcff", 4096)
+    with pytest.raises(UserError, match=r"^a password has to be text in UTF-8$"):
+        alter_user(client, "alice", [new])
+
+
+def test_the_end_of_input_at_the_prompt_is_no_password(cluster, data_dir, monkeypatch, capsys):
+    def asked(_prompt: str) -> str:
+        raise EOFError
+
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("getpass.getpass", asked)
+    assert main(["users", "add", "alice", "--data-dir", str(data_dir.path)]) == 1
+    assert capsys.readouterr().err.endswith("error: a password cannot be empty\n")
+    assert "alice" not in cluster.users
 
 
 def test_a_password_is_made_and_printed_once(cluster, data_dir, capsys):
