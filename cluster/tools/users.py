@@ -270,7 +270,7 @@ def _password(args: argparse.Namespace) -> str:
         password = text.partition("\n")[0].rstrip("\r")
     elif sys.stdin.isatty():
         password = _asked_for(f"Password of {one_line(args.name)}: ")
-        if _asked_for("Once more: ") != password:
+        if password and _asked_for("Once more: ") != password:
             raise UserError("these were two different passwords")
     else:
         password = sys.stdin.readline().rstrip("\r\n")

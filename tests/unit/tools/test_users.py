@@ -125,13 +125,17 @@ def test_a_password_that_is_no_text_is_refused_and_not_repeated():
 
 
 def test_the_end_of_input_at_the_prompt_is_no_password(cluster, data_dir, monkeypatch, capsys):
-    def asked(_prompt: str) -> str:
+    prompts = []
+
+    def asked(prompt: str) -> str:
+        prompts.append(prompt)
         raise EOFError
 
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("getpass.getpass", asked)
     assert main(["users", "add", "alice", "--data-dir", str(data_dir.path)]) == 1
     assert capsys.readouterr().err.endswith("error: a password cannot be empty\n")
+    assert prompts == ["Password of alice: "], "it is not asked for once more"
     assert "alice" not in cluster.users
 
 
