@@ -724,6 +724,30 @@ def test_everyone_must_answer_or_time_out_before_the_client_is_answered(stage, c
     assert first.timeout_ms == 1000
 
 
+def test_what_is_only_validated_does_not_count_against_a_quota(stage, controller):
+    counted, codes = [], []
+
+    def admit(topic, partition_count):
+        counted.append((topic, partition_count))
+
+    def on_done(outcomes, _planned=None):
+        codes.extend(outcome.code for outcome in outcomes.values())
+
+    def ask(*, validate_only):
+        only = {"validate_only": validate_only, "timeout_ms": 0, "on_done": on_done, "admit": admit}
+        controller.requests.create_topics([NewTopic("new", 2, 1)], **only)
+        stage.settle()
+        controller.requests.create_partitions([("new", 5, None)], **only)
+        stage.settle()
+
+    ask(validate_only=True)
+    assert codes == [ErrorCode.none, ErrorCode.unknown_topic_or_partition]
+    assert counted == []
+    ask(validate_only=False)
+    ask(validate_only=True)
+    assert counted == [("new", 2), ("new", 3)]
+
+
 @pytest.mark.parametrize("requester", [QuotaClient("alice", "app"), None])
 def test_topics_that_a_client_missed_are_created_within_its_quota(stage, controller, requester):
     asked = []
