@@ -62,7 +62,9 @@ def _is(title: str, value: float) -> Check:
 def _of_each_broker(title: str, queries: int = 1, at_least: float = 0.0) -> Check:
     return lambda board: all(
         board.names(title, "broker", number) == BROKERS
-        and min(board.numbers(title, number)) >= at_least
+        and min(board.numbers(title, number)) >= 0
+        # A broker that another test has killed may lead nothing when it is back.
+        and max(board.numbers(title, number)) >= at_least
         for number in range(queries)
     )
 
