@@ -22,7 +22,7 @@ from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import BrokerId
 from cluster.protocol.api import ApiKey, OwnApiKey
-from cluster.protocol.fetch_codec import FetchedTopic
+from cluster.protocol.fetch_codec import ERROR_CODE, RECORDS_SIZE_BYTES, FetchedTopic
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,6 @@ class BrokerCounters:
         "_errors",
         "_kinds",
         "authentications",
-        "bytes_out",
         "expired_connections",
         "failed_authentications",
         "failed_fetches",
@@ -80,7 +79,6 @@ class BrokerCounters:
         """The name of a topic by its id."""
         self.failed_produces = 0
         """Partitions."""
-        self.bytes_out = 0
         self.failed_fetches = 0
         """Partitions."""
         self.throttled = 0
@@ -127,17 +125,13 @@ class BrokerCounters:
         """A fetch is answered with these partitions' records (and what else is in its answer)."""
         for name, topic_id, partitions in answer[0]:
             topic = self.topics[self.topic_name(topic_id) if name is None else name]
-            size_bytes = 0
             for partition in partitions:
-                size_bytes += partition.records_size_bytes
-                if partition.error_code:
+                topic.bytes_out += partition[RECORDS_SIZE_BYTES]
+                if partition[ERROR_CODE]:
                     topic.failed_fetches += 1
                     self.failed_fetches += 1
                     self.on_error(ApiKey.FETCH, partition.error_code)
-            topic.bytes_out += size_bytes
             topic.fetches += len(partitions)
-            topic.is_changed = True
-            self.bytes_out += size_bytes
 
     def store(self) -> None:
         """Write what was counted into the stats file."""
@@ -153,7 +147,7 @@ class BrokerCounters:
             ("MessagesInPerSec", self.topics.messages_in),
             ("TotalProduceRequestsPerSec", produces),
             ("FailedProduceRequestsPerSec", self.failed_produces),
-            ("BytesOutPerSec", self.bytes_out),
+            ("BytesOutPerSec", self.topics.bytes_out),
             ("TotalFetchRequestsPerSec", fetches),
             ("FailedFetchRequestsPerSec", self.failed_fetches),
             ("ThrottledRequestsPerSec", self.throttled),

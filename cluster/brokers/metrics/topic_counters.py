@@ -25,6 +25,8 @@ class TopicCounters:
     """One topic, or all those without a place. Totals since it got its place."""
 
     __slots__ = (
+        "_bytes_out_taken",
+        "_fetches_taken",
         "bytes_in",
         "bytes_out",
         "failed_fetches",
@@ -47,7 +49,10 @@ class TopicCounters:
         self.produces = 0
         self.failed_produces = 0
         self.fetches = 0
+        """Counted for each request: that they have changed is found out by `take_fetched`."""
         self.failed_fetches = 0
+        self._bytes_out_taken = 0
+        self._fetches_taken = 0
         self.gauges: Sequence[int] = _NOTHING
         self.is_changed = True
 
@@ -62,6 +67,16 @@ class TopicCounters:
         """A batch of a client was not appended."""
         self.failed_produces += 1
         self.is_changed = True
+
+    def take_fetched(self) -> int:
+        """Bytes that clients fetched since the last call."""
+        if self.fetches == self._fetches_taken:
+            return 0
+        size_bytes = self.bytes_out - self._bytes_out_taken
+        self._fetches_taken = self.fetches
+        self._bytes_out_taken = self.bytes_out
+        self.is_changed = True
+        return size_bytes
 
     def values(self) -> tuple[int, ...]:
         """In the order of TOPIC_METRICS."""
@@ -99,6 +114,7 @@ class TopicTable(dict[str | None, TopicCounters]):
         self.bytes_in = 0
         """Of all topics, as of the last `sum_up`."""
         self.messages_in = 0
+        self.bytes_out = 0
         self.without_row_count = 0
         """Topics that are added up in `other`, as of the last `set_gauges`."""
 
@@ -120,13 +136,15 @@ class TopicTable(dict[str | None, TopicCounters]):
             self._grown[leader] = topic
 
     def sum_up(self) -> None:
-        """Add up what clients appended since the last call."""
+        """Add up what clients appended and fetched since the last call."""
         for leader, topic in self._grown.items():
             batches, size_bytes, messages = leader.take_appended()
             self[topic].note_appended(batches, size_bytes, messages)
             self.bytes_in += size_bytes
             self.messages_in += messages
         self._grown.clear()
+        for counters in (self.other, self._unknown, *self._placed.values()):
+            self.bytes_out += counters.take_fetched()
 
     def set_gauges(self, gauges: Mapping[str, Sequence[int]]) -> None:
         """What was seen of the replicas here, by topic. Topics without any that the cluster does
