@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -383,25 +383,27 @@ def test_recorded_messages_log_nobody_in_again(cluster: Cluster) -> None:
         assert client.wait_for_close() == b""
 
 
-def signed(header: dict[str, Any] | None = None, **changes: Any) -> str:
-    claims = {"sub": "alice", "aud": "kafka", "iat": time.time(), "exp": time.time() + 60}
-    return jwt.encode(claims | changes, KEY, "RS256", {"kid": "one"} | (header or {}))
+def signed(key_id: str = "one", audience: str = "kafka", **seconds_from_now: float) -> str:
+    now = time.time()
+    times = {"iat": now, "exp": now + 60} | {k: now + v for k, v in seconds_from_now.items()}
+    return jwt.encode({"sub": "alice", "aud": audience} | times, KEY, "RS256", {"kid": key_id})
 
 
 @pytest.mark.parametrize(
-    ("token", "words"),
+    ("token_made_now", "words"),
     [
-        (signed(aud="others"), "it is for another audience (aud)"),
-        (signed(exp=time.time() - 60, iat=time.time() - 90), "the token has expired (exp)"),
-        (signed(nbf=time.time() + 600), "the token may not be used yet (nbf)"),
-        (signed({"kid": "rotated"}), "is not in the key set (kid)"),
-        ("W10.e30.c2ln", "it is no JSON Web Token"),
-        ("eyJhbGciOltdfQ.e30.c2ln", "not signed by an algorithm with public keys (alg)"),
+        (lambda: signed(audience="others"), "it is for another audience (aud)"),
+        (lambda: signed(exp=-60, iat=-90), "the token has expired (exp)"),
+        (lambda: signed(nbf=600, exp=660), "the token may not be used yet (nbf)"),
+        (lambda: signed(key_id="rotated"), "is not in the key set (kid)"),
+        (lambda: "W10.e30.c2ln", "it is no JSON Web Token"),
+        (lambda: "eyJhbGciOltdfQ.e30.c2ln", "not signed by an algorithm with public keys (alg)"),
     ],
 )
 def test_a_token_that_proves_nothing_is_told_as_kafka_does_and_is_one_line(
-    cluster: Cluster, token: str, words: str
+    cluster: Cluster, token_made_now: Callable[[], str], words: str
 ) -> None:
+    token = token_made_now()
     with WireClient(cluster.addresses[0]) as client:
         begun(client, "OAUTHBEARER")
         first = answered(client, f"n,,\x01auth=Bearer {token}\x01\x01".encode())
