@@ -489,8 +489,8 @@ def _dashboard_port(options: StartOptions, note: Callable[[str], None]) -> Wante
     if not options.has_dashboard:
         return None
     if port is None:
-        port = 0 if is_taken(host, DASHBOARD_PORT) else DASHBOARD_PORT
-    elif port and is_taken(host, port):
+        return WantedPort("dashboard", host, DASHBOARD_PORT, "--dashboard-port", is_by_default=True)
+    if port and is_taken(host, port):
         note(f"There is no dashboard: port {port} is in use; choose another --dashboard-port.")
         return None
     return WantedPort("dashboard", host, port, "--dashboard-port")

@@ -16,6 +16,8 @@ class WantedPort(NamedTuple):
     host: str
     port: int
     flag: str
+    is_by_default: bool = False
+    """Nobody asked for this port: where it is taken, any other one will do."""
 
 
 def choose_ports(wanted: Iterable[WantedPort]) -> list[int]:
@@ -26,7 +28,7 @@ def choose_ports(wanted: Iterable[WantedPort]) -> list[int]:
     chosen: list[int] = []
     with ExitStack() as held:
         for want in wanted:
-            bound = held.enter_context(_bind(want))
+            bound = held.enter_context(_bind_some(want))
             chosen.append(bound.getsockname()[1])
     return chosen
 
@@ -38,6 +40,16 @@ def is_taken(host: str, port: int) -> bool:
     except OSError as problem:
         return problem.errno == errno.EADDRINUSE
     return False
+
+
+def _bind_some(want: WantedPort) -> socket.socket:
+    if want.is_by_default:
+        try:
+            return _listening(want.host, want.port)
+        except OSError as problem:
+            if problem.errno == errno.EADDRINUSE:
+                return _bind(want._replace(port=0))
+    return _bind(want)
 
 
 def _bind(want: WantedPort) -> socket.socket:

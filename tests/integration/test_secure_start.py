@@ -357,9 +357,13 @@ def is_let_in(cluster: Cluster, security: ClientSecurity) -> bool:
 def test_a_stopped_cluster_starts_secure_again_with_the_same_clients(cluster, tmp_path):
     before = {name: (files(cluster).clients / name).read_bytes() for name in CLIENT_FILES}
     fed(cluster, "users", "add", "dora", given="a password\n")
+    ports = (
+        f"--port={cluster.addresses[0][1]}",
+        f"--registry-port={cluster.registry_port}",
+        "--dashboard-port=0",
+    )
     cluster.stop()
-    port = f"--port={cluster.addresses[0][1]}"
-    again = cluster.command("start", "--detach", port, f"--registry-port={cluster.registry_port}")
+    again = cluster.command("start", "--detach", *ports)
     assert "it starts with --secure" in again.stderr
     assert str(files(cluster).clients) in again.stdout
     assert {name: (files(cluster).clients / name).read_bytes() for name in CLIENT_FILES} == before
@@ -369,6 +373,11 @@ def test_a_stopped_cluster_starts_secure_again_with_the_same_clients(cluster, tm
     texts = dict(read_properties_file(files(cluster).tools_properties).texts)
     dora = client_security({**texts, "sasl.username": "dora", "sasl.password": "a password"})
     wait_until(lambda: is_let_in(cluster, dora), "the broker to know the user")
+    cluster.stop()
+    cluster.command(
+        "start", "--detach", *ports, "--registry-host=0.0.0.0"
+    )  # as other tests want it
+    assert files(cluster).registry_properties.exists()
 
 
 def test_the_password_of_the_commands_is_changed(cluster):

@@ -30,6 +30,15 @@ def test_a_taken_port_is_named_with_its_owner_and_the_flag_that_moves_it():
     )
 
 
+def test_where_a_port_that_nobody_asked_for_is_taken_another_one_is_chosen():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        usual = taken.getsockname()[1]
+        want = WantedPort("dashboard", "127.0.0.1", usual, "--dashboard-port", is_by_default=True)
+        (port,) = choose_ports([want])
+    assert port not in (0, usual)
+    assert choose_ports([want]) == [usual]
+
+
 def test_an_address_of_another_machine_is_refused():
     with pytest.raises(UserError, match="not an address of this machine"):
         choose_ports([WantedPort("broker 0", "192.0.2.1", 0, "--port")])
