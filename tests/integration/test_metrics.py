@@ -23,7 +23,7 @@ from cluster.metrics.stats_reader import read_stats
 from cluster.records.builder import NewRecord, build_batch
 from tests.support.kafka_wire import WireClient, fetch_request, frame_of, produce_request
 from tests.support.running_cluster import Cluster
-from tests.support.topics import create_topic, leader
+from tests.support.topics import create_topic, describe, leader
 from tests.support.waiting import DEADLINE_S, is_readable, wait_until
 
 METRICS = "__cluster_metrics"
@@ -37,6 +37,17 @@ def watched(tmp_path_factory):
     settings = {"milena.metrics.group.interval.ms": "1000"}
     with Cluster(tmp_path_factory.mktemp("metrics"), overrides=settings) as running:
         yield running
+
+
+@pytest.fixture(autouse=True)
+def all_brokers_are_back(watched):
+    """A test before may have killed or paused one, which the supervisor has started again."""
+
+    def is_complete(address):
+        view = describe(address)
+        return view is not None and len(view.brokers) == watched.size
+
+    wait_until(lambda: all(map(is_complete, watched.addresses)), "every broker to know all brokers")
 
 
 def stats_of(cluster, broker):
@@ -391,7 +402,6 @@ def test_lag_is_told_by_whichever_broker_coordinates_the_group(watched, metric_r
     killed_ms = time.time_ns() // 1_000_000
     rows = wait_until(lambda: told(killed_ms), "lag told by another")
     assert coordinator not in {r["broker"] for r in rows}
-    wait_until(lambda: watched.pid(coordinator) is not None, "the broker's return")
 
 
 def status_of(cluster):
