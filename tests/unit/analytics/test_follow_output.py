@@ -56,6 +56,7 @@ def opened(place: Path) -> tuple[FollowedOutput, FollowCheckpoint]:
     return FollowedOutput(output, checkpoint, start), checkpoint
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(
     st.lists(

@@ -207,6 +207,7 @@ def test_who_does_not_encrypt_is_cut_off(link):
     assert link.requests == []
 
 
+@pytest.mark.slow
 def test_only_holders_of_known_keys_connect(caplog):
     """A key becomes known by a look-up that its first handshake waits for."""
     known: set[bytes] = set()

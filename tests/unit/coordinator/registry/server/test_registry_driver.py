@@ -300,6 +300,7 @@ def test_half_records_are_bounded_over_all_connections_and_the_others_are_served
     stage.close()
 
 
+@pytest.mark.slow
 def test_every_half_record_gets_its_turn(tmp_path: Path) -> None:
     stage = Stage(tmp_path / "data", min_free_bytes=0, receiving_max_bytes=300_000)
     clients = [stage.client() for _ in range(5)]
