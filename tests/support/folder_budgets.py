@@ -18,7 +18,7 @@ BUDGETS: Final = {
     "tests/simulation": 70,
     "tests/fuzz": 50,
     "tests/integration": 1_500,
-    "tests/compat": 700,
+    "tests/compat": 800,
 }
 """Seconds on two otherwise idle cores. All tests and static checks take less than 15 minutes."""
 
