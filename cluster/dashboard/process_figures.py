@@ -12,7 +12,8 @@ class ProcessFigures(NamedTuple):
     """User and system time of all of its threads."""
     resident_bytes: int
     open_files: int
-    files_max: int
+    files_max: int | None
+    """How many it may have open; None where the system does not tell (macOS)."""
     started_s: float
     """Since 1970."""
 
@@ -23,11 +24,12 @@ def process_figures(pid: int) -> ProcessFigures | None:
         process = psutil.Process(pid)
         with process.oneshot():
             times = process.cpu_times()
+            has_limits = hasattr(process, "rlimit")
             return ProcessFigures(
                 times.user + times.system,
                 process.memory_info().rss,
                 process.num_fds(),
-                process.rlimit(psutil.RLIMIT_NOFILE)[0],
+                process.rlimit(psutil.RLIMIT_NOFILE)[0] if has_limits else None,
                 process.create_time(),
             )
     except psutil.Error:

@@ -77,7 +77,8 @@ def _add_processes(families: Families, processes: Mapping[int, ProcessFigures]) 
         families.add("process_cpu_seconds", labels, process.cpu_s)
         families.add("process_resident_memory_bytes", labels, process.resident_bytes)
         families.add("process_open_fds", labels, process.open_files)
-        families.add("process_max_fds", labels, process.files_max)
+        if process.files_max is not None:
+            families.add("process_max_fds", labels, process.files_max)
         families.add("process_start_time_seconds", labels, process.started_s)
 
 

@@ -4,6 +4,7 @@ import math
 import os
 from dataclasses import replace
 
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -133,6 +134,16 @@ def test_processes_by_the_names_of_every_exporter():
     assert own.resident_bytes > 1 << 20
     assert 0 < own.open_files < own.files_max
     assert process_figures(2**31 - 2) is None, "no process has that id"
+
+
+def test_a_system_that_does_not_tell_limits_of_processes_has_the_other_figures(monkeypatch):
+    monkeypatch.delattr(psutil.Process, "rlimit")
+    own = process_figures(os.getpid())
+    assert own is not None
+    assert own.files_max is None
+    text = exposition([broker_stats(3)], processes={3: own}, openmetrics=True)
+    assert b"process_open_fds" in text
+    assert b"process_max_fds" not in text
 
 
 OPEN = "application/openmetrics-text"
