@@ -8,15 +8,10 @@ import pytest
 
 from cluster.brokers.handlers import HANDLERS, access
 from cluster.brokers.handlers.request import Unchecked
-from cluster.coordinator.cluster_store import StoredAcls
 from cluster.model.acls import (
     CLUSTER_NAME,
     SUPPORTED_OPERATIONS,
-    AclEntry,
     AclOperation,
-    AclPermission,
-    PatternType,
-    ResourcePattern,
     ResourceType,
     Right,
 )
@@ -44,53 +39,11 @@ from tests.support.group_requests import (
     list_groups,
     topic_id,
 )
-from tests.support.handler_stage import BROKER, HandlerStage, StageConnection
+from tests.support.guarded_broker import SETTINGS, Guarded
+from tests.support.handler_stage import BROKER, HandlerStage
 from tests.support.kafka_wire import metadata_request, request
 
-SETTINGS: Mapping[str, str] = {
-    "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
-    "super.users": "User:admin",
-    "group.initial.rebalance.delay.ms": "0",
-}
 BY_KEY = {int(handler.api.key): handler for handler in HANDLERS}
-
-
-class Guarded:
-    """A broker with an authorizer, and the rights of one user."""
-
-    def __init__(self, stage: HandlerStage) -> None:
-        self.stage = stage
-        authorizer = stage.services.authorizer
-        assert authorizer is not None
-        self.authorizer = authorizer
-        self._rules: dict[ResourcePattern, set[AclEntry]] = {}
-        acls = stage.core.acls
-        assert acls is not None
-        acls.load_at_start()
-
-    def grant(self, *needs: tuple[Right, str], permission: str = "ALLOW") -> None:
-        """User alice has these rights, beside those that she has."""
-        for (operation, kind), name in needs:
-            pattern = ResourcePattern(kind, name, PatternType.LITERAL)
-            entry = AclEntry("User:alice", "*", operation, AclPermission[permission])
-            self._rules.setdefault(pattern, set()).add(entry)
-        self._take()
-
-    def revoke_all(self) -> None:
-        for entries in self._rules.values():
-            entries.clear()
-        self._take()
-
-    def _take(self) -> None:
-        self.authorizer.take_rules(
-            {pattern: StoredAcls(frozenset(found)) for pattern, found in self._rules.items()}
-        )
-
-    def client(self, user: str = "alice") -> StageConnection:
-        connection = self.stage.connect()
-        connection.principal = user
-        connection.host = "10.0.0.1"
-        return connection
 
 
 @pytest.fixture

@@ -32,10 +32,10 @@ from tests.support.group_requests import (
     lead_offsets_topic,
     topic_id,
 )
+from tests.support.guarded_broker import SETTINGS, Guarded
 from tests.support.handler_requests import a_batch
 from tests.support.handler_stage import BROKER, HandlerStage, StageConnection
 from tests.support.kafka_wire import produce_to
-from tests.unit.brokers.handlers.test_authorization import SETTINGS, Guarded
 
 HIDDEN: Final = "hidden"
 """A topic, and a group, that the client has no right to."""
