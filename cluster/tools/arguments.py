@@ -92,10 +92,3 @@ def duration(text: str) -> timedelta:
         return timedelta(**{units[text[-1]]: int(text[:-1])})
     except OverflowError:  # millions of years
         raise argparse.ArgumentTypeError(f"must be less than 999999999d, not {text}") from None
-
-
-def positive(text: str) -> int:
-    """A whole number from 1 to 2^31 - 1. Raises argparse.ArgumentTypeError."""
-    if not text.isdecimal() or not 0 < int(text) < 1 << 31:
-        raise argparse.ArgumentTypeError(f"must be a number from 1 on, not {text}")
-    return int(text)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 from cluster.analytics.offset_ranges import PYTHON
 from cluster.runtime.installation import shown
 from cluster.runtime.interrupts import handled_by
-from cluster.tools.arguments import UsageError, duration, positive
+from cluster.tools.arguments import UsageError, duration
+from cluster.tools.options import at_least_one
 
 if TYPE_CHECKING:
     from cluster.analytics.follow_job import Step
@@ -44,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--max-records",
-        type=positive,
+        type=at_least_one,
         metavar="N",
         help=f"read at a time with --follow (default: {_MOST:,})",
     )

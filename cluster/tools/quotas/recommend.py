@@ -9,8 +9,9 @@ from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT
 from cluster.runtime.installation import launcher, shown
 from cluster.runtime.text_table import table_text
-from cluster.tools.arguments import UsageError, data_dir, positive
+from cluster.tools.arguments import UsageError, data_dir
 from cluster.tools.extra_packages import need_extra
+from cluster.tools.options import at_least_one
 from cluster.tools.quotas.options import AMOUNTS
 from cluster.tools.quotas.subcommands import add_subcommand
 from cluster.tools.quotas.what_if import Supposed, supposed
@@ -72,7 +73,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument("--client-id", action="append", metavar="C", help="only this client id")
     parser.add_argument("--user", action="append", metavar="U", help="only this user")
     parser.add_argument(
-        "--top", type=positive, metavar="N", help=f"rows shown at most (default: {_TOP})"
+        "--top", type=at_least_one, metavar="N", help=f"rows shown at most (default: {_TOP})"
     )
     parser.add_argument("--json", action="store_true", help="one object with everybody")
     parser.epilog = f"{parser.epilog}\n\n{AMOUNTS}"

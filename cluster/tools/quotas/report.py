@@ -14,7 +14,8 @@ from cluster.model.printable import one_line
 from cluster.runtime.installation import shown
 from cluster.runtime.text_table import styled
 from cluster.tools import terminal
-from cluster.tools.arguments import UsageError, positive
+from cluster.tools.arguments import UsageError
+from cluster.tools.options import at_least_one
 from cluster.tools.quotas.subcommands import add_subcommand
 from cluster.tools.rollup_windows import (
     add_window_options,
@@ -64,7 +65,7 @@ def add_parser(subparsers: "Subparsers") -> None:
     parser.add_argument("--user", action="append", metavar="U", help="only this user")
     parser.add_argument(
         "--top",
-        type=positive,
+        type=at_least_one,
         metavar="N",
         help="rows of the table here and in the page; --csv has all (default: 100)",
     )

@@ -140,7 +140,7 @@ def test_a_period_without_windows_starts_no_spark(tmp_path):
     ("options", "status", "part"),
     [
         (("--headroom", "100"), 2, "from 0 to below 100"),
-        (("--top", "0"), 2, "a number from 1 on"),
+        (("--top", "0"), 2, "--top: must be 1 or more"),
         (("--since", "yesterday"), 2, "must be a time such as"),
         (("--if", "x=1"), 2, "must be KEY=AMOUNT"),
         (("--since", "2026-11-22"), 1, "no windows from 2026-11-22 00:00:00 UTC in"),
