@@ -16,10 +16,6 @@ from cluster.config.broker import (
     CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
     REGISTRY_AUTH,
     ZOOKEEPER_4LW_COMMANDS_WHITELIST,
-    ZOOKEEPER_SSL_CLIENT_ENABLE,
-    ZOOKEEPER_SSL_PROTOCOL,
-    ZOOKEEPER_SSL_TRUSTSTORE_LOCATION,
-    ZOOKEEPER_SSL_TRUSTSTORE_TYPE,
 )
 from cluster.config.kafka_file import read_kafka_texts
 from cluster.config.listener_rules import ANY_ADDRESS
@@ -58,7 +54,14 @@ from cluster.supervisor.log_dirs import (
 )
 from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir, ListenerAddress, Reports
 from cluster.supervisor.ports import WantedPort, choose_ports, is_taken
-from cluster.supervisor.registry_auth import make_registry_auth, registry_access
+from cluster.supervisor.registry_auth import (
+    close_to_others,
+    guards_clients,
+    make_registry_auth,
+    open_registry_warning,
+    own_access,
+)
+from cluster.supervisor.security_texts import registry_tls_texts, security_texts
 from cluster.supervisor.state_file import draft_of, read_state, remembered_brokers
 from cluster.supervisor.supervise import supervise
 
@@ -152,14 +155,15 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     external = shared.texts.get("zookeeper.connect")
     has_tls = _registry_has_tls(options, external, is_secure=is_secure)
     security = _security(files, count, listeners, options, has_tls=has_tls) if is_secure else None
-    own = NOBODY if external else _own_access(files, shared.texts)
-    of_registry = _registry_tls_texts(security) if has_tls and security is not None else {}
+    is_guarded = is_secure or _guards_clients(shared, listeners)
+    own = NOBODY if external else own_access(files, shared.texts, note, is_guarded=is_guarded)
+    of_registry = registry_tls_texts(security) if has_tls and security is not None else {}
 
     def checked(broker: int, ports: Sequence[int], own_texts: Mapping[str, str]) -> Settings:
         return broker_settings(
             {
                 **shared.texts,
-                **_security_texts(security, broker, shared.texts),
+                **security_texts(security, broker, shared.texts),
                 **listeners.texts(broker, ports),
                 **({} if own.text is None else {REGISTRY_AUTH.name: own.text}),
                 **of_registry,
@@ -183,10 +187,12 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     if dashboard_port is not None:
         wanted.append(dashboard_port)
     ports = choose_ports(wanted)
+    if is_guarded:
+        close_to_others(files, own)
     dashboard = (
         None
         if dashboard_port is None
-        else _dashboard(options, files, ports.pop(), is_secure=is_secure)
+        else _dashboard(options, files, ports.pop(), is_guarded=is_guarded)
     )
     each_has = len(listeners.listened)
     directories = _log_directories(options.log_dirs or shared.log_dirs, files, count)
@@ -209,9 +215,12 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
         )
         for broker in range(count)
     ]
-    chosen_here = _security_texts(security, 0, shared.texts).keys() - shared.texts.keys()
+    chosen_here = security_texts(security, 0, shared.texts).keys() - shared.texts.keys()
     for remark in remarks_on(settings[0], chosen_here):
         note(remark)
+    warning = open_registry_warning(settings[0]) if external and is_guarded else None
+    if warning is not None:
+        note(warning)
     brokers = tuple(
         _broker(
             broker,
@@ -341,15 +350,11 @@ def _listeners(
         raise placed(problem, shared.places) from None
 
 
-def _own_access(files: DataDir, texts: Mapping[str, str]) -> RegistryAccess:
-    """Who brokers are to the data directory's registry: somebody where it requires logins."""
-    own = registry_access(files.registry_auth_file)
-    if own != NOBODY and REGISTRY_AUTH.name in texts:
-        raise UserError(
-            f"{REGISTRY_AUTH.name} is for another registry than the one of {files.path}, which has"
-            f" its own in {files.registry_auth_file}: leave it out"
-        )
-    return own
+def _guards_clients(shared: _Shared, listeners: ListenerPlan) -> bool:
+    try:
+        return guards_clients(shared.texts, listeners)
+    except SettingError as problem:
+        raise placed(problem, shared.places) from None
 
 
 def _tools_protocol(
@@ -382,16 +387,6 @@ def _registry_has_tls(options: StartOptions, external: str | None, *, is_secure:
     return True
 
 
-def _registry_tls_texts(security: "SecurityFiles") -> dict[str, str]:
-    """How brokers, and the supervisor, reach a registry that speaks TLS."""
-    return {
-        ZOOKEEPER_SSL_CLIENT_ENABLE.name: "true",
-        ZOOKEEPER_SSL_PROTOCOL.name: "TLSv1.3",
-        ZOOKEEPER_SSL_TRUSTSTORE_LOCATION.name: str(security.authority),
-        ZOOKEEPER_SSL_TRUSTSTORE_TYPE.name: "PEM",
-    }
-
-
 def _security(
     files: DataDir, count: int, listeners: ListenerPlan, options: StartOptions, *, has_tls: bool
 ) -> "SecurityFiles":
@@ -409,32 +404,6 @@ def _security(
     except OSError as problem:
         raise UserError(f"cannot use {files.path}: {problem.strerror}") from None
     return prepare_security(files.security, count, hosts, datetime.now(UTC), of_registry)
-
-
-def _security_texts(
-    security: "SecurityFiles | None", broker: int, given: Mapping[str, str]
-) -> dict[str, str]:
-    """The settings of a secure cluster; of the user's, those that do not undo them stay."""
-    if security is None:
-        return {}
-    from cluster.supervisor.security_files import ADMIN, MECHANISM
-
-    users = [f"User:{ADMIN}", *filter(None, [given.get("super.users")])]
-    mechanisms = given.get("sasl.enabled.mechanisms", f"{MECHANISM},SCRAM-SHA-256")
-    if MECHANISM not in [each.strip() for each in mechanisms.split(",")]:
-        mechanisms = f"{mechanisms},{MECHANISM}"
-    usual = {
-        "authorizer.class.name": "kafka.security.authorizer.AclAuthorizer",
-    }
-    if "zookeeper.connect" not in given or REGISTRY_AUTH.name in given:
-        usual["zookeeper.set.acl"] = "true"  # only who logs in there can
-    return {
-        **{key: text for key, text in usual.items() if key not in given},
-        "sasl.enabled.mechanisms": mechanisms,
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": str(security.key_store(broker)),
-        "super.users": ";".join(users),
-    }
 
 
 def _write_client_files(files: DataDir, plan: ClusterPlan, security: "SecurityFiles") -> None:
@@ -496,10 +465,10 @@ def _dashboard_port(options: StartOptions, note: Callable[[str], None]) -> Wante
     return WantedPort("dashboard", host, port, "--dashboard-port")
 
 
-def _dashboard(options: StartOptions, files: DataDir, port: int, *, is_secure: bool) -> ChildSpec:
+def _dashboard(options: StartOptions, files: DataDir, port: int, *, is_guarded: bool) -> ChildSpec:
     host = options.dashboard_host
     shown_host = LOOPBACK if host in ANY_ADDRESS else host
-    has_password = needs_password(host, is_secure=is_secure)
+    has_password = needs_password(host, is_guarded=is_guarded)
     if has_password:
         dashboard_password(files.dashboard_password)  # there before anybody is told where it is
 

@@ -13,13 +13,14 @@ LOOPBACK_NAMES: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 """Addresses to listen on that no other machine reaches."""
 
 
-def needs_password(host: str, *, is_secure: bool) -> bool:
+def needs_password(host: str, *, is_guarded: bool) -> bool:
     """Whether a dashboard that listens there asks for a password.
 
-    That of a secure cluster does everywhere: it acts as the administrator, and every user of this
+    That of a cluster whose clients log in or are held by ACLs does everywhere: it shows what they
+    do, can kill brokers and in a secure cluster is the administrator, and every user of this
     machine reaches loopback.
     """
-    return is_secure or host not in LOOPBACK_NAMES
+    return is_guarded or host not in LOOPBACK_NAMES
 
 
 def dashboard_password(path: Path) -> str:

@@ -49,6 +49,10 @@ class ListenerPlan(NamedTuple):
         named = {each.host for each in (*self.listened, *self.told.values())}
         return sorted(named - ANY_ADDRESS)
 
+    def protocols(self, texts: Mapping[str, str]) -> list[SecurityProtocol]:
+        """Of every listener, by the settings; those that the settings do not map are left out."""
+        return _protocols(self.listened, texts)
+
     def owner(self, broker: int, listener: Listener) -> str:
         """How a message names the one who listens there."""
         name = f"broker {broker}"
@@ -115,15 +119,19 @@ def plan_listeners(
 def _check_that_some_are(
     protocol: SecurityProtocol, listeners: Sequence[Listener], texts: Mapping[str, str]
 ) -> None:
-    setting = keys.LISTENER_SECURITY_PROTOCOL_MAP
-    text = texts.get(setting.name)
-    protocols = setting.default if text is None else setting.parse(setting.name, text)
-    if all(protocols.get(each.name) is not protocol for each in listeners):
+    if protocol not in _protocols(listeners, texts):
         raise SettingError(
             f"{LISTENERS} of a secure cluster need one with the protocol {protocol}: add"
             f" {protocol}://:PORT",
             LISTENERS,
         )
+
+
+def _protocols(listeners: Sequence[Listener], texts: Mapping[str, str]) -> list[SecurityProtocol]:
+    setting = keys.LISTENER_SECURITY_PROTOCOL_MAP
+    text = texts.get(setting.name)
+    protocols = setting.default if text is None else setting.parse(setting.name, text)
+    return [protocols[each.name] for each in listeners if each.name in protocols]
 
 
 def _ports(stated: Sequence[Listener], first: int | None) -> list[int]:

@@ -89,7 +89,7 @@ def add_parser(subparsers: "Subparsers") -> None:
         default="127.0.0.1",
         metavar="HOST",
         help="address the dashboard listens on (default: 127.0.0.1); it asks for a password on"
-        " any address that other machines can reach, and with --secure on every one",
+        " any address that other machines can reach, and on every one with --secure, SASL or ACLs",
     )
     parser.add_argument(
         "--dashboard-actions",

@@ -500,3 +500,83 @@ def test_a_secure_cluster_at_somebody_elses_registry_protects_znodes_if_it_logs_
         (settings,) = settings_of_brokers(make_plan(chosen, lambda _note: None))[-1:]
         protected.append(settings[keys.ZOOKEEPER_SET_ACL])
     assert protected == [False, True]
+
+
+SASL_LISTENER = "listeners=SASL_PLAINTEXT://:0"
+SCRAM = "sasl.enabled.mechanisms=SCRAM-SHA-512"
+AUTHORIZER = "authorizer.class.name=kafka.security.authorizer.AclAuthorizer"
+
+
+@pytest.mark.parametrize(
+    "guard",
+    [
+        SASL_LISTENER,
+        "listener.security.protocol.map=PLAINTEXT:SASL_PLAINTEXT",
+        AUTHORIZER,
+        "authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    ],
+)
+def test_start_with_sasl_or_acls_closes_registry_and_data_directory(
+    tmp_path, settings_of_brokers, guard
+):
+    tmp_path.chmod(0o755)
+    files = DataDir(tmp_path)
+    plan = make_plan(
+        options(tmp_path, has_dashboard=True, overrides=(guard, SCRAM)), lambda _note: None
+    )
+    assert tmp_path.stat().st_mode & 0o777 == 0o700
+    assert files.security.stat().st_mode & 0o777 == 0o700
+    assert files.registry_auth_file.stat().st_mode & 0o777 == 0o600
+    assert plan.registry_access.scheme == "sasl"
+    assert plan.dashboard.password_file == files.dashboard_password
+    for settings in settings_of_brokers(plan):
+        assert settings[keys.REGISTRY_AUTH] == plan.registry_access.text
+    again = make_plan(options(tmp_path, overrides=(guard, SCRAM)), lambda _note: None)
+    assert again.registry_access == plan.registry_access
+
+
+def test_start_without_sasl_and_acls_leaves_registry_and_data_directory_open(tmp_path):
+    tmp_path.chmod(0o755)
+    overrides = ("listeners=PLAINTEXT://:0", "authorizer.class.name=")
+    plan = make_plan(options(tmp_path, overrides=overrides), NO_NOTE)
+    assert plan.registry_access == NOBODY
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
+    assert not DataDir(tmp_path).security.exists()
+
+
+def test_start_that_is_refused_leaves_the_registry_open(tmp_path):
+    with pytest.raises(UserError, match=r"num\.partitions"):
+        make_plan(options(tmp_path, overrides=(AUTHORIZER, "num.partitions=no")), lambda _: None)
+    assert make_plan(options(tmp_path), NO_NOTE).registry_access == NOBODY
+
+
+def test_start_without_sasl_after_one_with_it_keeps_the_login_and_says_so(tmp_path):
+    first = make_plan(options(tmp_path, overrides=(SASL_LISTENER, SCRAM)), lambda _note: None)
+    notes: list[str] = []
+    second = make_plan(options(tmp_path), notes.append)
+    assert second.registry_access == first.registry_access
+    (note,) = notes
+    assert str(DataDir(tmp_path).registry_auth_file.name) in note
+    assert "remove that file" in note
+    DataDir(tmp_path).registry_auth_file.unlink()
+    assert make_plan(options(tmp_path), NO_NOTE).registry_access == NOBODY
+
+
+@pytest.mark.parametrize(
+    ("more", "missing"),
+    [
+        ((), "set milena.registry.auth and zookeeper.set.acl=true"),
+        (("milena.registry.auth=digest:brokers:secret",), "set zookeeper.set.acl=true"),
+        (("milena.registry.auth=digest:brokers:secret", "zookeeper.set.acl=true"), None),
+    ],
+)
+def test_start_with_acls_warns_of_an_open_registry_of_others(tmp_path, more, missing):
+    notes: list[str] = []
+    overrides = ("zookeeper.connect=zk:2181/milena", AUTHORIZER, *more)
+    make_plan(options(tmp_path, overrides=overrides), notes.append)
+    warnings = [note for note in notes if note.startswith("WARNING")]
+    assert len(warnings) == (missing is not None)
+    for warning in warnings:
+        assert "zk:2181/milena" in warning
+        assert missing in warning
+        assert "secret" not in warning

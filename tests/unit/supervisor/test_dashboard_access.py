@@ -10,7 +10,7 @@ from cluster.supervisor.dashboard_access import dashboard_password, needs_passwo
 
 
 @pytest.mark.parametrize(
-    ("host", "is_secure", "needed"),
+    ("host", "is_guarded", "needed"),
     [
         ("127.0.0.1", False, False),
         ("localhost", False, False),
@@ -22,8 +22,8 @@ from cluster.supervisor.dashboard_access import dashboard_password, needs_passwo
         ("192.0.2.1", True, True),
     ],
 )
-def test_only_a_cluster_without_security_needs_none_on_loopback(host, is_secure, needed):
-    assert needs_password(host, is_secure=is_secure) is needed
+def test_only_a_cluster_without_security_needs_none_on_loopback(host, is_guarded, needed):
+    assert needs_password(host, is_guarded=is_guarded) is needed
 
 
 def test_it_is_made_once_and_only_its_owner_can_read_it(tmp_path: Path) -> None:
