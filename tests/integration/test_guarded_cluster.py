@@ -5,6 +5,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -66,7 +67,7 @@ def check_guarded(cluster: Cluster, topic: str, capsys: pytest.CaptureFixture[st
         assert password.rpartition(":")[2] not in cluster.log_text(name)
 
 
-def client(cluster: Cluster, mechanism: str, password: str) -> dict[str, str]:
+def client(cluster: Cluster, mechanism: str, password: str) -> dict[str, Any]:
     return {
         "bootstrap.servers": cluster.bootstrap,
         "security.protocol": "SASL_PLAINTEXT",
