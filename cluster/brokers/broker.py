@@ -11,13 +11,14 @@ from random import Random
 from typing import Any, Final
 
 from cluster.brokers import options
-from cluster.brokers.core import BrokerCore, BrokerPorts
+from cluster.brokers.core import BrokerCore
 from cluster.brokers.first_user import store_first_user
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.log.log_directory import LogDirectory, open_all
 from cluster.brokers.log_repairs import Extent, LoadingReports, LogRepairs
 from cluster.brokers.metrics.counters import BrokerCounters, open_counters
 from cluster.brokers.network.socket_server import SocketServer
+from cluster.brokers.ports import BrokerPorts
 from cluster.brokers.tls_listeners import TlsListeners
 from cluster.config import broker as keys
 from cluster.config.listeners import client_listeners

@@ -5,11 +5,9 @@ cluster, log directories, background threads. Decides nothing about records, rol
 """
 
 import logging
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from random import Random
-from typing import Final, Protocol
+from typing import Final
 from uuid import UUID
 
 from cluster.brokers import options
@@ -20,30 +18,23 @@ from cluster.brokers.directory_failures import DirectoryFailures
 from cluster.brokers.group_configs import GroupConfigs
 from cluster.brokers.groups.cluster_topics import ClusterTopics
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
-from cluster.brokers.groups.group_metrics import GroupMetrics
 from cluster.brokers.groups.history_handover import HistoryHandover
 from cluster.brokers.groups.log_ends import LeaderLogEnds
 from cluster.brokers.handlers import HANDLERS
 from cluster.brokers.internal_topics import InternalTopics
 from cluster.brokers.log.directory_work import DirectoryWork
-from cluster.brokers.log.log_directory import LogDirectory
 from cluster.brokers.log_cleaner import LogCleaner
 from cluster.brokers.log_flusher import LogFlusher
 from cluster.brokers.log_retention import FIRST_CHECK_MS, LogRetention
 from cluster.brokers.metadata_cache import MetadataCache
-from cluster.brokers.metrics.counters import BrokerCounters
-from cluster.brokers.metrics.publisher import (
-    TICK_MS,
-    ClientConnections,
-    MetricPublisher,
-    Watched,
-)
+from cluster.brokers.metric_timers import start_metrics
 from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.offline_report import OfflineReport
 from cluster.brokers.option_changes import OptionChanges
 from cluster.brokers.peer_pings import PeerPings
 from cluster.brokers.pipeline import Pipeline
+from cluster.brokers.ports import BrokerPorts
 from cluster.brokers.producer_ids import ProducerIds
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.quotas.connected_clients import ConnectedClients
@@ -55,7 +46,7 @@ from cluster.brokers.registration import Registration
 from cluster.brokers.replica_moves import ReplicaMoves
 from cluster.brokers.replication.isr_changes import IsrChanges
 from cluster.brokers.replication.partition_events import PartitionEvents
-from cluster.brokers.replication.partition_table import OnOpened, PartitionTable, nobody_waits
+from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.brokers.replication.replication_link import ReplicationLink
 from cluster.brokers.replication.role_changes import RoleChanges
@@ -67,8 +58,6 @@ from cluster.config import broker as keys
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import Settings
 from cluster.config.topic import UNCLEAN_LEADER_ELECTION_ENABLE
-from cluster.coordinator.cluster_store import StoreSession
-from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.coordinator.controller.topic_plans import TopicRules
@@ -88,10 +77,6 @@ from cluster.protocol.peer.control import (
     ProduceMetrics,
     ReportOffline,
 )
-from cluster.runtime.clock import Clock
-from cluster.runtime.helper_process import HelperStarter
-from cluster.runtime.loop import EventLoop
-from cluster.runtime.peer_sockets import PeerSockets
 from cluster.runtime.slices import Slices
 
 log = logging.getLogger(__name__)
@@ -99,51 +84,6 @@ log = logging.getLogger(__name__)
 _SHUTDOWN_TIMEOUT_MS: Final = 3_000
 _SHARE_OF_DIRECTORIES: Final = 0.2
 """Of a processor: nobody waits for directories to be made or removed."""
-
-
-class Background(Protocol):
-    """A thread that runs calls one after the other."""
-
-    def do(self, call: Callable[[], None]) -> None:
-        """Queue a call; it must not raise."""
-        ...
-
-    def close(self, *, drop: bool = False) -> None:
-        """Finish all queued calls, or with `drop` only the one that is running."""
-        ...
-
-
-def _ignore(_value: object) -> None:
-    return
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrokerPorts:
-    """What a broker uses of the world outside: clock, loop, store, links, directories, clients."""
-
-    cluster_id: str
-    machine: str
-    """Names the machine: brokers of one machine can read each other's files."""
-    clock: Clock
-    loop: EventLoop
-    random: Random
-    store: StoreSession
-    control_link: ControlLink
-    sockets: PeerSockets
-    directories: list[LogDirectory]
-    background: Callable[[str, float], Background]
-    """A new thread of that name, which takes at most that share of a processor."""
-    helpers: HelperStarter
-    """Starts a process for a long computation."""
-    counters: BrokerCounters | None
-    """None where nothing is counted."""
-    clients: ClientConnections
-    give_up: Callable[[StorageFailed], None]
-    """Stops the broker, as all of its log directories have failed."""
-    before_logs_are_opened: Callable[[Settings], None] = _ignore
-    """May take its time to repair them, with the settings in force."""
-    on_logs_opened: OnOpened = nobody_waits
-    """Told how many of the logs are open, while they are being opened."""
 
 
 class BrokerCore:
@@ -308,7 +248,7 @@ class BrokerCore:
             TopicRules(
                 settings[keys.NUM_PARTITIONS],
                 settings[keys.DEFAULT_REPLICATION_FACTOR],
-                lambda overrides: _ignore(settings.of_topic(overrides)),
+                self._check_topic_configs,
             ),
             lambda overrides: options.stored_topic_settings(settings.now, overrides)[
                 UNCLEAN_LEADER_ELECTION_ENABLE
@@ -417,6 +357,9 @@ class BrokerCore:
             )
             ports.counters.topic_name = self.metadata.topic_name
 
+    def _check_topic_configs(self, overrides: Mapping[str, str]) -> None:
+        self.live.of_topic(overrides)
+
     def _on_directory_work_failed(self, path: Path, failure: StorageFailed) -> None:
         """On any thread."""
         self._ports.loop.call_from_thread(lambda: self.table.note_path_failure(path, failure))
@@ -495,60 +438,11 @@ class BrokerCore:
         )
         self.cleaner.start()
         if ports.counters is not None:
-            self._start_metrics(ports.counters)
+            start_metrics(self, ports.loop, ports.clock, ports.counters, ports.clients)
 
     def _remove_expired_tokens(self) -> None:
         if self.controller.is_active:
             self.authentication.tokens.remove_expired()
-
-    def _start_metrics(self, counters: BrokerCounters) -> None:
-        settings, loop, clock = self.live, self._ports.loop, self._ports.clock
-        topic = self.metric_topic if settings[keys.METRICS_TOPIC_ENABLE] else None
-        publisher = MetricPublisher(
-            self.id,
-            counters,
-            Watched(
-                self._ports.clients,
-                self.table,
-                self.purgatory,
-                self.metadata,
-                self.replication,
-                self.quotas,
-                self.connected,
-                self.cleaner,
-                self.groups.counts,
-                loop.time,
-                self.connection_rates,
-                self.isr_changes,
-                self.controller.elections,
-                self.flusher,
-            ),
-            topic,
-            settings[keys.METRICS_INTERVAL_MS],
-            loop.now_ms,
-            self.slices,
-        )
-        group_metrics = GroupMetrics(
-            self.id,
-            self.groups,
-            self.log_ends,
-            counters,
-            topic,
-            self.slices,
-            loop.now_ms,
-        )
-        loop.call_every(
-            settings[keys.METRICS_GROUP_INTERVAL_MS],
-            lambda: group_metrics.on_tick(loop.now_ms, clock.wall_ms()),
-        )
-        replicas = settings[keys.DEFAULT_REPLICATION_FACTOR]
-
-        def tick() -> None:
-            publisher.on_tick(loop.now_ms, clock.wall_ms())
-            if topic is not None and self.controller.is_active:
-                topic.create_if_missing(self.controller_requests, replicas)
-
-        loop.call_every(TICK_MS, tick)
 
     # -- the session with the store ----------------------------------------------------------------
 

@@ -7,10 +7,11 @@ from random import Random
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-from cluster.brokers.core import BrokerCore, BrokerPorts
+from cluster.brokers.core import BrokerCore
 from cluster.brokers.handlers import delete_records, produce
 from cluster.brokers.handlers.request import NotYet
 from cluster.brokers.log.log_directory import open_all
+from cluster.brokers.ports import BrokerPorts
 from cluster.config.settings import broker_settings
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.groups.requests import CommitOffsets, OffsetToCommit

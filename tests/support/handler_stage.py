@@ -14,9 +14,10 @@ from typing import Any, Self
 
 from kio.index import load_response_schema
 
-from cluster.brokers.core import Background, BrokerCore, BrokerPorts
+from cluster.brokers.core import BrokerCore
 from cluster.brokers.log.log_directory import open_all
 from cluster.brokers.metrics.counters import BrokerCounters
+from cluster.brokers.ports import Background, BrokerPorts
 from cluster.brokers.producer_ids import ProducerIds
 from cluster.brokers.replication.leader_replica import IsrProposal
 from cluster.brokers.replication.partition import Partition
