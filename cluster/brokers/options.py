@@ -250,9 +250,10 @@ def authorizer(settings: Settings) -> Authorizer | None:
 
 
 def token_rules(settings: Settings) -> TokenRules:
-    """How long delegation tokens live."""
+    """How long delegation tokens live, and how many there are."""
     return TokenRules(
         settings[broker.DELEGATION_TOKEN_SECRET_KEY],
         settings[broker.DELEGATION_TOKEN_MAX_LIFETIME_MS],
         settings[broker.DELEGATION_TOKEN_EXPIRY_TIME_MS],
+        settings[broker.DELEGATION_TOKEN_MAX_PER_OWNER],
     )

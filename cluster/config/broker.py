@@ -1320,6 +1320,12 @@ DELEGATION_TOKEN_EXPIRY_CHECK_INTERVAL_MS: Final = broker_setting(
     default=HOUR_MS,
     doc="How often expired delegation tokens are looked for.",
 )
+DELEGATION_TOKEN_MAX_PER_OWNER: Final = broker_setting(
+    "milena.delegation.token.max.per.owner",
+    integer(at_least=1),
+    default=250,
+    doc="How many delegation tokens a user may have; another one is refused with POLICY_VIOLATION.",
+)
 PASSWORD_ENCODER_SECRET: Final = broker_setting(
     "password.encoder.secret",
     secret(),

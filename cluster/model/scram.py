@@ -9,8 +9,10 @@ import base64
 import binascii
 import hashlib
 import hmac
+import math
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from cluster.model.security import SaslMechanism
@@ -21,7 +23,12 @@ MAX_ITERATIONS: Final = 16384
 DEFAULT_ITERATIONS: Final = 4096
 """What Kafka's tools take when none are given."""
 SALT_BYTES: Final = 26
-"""Of what is made here and what is made up alike: that of Kafka's tools is as long, mostly."""
+"""Of what is made here."""
+_KAFKA_SALT_BITS: Final = 130
+"""Kafka's tools write a random number of so many bits with the base 36 (`ScramFormatter`)."""
+_kafka_salt: Final = re.compile(rb"[1-9a-z][0-9a-z]{19,25}").fullmatch
+MAX_FORMS: Final = 32
+"""Of credentials of one mechanism, among which a form is chosen for an unknown user."""
 TOKEN_AUTH: Final = "tokenauth"
 """The extension of a client that logs in with a delegation token (KIP-48)."""
 
@@ -126,17 +133,83 @@ def parse_credential(text: str) -> ScramCredential:
     return credential
 
 
-def made_up_credential(mechanism: SaslMechanism, secret: bytes, name: str) -> ScramCredential:
+class CredentialForm(NamedTuple):
+    """What a client sees of a credential beside the bytes of its salt."""
+
+    iterations: int
+    salt_bytes: int | None
+    """How long the salt is; None: as Kafka's tools make it."""
+
+
+USUAL_FORM: Final = CredentialForm(DEFAULT_ITERATIONS, SALT_BYTES)
+"""Of credentials that are made here."""
+
+
+def form_of(credential: ScramCredential) -> CredentialForm:
+    """Its form."""
+    salt = credential.salt
+    is_kafkas = _kafka_salt(salt) is not None and not int(salt, 36) >> _KAFKA_SALT_BITS
+    return CredentialForm(credential.iterations, None if is_kafkas else len(salt))
+
+
+def forms_in_use(credentials: Iterable[ScramCredential]) -> tuple[tuple[CredentialForm, int], ...]:
+    """The forms of credentials that clients can log in with, and how many have each; no more than
+    `MAX_FORMS`, the most frequent ones.
+    """
+    counted = Counter(form_of(each) for each in credentials if each.iterations >= MIN_ITERATIONS)
+    order = sorted(counted.items(), key=lambda item: (-item[1], str(item[0])))
+    return tuple(order[:MAX_FORMS])
+
+
+def made_up_credential(
+    mechanism: SaslMechanism,
+    secret: bytes,
+    name: str,
+    forms: Sequence[tuple[CredentialForm, int]] = (),
+) -> ScramCredential:
     """What an unknown user is answered with, so that nobody learns which users there are.
 
-    The same name has the same salt as long as `secret` is kept; nobody knows its password.
+    It has one of the forms in use, as often as these have it. The same name has the same form and
+    the same salt as long as `secret` and the forms are kept; when some change, few names change
+    (rendezvous hashing), and then salt and form together, as with a new password. Nobody knows its
+    password.
     """
+    form = _chosen_form(mechanism, secret, name, forms)
     hash_name = _HASHES[mechanism]
     salt, stored, server = (
         hmac.digest(secret, f"{part} {mechanism} {name}".encode(), hash_name)
-        for part in ("salt", "stored", "server")
+        for part in (f"salt {form}", "stored", "server")
     )
-    return ScramCredential(salt[:SALT_BYTES], stored, server, DEFAULT_ITERATIONS)
+    return ScramCredential(_made_up_salt(salt, form), stored, server, form.iterations)
+
+
+def _chosen_form(
+    mechanism: SaslMechanism,
+    secret: bytes,
+    name: str,
+    forms: Sequence[tuple[CredentialForm, int]],
+) -> CredentialForm:
+    if len(forms) < 2:
+        return forms[0][0] if forms else USUAL_FORM
+
+    def rank(weighted: tuple[CredentialForm, int]) -> float:
+        form, count = weighted
+        digest = hmac.digest(secret, f"form {mechanism} {form} {name}".encode(), "sha256")
+        return -math.log((int.from_bytes(digest[:6]) + 1) / (1 << 48)) / count
+
+    return min(forms, key=rank)[0]
+
+
+def _made_up_salt(seed: bytes, form: CredentialForm) -> bytes:
+    stream = hashlib.shake_256(seed)
+    if form.salt_bytes is not None:
+        return stream.digest(form.salt_bytes)
+    number = int.from_bytes(stream.digest(17)) & ((1 << _KAFKA_SALT_BITS) - 1)
+    digits = bytearray()
+    while number:
+        number, digit = divmod(number, 36)
+        digits.append(b"0123456789abcdefghijklmnopqrstuvwxyz"[digit])
+    return bytes(reversed(digits))
 
 
 def escaped_name(name: str) -> str:

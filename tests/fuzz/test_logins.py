@@ -17,7 +17,13 @@ from cluster.brokers.security.signed_tokens import SignedTokens
 from cluster.brokers.security.token_claims import ClaimRules
 from cluster.model.clocks import WallMs
 from cluster.model.errors import PeerError
-from cluster.model.scram import ScramClient, ScramCredential, ScramError, credential_of
+from cluster.model.scram import (
+    ScramClient,
+    ScramCredential,
+    ScramError,
+    credential_of,
+    forms_in_use,
+)
 from cluster.model.security import SaslMechanism
 from cluster.protocol.api import ApiKey
 from tests.fuzz.fuzzing import Fuzzer, mutated
@@ -30,6 +36,7 @@ CREDENTIAL: ScramCredential = credential_of(SHA_256, PASSWORD, b"salt")
 NAMES = ScramNames(
     lambda _mechanism, user: CREDENTIAL if user == "alice" else None,
     lambda _mechanism, _token: KnownToken("alice", NOW, CREDENTIAL),
+    lambda _mechanism: forms_in_use([CREDENTIAL]),
 )
 MECHANISMS = {
     "PLAIN": MechanismRules(lambda: PlainExchange({"alice": PASSWORD}), 0),

@@ -49,7 +49,7 @@ class Authentication:
             counters,
         )
         self._options = LoginOptions(
-            ScramNames(self.credentials.credential, self.tokens.known),
+            ScramNames(self.credentials.credential, self.tokens.known, self.credentials.forms),
             lambda rules: KeySet(rules, loop, partial(run_detached, "key-fetcher"), fetch_document),
         )
         self.logins.listeners = self._options.of(settings.now)

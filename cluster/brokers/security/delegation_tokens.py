@@ -1,55 +1,51 @@
 """Keeps this broker's delegation tokens what the store says, and has them changed there (KIP-48).
 
-Logging in with a token is SCRAM with its secret as the password. What a broker keeps to check it
-takes milliseconds to compute: that is done once for each token, on the store's thread.
+Logging in with a token is SCRAM with its secret as the password. What a broker checks it with takes
+two milliseconds to compute: that is done when a token is first used by a mechanism, so a start
+takes no longer for any number of tokens. An owner may have so many tokens.
 """
 
 import hashlib
 import logging
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from hmac import compare_digest
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from cluster.brokers.security.scram_login import KnownToken
-from cluster.coordinator.cluster_store import ClusterStore, OnChange, StoreSession, TokenNews
+from cluster.config.broker import DELEGATION_TOKEN_MAX_PER_OWNER
+from cluster.coordinator.cluster_store import ClusterStore, StoreSession, TokenNews
 from cluster.coordinator.stored_copy import IncrementalCopy
 from cluster.model.acls import USER_PREFIX
 from cluster.model.clocks import WallMs
 from cluster.model.delegation_tokens import DelegationToken, token_hmac, token_password
 from cluster.model.errors import ErrorCode
-from cluster.model.scram import MECHANISMS, SALT_BYTES, ScramCredential, credential_of
+from cluster.model.scram import ScramCredential, credential_of, made_up_credential
 from cluster.model.security import SaslMechanism
 from cluster.runtime.loop import EventLoop
 
 log = logging.getLogger(__name__)
 
-Credentials = Mapping[SaslMechanism, ScramCredential]
+MAX_RENEWERS_LENGTH: Final = 16_384
+"""Of the names of all renewers of a token: it is kept by the registry and by every broker."""
 
 
 class TokenRules(NamedTuple):
-    """How long tokens live, in milliseconds; without a secret there are none."""
+    """How long tokens live, in milliseconds, and how many there are; without a secret none."""
 
     secret: str | None
     max_lifetime_ms: int
     expiry_ms: int
     """How long a token holds from when it is made or renewed."""
+    max_per_owner: int
 
 
 class _Held(NamedTuple):
-    """A token, its secret, and what its bearers' passwords are checked with."""
+    """A token, its secret, and what its bearers' passwords are checked with, once it was used."""
 
     token: DelegationToken
     secret: bytes
-    credentials: Credentials
-
-
-class _News(NamedTuple):
-    """Tokens as the store has them, None for one that is gone; see `TokenNews`."""
-
-    tokens: Mapping[str, _Held | None]
-    seen: frozenset[str]
-    is_whole: bool
+    credentials: dict[SaslMechanism, ScramCredential]
 
 
 OnDone = Callable[[ErrorCode, DelegationToken | None], None]
@@ -72,8 +68,14 @@ class DelegationTokens:
         self._held: dict[str, _Held] = {}
         self._ids: dict[bytes, str] = {}
         """By a digest of the secret, so that looking one up takes no longer for a better guess."""
-        self._copy: IncrementalCopy[_News] = IncrementalCopy(
-            store, loop, "the delegation tokens", self._load, self._apply
+        self._by_owner: dict[str, set[str]] = {}
+        """The ids of each owner's tokens, also of those that are being made."""
+        self._copy: IncrementalCopy[TokenNews] = IncrementalCopy(
+            store,
+            loop,
+            "the delegation tokens",
+            lambda store, seen, on_change: store.load_tokens(seen, on_change),
+            self._apply,
         )
 
     @property
@@ -86,9 +88,17 @@ class DelegationTokens:
         held = self._held.get(token_id)
         if held is None or not held.token.owner.startswith(USER_PREFIX):
             return None
-        token, own = held.token, held.credentials[mechanism]
+        token = held.token
         ends_at = min(token.expires_at, token.max_at)
+        own = held.credentials.get(mechanism)
+        if own is None:
+            own = held.credentials[mechanism] = self._credential(mechanism, token_id)
         return KnownToken(token.owner.removeprefix(USER_PREFIX), ends_at, own)
+
+    def _credential(self, mechanism: SaslMechanism, token_id: str) -> ScramCredential:
+        """Takes milliseconds. The salt is the same on every broker and after every start."""
+        salt = made_up_credential(mechanism, self._secret.encode(), token_id).salt
+        return credential_of(mechanism, token_password(self._secret, token_id), salt)
 
     def tokens(self) -> Iterable[DelegationToken]:
         """All that are known."""
@@ -111,41 +121,36 @@ class DelegationTokens:
         if self.is_enabled:
             self._copy.read_everything()
 
-    def _load(self, store: ClusterStore, seen: frozenset[str] | None, on_change: OnChange) -> _News:
-        return self._prepared(store.load_tokens(seen, on_change))
+    def _apply(self, news: TokenNews) -> None:
+        gone = self._held.keys() - news.tokens.keys() if news.is_whole else set()
+        for token_id in gone | {each for each, token in news.tokens.items() if token is None}:
+            self._drop(token_id)
+        for token in news.tokens.values():
+            if token is not None:
+                self._keep(token)
 
-    def _prepared(self, news: TokenNews) -> _News:
-        """On the store's thread, for what takes long."""
-        tokens = {
-            token_id: None if token is None else self._prepare(token_id, token)
-            for token_id, token in news.tokens.items()
-        }
-        return _News(tokens, news.seen, news.is_whole)
-
-    def _prepare(self, token_id: str, token: DelegationToken) -> _Held:
+    def _keep(self, token: DelegationToken) -> None:
+        token_id = token.token_id
+        self._by_owner.setdefault(token.owner, set()).add(token_id)
         before = self._held.get(token_id)
         if before is not None:
-            return before._replace(token=token)
-        password = token_password(self._secret, token_id)
-        return _Held(
-            token,
-            token_hmac(self._secret, token_id),
-            {
-                mechanism: credential_of(mechanism, password, secrets.token_bytes(SALT_BYTES))
-                for mechanism in MECHANISMS
-            },
-        )
+            self._held[token_id] = before._replace(token=token)
+            return
+        secret = token_hmac(self._secret, token_id)
+        self._held[token_id] = _Held(token, secret, {})
+        self._ids[_digest(secret)] = token_id
 
-    def _apply(self, news: _News) -> None:
-        gone = self._held.keys() - news.tokens.keys() if news.is_whole else set()
-        for token_id in gone | {each for each, held in news.tokens.items() if held is None}:
-            held = self._held.pop(token_id, None)
-            if held is not None:
-                self._ids.pop(_digest(held.secret), None)
-        for token_id, held in news.tokens.items():
-            if held is not None:
-                self._held[token_id] = held
-                self._ids[_digest(held.secret)] = token_id
+    def _drop(self, token_id: str) -> None:
+        held = self._held.pop(token_id, None)
+        if held is not None:
+            self._ids.pop(_digest(held.secret), None)
+            self._uncount(held.token)
+
+    def _uncount(self, token: DelegationToken) -> None:
+        own = self._by_owner.get(token.owner, set())
+        own.discard(token.token_id)
+        if not own:
+            self._by_owner.pop(token.owner, None)
 
     # -- asked by clients --------------------------------------------------------------------------
 
@@ -157,9 +162,24 @@ class DelegationTokens:
         max_lifetime_ms: int,
         on_done: OnDone,
     ) -> None:
-        """Make a token; a lifetime of 0 or less is the longest there may be."""
+        """Make a token; a lifetime of 0 or less is the longest there may be. An owner who has as
+        many as there may be gets none, unless one of them has expired and can be removed.
+        """
         if not self.is_enabled:
             on_done(ErrorCode.delegation_token_auth_disabled, None)
+            return
+        renewers = tuple(renewers)
+        if sum(map(len, renewers)) > MAX_RENEWERS_LENGTH:
+            on_done(ErrorCode.invalid_request, None)
+            return
+        if not self._makes_room(owner):
+            log.warning(
+                "no more delegation tokens for %s, who has %d (%s)",
+                owner,
+                self._rules.max_per_owner,
+                DELEGATION_TOKEN_MAX_PER_OWNER.name,
+            )
+            on_done(ErrorCode.policy_violation, None)
             return
         now_ms, longest_ms = self._wall_ms(), self._rules.max_lifetime_ms
         lifetime_ms = longest_ms if max_lifetime_ms <= 0 else min(max_lifetime_ms, longest_ms)
@@ -168,13 +188,36 @@ class DelegationTokens:
             secrets.token_urlsafe(16),
             owner,
             requester,
-            tuple(renewers),
+            renewers,
             now_ms,
             max_at,
             WallMs(min(max_at, now_ms + self._rules.expiry_ms)),
         )
         log.info("delegation token %s is made for %s", token.token_id, owner)
-        self._write(token, on_done)
+        self._by_owner.setdefault(owner, set()).add(token.token_id)
+
+        def done(error: ErrorCode, made: DelegationToken | None) -> None:
+            if error is not ErrorCode.none:
+                self._uncount(token)
+            on_done(error, made)
+
+        self._write(token, done)
+
+    def _makes_room(self, owner: str) -> bool:
+        """Whether another token of that owner can be made; one that has expired is removed for it,
+        rather than when the controller looks for such.
+        """
+        own = self._by_owner.get(owner, set())
+        if len(own) < self._rules.max_per_owner:
+            return True
+        now_ms = self._wall_ms()
+        held = (self._held[each].token for each in own if each in self._held)
+        expired = next((token for token in held if token.is_expired(now_ms)), None)
+        if expired is None:
+            return False
+        self._uncount(expired)  # so that another call removes another one
+        self._remove(expired, _ignore)
+        return True
 
     def renew(self, principal: str, token_secret: bytes, period_ms: int, on_done: OnDone) -> None:
         """Let a token hold that much longer from now on; a negative period is the usual one."""
@@ -242,11 +285,11 @@ class DelegationTokens:
         there is then.
         """
 
-        def make(store: ClusterStore) -> _News:
+        def make(store: ClusterStore) -> TokenNews:
             change(store)
-            return self._prepared(TokenNews({token.token_id: stored}, frozenset(), is_whole=False))
+            return TokenNews({token.token_id: stored}, frozenset(), is_whole=False)
 
-        def done(news: _News) -> None:
+        def done(news: TokenNews) -> None:
             self._apply(news)
             on_done(ErrorCode.none, token)
 
@@ -260,14 +303,14 @@ class DelegationTokens:
 
     def remove_expired(self) -> None:
         """Remove those that are of no use any more."""
-
-        def ignore(_code: ErrorCode, _token: DelegationToken | None) -> None:
-            return
-
         now_ms = self._wall_ms()
         for token in [each for each in self.tokens() if each.is_expired(now_ms)]:
             log.info("delegation token %s of %s has expired", token.token_id, token.owner)
-            self._remove(token, ignore)
+            self._remove(token, _ignore)
+
+
+def _ignore(_code: ErrorCode, _token: DelegationToken | None) -> None:
+    """Nobody is answered."""
 
 
 def _digest(secret: bytes) -> bytes:

@@ -5,7 +5,7 @@ that is known, with a salt that nobody can tell from a real one; Kafka ends such
 first message.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from cluster.brokers.security.exchange import LoginFailed, Proof
@@ -14,6 +14,7 @@ from cluster.model.clocks import WallMs
 from cluster.model.scram import (
     MIN_ITERATIONS,
     ClientFirst,
+    CredentialForm,
     ScramCredential,
     ScramError,
     ScramServer,
@@ -37,6 +38,8 @@ class ScramNames(NamedTuple):
     user: Callable[[SaslMechanism, str], ScramCredential | None]
     token: Callable[[SaslMechanism, str], KnownToken | None]
     """By the id of a delegation token."""
+    forms: Callable[[SaslMechanism], Sequence[tuple[CredentialForm, int]]]
+    """See `forms_in_use`, of users."""
 
 
 class ScramExchange:
@@ -81,6 +84,7 @@ class ScramExchange:
     def _look_up(self, first: ClientFirst, now_ms: WallMs) -> ScramCredential:
         """Of the user or token, or one that is made up."""
         found: ScramCredential | None = None
+        forms: Sequence[tuple[CredentialForm, int]] = ()  # all tokens have the usual one
         if first.has_token:
             known = self._names.token(self._mechanism, first.name)
             if known is not None and known.expires_at >= now_ms:
@@ -90,7 +94,9 @@ class ScramExchange:
             found = self._names.user(self._mechanism, first.name)
             if found is not None:
                 self._proof = Proof(first.name, b"")
-        made_up = made_up_credential(self._mechanism, self._secret, first.name)
+            forms = self._names.forms(self._mechanism)
+        # Made for whoever is known too, so that both take equally long.
+        made_up = made_up_credential(self._mechanism, self._secret, first.name, forms)
         if found is not None and found.iterations < MIN_ITERATIONS:
             found, self._proof = None, None
             self._failure = LoginFailed(

@@ -1,14 +1,14 @@
 """Keeps this broker's SCRAM credentials what the store says, and has them changed there."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from cluster.coordinator.cluster_store import Credentials, StoreSession
 from cluster.coordinator.stored_copy import StoredCopy
 from cluster.model.clocks import WallMs
 from cluster.model.errors import ErrorCode
 from cluster.model.plan import Outcome
-from cluster.model.scram import ScramCredential
+from cluster.model.scram import MECHANISMS, CredentialForm, ScramCredential, forms_in_use
 from cluster.model.security import SaslMechanism
 from cluster.runtime.loop import EventLoop
 
@@ -25,6 +25,7 @@ class UserCredentials:
         self._store = store
         self._wall_ms = wall_ms
         self._credentials: Credentials = {}
+        self._forms: dict[SaslMechanism, Sequence[tuple[CredentialForm, int]]] = {}
         self._copy: StoredCopy[Credentials] = StoredCopy(
             store,
             loop,
@@ -37,6 +38,10 @@ class UserCredentials:
         """That of a user; None where there is none."""
         return self._credentials.get(user, {}).get(mechanism)
 
+    def forms(self, mechanism: SaslMechanism) -> Sequence[tuple[CredentialForm, int]]:
+        """See `forms_in_use`."""
+        return self._forms.get(mechanism, ())
+
     def load_at_start(self) -> None:
         """Blocking: before the first client is served."""
         self._copy.load_at_start()
@@ -47,6 +52,12 @@ class UserCredentials:
 
     def _apply(self, credentials: Credentials) -> None:
         before, self._credentials = self._credentials, credentials
+        self._forms = {
+            mechanism: forms_in_use(
+                own[mechanism] for own in credentials.values() if mechanism in own
+            )
+            for mechanism in MECHANISMS
+        }
         for user in sorted(before.keys() | credentials.keys()):
             own = credentials.get(user, {})
             if own != before.get(user, {}):

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import hmac
 import operator
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,12 +13,15 @@ from hypothesis import strategies as st
 from cluster.model.scram import (
     DEFAULT_ITERATIONS,
     MECHANISMS,
+    CredentialForm,
     ScramClient,
     ScramCredential,
     ScramError,
     ScramServer,
     credential_of,
     credential_text,
+    form_of,
+    forms_in_use,
     made_up_credential,
     parse_client_first,
     parse_credential,
@@ -172,3 +176,49 @@ def test_an_unknown_user_has_the_same_salt_each_time() -> None:
     assert one.salt != made_up_credential(SHA_256, b"secret", "someone").salt
     assert one.salt != made_up_credential(SHA_256, b"another", "nobody").salt
     assert "salt" not in repr(one)
+
+
+KAFKA_SALT = b"1dh1l5gwxnbx1zkbb3o8gv7ubv"
+
+
+@pytest.mark.parametrize(
+    ("salt", "salt_bytes"),
+    [
+        (KAFKA_SALT, None),
+        (b"zzzzzzzzzzzzzzzzzzzzzzzzzz", 26),  # above 130 bits
+        (b"short", 5),
+        (bytes(64), 64),
+        (b"", 0),
+    ],
+)
+def test_the_form_of_a_credential_is_its_iterations_and_its_salts(
+    salt: bytes, salt_bytes: int | None
+) -> None:
+    credential = credential_of(SHA_256, "secret", salt, 8192)
+    assert form_of(credential) == (8192, salt_bytes)
+    made = made_up_credential(SHA_256, b"secret", "nobody", forms_in_use([credential]))
+    assert form_of(made) == form_of(credential)
+
+
+def test_forms_of_unknown_users_are_as_frequent_as_those_of_users() -> None:
+    forms = ((CredentialForm(4096, 26), 3), (CredentialForm(8192, None), 1))
+    names = [f"user-{number}" for number in range(2_000)]
+
+    def made(secret: bytes, of: Any) -> list[CredentialForm]:
+        return [form_of(made_up_credential(SHA_256, secret, name, of)) for name in names]
+
+    first = made(b"secret", forms)
+    assert 0.7 < first.count(CredentialForm(4096, 26)) / len(names) < 0.8
+    more = ((CredentialForm(4096, 26), 4), (CredentialForm(8192, None), 1))
+    changed = sum(old != new for old, new in zip(first, made(b"secret", more), strict=True))
+    assert changed < 0.1 * len(names)  # and not half of them
+    assert made(b"another", forms) != first
+
+
+def test_only_so_many_forms_are_chosen_from() -> None:
+    many = [credential_of(SHA_256, "secret", bytes(n), 4096) for n in range(40)]
+    weak = credential_of(SHA_256, "secret", bytes(50), 4095)
+    forms = forms_in_use([*many, many[7], weak, weak])
+    assert len(forms) == 32
+    assert forms[0] == (CredentialForm(4096, 7), 2)
+    assert all(form.iterations == 4096 for form, _ in forms)

@@ -10,6 +10,9 @@ from typing import Any
 import pytest
 from kio.index import load_response_schema
 
+from cluster.brokers.options import token_rules
+from cluster.brokers.security import delegation_tokens
+from cluster.brokers.security.delegation_tokens import DelegationTokens
 from cluster.coordinator.cluster_store import StoredAcls
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.model.acls import (
@@ -22,7 +25,7 @@ from cluster.model.acls import (
 from cluster.model.clocks import WallMs
 from cluster.model.delegation_tokens import DelegationToken
 from cluster.model.errors import ErrorCode
-from cluster.model.scram import ScramClient
+from cluster.model.scram import ScramClient, ScramCredential, credential_of
 from cluster.model.security import SaslMechanism
 from cluster.protocol.api import ApiKey
 from tests.support.handler_stage import HandlerStage, StageConnection
@@ -368,3 +371,81 @@ def test_tokens_of_others_need_rights(tmp_path: Path) -> None:
         assert carol not in described(stage, alice)
         grant(AclOperation.DESCRIBE_TOKENS, ResourceType.USER, "User:carol")
         assert carol in described(stage, alice)
+
+
+def test_an_owner_has_no_more_tokens_than_allowed(tmp_path: Path) -> None:
+    with HandlerStage(tmp_path, {**SETTINGS, "milena.delegation.token.max.per.owner": "3"}) as made:
+        made.core.authentication.load_at_start()
+        alice, bob = client_of(made, "alice"), client_of(made, "bob")
+        first = [create(made, alice).token_id, create(made, bob, owner="alice").token_id]
+        short = create(made, alice, lifetime_ms=1_000)
+        assert short.error_code == 0
+        for client, owner in ((alice, None), (bob, "alice")):
+            assert create(made, client, owner=owner).error_code == ErrorCode.policy_violation
+        assert create(made, bob).error_code == 0  # those of others are not counted
+        made.pass_time(1_001)  # one has expired, and the controller has not removed it yet
+        last = create(made, alice)
+        assert last.error_code == 0
+        settle(made)
+        own = {*first, last.token_id}
+        stored = made.store.store.load_tokens(None).tokens.values()
+        assert {each.token_id for each in stored if each.owner == "User:alice"} == own
+        assert create(made, alice).error_code == ErrorCode.policy_violation
+        assert expire(made, alice, last.hmac).error_code == 0
+        assert create(made, alice).error_code == 0
+
+
+def test_tokens_that_are_being_made_are_counted(tmp_path: Path) -> None:
+    with HandlerStage(tmp_path, {**SETTINGS, "milena.delegation.token.max.per.owner": "3"}) as made:
+        made.core.authentication.load_at_start()
+        clients = [client_of(made, "alice") for _ in range(5)]
+        message = request(
+            ApiKey.CREATE_DELEGATION_TOKEN,
+            3,
+            owner_principal_type=None,
+            owner_principal_name=None,
+            renewers=[],
+            max_lifetime=-1,
+        )
+        for client in clients:
+            client.send(message)
+        settle(made)
+        assert len(made.store.store.load_tokens(None).tokens) == 3
+
+
+def test_long_lists_of_renewers_are_refused(stage: HandlerStage) -> None:
+    alice = client_of(stage, "alice")
+    long = tuple(f"{number:05}-{'x' * 1_000}" for number in range(17))
+    assert create(stage, alice, renewers=long).error_code == ErrorCode.invalid_request
+    assert create(stage, alice, renewers=long[:16]).error_code == 0
+
+
+def test_passwords_of_tokens_are_derived_when_first_used_and_not_at_start(
+    stage: HandlerStage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alice = client_of(stage, "alice")
+    token = create(stage, alice)
+    now = stage.clock.wall_ms()
+    later = WallMs(now + DAY_MS)
+    for number in range(1_500):
+        other = DelegationToken(f"id-{number}", "User:bob", "User:bob", (), now, later, later)
+        stage.store.client.create(f"{paths.TOKENS}/id-{number}", znodes.encode_token(other))
+    derived: list[str] = []
+
+    def counted(mechanism: SaslMechanism, password: str, *rest: Any) -> ScramCredential:
+        derived.append(password)
+        return credential_of(mechanism, password, *rest)
+
+    monkeypatch.setattr(delegation_tokens, "credential_of", counted)
+    authentication = stage.core.authentication
+    store: Any = stage.store
+    rules = token_rules(stage.core.live.now)
+    again = DelegationTokens(store, stage.loop, stage.clock.wall_ms, rules)
+    again.load_at_start()
+    assert len(list(again.tokens())) == 1_501
+    assert derived == []
+    known = again.known(SaslMechanism.SCRAM_SHA_256, token.token_id)
+    assert known == again.known(SaslMechanism.SCRAM_SHA_256, token.token_id)
+    assert derived == [base64.b64encode(token.hmac).decode()]
+    # As another broker has it, and this one after another start.
+    assert known == authentication.tokens.known(SaslMechanism.SCRAM_SHA_256, token.token_id)

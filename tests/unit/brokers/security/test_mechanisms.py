@@ -1,5 +1,7 @@
 """What PLAIN and SCRAM ask for, and that nobody learns which users there are."""
 
+import base64
+import re
 import sys
 from collections import Counter
 from typing import Any
@@ -10,7 +12,7 @@ from cluster.brokers.security.exchange import LoginFailed, Proof
 from cluster.brokers.security.plain_login import PlainExchange
 from cluster.brokers.security.scram_login import KnownToken, ScramExchange, ScramNames
 from cluster.model.clocks import WallMs
-from cluster.model.scram import ScramClient, credential_of
+from cluster.model.scram import ScramClient, credential_of, forms_in_use
 from cluster.model.security import SaslMechanism
 
 NOW = WallMs(1_000)
@@ -62,11 +64,13 @@ CREDENTIAL = credential_of(SHA_256, "secret", b"salt of alice")
 WEAK = credential_of(SHA_256, "secret", b"salt of weak", 4095)
 TOKEN = KnownToken("carol", WallMs(2_000), credential_of(SHA_256, "hmac", b"salt of a token"))
 OLD_TOKEN = TOKEN._replace(expires_at=WallMs(999))
+FORMS = forms_in_use([CREDENTIAL])
 NAMES = ScramNames(
     lambda mechanism, name: (
         {"alice": CREDENTIAL, "weak": WEAK}.get(name) if mechanism == SHA_256 else None
     ),
     lambda _mechanism, name: {"token-1": TOKEN, "token-0": OLD_TOKEN}.get(name),
+    lambda _mechanism: FORMS,
 )
 
 
@@ -131,6 +135,32 @@ def test_an_unknown_user_is_asked_as_a_known_one_is() -> None:
     assert bob == bob_again
     assert bob[1] != carol[1]
     assert {each[2] for each in (alice, bob, carol)} == {"i=4096'"}
+
+
+def test_an_unknown_user_has_the_form_that_other_clients_gave_their_credentials() -> None:
+    theirs = credential_of(SHA_256, "secret", bytes(64), 10_000)
+    kafkas = credential_of(SHA_256, "secret", b"1dh1l5gwxnbx1zkbb3o8gv7ubv", 8192)
+    users = {"theirs": theirs, "kafkas": kafkas, "weak": WEAK}
+    names = NAMES._replace(
+        user=lambda _mechanism, name: users.get(name),
+        forms=lambda _mechanism: forms_in_use(users.values()),
+    )
+
+    def asked(name: str) -> tuple[bytes, int]:
+        exchange = ScramExchange(SHA_256, names, b"made up with this", lambda: "nonce-of-server")
+        answer = exchange.respond(f"n,,n={name},r=abc".encode(), NOW)
+        assert isinstance(answer, bytes)
+        _, salt, iterations = answer.decode().split(",")
+        return base64.b64decode(salt[2:]), int(iterations[2:])
+
+    answers = {name: asked(name) for name in ("weak", *(f"nobody-{n}" for n in range(100)))}
+    assert {iterations for _, iterations in answers.values()} == {10_000, 8192}
+    for name, (salt, iterations) in answers.items():
+        assert asked(name) == (salt, iterations)
+        if iterations == 10_000:
+            assert len(salt) == 64
+        else:
+            assert re.fullmatch(rb"[1-9a-z][0-9a-z]{20,25}", salt)
 
 
 def refusing_hashes(name: str, extensions: dict[str, str] | None) -> Counter[str]:
