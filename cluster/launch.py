@@ -17,7 +17,7 @@ from cluster.config.broker import (
     REGISTRY_AUTH,
     ZOOKEEPER_4LW_COMMANDS_WHITELIST,
 )
-from cluster.config.kafka_file import read_kafka_texts
+from cluster.config.kafka_file import read_kafka_texts, unknown_keys
 from cluster.config.listener_rules import ANY_ADDRESS
 from cluster.config.listeners import client_listeners
 from cluster.config.properties_file import PropertiesFile, read_properties_file
@@ -302,7 +302,7 @@ def _shared(options: StartOptions, count: int, note: Callable[[str], None]) -> _
         if key not in given
     }
     try:
-        read = read_kafka_texts({**file.texts, **given})
+        read = read_kafka_texts(file.texts, given)
     except SettingError as problem:
         raise placed(problem, places) from None
     if options.config is not None and any(map(BROKER_SETTINGS.is_secret, file.texts)):
@@ -335,6 +335,8 @@ def _shared(options: StartOptions, count: int, note: Callable[[str], None]) -> _
             f"Each broker keeps its partitions in a directory of its own below {log_dirs}"
             " (--log-dirs . keeps them in the data directory)."
         )
+    if read.unknown:
+        note(unknown_keys(read.unknown, str(options.config), file.lines))
     for remark in read.remarks:
         note(remark)
     return _Shared(texts, places, log_dirs)

@@ -6,7 +6,7 @@ within a round trip to the store, whoever has made it.
 """
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import chain
 from typing import Final
@@ -16,6 +16,7 @@ from cluster.brokers.stored_passwords import stored_passwords
 from cluster.config.broker import BROKER_SETTINGS
 from cluster.config.dynamic import CLUSTER_WIDE, OWN, applied, check_change, texts_at
 from cluster.config.live_settings import LiveSettings
+from cluster.config.remarks import lines_by_reason
 from cluster.config.setting import LISTENER_PREFIX
 from cluster.config.snapshot import Settings, Source
 from cluster.coordinator.cluster_store import ClusterStore, StoredConfig, StoreSession
@@ -164,6 +165,17 @@ def _log_changes(before: Settings, after: Settings) -> None:
     ]
     if changed:
         log.info("settings changed in use: %s", ", ".join(changed))
+    for line in lines_by_reason("changed in use", _remarks(before, after)):
+        log.warning("%s", line)
+
+
+def _remarks(before: Settings, after: Settings) -> Iterator[tuple[str, str | None]]:
+    """Names of settings that were given a value in use and lack effect, with the remark on it."""
+    for level in (OWN, CLUSTER_WIDE):
+        known = texts_at(before, level)
+        for name, text in texts_at(after, level).items():
+            if text != known.get(name):
+                yield name, BROKER_SETTINGS.find(name).effect.remark
 
 
 def _texts_in_force(settings: Settings) -> dict[str, str | None]:

@@ -3,6 +3,7 @@
 from typing import Final, TypeVar
 
 from cluster.config.effect import EFFECTIVE, Effect, effective_in_part, without_effect
+from cluster.config.kafka_keys import settings_without_effect
 from cluster.config.machine_memory import machine_memory_bytes, queued_request_bytes
 from cluster.config.setting import Alias, Narrowed, Scope, Setting, SettingTable, Update
 from cluster.config.value_type import (
@@ -257,7 +258,7 @@ ZOOKEEPER_4LW_COMMANDS_WHITELIST: Final = broker_setting(
 )
 INTER_BROKER_PROTOCOL_VERSION: Final = broker_setting(
     "inter.broker.protocol.version",
-    choice("3.9", "3.9-IV0"),
+    matching(r"\d+\.\d+(\.\d+)*(-IV\d+)?", "a Kafka release such as 3.9-IV0"),
     default="3.9",
     scope=Scope.CLUSTER,
     doc="The Kafka release that brokers name to tools, which read it to learn what works.",
@@ -1099,6 +1100,7 @@ SSL_PROTOCOL: Final = broker_setting(
     choice("TLSv1.3", "TLSv1.2", "TLS"),
     default="TLSv1.3",
     narrowed=Narrowed.LISTENER,
+    update=Update.PER_BROKER,
     doc="Version of TLS that is preferred.",
     effect=without_effect("the newest of ssl.enabled.protocols that the client knows is used"),
 )
@@ -1144,6 +1146,7 @@ SASL_MECHANISM_INTER_BROKER_PROTOCOL: Final = broker_setting(
     "sasl.mechanism.inter.broker.protocol",
     string(),
     default="GSSAPI",
+    update=Update.PER_BROKER,
     doc="How brokers log in to each other.",
     effect=_BROKERS_LINKED,
 )
@@ -1262,6 +1265,7 @@ PRINCIPAL_BUILDER_CLASS: Final = broker_setting(
     class_name("org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder"),
     default="org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder",
     narrowed=Narrowed.LISTENER,
+    update=Update.PER_BROKER,
     doc="How what a client has proved becomes a user.",
     effect=without_effect("there is one way, that of this class"),
 )
@@ -1389,3 +1393,10 @@ METRICS_GROUP_INTERVAL_MS: Final = broker_setting(
     default=5 * SECOND_MS,
     doc="How often the broker writes metric records of the consumer groups that it coordinates.",
 )
+
+# ------------------------------------------------------------------- what only Kafka has
+
+OWN_SETTINGS: Final = tuple(BROKER_SETTINGS)
+"""The settings that this module states."""
+SETTINGS_OF_KAFKA: Final = tuple(map(BROKER_SETTINGS.add, settings_without_effect(BROKER_SETTINGS)))
+"""Settings of Kafka's brokers that nothing reads here."""

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from cluster.config.dynamic import is_changeable, texts_at
+from cluster.config.kafka_definitions import KAFKA_DEFINITIONS
 from cluster.config.setting import LISTENER_PREFIX, Scope, Setting
 from cluster.config.snapshot import Given, Settings, Source
 from cluster.config.value_type import TypeCode
@@ -36,7 +37,10 @@ def describe(settings: Settings) -> list[Entry]:
     a mechanism has of its own.
     """
     entries = [
-        _entry(settings, setting, name) for setting in settings.table for name in setting.names
+        _entry(settings, setting, name)
+        for setting in settings.table
+        if setting.is_listed or settings.given(setting)
+        for name in setting.names
     ]
     narrowed = {
         name
@@ -57,7 +61,7 @@ def describe_level(settings: Settings, level: Source) -> list[Entry]:
             is_default=False,
             read_only=False,
             sensitive=_is_secret(setting),
-            type=setting.type.code,
+            type=_type_of(setting, name),
             documentation=setting.documentation,
             synonyms=(Synonym(name, shown, level),),
         )
@@ -109,7 +113,7 @@ def _entry(settings: Settings, setting: Setting[Any], name: str) -> Entry:
         is_default=is_default,
         read_only=setting.scope is not Scope.TOPIC and not is_changeable(name),
         sensitive=sensitive,
-        type=setting.type.code,
+        type=_type_of(setting, name),
         documentation=setting.documentation,
         synonyms=tuple(_synonyms(setting, given, sensitive=sensitive)),
     )
@@ -131,10 +135,16 @@ def _narrowed_entry(settings: Settings, name: str) -> Entry:
         is_default=False,
         read_only=not is_changeable(name),
         sensitive=sensitive,
-        type=setting.type.code,
+        type=_type_of(setting, setting.name),
         documentation=setting.documentation,
         synonyms=tuple(_synonyms(setting, [*given, *settings.given(setting)], sensitive=sensitive)),
     )
+
+
+def _type_of(setting: Setting[Any], name: str) -> TypeCode:
+    """The type that Kafka states, which is less exact here and there; of a setting here its own."""
+    of_kafka = KAFKA_DEFINITIONS.get(name) if setting.scope is not Scope.TOPIC else None
+    return setting.type.code if of_kafka is None else of_kafka.type.code
 
 
 def _is_secret(setting: Setting[Any]) -> bool:

@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 
 from cluster.config import relations
 from cluster.config.broker import BROKER_SETTINGS
-from cluster.config.kafka_keys import why_refused, why_without_effect
 from cluster.config.setting import SettingError, Update
 from cluster.config.snapshot import Layer, Settings, Source
 from cluster.model.errors import ErrorCode, Refused
@@ -97,12 +96,6 @@ def _check_names(level: Source, names: list[str]) -> None:
 
 
 def _unknown(name: str) -> Refused:
-    why = why_without_effect(name) or why_refused(name)
-    if why is not None:
-        return Refused(
-            ErrorCode.invalid_request,
-            f"Cannot update these configs dynamically: Set({name}) ({why})",
-        )
     try:
         BROKER_SETTINGS.find(name)
     except SettingError as problem:

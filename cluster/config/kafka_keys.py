@@ -1,75 +1,179 @@
-"""Keys of Kafka's brokers that are not settings here: accepted without effect, or refused."""
+"""Keys of Kafka's brokers that nothing reads here: accepted without effect, and why. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Final
+from typing import Any, Final
 
-from cluster.config.broker import BROKER_SETTINGS
-from cluster.config.setting import LISTENER_PREFIX
+from cluster.config.effect import without_effect
+from cluster.config.kafka_definitions import KAFKA_DEFINITIONS
+from cluster.config.setting import Narrowed, Scope, Setting
 
 QUORUM: Final = "the registry takes the place of KRaft's controller quorum"
 _NO_SHARE_GROUPS: Final = "there are no share groups"
 _SESSION: Final = "zookeeper.session.timeout.ms decides when a broker is dead"
 _THREADS: Final = "one thread serves a broker, beside a few with fixed tasks"
 _JAVA: Final = "it chooses among parts of a Java runtime"
+NO_CLASSES: Final = "Java classes are not run here"
 _LINKS: Final = "brokers reach each other by links that are no listeners"
 _TRANSACTIONS: Final = "there are no transactions yet"
+_KERBEROS: Final = "there is no GSSAPI (Kerberos): use PLAIN, SCRAM or OAUTHBEARER"
+_REMOTE: Final = "there is no remote tier"
+_NOT_THROTTLED: Final = "replication is not throttled"
+_ADDRESSES: Final = "listeners and advertised.listeners say where a broker is reached"
+_QUOTAS: Final = "default quotas are set in use, for example with `quotas set`"
+_WAITING: Final = "requests that are done leave the purgatory at once"
+_NO_SAMPLES: Final = "metrics are counters, which are not sampled in windows"
+_NUMBERED: Final = "`start` numbers the brokers"
+_FINAL: Final = "APIs and features that are not final are not offered"
+_ONE_FORMAT: Final = "record batches are stored and sent in format 2 only"
+_REVOKED: Final = "nothing looks for certificates of the registry that were revoked"
 
 WITHOUT_EFFECT: Final[Mapping[str, str]] = {
+    "add.partitions.to.txn.*": _TRANSACTIONS,
+    "advertised.host.name": _ADDRESSES,
+    "advertised.port": _ADDRESSES,
+    "alter.config.policy.class.name": NO_CLASSES,
+    "alter.log.dirs.replication.quota.*": "copies between log directories are limited without them",
+    "auto.include.jmx.reporter": _JAVA,
     "background.threads": _THREADS,
-    "num.io.threads": _THREADS,
-    "num.network.threads": _THREADS,
-    "num.replica.fetchers": _THREADS,
-    "queued.max.requests": "queued.max.request.bytes bounds what waits",
-    "group.coordinator.new.enable": "there is one group coordinator",
+    "broker.heartbeat.interval.ms": _SESSION,
+    "broker.id.generation.enable": _NUMBERED,
+    "broker.session.timeout.ms": _SESSION,
+    "client.quota.callback.class": NO_CLASSES,
+    "control.plane.listener.name": _LINKS,
+    "controller.listener.names": QUORUM,
+    "controller.performance.*": QUORUM,
+    "controller.quorum.*": QUORUM,
+    "controller.socket.timeout.ms": _LINKS,
+    "create.topic.policy.class.name": NO_CLASSES,
+    "*.purgatory.purge.interval.requests": _WAITING,
+    "early.start.listeners": QUORUM,
+    "eligible.leader.replicas.enable": "the controller elects leaders by one rule",
+    "*.replication.throttled.rate": _NOT_THROTTLED,
     "group.coordinator.append.linger.ms": "what a turn of the loop brings is appended together",
+    "group.coordinator.new.enable": "there is one group coordinator",
     "group.coordinator.threads": _THREADS,
     "group.share.*": _NO_SHARE_GROUPS,
     "group.streams.*": "there are no streams groups",
+    "host.name": _ADDRESSES,
+    "initial.broker.registration.timeout.ms": QUORUM,
+    "internal.metadata.*": QUORUM,
+    "kafka.metrics.polling.interval.secs": NO_CLASSES,
+    "kafka.metrics.reporters": NO_CLASSES,
+    "log.dir.failure.timeout.ms": "a failed directory is reported until the controller has it",
+    "log.initial.task.delay.ms": "the intervals of the tasks themselves decide",
+    "log.local.retention.*": _REMOTE,
+    "log.message.downconversion.enable": _ONE_FORMAT,
+    "log.message.format.version": _ONE_FORMAT,
+    "log.message.timestamp.difference.max.ms": "log.message.timestamp.before.max.ms and"
+    " log.message.timestamp.after.max.ms took its place",
+    "max.incremental.fetch.session.cache.slots": "fetch sessions of clients are declined",
+    "max.request.partition.size.limit": "there is no DescribeTopicPartitions",
+    "metadata.log.*": QUORUM,
+    "metadata.max.*": QUORUM,
+    "metric.reporters": NO_CLASSES,
+    "metrics.*": _NO_SAMPLES,
+    "num.io.threads": _THREADS,
+    "num.network.threads": _THREADS,
+    "num.replica.alter.log.dirs.threads": _THREADS,
+    "num.replica.fetchers": _THREADS,
     "offsets.commit.required.acks": "a commit waits for every in-sync replica",
-    "share.coordinator.*": _NO_SHARE_GROUPS,
-    "transaction.*": _TRANSACTIONS,
-    "transactional.*": _TRANSACTIONS,
-    "control.plane.listener.name": _LINKS,
-    "ssl.endpoint.identification.algorithm": _LINKS,
+    "port": _ADDRESSES,
+    "process.roles": QUORUM,
+    "queued.max.requests": "queued.max.request.bytes bounds what waits",
+    "quota.*.default": _QUOTAS,
+    "remote.*": _REMOTE,
+    "replica.selector.class": "consumers fetch from leaders",
+    "replica.socket.*": _LINKS,
+    "replication.quota.*": _NOT_THROTTLED,
+    "reserved.broker.max.id": _NUMBERED,
     "sasl.client.callback.handler.class": _LINKS,
+    "sasl.kerberos.*": _KERBEROS,
     "sasl.login.*": _LINKS,
+    "sasl.mechanism.controller.protocol": QUORUM,
+    "sasl.oauthbearer.assertion.*": _LINKS,
+    "sasl.oauthbearer.client.credentials.*": _LINKS,
     "sasl.oauthbearer.header.urlencode": _LINKS,
+    "sasl.oauthbearer.jwt.retriever.class": _LINKS,
+    "sasl.oauthbearer.jwt.validator.class": NO_CLASSES,
+    "sasl.oauthbearer.scope": _LINKS,
     "sasl.oauthbearer.token.endpoint.url": _LINKS,
+    "security.providers": NO_CLASSES,
+    "server.max.startup.time.ms": QUORUM,
+    "share.coordinator.*": _NO_SHARE_GROUPS,
+    "share.fetch.*": _NO_SHARE_GROUPS,
+    "socket.connection.setup.timeout.*": _LINKS,
+    "ssl.endpoint.identification.algorithm": _LINKS,
+    "ssl.engine.factory.class": NO_CLASSES,
     "ssl.keymanager.algorithm": _JAVA,
     "ssl.provider": _JAVA,
     "ssl.secure.random.implementation": _JAVA,
     "ssl.trustmanager.algorithm": _JAVA,
-    "sasl.mechanism.controller.protocol": QUORUM,
-    "process.roles": QUORUM,
-    "controller.listener.names": QUORUM,
-    "controller.quorum.*": QUORUM,
-    "metadata.log.*": QUORUM,
-    "broker.heartbeat.interval.ms": _SESSION,
-    "broker.session.timeout.ms": _SESSION,
+    "telemetry.max.bytes": "metrics that clients push are not taken",
+    "transaction.*": _TRANSACTIONS,
+    "transactional.*": _TRANSACTIONS,
+    "unclean.leader.election.interval.ms": "leaders are elected as soon as that is possible",
+    "unstable.*": _FINAL,
+    "zookeeper.max.in.flight.requests": "requests to the registry are not held back",
+    "zookeeper.metadata.migration.*": QUORUM,
+    "zookeeper.ssl.crl.enable": _REVOKED,
+    "zookeeper.ssl.ocsp.enable": _REVOKED,
+    "zookeeper.sync.time.ms": "Kafka does not use it either",
 }
-"""Keys, or patterns of keys, that a file may contain; and why they have no effect."""
+"""Why settings of Kafka have no effect, by key or pattern; each matches a definition of Kafka's."""
 
-REFUSED: Final[Mapping[str, str]] = {
-    "sasl.kerberos.*": "there is no GSSAPI (Kerberos): use PLAIN, SCRAM or OAUTHBEARER",
-    "ssl.engine.factory.class": "it is a Java class, which cannot be run here",
+OF_PLUGINS: Final[Mapping[str, str]] = {
+    "rlmm.config.*": _REMOTE,
+    "rsm.config.*": _REMOTE,
+    "remote.log.metadata.*": _REMOTE,
+    "kafka.csv.metrics.*": NO_CLASSES,
+    "config.providers": "values are taken as they are written, also ${...}",
+    "config.providers.*": "values are taken as they are written, also ${...}",
 }
-"""Keys that a file may not contain, and why: what they ask for would not be there."""
+"""Keys that are not in Kafka's definition of a broker's settings, since only plug-ins read them."""
+
+_OF_CLASSES: Final = ("*.class", "*.class.name", "*.reporters", "security.providers")
+_OF_LISTENERS: Final = {
+    "num.network.threads": Narrowed.LISTENER,
+    "queued.max.requests": Narrowed.LISTENER,
+    "ssl.*": Narrowed.LISTENER,
+    "sasl.*": Narrowed.MECHANISM,
+}
+"""Which of the settings without effect listeners and mechanisms may have for themselves."""
 
 
-def why_without_effect(key: str) -> str | None:
-    """Why a key has no effect; None for a setting, and for an unknown key."""
-    return None if key in BROKER_SETTINGS else _reason(WITHOUT_EFFECT, key)
+def settings_without_effect(stated: Container[str]) -> Iterator[Setting[Any]]:
+    """The settings of Kafka's brokers but for those that are stated otherwise, sorted by name."""
+    for definition in KAFKA_DEFINITIONS.values():
+        if definition.name in stated:
+            continue
+        why = _of_pattern(WITHOUT_EFFECT, definition.name)
+        if why is None:
+            raise AssertionError(f"no reason why {definition.name} has no effect")
+        yield Setting(
+            definition.name,
+            definition.type,
+            definition.default,
+            Scope.BROKER,
+            definition.update,
+            f"A setting of Kafka {definition.releases}.",
+            effect=without_effect(why),
+            narrowed=_of_pattern(_OF_LISTENERS, definition.name) or Narrowed.NEVER,
+            is_listed=definition.is_listed,
+        )
 
 
-def why_refused(key: str) -> str | None:
-    """Why a key of Kafka's is refused; None for every other key."""
-    return None if key in BROKER_SETTINGS else _reason(REFUSED, key)
+def why_for_plugins(key: str) -> str | None:
+    """Why the key of a plug-in has no effect; None for every other key."""
+    why: str | None = _of_pattern(OF_PLUGINS, key)
+    return why
 
 
-def _reason(reasons: Mapping[str, str], key: str) -> str | None:
-    """The reason of the first pattern that matches, for all listeners or for one."""
-    for pattern, why in reasons.items():
-        if fnmatchcase(key, pattern) or fnmatchcase(key, f"{LISTENER_PREFIX}*.{pattern}"):
-            return why
-    return None
+def names_classes(key: str) -> bool:
+    """Whether the values of a key are names of Java classes."""
+    return any(fnmatchcase(key, pattern) for pattern in _OF_CLASSES)
+
+
+def _of_pattern(table: Mapping[str, Any], key: str) -> Any:
+    """The value of the first pattern that matches; None without one."""
+    return next((table[pattern] for pattern in table if fnmatchcase(key, pattern)), None)

@@ -1,22 +1,28 @@
 """Warnings for the user about settings that have no effect, or not all of it. Pure."""
 
 from collections.abc import Container, Iterable
+from typing import Final
 
+from cluster.config.broker import SETTINGS_OF_KAFKA
 from cluster.config.listeners import client_listeners, keys_of_other_listeners, without_client_auth
 from cluster.config.setting import LISTENER_PREFIX
 from cluster.config.snapshot import Settings
+
+_OF_KAFKA: Final = frozenset(setting.name for setting in SETTINGS_OF_KAFKA)
 
 
 def remarks_on(settings: Settings, but_not: Container[str] = ()) -> list[str]:
     """One warning for each reason why settings lack their effect, naming the keys as given.
 
-    Settings whose value equals the default are left out, and the keys of `but_not`.
+    Settings whose value equals the default are left out, and the keys of `but_not`; what only Kafka
+    has is remarked on where a file is read (`kafka_file`).
     """
     lines = lines_by_reason(
         "Warning",
         (
             (given.name, setting.effect.remark)
             for setting in settings.table
+            if setting.name not in _OF_KAFKA
             for given in settings.given(setting)[:1]
             if given.value != setting.default and given.name not in but_not
         ),

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from textwrap import wrap
 from typing import Any, Final
 
-from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.broker import OWN_SETTINGS
 from cluster.config.setting import Setting, Update
 from cluster.config.topic import TOPIC_SETTINGS
 
@@ -35,7 +35,7 @@ _TOPIC_SETTINGS: Final = {
 
 def sample_properties() -> str:
     """The whole text, ending with a newline."""
-    return "\n".join([_HEADER, *("\n".join(_lines(setting)) for setting in BROKER_SETTINGS)])
+    return "\n".join([_HEADER, *("\n".join(_lines(setting)) for setting in OWN_SETTINGS)])
 
 
 def _lines(setting: Setting[Any]) -> Iterator[str]:

@@ -18,6 +18,9 @@ T = TypeVar("T")
 
 LISTENER_PREFIX: Final = "listener.name."
 """How the key begins of a value that is for one listener only."""
+_SIMILAR: Final = 0.75
+_SAME_WORD: Final = 0.7
+"""Of difflib's ratios: 1 for the same text."""
 _MECHANISMS: Final = frozenset(mechanism.lower() for mechanism in SaslMechanism)
 
 
@@ -98,6 +101,8 @@ class Setting(Generic[T]):
     """For a default that depends on the machine: the value shown in generated files."""
 
     narrowed: Narrowed = Narrowed.NEVER
+    is_listed: bool = True
+    """Whether DescribeConfigs lists it where it has no value but its default."""
 
     @property
     def shown_default(self) -> str | None:
@@ -176,10 +181,24 @@ class SettingTable:
         narrowed = self.narrowed_key(name)
         found = self._by_any_name.get(narrowed.name if narrowed else name)
         if found is None:
-            close = difflib.get_close_matches(name, self._by_any_name, n=1)
-            hint = f"; did you mean {close[0]}?" if close else ""
+            close = self.closest(name)
+            hint = f"; did you mean {close}?" if close else ""
             raise SettingError(f"Unknown {self.entity} setting {name}{hint}", name)
         return found
+
+    def closest(self, name: str) -> str | None:
+        """What an unknown name may have been meant to be: each of its words is in that as well,
+        or one that is spelled much like it. None without such a name.
+        """
+        candidates: list[str] = difflib.get_close_matches(
+            name, self._by_any_name, n=5, cutoff=_SIMILAR
+        )
+        words = name.split(".")
+        for candidate in candidates:
+            theirs = candidate.split(".")
+            if all(difflib.get_close_matches(word, theirs, 1, _SAME_WORD) for word in words):
+                return candidate
+        return None
 
     def narrowed_key(self, key: str) -> NarrowedKey | None:
         """What the key of a listener's or mechanism's own value means; None for other keys."""

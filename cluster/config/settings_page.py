@@ -1,14 +1,14 @@
 """Makes docs/settings.md: every setting of brokers, topics and groups, its default and effect."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
-from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.broker import BROKER_SETTINGS, OWN_SETTINGS
 from cluster.config.dynamic import is_changeable
 from cluster.config.group import GROUP_SETTINGS
-from cluster.config.kafka_keys import REFUSED, WITHOUT_EFFECT
-from cluster.config.setting import Narrowed, Setting, SettingTable
+from cluster.config.kafka_keys import OF_PLUGINS, WITHOUT_EFFECT
+from cluster.config.setting import Narrowed, Setting
 from cluster.config.topic import TOPIC_SETTINGS
 
 _HEAD: Final = """\
@@ -29,7 +29,15 @@ one without effect is read.
 _KAFKA_KEYS: Final = """\
 ## Other keys of Kafka's brokers
 
-Accepted in a file and with `--override`, with one line that says that they have no effect, and why:
+Every setting that a broker of Kafka 2.7 to 4.1 defines and that is not in the table above is
+accepted in a file, with `--override` and, where Kafka lets it change, while brokers run; and one
+line says that it has no effect, and why, unless its value is Kafka's default. Names of Java classes
+are in that line. DescribeConfigs lists what Kafka 3.9 or 4.1 lists, with Kafka's types and
+defaults. `cluster/config/kafka_definitions.tsv` has them all
+([045](decisions/045-settings-that-kafka-knows.md)).
+
+A key of a file that no release knows is left out with a warning, as by Kafka; with `--override`,
+and in use, it is refused.
 
 | key | why |
 | --- | --- |
@@ -39,7 +47,8 @@ _IN_USE: Final = """\
 
 ## What changes in use
 
-All settings of topics and groups, and these of brokers, for one (`configs --alter --broker N`) or
+All settings of topics and groups, and these of brokers (of those that only Kafka has, the ones that
+Kafka lets change), for one (`configs --alter --broker N`) or
 for all (`--broker-defaults`). A value for one broker stands over one for all, and both over the
 file; all are kept in the registry, under `/config/brokers`. Only these names count, not their other
 names such as `log.retention.hours`. The others are read when a broker starts. Kafka also lets one
@@ -64,8 +73,9 @@ _NARROWED: Final = {
 
 _LAST: Final = """
 Refused, with the reason: each combination of listeners that Kafka refuses, and some that Kafka
-only notices when a client connects ([027](decisions/027-listeners.md)). Refused, too:
-
+only notices when a client connects ([027](decisions/027-listeners.md)); and names of other classes
+than Kafka's own in `authorizer.class.name`, `principal.builder.class` and
+`sasl.server.callback.handler.class`, since whom they let in would be let in without them, or not.
 """
 
 
@@ -74,14 +84,14 @@ def settings_page() -> str:
     return "".join(
         [
             _HEAD,
-            *_table("Of brokers", BROKER_SETTINGS),
-            *_table("Of topics", TOPIC_SETTINGS),
-            *_table("Of groups", GROUP_SETTINGS),
+            *_table("Of brokers", OWN_SETTINGS),
+            *_table("Of topics", tuple(TOPIC_SETTINGS)),
+            *_table("Of groups", tuple(GROUP_SETTINGS)),
             _IN_USE,
-            *(f"- `{each.name}`\n" for each in BROKER_SETTINGS if is_changeable(each.name)),
+            *(f"- `{each.name}`\n" for each in OWN_SETTINGS if is_changeable(each.name)),
             "\n",
             _KAFKA_KEYS,
-            *(f"| `{key}` | {why} |\n" for key, why in WITHOUT_EFFECT.items()),
+            *(f"| `{key}` | {why} |\n" for key, why in {**WITHOUT_EFFECT, **OF_PLUGINS}.items()),
             _REFUSED,
             *(
                 f"- `{each.name}` ({_NARROWED[each.narrowed]})\n"
@@ -89,13 +99,11 @@ def settings_page() -> str:
                 if each.narrowed in _NARROWED
             ),
             _LAST,
-            *(f"- `{key}`: {why}\n" for key, why in REFUSED.items()),
-            "- every key that neither Kafka's files nor this page know\n",
         ]
     )
 
 
-def _table(title: str, table: SettingTable) -> Iterator[str]:
+def _table(title: str, table: Collection[Setting[Any]]) -> Iterator[str]:
     effective = sum(setting.effect.is_read for setting in table)
     yield f"\n## {title}: {len(table)}, of which {len(table) - effective} without effect\n\n"
     yield "| setting | default | effect |\n| --- | --- | --- |\n"

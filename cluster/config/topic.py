@@ -1,4 +1,4 @@
-"""A topic's settings, under Kafka 3.9's names; most follow a broker setting unless overridden."""
+"""A topic's settings, under Kafka's names; most follow a broker setting unless overridden."""
 
 from typing import Final, TypeVar
 
@@ -122,6 +122,20 @@ MIN_COMPACTION_LAG_MS: Final = follows(
 )
 MIN_INSYNC_REPLICAS: Final = follows(broker.MIN_INSYNC_REPLICAS, "min.insync.replicas")
 PREALLOCATE: Final = follows(broker.LOG_PREALLOCATE, "preallocate")
+REMOTE_LOG_COPY_DISABLE: Final = topic_setting(
+    "remote.log.copy.disable",
+    boolean(),
+    default=False,
+    doc="Whether no more segments are copied to the remote tier (KIP-950).",
+    effect=_NO_REMOTE_TIER,
+)
+REMOTE_LOG_DELETE_ON_DISABLE: Final = topic_setting(
+    "remote.log.delete.on.disable",
+    boolean(),
+    default=False,
+    doc="Whether the remote tier loses its segments when it is switched off (KIP-950).",
+    effect=_NO_REMOTE_TIER,
+)
 REMOTE_STORAGE_ENABLE: Final = topic_setting(
     "remote.storage.enable",
     boolean(),

@@ -16,6 +16,7 @@ from cluster.model.security import SecurityProtocol
 
 T = TypeVar("T")
 
+SHORT_MAX: Final = 2**15 - 1
 INT_MAX: Final = 2**31 - 1
 DOUBLE_MAX: Final = sys.float_info.max
 LONG_MAX: Final = 2**63 - 1
@@ -64,6 +65,11 @@ class Listener(NamedTuple):
 def integer(*, at_least: int | None = None, at_most: int = INT_MAX) -> ValueType[int]:
     """A 32-bit integer in [at_least, at_most]."""
     return _whole_number(TypeCode.INT, -INT_MAX - 1 if at_least is None else at_least, at_most)
+
+
+def short(*, at_least: int | None = None, at_most: int = SHORT_MAX) -> ValueType[int]:
+    """A 16-bit integer in [at_least, at_most]."""
+    return _whole_number(TypeCode.SHORT, -SHORT_MAX - 1 if at_least is None else at_least, at_most)
 
 
 def long(*, at_least: int | None = None, at_most: int = LONG_MAX) -> ValueType[int]:
@@ -288,8 +294,9 @@ def parse_listener(text: str) -> Listener:
 
 
 def _whole_number(code: TypeCode, at_least: int, at_most: int) -> ValueType[int]:
-    if at_most in (INT_MAX, LONG_MAX):
-        allowed = f"a whole number, {at_least} or more" if at_least > -INT_MAX else "a whole number"
+    if at_most in (SHORT_MAX, INT_MAX, LONG_MAX):
+        is_bounded = at_least > -SHORT_MAX
+        allowed = f"a whole number, {at_least} or more" if is_bounded else "a whole number"
     else:
         allowed = f"a whole number from {at_least} to {at_most}"
 

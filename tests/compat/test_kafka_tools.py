@@ -10,7 +10,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from cluster.brokers.handlers import HANDLERS
-from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.broker import OWN_SETTINGS
 from cluster.config.setting import Update
 from cluster.records.batch import Compression, batches_of
 from tests.compat.confluent_records import TIMEOUT_S, assigning_consumer, produce, read_all
@@ -202,7 +202,7 @@ def test_what_changes_in_use_is_what_kafka_documents(shell: ToolShell) -> None:
     )
     ours = {
         name: setting.update.value if name == setting.name else Update.READ_ONLY.value
-        for setting in BROKER_SETTINGS
+        for setting in OWN_SETTINGS
         for name in setting.names
         if name in modes
     }

@@ -104,12 +104,42 @@ def test_a_client_changes_one_broker_and_its_answer_says_it_is_in_force(
     [
         ({"broker_id": "7"}, r"Cannot update these configs dynamically: Set\(broker.id\)"),
         ({"log_segment_bytes": "tiny"}, "log.segment.bytes=tiny is not valid"),
-        ({"nonsense": "1"}, "Unknown broker setting nonsense"),
+        ({"nonsense": "1"}, 'Unknown broker setting nonsense"'),
+        ({"metrics_num_samples": "3"}, r"Set\(metrics.num.samples\)"),
     ],
 )
 def test_what_a_broker_refuses_is_told(three: Cluster, texts: dict[str, str], reason: str) -> None:
     with pytest.raises(KafkaException, match=reason):
         change(three, 0, **texts)
+
+
+def test_what_has_no_effect_here_is_stored_and_remarked_on_by_the_broker_and_the_tool(
+    three: Cluster,
+) -> None:
+    change(three, 1, sasl_kerberos_min_time_before_relogin="58000")  # as librdkafka's own test
+    assert described(three, 1, "sasl.kerberos.min.time.before.relogin") == (
+        "58000",
+        "DYNAMIC_BROKER_CONFIG",
+    )
+    altered = three.command(
+        *("configs", "--alter", "--broker", "1"),
+        *("--add-config", "leader.replication.throttled.rate=1048576"),
+    )
+    assert altered.stderr == (
+        "WARNING: leader.replication.throttled.rate"
+        " (accepted, without effect yet: replication is not throttled).\n"
+    )
+    told = three.command("configs", "--describe", "--broker", "1").stdout
+    assert "leader.replication.throttled.rate=1048576 sensitive=false" in told
+    assert told.count("(accepted, without effect yet: ") == 2
+    assert (
+        "changed in use: leader.replication.throttled.rate (accepted, without effect yet:"
+        " replication is not throttled)"
+    ) in three.log_text("broker-1")
+    three.command(
+        *("configs", "--alter", "--broker", "1", "--delete-config"),
+        "leader.replication.throttled.rate,sasl.kerberos.min.time.before.relogin",
+    )
 
 
 def test_the_size_of_batches_is_limited_on_every_broker_at_once(

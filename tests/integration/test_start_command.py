@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from cluster.config.properties_file import render_properties
 from cluster.supervisor.lock_file import is_locked
+from tests.integration.registry_process import RegistryProcess
 from tests.support import kafka_files
 from tests.support.waiting import is_readable, wait_until
 
@@ -98,6 +100,39 @@ def test_kafkas_file_for_a_single_node_with_kraft_starts_a_cluster_and_is_explai
     assert "controlled.shutdown.max.retries" in shutdown
     assert "inter.broker.listener.name" in links
     assert cluster("topics", "--create", "--topic", "works").returncode == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        kafka_files.KRAFT_SERVER_3_9,
+        render_properties(kafka_files.every_setting("3.9")),
+        render_properties(kafka_files.every_setting("4.1")),
+    ],
+    ids=["KRaft 3.9", "every setting of 3.9", "every setting of 4.1"],
+)
+def test_a_cluster_starts_with_files_of_kafka(cluster, tmp_path, text):
+    file = tmp_path / "server.properties"
+    file.write_text(f"{text}\nconfluent.license=s3cret\nmetric.reporters=com.acme.Reporter\n")
+    started = cluster.start("--brokers", "1", "--config", str(file), "--log-dirs", ".")
+    assert started.returncode == 0, started.stderr
+    assert "unknown broker settings are left out: confluent.license (line" in started.stderr
+    assert "metric.reporters=com.acme.Reporter (Java classes are not run here)" in started.stderr
+    assert "s3cret" not in started.stderr
+    assert cluster("topics", "--create", "--topic", "works").returncode == 0
+
+
+def test_kafkas_file_for_a_broker_with_zookeeper_starts_one_at_that_registry(cluster, tmp_path):
+    with RegistryProcess(tmp_path / "registry") as registry:
+        file = tmp_path / "server.properties"
+        given = f"zookeeper.connect=localhost:{registry.port}"
+        file.write_text(
+            kafka_files.ZOOKEEPER_SERVER_3_9.replace("zookeeper.connect=localhost:2181", given)
+        )
+        started = cluster.start("--brokers", "1", "--config", str(file), "--log-dirs", ".")
+        assert started.returncode == 0, started.stderr
+        assert cluster("topics", "--create", "--topic", "works").returncode == 0
+        cluster("stop")
 
 
 def test_partitions_are_spread_over_several_log_dirs_until_the_purge(cluster, tmp_path):

@@ -6,14 +6,11 @@ FIXED_HERE: Final = {
     "advertised.listeners",
     "listener.security.protocol.map",
     "listeners",
-    "principal.builder.class",
     "sasl.enabled.mechanisms",
     "sasl.jaas.config",
-    "sasl.mechanism.inter.broker.protocol",
     "ssl.cipher.suites",
     "ssl.client.auth",
     "ssl.enabled.protocols",
-    "ssl.protocol",
 }
 """Kafka lets one broker change these too, for listeners that it adds (`DynamicListenerConfig`);
 here the listeners are those that it started with."""

@@ -1,6 +1,10 @@
 """What the properties files of Kafka's distribution set, without their comments."""
 
+from collections.abc import Iterator
 from typing import Final
+
+from cluster.config.kafka_definitions import KAFKA_DEFINITIONS, Definition
+from cluster.config.value_type import TypeCode
 
 _SIZES: Final = """\
 num.network.threads=3
@@ -118,3 +122,34 @@ log.dirs=/tmp/kafka-logs
 zookeeper.connect=localhost:2181
 {_SIZES}"""
 """Of a broker with TLS, logins and ACLs, as its documentation tells to write it."""
+
+
+def every_setting(release: str) -> dict[str, str]:
+    """All settings of brokers that a release of Kafka knows, at their defaults.
+
+    Without those that Kafka itself sets from others unless they are set, and without what says
+    where a broker and its registry are.
+    """
+    return {each.name: _text(each) for each in _with_defaults(release)}
+
+
+def _with_defaults(release: str) -> Iterator[Definition]:
+    for each in KAFKA_DEFINITIONS.values():
+        first, _, last = each.releases.partition("-")
+        if not _number(first) <= _number(release) <= _number(last):
+            continue
+        may_be_empty = each.type.code in (TypeCode.STRING, TypeCode.LIST, TypeCode.CLASS)
+        is_place = each.name in _PLACES or each.name.startswith("zookeeper.ssl.")
+        if (_text(each) or may_be_empty) and not is_place:
+            yield each
+
+
+_PLACES: Final = {"broker.id", "log.dir", "log.dirs", "listeners", "node.id", "zookeeper.connect"}
+
+
+def _number(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
+
+
+def _text(each: Definition) -> str:
+    return "" if each.default is None else each.type.render(each.default) or ""

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from cluster.config import broker, group, topic
-from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.broker import OWN_SETTINGS
 from cluster.config.group import GROUP_SETTINGS
 from cluster.config.setting import Setting
 from cluster.config.topic import TOPIC_SETTINGS
@@ -21,7 +21,7 @@ HANDLES: dict[Handle, Setting[Any]] = {
 }
 READ_FOR_OTHERS = {"jaas.py", "listeners.py"}
 """Modules of the tables' own folder that hand values to the parts of a broker."""
-ALL = [*BROKER_SETTINGS, *TOPIC_SETTINGS, *GROUP_SETTINGS]
+ALL = [*OWN_SETTINGS, *TOPIC_SETTINGS, *GROUP_SETTINGS]
 
 
 def settings_read() -> frozenset[str]:

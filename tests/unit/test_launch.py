@@ -133,7 +133,7 @@ def test_somebody_elses_registry_is_used_and_none_is_started(tmp_path, settings_
 
 def test_a_stock_kafka_file_works_and_what_is_replaced_is_said(tmp_path):
     config = tmp_path / "server.properties"
-    config.write_text("broker.id=0\nnum.io.threads=8\nlog.dirs=/tmp/kafka-logs\n")
+    config.write_text("broker.id=0\nnum.io.threads=4\nlog.dirs=/tmp/kafka-logs\n")
     notes = []
     make_plan(options(tmp_path, config=config), notes.append)
     assert notes == [
@@ -142,6 +142,17 @@ def test_a_stock_kafka_file_works_and_what_is_replaced_is_said(tmp_path):
         " (--log-dirs . keeps them in the data directory).",
         "Without effect here: num.io.threads"
         " (one thread serves a broker, beside a few with fixed tasks).",
+    ]
+
+
+def test_a_key_that_kafka_does_not_know_is_a_warning_with_its_line(tmp_path):
+    config = tmp_path / "server.properties"
+    config.write_text("\nconfluent.license=s3cret\nlog.segmnt.bytes=1\nnum.partitions=3\n")
+    notes = []
+    make_plan(options(tmp_path, config=config), notes.append)
+    assert notes == [
+        f"Warning: {config}: unknown broker settings are left out: confluent.license (line 2),"
+        " log.segmnt.bytes (line 3; did you mean log.segment.bytes?)."
     ]
 
 
@@ -187,7 +198,7 @@ def test_a_host_on_the_command_line_is_stronger_than_the_files(tmp_path, setting
     ("text", "message"),
     [
         (kafka_files.CONTROLLER_4_1, r"server\.properties, line 1: process\.roles=controller is"),
-        ("\nlog.segmnt.bytes=1", r"server\.properties, line 2: Unknown broker setting"),
+        ("\nlog.segment.bytes=a", r"server\.properties, line 2: log\.segment\.bytes=a is not"),
         ("\n\nnum.partitions many", r"server\.properties, line 3: num\.partitions=many is not"),
         ("listeners=SSL://:9093", r"server\.properties, line 1: the listener SSL needs a private"),
     ],

@@ -1,6 +1,7 @@
 from cluster.config.describe import Synonym, describe, describe_level
 from cluster.config.dynamic import CLUSTER_WIDE, OWN, applied
 from cluster.config.effect import remark_of
+from cluster.config.kafka_definitions import KAFKA_DEFINITIONS
 from cluster.config.settings import broker_settings, topic_settings
 from cluster.config.snapshot import Source
 from cluster.config.value_type import TypeCode
@@ -71,6 +72,24 @@ def test_absent_values_are_null():
     assert (rack.value, rack.synonyms) == (None, ())
     throttled = entry(topic_settings(BROKER, {}), "leader.replication.throttled.replicas")
     assert throttled.value == ""
+
+
+def test_a_broker_lists_what_current_releases_of_kafka_list_with_their_types():
+    listed = {each.name: each for each in describe(BROKER)}
+    for of_kafka in KAFKA_DEFINITIONS.values():
+        if of_kafka.is_listed:
+            assert listed[of_kafka.name].type is of_kafka.type.code
+            assert listed[of_kafka.name].sensitive is (of_kafka.type.code is TypeCode.PASSWORD)
+    assert (listed["num.network.threads"].value, listed["num.network.threads"].read_only) == (
+        "3",
+        False,
+    )
+    assert listed["metric.reporters"].type is TypeCode.LIST
+    assert listed["log.retention.hours"].type is TypeCode.INT
+    for old_or_internal in ("port", "unstable.api.versions.enable", "leader.replication.throttled"):
+        assert old_or_internal not in listed
+    given = broker_settings({"port": "9092"})
+    assert entry(given, "port").source is Source.STATIC_BROKER
 
 
 def test_entries_are_sorted_and_documented():

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from cluster.config import broker
-from cluster.config.broker import BROKER_SETTINGS
+from cluster.config.broker import BROKER_SETTINGS, OWN_SETTINGS
+from cluster.config.describe import describe
 from cluster.config.dynamic import (
     CLUSTER_WIDE,
     OWN,
@@ -14,6 +15,8 @@ from cluster.config.dynamic import (
     is_changeable,
     texts_at,
 )
+from cluster.config.effect import remark_of
+from cluster.config.kafka_definitions import KAFKA_DEFINITIONS
 from cluster.config.setting import Update
 from cluster.config.settings import broker_settings, topic_settings
 from cluster.config.snapshot import Source
@@ -23,70 +26,18 @@ from tests.support.fixed_settings import FIXED_HERE
 
 STARTED = broker_settings({"log.retention.hours": "5", "message.max.bytes": "2000000"})
 
-IN_KAFKA = {
-    "compression.type",
-    "log.cleaner.backoff.ms",
-    "log.cleaner.dedupe.buffer.size",
-    "log.cleaner.delete.retention.ms",
-    "log.cleaner.io.buffer.load.factor",
-    "log.cleaner.io.buffer.size",
-    "log.cleaner.io.max.bytes.per.second",
-    "log.cleaner.max.compaction.lag.ms",
-    "log.cleaner.min.cleanable.ratio",
-    "log.cleaner.min.compaction.lag.ms",
-    "log.cleaner.threads",
-    "log.cleanup.policy",
-    "log.flush.interval.messages",
-    "log.flush.interval.ms",
-    "log.index.interval.bytes",
-    "log.index.size.max.bytes",
-    "log.message.timestamp.after.max.ms",
-    "log.message.timestamp.before.max.ms",
-    "log.message.timestamp.type",
-    "log.preallocate",
-    "log.retention.bytes",
-    "log.retention.ms",
-    "log.roll.jitter.ms",
-    "log.roll.ms",
-    "log.segment.bytes",
-    "log.segment.delete.delay.ms",
-    "max.connection.creation.rate",
-    "max.connections",
-    "max.connections.per.ip",
-    "max.connections.per.ip.overrides",
-    "message.max.bytes",
-    "min.insync.replicas",
-    "num.recovery.threads.per.data.dir",
-    "producer.id.expiration.ms",
-    "unclean.leader.election.enable",
-    "compression.gzip.level",
-    "compression.lz4.level",
-    "compression.zstd.level",
-}
-"""What Kafka 3.9 lets all brokers change at once (`DynamicBrokerConfig.AllDynamicConfigs`), as far
-as it is, or may become, a setting here."""
-OF_ONE_IN_KAFKA = {
-    "replica.alter.log.dirs.io.max.bytes.per.second",
-    "ssl.key.password",
-    "ssl.keystore.certificate.chain",
-    "ssl.keystore.key",
-    "ssl.keystore.location",
-    "ssl.keystore.password",
-    "ssl.keystore.type",
-    "ssl.truststore.certificates",
-    "ssl.truststore.location",
-    "ssl.truststore.password",
-    "ssl.truststore.type",
-}
-"""And what only one broker changes (`DynamicConfig.Broker`, `DynamicSecurityConfigs`)."""
 
-
-def test_what_changes_in_use_is_what_changes_in_kafka():
-    cluster_wide = {s.name for s in BROKER_SETTINGS if s.update is Update.CLUSTER_WIDE}
-    assert cluster_wide == {s.name for s in BROKER_SETTINGS} & IN_KAFKA
-    of_one = {s.name for s in BROKER_SETTINGS if s.update is Update.PER_BROKER}
-    assert of_one == OF_ONE_IN_KAFKA
-    assert not any(is_changeable(name) for name in FIXED_HERE)
+@pytest.mark.parametrize("setting", OWN_SETTINGS, ids=lambda setting: setting.name)
+def test_what_changes_in_use_is_what_changes_in_kafka(setting):
+    for name in setting.names:
+        of_kafka = KAFKA_DEFINITIONS.get(name)
+        expected = Update.READ_ONLY if of_kafka is None else of_kafka.update
+        if name in FIXED_HERE:
+            expected = Update.READ_ONLY
+        if setting is broker.REPLICA_ALTER_LOG_DIRS_IO_MAX_BYTES_PER_SECOND:
+            expected = Update.PER_BROKER  # `DynamicConfig.Broker`, of which Kafka states no mode
+        assert is_changeable(name) is (expected is not Update.READ_ONLY)
+        assert name != setting.name or setting.update is expected
 
 
 def test_a_brokers_own_value_stands_over_all_brokers_and_both_over_its_file():
@@ -117,7 +68,7 @@ def test_nonsense_is_left_out_and_the_rest_applied():
                 "log.segment.bytes": "huge",
                 "broker.id": "3",
                 "log.retention.hours": "1",
-                "num.io.threads": "3",
+                "num.io.threads": "none",
             },
             CLUSTER_WIDE: {"log.segment.bytes": "6000000", "ssl.keystore.password": "s3cret"},
         },
@@ -162,7 +113,19 @@ def test_a_value_that_contradicts_a_stronger_one_is_left_out():
         (OWN, {"log.segment.bytes": "1"}, ErrorCode.invalid_request, "14 or more"),
         (OWN, {"log.segment.bytes": ""}, ErrorCode.invalid_request, "log.segment.bytes= is not"),
         (OWN, {"log.segmnt.bytes": "1"}, ErrorCode.invalid_config, "mean log.segment.bytes?"),
-        (OWN, {"num.io.threads": "1"}, ErrorCode.invalid_request, "one thread serves a broker"),
+        (OWN, {"num.io.threads": "0"}, ErrorCode.invalid_request, "num.io.threads=0 is not valid"),
+        (
+            CLUSTER_WIDE,
+            {"queued.max.requests": "9", "metrics.num.samples": "3"},
+            ErrorCode.invalid_request,
+            "configs dynamically: Set(queued.max.requests, metrics.num.samples)",
+        ),
+        (
+            CLUSTER_WIDE,
+            {"sasl.kerberos.service.name": "kafka"},
+            ErrorCode.invalid_request,
+            "broker id must be specified: Set(sasl.kerberos.service.name)",
+        ),
         (
             CLUSTER_WIDE,
             {"ssl.keystore.password": "1"},
@@ -201,6 +164,30 @@ def test_what_may_not_be_changed_is_refused(level, given_texts, code, detail):
             STARTED, level, {OWN: {}, CLUSTER_WIDE: {}} | {level: given_texts}, given_texts
         )
     assert (refused.value.code, detail in refused.value.detail) == (code, True)
+
+
+@pytest.mark.parametrize(
+    ("level", "name", "value"),
+    [
+        (CLUSTER_WIDE, "num.network.threads", "9"),
+        (CLUSTER_WIDE, "background.threads", "9"),
+        (CLUSTER_WIDE, "leader.replication.throttled.rate", "1048576"),
+        (OWN, "leader.replication.throttled.rate", "1048576"),
+        (CLUSTER_WIDE, "metric.reporters", "com.acme.Reporter"),
+        (CLUSTER_WIDE, "transaction.partition.verification.enable", "false"),
+        (OWN, "sasl.kerberos.min.time.before.relogin", "58000"),
+        (OWN, "listener.name.a.num.network.threads", "5"),
+        (OWN, "principal.builder.class", broker.PRINCIPAL_BUILDER_CLASS.default),
+    ],
+)
+def test_what_kafka_lets_change_is_stored_with_a_remark_though_it_has_no_effect(level, name, value):
+    stored = {OWN: {}, CLUSTER_WIDE: {}} | {level: {name: value}}
+    check_change(STARTED, level, stored, [name])
+    settings, problems = applied(STARTED, stored)
+    assert problems == ()
+    (entry,) = [each for each in describe(settings) if each.name == name]
+    assert (entry.value, entry.source, entry.read_only) == (value, level, False)
+    assert "accepted, without effect yet: " in remark_of(entry.documentation)
 
 
 def test_nonsense_that_was_stored_before_does_not_stand_in_the_way():

@@ -1,7 +1,8 @@
 import pytest
 
-from cluster.config.kafka_file import read_kafka_texts
+from cluster.config.kafka_file import KafkaFile, read_kafka_texts, unknown_keys
 from cluster.config.properties_file import parse_properties
+from cluster.config.remarks import remarks_on
 from cluster.config.setting import SettingError
 from cluster.config.settings import broker_settings
 from tests.support import kafka_files
@@ -30,6 +31,7 @@ def test_a_brokers_file_of_kafkas_distribution_leaves_valid_settings(text):
     given = parse_properties(text).texts
     said = " ".join(found.remarks)
     assert all(key in found.texts or key in said for key in given)
+    assert found.unknown == ()
 
 
 def test_kafkas_single_node_file_is_explained():
@@ -42,8 +44,6 @@ def test_kafkas_single_node_file_is_explained():
         f"advertised.listeners: CONTROLLER://localhost:9093 is left out ({QUORUM}).",
         "Without effect here: controller.listener.names, controller.quorum.bootstrap.servers,"
         f" process.roles ({QUORUM}).",
-        "Without effect here: num.io.threads, num.network.threads"
-        " (one thread serves a broker, beside a few with fixed tasks).",
         "Without effect here: share.coordinator.state.topic.min.isr,"
         " share.coordinator.state.topic.replication.factor (there are no share groups).",
         "Without effect here: transaction.state.log.min.isr,"
@@ -52,8 +52,49 @@ def test_kafkas_single_node_file_is_explained():
 
 
 def test_a_file_of_settings_alone_is_left_as_it_is():
-    texts = {"num.partitions": "3", "listeners": "PLAINTEXT://:9092", "no.such.key": "1"}
-    assert read_kafka_texts(texts) == (texts, [])
+    texts = {"num.partitions": "3", "listeners": "PLAINTEXT://:9092"}
+    assert read_kafka_texts(texts) == (texts, [], ())
+
+
+def test_an_unknown_key_of_a_file_is_left_out_and_one_of_an_override_stays_to_be_refused():
+    found = read_kafka_texts({"no.such.key": "1", "log.segmnt.bytes": "s3cret"}, {"other": "2"})
+    assert found == KafkaFile({"other": "2"}, [], ("no.such.key", "log.segmnt.bytes"))
+    line = unknown_keys(found.unknown, "a.properties", {"no.such.key": 1, "log.segmnt.bytes": 7})
+    assert line == (
+        "Warning: a.properties: unknown broker settings are left out: no.such.key (line 1),"
+        " log.segmnt.bytes (line 7; did you mean log.segment.bytes?)."
+    )
+
+
+def test_names_of_java_classes_are_told_and_no_password_is():
+    found = read(
+        "metric.reporters=com.acme.Reporter,com.acme.Other\n"
+        "create.topic.policy.class.name=com.acme.Policy\n"
+        "sasl.oauthbearer.client.credentials.client.secret=s3cret\n"
+        "rsm.config.aws.secret.access.key=s3cret\n"
+        "listener.name.a.ssl.engine.factory.class=com.acme.Engine\n"
+    )
+    assert found.remarks == [
+        "Without effect here: create.topic.policy.class.name=com.acme.Policy,"
+        " listener.name.a.ssl.engine.factory.class=com.acme.Engine,"
+        " metric.reporters=com.acme.Reporter,com.acme.Other (Java classes are not run here).",
+        "Without effect here: sasl.oauthbearer.client.credentials.client.secret"
+        " (brokers reach each other by links that are no listeners).",
+        "Without effect here: rsm.config.aws.secret.access.key (there is no remote tier).",
+    ]
+
+
+@pytest.mark.parametrize("release", ["2.7", "3.9", "4.1"])
+def test_a_file_with_every_setting_of_kafka_at_its_default_is_taken_whole(release):
+    texts = kafka_files.every_setting(release)
+    assert len(texts) > 150
+    found = read_kafka_texts(texts)
+    assert found == (texts, [], ())
+    remarks = remarks_on(broker_settings(texts))
+    assert {each.split()[1] for each in remarks} <= {
+        "inter.broker.protocol.version",  # here it is 3.9
+        "group.coordinator.rebalance.protocols",  # that of 4.1 has streams groups
+    }
 
 
 @pytest.mark.parametrize(
@@ -61,14 +102,8 @@ def test_a_file_of_settings_alone_is_left_as_it_is():
     [
         (kafka_files.CONTROLLER_4_1, "process.roles", "a node without a broker"),
         ("process.roles=boss", "process.roles", "must be broker or broker,controller"),
-        ("process.roles=", "process.roles", "must be broker or broker,controller"),
         ("listeners=PLAINTEXT", "listeners", "must be a comma-separated list of NAME://"),
-        (
-            "listener.name.a.sasl.kerberos.service.name=x",
-            "listener.name.a.sasl.kerberos.service.name",
-            "there is no GSSAPI",
-        ),
-        ("ssl.engine.factory.class=my.Factory", "ssl.engine.factory.class", "a Java class"),
+        ("num.io.threads=many", "num.io.threads", "must be a whole number, 1 or more"),
     ],
 )
 def test_what_cannot_be_had_is_refused_by_name(text, key, reason):
@@ -90,12 +125,11 @@ def test_what_kafka_files_say_of_identity_is_left_as_it_is():
         "listener.name.external.scram-sha-512.sasl.jaas.config": "a.B required;",
         "super.users": "User:admin",
     }
-    assert read_kafka_texts(texts) == (texts, [])
+    assert read_kafka_texts(texts) == (texts, [], ())
 
 
-def test_what_chooses_among_parts_of_java_is_left_out_with_a_remark():
-    found = read("ssl.provider=BC\nlistener.name.a.ssl.trustmanager.algorithm=PKIX")
-    assert found.texts == {}
+def test_what_chooses_among_parts_of_java_has_a_remark():
+    found = read("ssl.provider=BC\nlistener.name.a.ssl.trustmanager.algorithm=PKX")
     assert found.remarks == [
         "Without effect here: listener.name.a.ssl.trustmanager.algorithm, ssl.provider"
         " (it chooses among parts of a Java runtime)."
@@ -104,4 +138,4 @@ def test_what_chooses_among_parts_of_java_is_left_out_with_a_remark():
 
 def test_a_listener_named_controller_needs_no_mention_in_a_kraft_file():
     found = read("process.roles=broker,controller\nlisteners=PLAINTEXT://:1,CONTROLLER://:2")
-    assert found.texts == {"listeners": "PLAINTEXT://:1"}
+    assert found.texts["listeners"] == "PLAINTEXT://:1"

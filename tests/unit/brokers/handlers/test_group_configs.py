@@ -85,7 +85,8 @@ def test_a_group_has_the_brokers_values_until_it_has_its_own(stage: HandlerStage
     assert stage.core.group_configs.timings("g") == ConsumerTimings(50_000, 5_000)
     assert stage.core.group_configs.timings("h") == DEFAULTS
     entries = {each.name: each for each in described(stage).configs}
-    assert list(entries) == [INTERVAL, SESSION]
+    assert list(entries) == sorted(entries)
+    assert {INTERVAL, SESSION} < entries.keys()
     assert (entries[SESSION].value, entries[SESSION].config_source) == ("50000", 8)
     assert (entries[INTERVAL].value, entries[INTERVAL].config_source) == ("5000", Source.DEFAULT)
     (synonym,) = entries[SESSION].synonyms
@@ -123,7 +124,8 @@ def test_what_a_registry_has_and_cannot_be_used_is_left_out(
         ([(INTERVAL, SET, "4999")], CODES.invalid_config, f"{INTERVAL} must be greater than or"),
         ([(INTERVAL, SET, "15001")], CODES.invalid_config, f"{INTERVAL} must be less than or"),
         ([(INTERVAL, SET, "x")], CODES.invalid_config, "is not valid"),
-        ([("share.session.timeout.ms", SET, "1")], CODES.invalid_config, "Unknown group setting"),
+        ([("session.timeout", SET, "1")], CODES.invalid_config, "Unknown group setting"),
+        ([("share.session.timeout.ms", SET, "0")], CODES.invalid_config, "1 or more"),
         ([(SESSION, SET, None)], CODES.invalid_request, "Null value not supported"),
         ([(SESSION, APPEND, "1")], CODES.invalid_config, "append is not allowed"),
         ([(SESSION, 9, "1")], CODES.invalid_request, "Unknown operation type"),
