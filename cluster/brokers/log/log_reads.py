@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from cluster.brokers.log.mmap_segment import MmapSegment
 from cluster.brokers.log.segment import Segment
-from cluster.brokers.log.unchecked import DamagedBatch
 from cluster.model.ids import Offset
-from cluster.records.batch import NO_TIMESTAMP, BatchHeader, read_header
+from cluster.records.batch import NO_TIMESTAMP, BatchHeader
 from cluster.records.reader import records_of_batch
 
 
@@ -79,12 +78,15 @@ def read_slice(
     if offset < segments[slot].base_offset:
         slot = segment_slot(segments, offset)
     segment = segments[slot]
+    if segment.unchecked is not None:
+        segment.look_at_file()
     start = segment.locate(offset)
     while start >= segment.file.size_bytes:  # compaction left nothing from here to the next segment
         slot += 1
         if slot == len(segments):
             return LogSlice(segment.file, start, 0, offset)
         segment = segments[slot]
+        segment.look_at_file()
         start = segment.locate(offset)
     size = segment.file.size_bytes
     next_base = segments[slot + 1].base_offset if slot + 1 < len(segments) else log_end_offset
@@ -116,24 +118,24 @@ def _check(segment: Segment, offset: Offset, start: int, end: int) -> tuple[int,
         return end, offset
     # What is before it shows whether its base offset, which no checksum covers, can be true.
     before = min(start, segment.position_of_entry(offset))
-    is_damaged_before = unchecked.check(segment.file, before, start) < start
-    if is_damaged_before and segment.base_offset_at(start) > offset:
-        # No gap that compaction has left: a damaged batch was passed over.
-        raise DamagedBatch(segment.file.path, start)
-    good = unchecked.check(
+    ahead = unchecked.check(segment.file, before, start)
+    if ahead.defect is not None:
+        damaged = segment.note_damage(ahead.end, ahead.defect)
+        if segment.base_offset_at(start) > offset:
+            raise damaged  # no gap that compaction has left: a damaged batch was passed over
+    checked = unchecked.check(
         segment.file, start, end, offset if start else min(offset, Offset(segment.base_offset))
     )
-    if unchecked.is_all_checked:
-        segment.unchecked = None
-    if good == start:
-        raise DamagedBatch(segment.file.path, start)
-    next_offset = offset
-    position = start
-    while position < good:
-        header = read_header(segment.file.mapping(), position)
-        next_offset = Offset(header.last_offset + 1)
-        position += header.size_bytes
-    return good, next_offset
+    if checked.defect is not None:
+        damaged = segment.note_damage(checked.end, checked.defect)
+        if checked.end == start:
+            raise damaged
+    segment.on_checked()
+    next_offset = checked.next_offset
+    if not next_offset and checked.end < segment.file.size_bytes:
+        # The range ends within one that was good before, or before what was appended since.
+        next_offset = segment.base_offset_at(checked.end)
+    return checked.end, Offset(next_offset)
 
 
 def find_timestamp(
@@ -147,6 +149,7 @@ def find_timestamp(
     for segment in segments:
         if segment.max_timestamp_ms < timestamp_ms:
             continue
+        segment.look_at_file()
         start = segment.position_before_timestamp(timestamp_ms)
         for position, header in segment.headers_from(start):
             if header.base_offset >= upper_offset:
@@ -169,6 +172,7 @@ def find_max_timestamp(
         return None
     offset = newest.max_timestamp_offset
     if first_offset <= offset < upper_offset:
+        newest.look_at_file()
         position = newest.locate(offset)
         for _, header in newest.headers_from(position):
             found = _first_record(newest, position, header, header.max_timestamp, first_offset)
@@ -186,6 +190,7 @@ def _scan_for_max(
     """
     best: tuple[Segment, int, BatchHeader] | None = None
     for segment in segments:
+        segment.look_at_file()
         for position, header in segment.headers_from(0):
             if header.last_offset < bounds[0] or header.last_offset >= bounds[1]:
                 continue

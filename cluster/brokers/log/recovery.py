@@ -160,10 +160,13 @@ def recover(
     )
     ends = [*(segment.base_offset for segment in segments[1:]), log_end]
     for slot, segment in enumerate(segments):
+        if slot < len(segments) - 1:
+            if segment.unchecked is None:
+                segment.unchecked = UncheckedBytes(segment.file.size_bytes)
+        elif slot >= first_checked:
+            segment.unchecked = None
         if segment.unchecked is not None:
             segment.unchecked.offset_limit = ends[slot]
-        if slot >= first_checked:
-            segment.unchecked = None
     for segment in segments:
         if segment.file.is_open:  # of thousands of logs, most are not used soon
             segment.release()

@@ -6,9 +6,7 @@ segment are in memory and are written when it closes; recovery rebuilds them fro
 
 import copy
 import logging
-import mmap
 import os
-import struct
 import weakref
 from collections.abc import Iterator
 from functools import partial
@@ -16,12 +14,14 @@ from pathlib import Path
 from typing import Final
 
 from cluster.brokers.log import offset_index, time_index, transaction_index
+from cluster.brokers.log.batch_walk import SHORTEST, WALK, next_offset_at, walk
+from cluster.brokers.log.damage import Damage, DamagedBatch, DamageLog
 from cluster.brokers.log.mmap_segment import MmapSegment
 from cluster.brokers.log.offset_index import ActiveOffsetIndex, ClosedOffsetIndex, OffsetIndex
 from cluster.brokers.log.open_segments import OPEN_SEGMENTS, Releasable
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.time_index import TimeIndex
-from cluster.brokers.log.unchecked import NO_BATCH, DamagedBatch, UncheckedBytes
+from cluster.brokers.log.unchecked import NO_BATCH, UncheckedBytes
 from cluster.model.clocks import WallMs
 from cluster.model.errors import Refused, StorageFailed
 from cluster.records.batch import (
@@ -43,10 +43,6 @@ TRANSACTION_INDEX_SUFFIX: Final = transaction_index.SUFFIX
 SEGMENT_SUFFIXES: Final = (LOG_SUFFIX, INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 """Of every file that a segment may have; the batches first."""
 _RECENT_BATCHES: Final = 64
-
-# What a walk from batch to batch needs: base offset, batch length, magic, last offset delta.
-_WALK: Final = struct.Struct(">qi4xb6xi")
-_SHORTEST: Final = HEADER_BYTES - LENGTH_OVERHEAD_BYTES
 
 
 def segment_path(directory: Path, base_offset: int, suffix: str = LOG_SUFFIX) -> Path:
@@ -75,26 +71,6 @@ def create_segment_file(directory: Path, base_offset: int, suffix: str = LOG_SUF
         raise StorageFailed(f"cannot create {path}: {error.strerror}") from error
 
 
-def _walk(mapping: mmap.mmap, position: int, size: int, offset: int) -> tuple[int, bool]:
-    """From a batch to the one that holds an offset, or the first one after it, or to the end.
-
-    Returns its position and True, or that of what is no batch and False.
-    """
-    after = position
-    try:
-        while after < size:
-            position = after
-            base_offset, length, magic, last_delta = _WALK.unpack_from(mapping, position)
-            if magic != MAGIC_V2 or length < _SHORTEST:
-                break
-            if base_offset + last_delta >= offset:
-                return position, True
-            after = position + length + LENGTH_OVERHEAD_BYTES
-    except struct.error:  # the file ends within the header
-        return position, False
-    return (size, True) if after == size else (position, False)
-
-
 class Segment:
     """Batches from `base_offset` on; the last segment of a log is active, the others are closed.
 
@@ -115,6 +91,7 @@ class Segment:
         "_older_recent",
         "base_offset",
         "created_ms",
+        "damage",
         "directory",
         "file",
         "max_timestamp_ms",
@@ -143,7 +120,10 @@ class Segment:
             is_new=is_new,
         )
         self.unchecked: UncheckedBytes | None = None
-        """What was taken from disk without comparing checksums; None where nothing was."""
+        """What is to be compared with its checksums before it is served; None for an active segment
+        that was begun in this life."""
+        self.damage = DamageLog()
+        """Of the log, once it has this segment."""
         self.take_options(options)
         self._index: OffsetIndex = ActiveOffsetIndex(options.segment_index_bytes)
         self._active_index: ActiveOffsetIndex | None = None
@@ -167,6 +147,11 @@ class Segment:
         self._newest_recent: dict[int, int] = {}
         self._older_recent: dict[int, int] = {}
         self._note_index_room()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether batches may be added."""
+        return self._active_index is not None
 
     @property
     def paths(self) -> list[Path]:
@@ -341,9 +326,9 @@ class Segment:
         position = self._index.position_of(max(0, offset - self.base_offset))
         if position:
             position = self._checked_entry(position, offset)
-        position, is_sound = _walk(self.file.mapping(), position, size, offset)
+        position, is_sound = walk(self.file.mapping(), position, size, offset)
         if not is_sound:
-            raise self._damaged_at(position)
+            raise self.note_damage(position, NO_BATCH)
         return position
 
     def end_before(self, upper_offset: int) -> int:
@@ -367,9 +352,9 @@ class Segment:
         position = max(start, position)
         mapping = self.file.mapping()
         while position + HEADER_BYTES <= limit:
-            _, length, magic, _ = _WALK.unpack_from(mapping, position)
+            _, length, magic, _ = WALK.unpack_from(mapping, position)
             after = position + length + LENGTH_OVERHEAD_BYTES
-            if magic != MAGIC_V2 or length < _SHORTEST or after > limit:
+            if magic != MAGIC_V2 or length < SHORTEST or after > limit:
                 break
             position = after
         return position
@@ -382,65 +367,59 @@ class Segment:
             return position
         if position + HEADER_BYTES <= self.file.size_bytes:
             mapping = self.file.mapping()
-            base_offset, length, magic, _ = _WALK.unpack_from(mapping, position)
+            base_offset, length, magic, _ = WALK.unpack_from(mapping, position)
             if (
                 magic == MAGIC_V2
-                and length >= _SHORTEST
+                and length >= SHORTEST
                 and self.base_offset <= base_offset <= offset
             ):
                 return position
-        self._rebuild_indexes()
+        rebuild_indexes(self)
         return 0
 
     def position_of_entry(self, offset: int) -> int:
         """Position of the batch from which a walk to an offset begins."""
         return self._index.position_of(max(0, offset - self.base_offset))
 
-    def _damaged_at(self, position: int) -> DamagedBatch:
-        if self.unchecked is not None:
-            self.unchecked.tell(self.file.path, position, NO_BATCH)
+    def note_damage(self, position: int, defect: str) -> DamagedBatch:
+        """Have it told what is wrong with the batch at a position; returns what is to be raised."""
+        start = self._index.position_before(position - 1) if position else 0
+        offset = next_offset_at(self.file.mapping(), start, position, self.base_offset)
+        self.damage.note(self.file.path, Damage(self.base_offset, position, offset, defect))
         return DamagedBatch(self.file.path, position)
 
-    def _rebuild_indexes(self) -> None:
-        """From the batches, up to the first that is none. Raises StorageFailed."""
-        _log.warning("the index of %s is damaged; rebuilding it", self.file.path)
-        is_active = self._active_index is not None
-        self.start_indexing()
-        next_offset = self.base_offset
-        try:
-            for place, header in self.headers_from(0):
-                if (
-                    header.magic != MAGIC_V2
-                    or header.base_offset < next_offset
-                    or not self.can_hold(header.last_offset)
-                ):
-                    break
-                next_offset = header.last_offset + 1
-                self.note_batch(
-                    header.base_offset,
-                    header.last_offset,
-                    header.max_timestamp,
-                    place,
-                    header.size_bytes,
-                )
-        except Refused:
-            _log.warning("%s is damaged from offset %d on", self.file.path, next_offset)
-        if not is_active:
-            self.close_for_writing()
+    def on_checked(self) -> None:
+        """Some more was checked: of an active segment, what is appended needs no second look."""
+        unchecked = self.unchecked
+        if self._active_index is not None and unchecked is not None and unchecked.is_all_checked:
+            self.unchecked = None
+
+    def look_at_file(self) -> None:
+        """Before a read. Raises DamagedBatch for a closed segment whose file was cut."""
+        if self.unchecked is None or self._active_index is not None:
+            return
+        missing = self.unchecked.look_at_file(self.file)
+        if missing:
+            end = self.file.size_bytes - missing
+            defect = f"the file ends there, {missing} bytes are missing"
+            self.damage.note(
+                self.file.path, Damage(self.base_offset, end, self.base_offset, defect)
+            )
+            raise DamagedBatch(self.file.path, end)
 
     def batch_end(self, position: int) -> int:
         """Where the batch at a position ends. Raises DamagedBatch."""
         size = self.file.size_bytes
         if position + HEADER_BYTES <= size:
-            _, length, magic, _ = _WALK.unpack_from(self.file.mapping(), position)
+            _, length, magic, _ = WALK.unpack_from(self.file.mapping(), position)
             end: int = position + length + LENGTH_OVERHEAD_BYTES
-            if magic == MAGIC_V2 and length >= _SHORTEST and end <= size:
+            if magic == MAGIC_V2 and length >= SHORTEST and end <= size:
                 return end
-        raise self._damaged_at(position)
+        raise self.note_damage(position, NO_BATCH)
 
     def base_offset_at(self, position: int) -> int:
         """Base offset of the batch at a position."""
-        base_offset: int = _WALK.unpack_from(self.file.mapping(), position)[0]
+        base_offset: int = WALK.unpack_from(self.file.mapping(), position)[0]
         return base_offset
 
     def last_offset(self) -> int | None:
@@ -458,8 +437,8 @@ class Segment:
         size = self.file.size_bytes
         while position < size:
             header = read_header(self.file.mapping(), position)
-            if header.batch_length < _SHORTEST:
-                raise self._damaged_at(position)
+            if header.batch_length < SHORTEST:
+                raise self.note_damage(position, NO_BATCH)
             yield position, header
             position += header.size_bytes
 
@@ -490,6 +469,8 @@ class Segment:
         index, times = self._active_index, self._active_time_index
         if index is None or times is None:
             return
+        if self.unchecked is not None:
+            self.unchecked.forget_file()
         self.file.on_open = None  # it is written again, so it stays open
         OPEN_SEGMENTS.forget(weakref.ref(self))
         self.file.truncate(position)
@@ -533,3 +514,31 @@ class Segment:
                 path.unlink(missing_ok=True)
         except OSError as error:
             raise StorageFailed(f"cannot delete {error.filename}: {error.strerror}") from error
+
+
+def rebuild_indexes(segment: Segment) -> None:
+    """From the batches, up to the first that is none. Raises StorageFailed."""
+    _log.warning("the index of %s is damaged; rebuilding it", segment.file.path)
+    is_active = segment.is_active
+    segment.start_indexing()
+    next_offset = segment.base_offset
+    try:
+        for place, header in segment.headers_from(0):
+            if (
+                header.magic != MAGIC_V2
+                or header.base_offset < next_offset
+                or not segment.can_hold(header.last_offset)
+            ):
+                break
+            next_offset = header.last_offset + 1
+            segment.note_batch(
+                header.base_offset,
+                header.last_offset,
+                header.max_timestamp,
+                place,
+                header.size_bytes,
+            )
+    except Refused:
+        _log.warning("%s is damaged from offset %d on", segment.file.path, next_offset)
+    if not is_active:
+        segment.close_for_writing()

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from cluster.brokers.log.damage import DamageLog
 from cluster.brokers.log.deleted_files import DeletedFiles
 from cluster.brokers.log.log_reads import segment_slot
 from cluster.brokers.log.options import LogOptions
@@ -15,6 +16,7 @@ from cluster.brokers.log.producer_state import ProducerEntry
 from cluster.brokers.log.recovery import new_segment
 from cluster.brokers.log.segment import Segment
 from cluster.brokers.log.segment_swap import begin_swap, end_swap
+from cluster.brokers.log.unchecked import UncheckedBytes
 from cluster.model.clocks import WallMs
 from cluster.model.errors import ensure
 from cluster.model.ids import Offset
@@ -31,7 +33,10 @@ class SegmentList:
         self, directory: Path, segments: tuple[Segment, ...], deleted_files: DeletedFiles
     ) -> None:
         self.directory = directory
+        self.damage = DamageLog()
         self._deleted_files = deleted_files
+        for segment in segments:
+            segment.damage = self.damage
         self._set(segments)
 
     def _set(self, segments: tuple[Segment, ...]) -> None:
@@ -48,10 +53,18 @@ class SegmentList:
         self, base_offset: Offset, producers: Mapping[int, ProducerEntry], wall_ms: WallMs
     ) -> Segment:
         """Close the active segment and begin one at an offset. Raises StorageFailed."""
-        self.active.close_for_writing()
+        closed = self.active
+        closed.close_for_writing()
         write_snapshot(self.directory, base_offset, producers)
-        segment = new_segment(self.directory, base_offset, self.active.options, wall_ms)
+        segment = self._new_segment(base_offset, closed.options, wall_ms)
+        # Its pages may leave memory from now on: whoever reads them first checks them.
+        closed.unchecked = UncheckedBytes(closed.file.size_bytes, base_offset)
         self._set((*self.segments, segment))
+        return segment
+
+    def _new_segment(self, base_offset: Offset, options: LogOptions, wall_ms: WallMs) -> Segment:
+        segment = new_segment(self.directory, base_offset, options, wall_ms)
+        segment.damage = self.damage
         return segment
 
     def truncate(self, offset: Offset, options: LogOptions) -> Offset:
@@ -63,6 +76,7 @@ class SegmentList:
         kept, gone = self.segments[: slot + 1], self.segments[slot + 1 :]
         for segment in reversed(gone):  # the last one first: a crash leaves no hole
             segment.remove_files()
+            self.damage.forget(segment.base_offset)
         last = kept[-1]
         position = last.locate(offset)
         end = offset
@@ -70,6 +84,7 @@ class SegmentList:
             end = Offset(min(offset, last.base_offset_at(position)))
         last.take_options(options)
         last.truncate(position, end)
+        self.damage.forget(last.base_offset, position)
         self._set(kept)
         return end
 
@@ -79,9 +94,10 @@ class SegmentList:
         self._deleted_files.settle(self.directory)  # one of them may have had the new one's name
         for segment in reversed(self.segments):
             segment.remove_files()
+            self.damage.forget(segment.base_offset)
         for snapshot in snapshot_offsets(self.directory):
             remove_snapshot(self.directory, snapshot)
-        self._set((new_segment(self.directory, offset, options, wall_ms),))
+        self._set((self._new_segment(offset, options, wall_ms),))
 
     def remove_first(self, count: int) -> None:
         """Delete the oldest segments, not the active one.
@@ -90,6 +106,8 @@ class SegmentList:
         """
         gone, self.segments = self.segments[:count], self.segments[count:]
         self._closed_bytes -= sum(segment.file.size_bytes for segment in gone)
+        for segment in gone:
+            self.damage.forget(segment.base_offset)
         self._deleted_files.delete(self.directory, gone, self.active.options.file_delete_delay_ms)
 
     def replace(self, gone: Sequence[Segment]) -> None:
@@ -112,6 +130,11 @@ class SegmentList:
         end_swap(self.directory, first.base_offset)
         cleaned = Segment(self.directory, first.base_offset, first.options, first.created_ms)
         cleaned.trust_indexes(active=False)
+        cleaned.damage = self.damage
+        limit = self.segments[slot + len(gone)].base_offset
+        cleaned.unchecked = UncheckedBytes(cleaned.file.size_bytes, limit)
+        for segment in gone:
+            self.damage.forget(segment.base_offset)
         self._set((*self.segments[:slot], cleaned, *self.segments[slot + len(gone) :]))
 
     def since(self, recovery_point: Offset) -> tuple[Segment, ...]:

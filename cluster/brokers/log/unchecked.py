@@ -1,22 +1,20 @@
-"""Bytes that were taken from disk without a look: their checksums are compared when they are read.
+"""Bytes of a file that nobody has checked: their checksums are compared when they are read.
 
 A start trusts what lies below the recovery point, and after a clean stop all of it: checking it
-would take as long as reading the whole disk. So a byte that went bad in a closed file is found by
-the first read of its batch; Kafka leaves that to its clients. Good ranges are remembered.
+would take as long as reading the whole disk. And a segment that was closed may be read from the
+disk again long after its batches were checked. So a byte that went bad in a closed file is found by
+the first read of its batch; Kafka leaves that to its clients. Good ranges are remembered, for as
+long as nobody writes to the file.
 """
 
-import logging
+import os
 from bisect import bisect_right
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
 from cluster.brokers.log.mmap_segment import MmapSegment
-from cluster.model.errors import ErrorCode, Refused
 from cluster.records.batch import ATTRIBUTES_POSITION, HEADER_BYTES, MAGIC_V2, read_header
-
-_log = logging.getLogger(__name__)
 
 _NO_LIMIT: Final = 2**63 - 1
 _RANGES_MOST: Final = 256
@@ -24,14 +22,6 @@ _RANGES_MOST: Final = 256
 
 
 NO_BATCH: Final = "no batch begins here"
-
-
-class DamagedBatch(Refused):
-    """What was asked for is damaged on this broker's disk."""
-
-    def __init__(self, path: Path, position: int) -> None:
-        super().__init__(ErrorCode.corrupt_message, f"{path} is damaged at byte {position}")
-        self.position = position
 
 
 class _Range(NamedTuple):
@@ -43,21 +33,33 @@ class _Range(NamedTuple):
     next_offset: int
 
 
+class Checked(NamedTuple):
+    """How far a range is good."""
+
+    end: int
+    """Where the range ends, or the first damaged batch begins."""
+    next_offset: int
+    """The offset after the last good batch; 0 where that was not seen."""
+    defect: str | None
+    """What is wrong with the batch at `end`."""
+
+
 class UncheckedBytes:
-    """Which bytes of one file, up to `end`, have been checked since the start.
+    """Which bytes of one file, up to `end`, have been checked.
 
     Invariant: ranges begin and end at batches, ascend, and neither overlap nor touch.
     """
 
-    __slots__ = ("_has_spoken", "_ranges", "end", "offset_limit")
+    __slots__ = ("_ranges", "_stamp", "end", "offset_limit")
 
-    def __init__(self, end: int) -> None:
+    def __init__(self, end: int, offset_limit: int = _NO_LIMIT) -> None:
         """Nothing below `end` is checked yet; what is behind it was checked as it was appended."""
         self.end = end
-        self.offset_limit = _NO_LIMIT
-        """Where the next segment began at the start: all offsets are below it."""
+        self.offset_limit = offset_limit
+        """Where the next segment began: all offsets are below it."""
         self._ranges: list[_Range] = []
-        self._has_spoken = False
+        self._stamp: tuple[int, int] | None = None
+        """Modification time and inode of the file, when the first range was checked."""
 
     @property
     def is_all_checked(self) -> bool:
@@ -65,16 +67,44 @@ class UncheckedBytes:
         ranges = self._ranges
         return not self.end or (ranges != [] and not ranges[0].start and ranges[0].end >= self.end)
 
+    def look_at_file(self, file: MmapSegment) -> int:
+        """Before a closed segment is read: where somebody has written to its file, nothing of it
+        counts as checked.
+
+        Returns how many bytes the file lacks: to read it through a mapping would end the process.
+        Raises StorageFailed.
+        """
+        facts = os.fstat(file.fileno())
+        stamp = facts.st_mtime_ns, facts.st_ino
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._ranges = []
+        return max(0, file.size_bytes - facts.st_size)
+
+    def forget(self) -> None:
+        """Check everything anew."""
+        self._ranges = []
+
+    def forget_file(self) -> None:
+        """The segment is written again: its file changes from now on."""
+        self._stamp = None
+
+    def note_good(self, stamp: tuple[int, int], first_offset: int, next_offset: int) -> None:
+        """Somebody else has checked all of the file, as it was with that modification time and
+        inode."""
+        if self.end and self._stamp in (None, stamp):
+            self._stamp = stamp
+            self._ranges = [_Range(0, self.end, first_offset, next_offset)]
+
     def truncate(self, end: int) -> None:
         """The file was cut there, at a batch; what is appended then is checked."""
         self.end = min(self.end, end)
         self._ranges = [one for one in self._ranges if one.end <= end]
 
-    def check(self, file: MmapSegment, start: int, end: int, offset: int = _NO_LIMIT) -> int:
+    def check(self, file: MmapSegment, start: int, end: int, offset: int = _NO_LIMIT) -> Checked:
         """Compare the checksums of the batches in [start, end) that were not checked before.
 
-        `start` is that of a batch, the one that should hold `offset`, if that is given. Returns
-        `end`, or where the first damaged batch begins. The damage is logged once.
+        `start` is that of a batch, the one that should hold `offset`, if that is given.
         """
         position, least_offset = start, 0
         end = min(end, file.size_bytes)
@@ -84,8 +114,8 @@ class UncheckedBytes:
             if known is not None and position < known.end:
                 if known.first_offset < least_offset:  # each alone looked good
                     del self._ranges[slot]
-                    self.tell(file.path, position, f"offset {known.first_offset} cannot be here")
-                    return position
+                    defect = f"offset {known.first_offset} cannot be here"
+                    return Checked(position, least_offset, defect)
                 position, least_offset = known.end, known.next_offset
                 continue
             if known is not None and position == known.end:
@@ -93,15 +123,14 @@ class UncheckedBytes:
             following = self._ranges[slot + 1 : slot + 2]
             until = min(end, following[0].start if following else self.end)
             expected = least_offset or offset
-            good, defect = _check_batches(
+            good, problem = _check_batches(
                 file, position, until, least_offset, expected, self.offset_limit
             )
             self._add(good, slot)
             position, least_offset = good.end, good.next_offset
-            if defect is not None:
-                self.tell(file.path, position, defect)
-                return position
-        return end
+            if problem is not None:
+                return Checked(position, least_offset, problem)
+        return Checked(end, least_offset if position == end else 0, None)
 
     def _add(self, good: _Range, slot: int) -> None:
         """Put a range behind the one of that slot; joined, if they touch."""
@@ -122,18 +151,6 @@ class UncheckedBytes:
         ranges.insert(behind, good)
         if len(ranges) > _RANGES_MOST:
             del ranges[0]
-
-    def tell(self, path: Path, position: int, defect: str) -> None:
-        """Log a damage, unless one of this file was logged before."""
-        if not self._has_spoken:
-            self._has_spoken = True
-            _log.error(
-                "%s is damaged at byte %d, which is not served: %s. Other replicas may have it:"
-                " stop this broker, delete the directory of the partition and start it again",
-                path,
-                position,
-                defect,
-            )
 
 
 def _start(one: _Range) -> int:

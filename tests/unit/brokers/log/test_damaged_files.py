@@ -15,8 +15,8 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from cluster.brokers.log.damage import DamagedBatch
 from cluster.brokers.log.partition_log import PartitionLog
-from cluster.brokers.log.unchecked import DamagedBatch
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import Offset
 from cluster.records.batch import read_header

@@ -1,0 +1,50 @@
+"""Walks from batch to batch through the bytes of a segment, by lengths alone. Pure."""
+
+import mmap
+import struct
+from typing import Final
+
+from cluster.records.batch import HEADER_BYTES, LENGTH_OVERHEAD_BYTES, MAGIC_V2
+
+WALK: Final = struct.Struct(">qi4xb6xi")
+"""What a walk needs of each batch: base offset, batch length, magic, last offset delta."""
+SHORTEST: Final = HEADER_BYTES - LENGTH_OVERHEAD_BYTES
+"""Length of a batch without records, as its own field says it."""
+
+
+def walk(mapping: mmap.mmap, position: int, size: int, offset: int) -> tuple[int, bool]:
+    """From a batch to the one that holds an offset, or the first one after it, or to the end.
+
+    Returns its position and True, or that of what is no batch and False.
+    """
+    after = position
+    try:
+        while after < size:
+            position = after
+            base_offset, length, magic, last_delta = WALK.unpack_from(mapping, position)
+            if magic != MAGIC_V2 or length < SHORTEST:
+                break
+            if base_offset + last_delta >= offset:
+                return position, True
+            after = position + length + LENGTH_OVERHEAD_BYTES
+    except struct.error:  # the file ends within the header
+        return position, False
+    return (size, True) if after == size else (position, False)
+
+
+def next_offset_at(mapping: mmap.mmap, start: int, position: int, base_offset: int) -> int:
+    """The offset that a batch at a position should have: after that of the batch before it.
+
+    The walk begins at a batch, or again at the first one where that is none.
+    """
+    for place in (start, 0) if start else (0,):
+        next_offset = base_offset
+        while place < position:
+            base, length, magic, last_delta = WALK.unpack_from(mapping, place)
+            if magic != MAGIC_V2 or length < SHORTEST:
+                break
+            next_offset = base + last_delta + 1
+            place += length + LENGTH_OVERHEAD_BYTES
+        if place == position:
+            return next_offset
+    return base_offset

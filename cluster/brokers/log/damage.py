@@ -1,0 +1,78 @@
+"""What was found damaged in one log: logged once, and told to whoever repairs it."""
+
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cluster.model.errors import ErrorCode, Refused
+
+_log = logging.getLogger(__name__)
+
+_KEPT_MOST: Final = 1_000
+"""Of one log: a file that is nothing but damage makes many."""
+
+
+class DamagedBatch(Refused):
+    """What was asked for is damaged on this broker's disk."""
+
+    def __init__(self, path: Path, position: int) -> None:
+        super().__init__(ErrorCode.corrupt_message, f"{path} is damaged at byte {position}")
+        self.position = position
+
+
+class Damage(NamedTuple):
+    """Bytes of a segment, from a position on, that are not the batch that belongs there."""
+
+    base_offset: int
+    """The segment's."""
+    position: int
+    offset: int
+    """The first one that may be missing."""
+    defect: str
+
+
+class DamageLog:
+    """Owned by the log's thread. Invariant: each place is told once, until it is forgotten."""
+
+    __slots__ = ("_found", "is_being_repaired", "listener")
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[int, int], Damage] = {}
+        self.listener: Callable[[Damage], None] | None = None
+        """Told of each damage that is new."""
+        self.is_being_repaired = False
+        """Whoever asks for the damaged offsets should wait: they may be there soon."""
+
+    def __iter__(self) -> Iterator[Damage]:
+        """What is damaged now."""
+        return iter(list(self._found.values()))
+
+    def __len__(self) -> int:
+        """In how many places."""
+        return len(self._found)
+
+    def knows(self, base_offset: int, position: int) -> bool:
+        """Whether a place was told before."""
+        return (base_offset, position) in self._found
+
+    def note(self, path: Path, damage: Damage) -> None:
+        """Log a damage and tell of it, unless that place is known."""
+        key = damage.base_offset, damage.position
+        if key in self._found or len(self._found) >= _KEPT_MOST:
+            return
+        self._found[key] = damage
+        _log.error(
+            "%s is damaged at byte %d, offset %d, which is not served: %s",
+            path,
+            damage.position,
+            damage.offset,
+            damage.defect,
+        )
+        if self.listener is not None:
+            self.listener(damage)
+
+    def forget(self, base_offset: int, start: int = 0, end: int = 2**63) -> None:
+        """What was found in a range of one segment may be gone: it is looked at anew."""
+        for key in [k for k in self._found if k[0] == base_offset and start <= k[1] < end]:
+            del self._found[key]
