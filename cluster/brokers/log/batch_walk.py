@@ -39,7 +39,7 @@ def next_offset_at(mapping: mmap.mmap, start: int, position: int, base_offset: i
     """
     for place in (start, 0) if start else (0,):
         next_offset = base_offset
-        while place < position:
+        while place < min(position, len(mapping) - HEADER_BYTES):
             base, length, magic, last_delta = WALK.unpack_from(mapping, place)
             if magic != MAGIC_V2 or length < SHORTEST:
                 break

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from cluster.brokers.log import log_reads
+from cluster.brokers.log.damage import DamageLog
 from cluster.brokers.log.deleted_files import DeletedFiles
 from cluster.brokers.log.durability import Durability
 from cluster.brokers.log.flushing import FlushTarget
@@ -144,6 +145,11 @@ class PartitionLog:
     def recovery_point(self) -> Offset:
         """Everything below it is on disk."""
         return self.durability.recovery_point
+
+    @property
+    def damage(self) -> DamageLog:
+        """What was found damaged of the files, and is not served."""
+        return self._files.damage
 
     @property
     def latest_epoch(self) -> LeaderEpoch:

@@ -234,6 +234,7 @@ class Segment:
         self.write_indexes()
         self._index = ClosedOffsetIndex(self._path(INDEX_SUFFIX))
         self._active_index = self._active_time_index = None
+        self._has_own_index = False  # from now on it is what the file says
         self._note_index_room()
         self._newest_recent, self._older_recent = {}, {}
         self._count_openings()

@@ -87,6 +87,8 @@ class FollowerFetcher:
         self.delayed: dict[TopicPartition, int] = {}
         self.lags: dict[TopicPartition, int] = {}
         """How many committed records each replica lacks that lacks any, as of its last fetch."""
+        self._damaged_at: dict[TopicPartition, Offset] = {}
+        """Where the leader's log is damaged, as was logged."""
         self._forgotten: dict[TopicPartition, None] = {}
         self._by_bytes: set[TopicPartition] = set()
         self._session = 0
@@ -132,6 +134,7 @@ class FollowerFetcher:
             self._changed.pop(partition_id, None)
             self.delayed.pop(partition_id, None)
             self.lags.pop(partition_id, None)
+            self._damaged_at.pop(partition_id, None)
             self._forgotten[partition_id] = None
 
     def on_tick(self, now_ms: MonotonicMs) -> None:
@@ -254,7 +257,7 @@ class FollowerFetcher:
             self._learn_offsets(partition, fetched)
         except Refused as refused:
             self.delayed[partition_id] = self._put_off(now_ms + self._options.retry_ms)
-            log.info("%s: leader %d answered %s", partition_id, self.leader, refused)
+            self._tell(partition, refused)
             return
         except StorageFailed as failure:
             self.delayed[partition_id] = self._put_off(now_ms + 10 * self._options.retry_ms)
@@ -262,6 +265,24 @@ class FollowerFetcher:
             self._note_failure(partition_id, failure)
             return
         self._changed[partition_id] = None
+        if self._damaged_at:
+            self._damaged_at.pop(partition_id, None)
+
+    def _tell(self, partition: Partition, refused: Refused) -> None:
+        """Log why a partition is not replicated now; of damage once for each offset."""
+        if refused.code is not ErrorCode.corrupt_message:
+            log.info("%s: leader %d answered %s", partition.id, self.leader, refused)
+            return
+        offset = partition.log.log_end_offset
+        if self._damaged_at.get(partition.id) != offset:
+            self._damaged_at[partition.id] = offset
+            log.error(
+                "%s: cannot replicate from offset %d on, what leader %d has there is damaged: %s",
+                partition.id,
+                offset,
+                self.leader,
+                refused,
+            )
 
     def _append(self, partition: Partition, fetched: FetchedPartition, wall_ms: WallMs) -> None:
         records = fetched.records

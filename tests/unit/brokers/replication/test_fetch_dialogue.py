@@ -491,3 +491,35 @@ def test_high_watermark_is_told_also_after_an_answer_that_was_an_error(tmp_path:
         talk.run_until_quiet()
     assert following.high_watermark == 1
     talk.close()
+
+
+def test_damage_at_the_leader_is_an_error_of_the_follower_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    talk = Dialogue(tmp_path, by_file=False)
+    talk.lead(0)
+    for _ in range(2):
+        talk.append(0)
+    (leading,) = talk.leading.values()
+    leading.log.roll(WallMs(0))
+    path = leading.log.segments[0].file.path
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + b"?")
+    talk.follow(0)
+    for _ in range(3):
+        while talk.to_leader:
+            talk.leader_receives()
+            while talk.to_follower:
+                talk.fetcher.on_answer(talk.to_follower.popleft(), talk.now_ms, WallMs(0))
+        talk.pass_time(RETRY_MS)
+    errors = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
+    assert len(errors) == 2  # the leader's line, and the follower's
+    assert f"{path} is damaged at byte" in errors[0]
+    assert errors[1].startswith("orders-0: cannot replicate from offset 1 on, what leader 1 has")
+
+    path.write_bytes(content)
+    talk.pass_time(RETRY_MS)
+    talk.run_until_quiet()
+    (following,) = talk.following.values()
+    assert following.log.log_end_offset == 2
+    talk.close()
