@@ -8,6 +8,7 @@ particular to an API is in its row of `HANDLERS`.
 import logging
 import struct
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
@@ -24,6 +25,7 @@ from cluster.brokers.quotas.account import Delay
 from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.quotas.throttle import QuotaThrottle
+from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import PeerError
 from cluster.protocol.framing import parse_request_header
 from cluster.runtime.clock import Clock
@@ -73,6 +75,8 @@ class Pipeline(Generic[S]):
         self._monotonic_ns = clock.monotonic_ns
         self._throttle = throttle
         self._loop = loop
+        self._nobody = ClientAccounts(quotas, "", "")
+        """Of connections that have not logged in; never opened."""
 
     def on_frame(self, channel: Connection, frame: memoryview) -> None:
         """Process one request. Raises PeerError, upon which the channel closes."""
@@ -134,10 +138,12 @@ class Pipeline(Generic[S]):
                 f"{handler.api.key.name} version {version} is not supported"
                 f" ({handler.api.min_version}-{handler.api.max_version} are)"
             )
-        client_id = header.client_id or ""
-        accounts = ClientAccounts(self._quotas, channel.principal, client_id)
-        channel.payer.on_closed = lambda owed_ns: accounts.on_left(owed_ns, self._loop.now_ms)
-        self._throttle.connected.on_request_kind(channel, channel.principal, client_id)
+        if channel.login is not None:
+            handler, accounts = replace(handler, charge=self._charge_nobody), self._nobody
+        else:
+            accounts = ClientAccounts(self._quotas, channel.principal, header.client_id or "")
+            channel.payer.on_closed = lambda owed_ns: accounts.on_left(owed_ns, self._loop.now_ms)
+            self._throttle.connected.on_request_kind(channel, *accounts.client)
         counters, kind = self._counters, None
         if counters is not None:
             kind = counters.kind_of(header.api_key, version if is_served else None)
@@ -151,6 +157,12 @@ class Pipeline(Generic[S]):
             kind,
             None if kind is None else kind.tickets.pop,
         )
+
+    def _charge_nobody(
+        self, _accounts: ClientAccounts, used_us: int, _size_bytes: int, _now_ms: MonotonicMs
+    ) -> None:
+        """Nothing is kept of a client that has not logged in: its time is nobody's (`exempt`)."""
+        self._loop.time.exempt.owed_ns += used_us * 1_000
 
     def _answer(self, context: RequestContext, response: Any) -> None:
         """Answer a request that was parked, on its client's time."""

@@ -66,7 +66,8 @@ client) and the cluster. Where the dashboard has a password, Prometheus needs it
   whenever a client leaves it. Of groups, {LAGS_MAX} series of partitions are told, the furthest
   behind first, and `milena_consumergroup_partitions_left_out` is the number of others. A label
   has at most {LABEL_MAX} characters: a longer one is cut, and ends in a checksum. (Stats files
-  cut users to 128 bytes and client ids to 192; clients that look the same then are added up.)
+  show names of more than 180 bytes by their beginning and SHA-256, and cut users to 128 bytes;
+  clients that look the same then are added up.)
   Control characters become U+FFFD. What has no room in a stats file is not here either, and is
   counted: `milena_server_metrics_clientrowslost_total`, `..._topicswithoutrow`,
   `..._grouppartitionswithoutrow`.

@@ -11,6 +11,8 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from cluster.model.kept_names import kept_name
+
 
 class Allowance(NamedTuple):
     """A bucket holds `burst` lines and gets `per_s` more each second."""
@@ -120,6 +122,9 @@ class LineLimiter:
         the line as left out.
         """
         levels: list[tuple[_Key, Allowance]] = [((kind, None, None), self._per_kind)]
+        # Both are foreign texts of any length, of which thousands are kept.
+        peer = None if peer is None else kept_name(peer)
+        subject = None if subject is None else kept_name(subject)
         if peer is not None:
             levels.append(((kind, peer, None), self._per_peer))
         if subject is not None:

@@ -6,14 +6,20 @@ apart. Meanwhile another client is served; the memory is freed when the connecti
 
 import contextlib
 import socket
+import ssl
 import struct
+import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 
 import psutil
 import pytest
 from kazoo.client import KazooClient
 
+from cluster.brokers.security.login import API_VERSIONS_MAX
+from cluster.metrics.stats_reader import read_stats
 from cluster.model.errors import ErrorCode
 from cluster.protocol.api import ApiKey
 from tests.support.broker_probes import batch_of, fetched, produced
@@ -255,6 +261,117 @@ def test_half_open_handshakes_take_no_more_than_stated(
         lambda: unique_bytes(pid) <= before + GIVEN_BACK_WITHIN, "the memory to be given back"
     )
     assert cluster.pid(0) == pid
+
+
+CLIENT_ID_BYTES = 32_000
+STRANGERS_IDS = 6_000
+"""Kept whole they would be 190 MB, in each of several places."""
+NAMES_BOUND = 64 * MIB
+NO_STRANGERS_BOUND = 8 * MIB
+
+
+def answers_read(connection: socket.socket, clients: range) -> int:
+    """How many requests, each with a client id of its own, are answered until it is closed."""
+    answered = 0
+    with contextlib.suppress(OSError), connection.makefile("rb") as answers:
+        for first in range(0, len(clients), 50):
+            at_once = clients[first : first + 50]
+            frames = (
+                header_of(ApiKey.API_VERSIONS, 0, each, b"%0*d" % (CLIENT_ID_BYTES, each))
+                for each in at_once
+            )
+            connection.sendall(b"".join(map(sized, frames)))
+            for _ in at_once:
+                size = answers.read(4)
+                if len(size) < 4 or not answers.read(int.from_bytes(size)):
+                    return answered
+                answered += 1
+    return answered
+
+
+@contextlib.contextmanager
+def watched(pid: int, serve: Callable[[], None]) -> Iterator[list[float]]:
+    """Serves a bystander meanwhile. The list gets the worst memory in bytes, and the longest
+    service in seconds, when the block is over.
+    """
+    found: list[float] = []
+    over = threading.Event()
+    before = unique_bytes(pid)
+
+    def look() -> None:
+        worst, longest_s = 0, 0.0
+        while not over.is_set():
+            began_s = time.monotonic()
+            serve()
+            longest_s = max(longest_s, time.monotonic() - began_s)
+            worst = max(worst, unique_bytes(pid) - before)
+        found.extend((worst, longest_s))
+
+    with ThreadPoolExecutor(1) as thread:
+        looking = thread.submit(look)
+        try:
+            yield found
+        finally:
+            over.set()
+            looking.result()
+
+
+def test_many_long_client_ids_take_no_more_memory_than_stated(small: Cluster) -> None:
+    topic = create_topic(small, assignments=[[0]])
+    pid = small.pid(0)
+    assert pid is not None
+    before = unique_bytes(pid)
+    with WireClient(small.addresses[0]) as bystander:
+
+        def serve() -> None:
+            answer = produced(bystander, topic, bytes(batch_of(b"meanwhile")))
+            assert answer.error_code == ErrorCode.none
+
+        with watched(pid, serve) as found, socket.create_connection(small.addresses[0]) as hostile:
+            assert answers_read(hostile, range(STRANGERS_IDS)) == STRANGERS_IDS
+    worst, longest_s = found
+    print(f"client ids: {worst / MIB:.1f} MiB, a bystander waited {longest_s * 1e3:.0f} ms")
+    assert worst <= STRANGERS_IDS * 2_000 + SLACK
+    assert longest_s < 5
+    wait_until(
+        lambda: unique_bytes(pid) <= before + GIVEN_BACK_WITHIN, "the memory to be given back"
+    )
+    assert small.pid(0) == pid
+
+
+def test_nothing_is_kept_of_clients_that_have_not_logged_in(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    directory = tmp_path_factory.mktemp("strangers")
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with Cluster(directory, brokers=1, secure=True) as cluster:
+        pid = cluster.pid(0)
+        assert pid is not None
+
+        def connected() -> ssl.SSLSocket:
+            return context.wrap_socket(socket.create_connection(cluster.addresses[0], 30))
+
+        def serve() -> None:
+            with connected() as bystander:
+                assert answers_read(bystander, range(1)) == 1
+
+        serve()
+        before = unique_bytes(pid)
+        with watched(pid, serve) as found:
+            answered = 0
+            each = STRANGERS_IDS // 20
+            for first in range(0, STRANGERS_IDS, each):
+                with connected() as hostile:
+                    answered += answers_read(hostile, range(first, first + each))
+        worst, longest_s = found
+        print(f"before login: {worst / MIB:.1f} MiB, a stranger waited {longest_s * 1e3:.0f} ms")
+        assert answered == 20 * API_VERSIONS_MAX
+        assert worst <= NO_STRANGERS_BOUND + SLACK
+        assert unique_bytes(pid) <= before + GIVEN_BACK_WITHIN
+        assert cluster.pid(0) == pid
+        rows = read_stats(cluster.data_dir / "run" / "broker-0.stats").rows
+        assert not [row for row in rows if len(row.client_id) > 100]
 
 
 def jute_half_records(_: bytes) -> bytes:

@@ -43,7 +43,6 @@ from cluster.model.acls import ResourceType
 from cluster.model.cluster import BrokerRegistration, PartitionState, TopicState
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import BrokerId
-from cluster.model.quotas import QuotaClient
 from cluster.model.topics import INTERNAL_TOPICS, check_topic_name
 from cluster.protocol.adapter import decode_request, encode_response
 from cluster.protocol.api import Api, ApiKey, is_flexible
@@ -408,8 +407,7 @@ def _create_missing(
         and topic.name not in services.metadata.topics
     ]
     if missing and request.allow_auto_topic_creation:
-        requester = QuotaClient(context.user, context.client_id or "")
-        services.request_topic_creation(missing, requester)
+        services.request_topic_creation(missing, context.accounts.client)
 
 
 def _known_topic(

@@ -10,6 +10,7 @@ from typing import Final
 
 from cluster.brokers.quotas.connected_clients import ConnectedClients
 from cluster.brokers.quotas.quota_state import QuotaState
+from cluster.brokers.quotas.quota_table import kept_entity
 from cluster.metrics.mmap_stats import MmapStats
 from cluster.metrics.stats_layout import NO_LIMITS, QuotaRow
 from cluster.model.clocks import MonotonicMs, WallMs
@@ -65,8 +66,9 @@ class ClientRows:
 
     def take_quotas(self, quotas: Quotas) -> None:
         """Take over the limits that are configured now, for all entities."""
-        if quotas != self._quotas:
-            self._quotas = quotas
+        kept = {kept_entity(entity): limits for entity, limits in quotas.items()}
+        if kept != self._quotas:
+            self._quotas = kept
             for client in self._clients.values():
                 client.limits = None
                 client.is_settled = False

@@ -28,6 +28,7 @@ from cluster.metrics.broker_metrics import BROKER_METRICS
 from cluster.metrics.stats_layout import MetricKind
 from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.ids import BrokerId
+from cluster.runtime.heap_trim import HeapTrim
 from cluster.runtime.loop_time import LoopTime
 from cluster.runtime.slices import Slices
 
@@ -102,6 +103,8 @@ class MetricPublisher:
         self._quotas_version = -1
         self._is_written = True
         """All of the last tick's rows are in the file."""
+        self._heap_trim = HeapTrim()
+        """Of what is kept of clients: after many of them have come and gone."""
         self._idle_ns = watched.time.idle_ns
         self._published_ms = now_ms
         self._published_counts: dict[str, int] = {}
@@ -125,6 +128,8 @@ class MetricPublisher:
         yield from self._look_at_broker()
         self._publish(elapsed_ms, wall_ms)
         self._client_rows.forget_idle(now_ms)
+        held_bytes = self._watched.quotas.held_bytes
+        self._heap_trim.look(held_bytes, held_bytes)
 
     # -- quotas ----------------------------------------------------------------------------------
 
@@ -146,7 +151,7 @@ class MetricPublisher:
             if key not in drained:
                 present = quotas.state_of(*key, now_ms) or quotas.state_of_silent(*key)
                 self._client_rows.on_state(key, present, now_ms, wall_ms)
-        quotas.expire(now_ms)
+        yield from quotas.expire_share(now_ms)
         self._is_written = True
 
     # -- broker ----------------------------------------------------------------------------------

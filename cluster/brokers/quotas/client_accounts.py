@@ -7,6 +7,7 @@ from typing import Final
 from cluster.brokers.quotas.account import Account, Delay
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.model.clocks import MonotonicMs
+from cluster.model.kept_names import kept_name
 from cluster.model.quotas import QuotaClient, QuotaKind
 
 _PERCENT_SECONDS_PER_US: Final = 1e-4
@@ -19,11 +20,13 @@ class ClientAccounts:
     When two quotas are broken the larger delay counts, not the sum (as in Kafka).
     """
 
-    __slots__ = ("_client", "_fetch", "_produce", "_quotas", "_request")
+    __slots__ = ("_fetch", "_produce", "_quotas", "_request", "client")
 
     def __init__(self, quotas: ClientQuotas, user: str, client_id: str) -> None:
+        """`user` and `client_id` may be of any length."""
         self._quotas = quotas
-        self._client = QuotaClient(user, client_id)
+        self.client = QuotaClient(kept_name(user), kept_name(client_id))
+        """Its names are as they are kept (`model/kept_names.py`)."""
         self._request: Account | None = None
         self._produce: Account | None = None
         self._fetch: Account | None = None
@@ -93,7 +96,7 @@ class ClientAccounts:
         return self._open(QuotaKind.MUTATION, now_ms)
 
     def _open(self, kind: QuotaKind, now_ms: MonotonicMs) -> Account:
-        return self._quotas.account(kind, self._client, now_ms)
+        return self._quotas.account(kind, self.client, now_ms)
 
 
 Charge = Callable[[ClientAccounts, int, int, MonotonicMs], Delay | None]

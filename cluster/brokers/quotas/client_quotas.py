@@ -4,8 +4,9 @@ Kafka's `ClientQuotaManager` and `ClientRequestQuotaManager` as one pure object:
 clock (KIP-13, KIP-124). Limits and rates are per broker.
 """
 
+import sys
 from collections import Counter, deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
 from typing import Final
@@ -29,6 +30,13 @@ forgotten: nothing is known of it that a new one would not begin with."""
 ACCOUNTS_MAX: Final = 200_000
 """Above this, some that have been silent for long are forgotten: 100 MB. A client has one account
 for the time of its requests, and one for each kind of its bytes."""
+NAMES_MAX_BYTES: Final = 64 << 20
+"""Memory of the client ids of all accounts; above this some are forgotten as well. One that is kept
+whole takes 770 bytes at the most."""
+_ACCOUNT_BYTES: Final = 450
+"""What an account takes at first, without its names."""
+_LOOKED_AT_SHARE: Final = 64
+"""Of many accounts one in so many is looked at a few times a second: half of them within 11 s."""
 _LOOKED_AT: Final = 256
 """Accounts that are looked at for some that may go, to make room or a few times a second."""
 _LOOKED_AT_EACH: Final = 2
@@ -54,6 +62,7 @@ class ClientQuotas:
         mutation_options: WindowOptions | None = None,
         *,
         accounts_max: int = ACCOUNTS_MAX,
+        names_max_bytes: int = NAMES_MAX_BYTES,
     ) -> None:
         self._options = options or WindowOptions()
         self._request_options = replace(self._options, delay_ms_max=self._options.window_ms)
@@ -61,6 +70,8 @@ class ClientQuotas:
         self.fetch_seconds = self._options.fetch_seconds
         """How many seconds' worth of its limit a client may fetch at once."""
         self._accounts_max = accounts_max
+        self._names_max_bytes = names_max_bytes
+        self._names_bytes = 0
         self._idle_ms = IDLE_MS + max(self._options.span_ms, self._mutation_options.span_ms)
         self.version = 0
         """Grows whenever a limit has changed."""
@@ -94,7 +105,7 @@ class ClientQuotas:
         return self._table.snapshot()
 
     def resolve(self, kind: QuotaKind, user: str, client_id: str) -> Resolved:
-        """Which rule applies, its limit, and who shares the budget."""
+        """Which rule applies, its limit, and who shares the budget. Names are as they are kept."""
         return self._table.resolve(kind, user, client_id)
 
     def _on_changed(self) -> None:
@@ -153,13 +164,15 @@ class ClientQuotas:
     def account(self, kind: QuotaKind, client: QuotaClient, now_ms: MonotonicMs) -> Account:
         """Where to record what this client uses; made if it is new or was forgotten.
 
+        Its names are as they are kept (`model/kept_names.py`), so they are not long.
         Accounts of several kinds are smaller where they are asked for with the same object.
         """
         accounts = self._accounts[kind]
         account = accounts.get(client)
         if account is None:
             self._expire(_LOOKED_AT_EACH, now_ms)
-            if len(self._next) >= self._accounts_max:
+            self._names_bytes += sys.getsizeof(client.client_id)
+            if len(self._next) >= self._accounts_max or self._names_bytes > self._names_max_bytes:
                 self._make_room()
             resolved = self._table.resolve(kind, *client)
             budget = self._join_budget(kind, _budget_key(kind, client, resolved), now_ms)
@@ -187,6 +200,7 @@ class ClientQuotas:
             if is_over(account):
                 account.is_outdated = True
                 del self._accounts[account.kind][account.client]
+                self._names_bytes -= sys.getsizeof(account.client.client_id)
                 self._leave_budget(account)
                 if account.is_active:
                     account.is_active = False
@@ -208,6 +222,12 @@ class ClientQuotas:
         """Look at some clients, and forget those that have been silent for long; constant work."""
         self._expire(_LOOKED_AT, now_ms)
 
+    def expire_share(self, now_ms: MonotonicMs) -> Iterator[None]:
+        """The same for a share of all clients, in steps of constant work."""
+        for _ in range(1 + len(self._next) // (_LOOKED_AT * _LOOKED_AT_SHARE)):
+            self.expire(now_ms)
+            yield
+
     def _expire(self, count: int, now_ms: MonotonicMs) -> None:
         self._look_at(count, lambda account: self._is_over(account, now_ms))
 
@@ -220,6 +240,11 @@ class ClientQuotas:
         )
 
     # -- telling -----------------------------------------------------------------------------------
+
+    @property
+    def held_bytes(self) -> int:
+        """What the accounts take of memory, about."""
+        return len(self._next) * _ACCOUNT_BYTES + self._names_bytes
 
     @property
     def active_count(self) -> int:

@@ -4,12 +4,16 @@ The level that matches also decides who shares a budget, as Kafka's metric tags 
 user is shared by all clients of that user, a quota of a client id by all users of that client id,
 a quota of a pair, or of a default within one, belongs to each pair alone. Where none is set each
 pair is measured by itself.
+
+Names are compared as they are kept (`model/kept_names.py`): a quota of a long client id is found by
+its hash, which is that of the whole id.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from cluster.model.quotas import DEFAULT, RULES, Limits, QuotaEntity, QuotaKind
+from cluster.model.kept_names import kept_name
+from cluster.model.quotas import DEFAULT, RULES, Limits, Name, QuotaEntity, QuotaKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,30 +39,42 @@ class QuotaTable:
 
     def __init__(self) -> None:
         self._limits: dict[QuotaKind, dict[QuotaEntity, float]] = {kind: {} for kind in QuotaKind}
+        """By entities as they are kept."""
+        self._whole: dict[QuotaEntity, QuotaEntity] = {}
+        """As they were set, those that are kept otherwise."""
 
     def replace(self, quotas: Mapping[QuotaEntity, Limits]) -> None:
         """Forget all limits and take these."""
+        self._whole.clear()
+        kept = {self._keep(entity): own for entity, own in quotas.items()}
         for kind, limits in self._limits.items():
             limits.clear()
-            limits.update((entity, own[kind]) for entity, own in quotas.items() if kind in own)
+            limits.update((entity, own[kind]) for entity, own in kept.items() if kind in own)
 
     def set(self, entity: QuotaEntity, kind: QuotaKind, limit: float | None) -> None:
         """Set one limit; None removes it."""
+        entity = self._keep(entity)
         if limit is None:
             self._limits[kind].pop(entity, None)
         else:
             self._limits[kind][entity] = limit
 
+    def _keep(self, entity: QuotaEntity) -> QuotaEntity:
+        kept = kept_entity(entity)
+        if kept is not entity:
+            self._whole[kept] = entity
+        return kept
+
     def snapshot(self) -> dict[QuotaEntity, dict[QuotaKind, float]]:
-        """All limits, by entity."""
+        """All limits, by entity, as they were set."""
         quotas: dict[QuotaEntity, dict[QuotaKind, float]] = {}
         for kind, limits in self._limits.items():
             for entity, limit in limits.items():
-                quotas.setdefault(entity, {})[kind] = limit
+                quotas.setdefault(self._whole.get(entity, entity), {})[kind] = limit
         return quotas
 
     def resolve(self, kind: QuotaKind, user: str, client_id: str) -> Resolved:
-        """The most specific limit that is set for this user and client id."""
+        """The most specific limit that is set for this user and client id, as they are kept."""
         limits = self._limits[kind]
         if limits:
             for rule, (entity, user_tag, client_tag) in zip(
@@ -79,3 +95,15 @@ class QuotaTable:
                 if limit is not None:
                     return Resolved(rule, limit, user_tag, client_tag)
         return Resolved(None, None, user, client_id)
+
+
+def kept_entity(entity: QuotaEntity) -> QuotaEntity:
+    """The entity with its names as they are kept; the same object where these are not long."""
+    user, client_id = _kept(entity.user), _kept(entity.client_id)
+    if user is entity.user and client_id is entity.client_id:
+        return entity
+    return QuotaEntity(user, client_id, entity.ip)
+
+
+def _kept(name: Name | None) -> Name | None:
+    return kept_name(name) if isinstance(name, str) else name

@@ -20,7 +20,9 @@ from cluster.model.acls import (
 _Key = TypeVar("_Key")
 
 _REMEMBERED_MAX: Final = 20_000
-"""Answers; some 200 bytes each. When there are more, all are forgotten."""
+"""Answers; some 200 bytes each, 1.2 KB at the most. When there are more, all are forgotten."""
+_REMEMBERED_CHARACTERS: Final = 256
+"""Answers about longer names, which may have 32 KiB, are not kept: Kafka's topics end at 249."""
 
 
 class Authorizer:
@@ -101,7 +103,8 @@ class Authorizer:
     def _decide(self, key: tuple[str, str, AclOperation, ResourceType, str]) -> bool:
         principal = USER_PREFIX + key[0]
         allowed = principal in self._super_users or self._rules.allow(principal, *key[1:])
-        _remember(self._answers, key, allowed)
+        if len(key[-1]) <= _REMEMBERED_CHARACTERS:
+            _remember(self._answers, key, allowed)
         return allowed
 
 

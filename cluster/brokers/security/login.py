@@ -8,6 +8,7 @@ Pure. KIP-43, KIP-152, KIP-368; Kafka: `SaslServerAuthenticator`.
     BEGIN      SaslHandshake, unknown       UNSUPPORTED_SASL_MECHANISM, the list      failed
     TOKENS     SaslAuthenticate             a challenge, or the end of the exchange   TOKENS, done
     TOKENS     ApiVersions                  passes                                    TOKENS
+    any        ApiVersions, too many        none                                      failed
     TOKENS     SaslHandshake                ILLEGAL_SASL_STATE                        failed
     any        any other request            none                                      failed
 
@@ -32,6 +33,9 @@ from cluster.protocol.messages import (
     SaslHandshakeResponse,
 )
 
+API_VERSIONS_MAX: Final = 16
+"""So many are answered before the login: a client asks once, and again in a version that we know.
+Kafka ends the connection at the second that it can answer."""
 HANDSHAKE: Final = Api(ApiKey.SASL_HANDSHAKE, 0, 1)
 AUTHENTICATE: Final = Api(ApiKey.SASL_AUTHENTICATE, 0, 2)
 
@@ -77,6 +81,7 @@ class Login:
         self._mechanism = ""
         self._exchange: Exchange | None = None
         self._has_headers = False
+        self._api_versions_count = 0
 
     @property
     def is_reauthentication(self) -> bool:
@@ -93,6 +98,9 @@ class Login:
         header = parse_request_header(frame)
         key, version = header.api_key, header.api_version
         if key == ApiKey.API_VERSIONS:
+            self._api_versions_count += 1
+            if self._api_versions_count > API_VERSIONS_MAX:
+                raise PeerError(f"more than {API_VERSIONS_MAX} ApiVersions before it has logged in")
             return None
         if key == ApiKey.SASL_HANDSHAKE and HANDSHAKE.serves(version):
             request = decode_request(key, version, frame, header.body_position)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from cluster.metrics.stats_layout import CLIENT_ID_MAX_BYTES, USER_MAX_BYTES, cut
 from cluster.model.errors import UserError
+from cluster.model.kept_names import spellings
 from cluster.model.printable import one_line
 from cluster.model.quotas import RULES, QuotaKind
 from cluster.runtime.text_table import table_text
@@ -74,15 +75,13 @@ def run(args: argparse.Namespace) -> int:
     if args.client_id is None and args.user is None:
         raise UsageError("name whom: --client-id, --user or both")
     brokers = read_running(data_dir(args))
-    # Long names are cut in the stats file.
-    client_id = (
-        None if args.client_id is None else cut(args.client_id, CLIENT_ID_MAX_BYTES).decode()
-    )
-    user = None if args.user is None else cut(args.user, USER_MAX_BYTES).decode()
+    client_ids = _rows_of(args.client_id, CLIENT_ID_MAX_BYTES)
+    users = _rows_of(args.user, USER_MAX_BYTES)
     found = [
         state
         for state in client_states(brokers)
-        if client_id in (None, state.row.client_id) and user in (None, state.row.user)
+        if (client_ids is None or state.row.client_id in client_ids)
+        and (users is None or state.row.user in users)
     ]
     if not found:
         names = {"client": args.client_id, "user": args.user}
@@ -93,6 +92,13 @@ def run(args: argparse.Namespace) -> int:
     else:
         print("\n".join(_lines(found, brokers, args.supposed)))
     return 0
+
+
+def _rows_of(name: str | None, most_bytes: int) -> set[str] | None:
+    """How the stats file may show a name, which has so much room in it; None: any will do."""
+    if name is None:
+        return None
+    return {cut(spelling, most_bytes).decode() for spelling in spellings(name)}
 
 
 def _lines(

@@ -5,6 +5,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any, Final
 
+from cluster.model.kept_names import is_kept_whole, spellings
 from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT
 from cluster.runtime.installation import launcher, shown
@@ -112,11 +113,15 @@ def _limits(suppositions: "Sequence[Supposed]") -> dict[str, float]:
 
 def _wanted(args: argparse.Namespace, demands: "Sequence[Demand]") -> "list[Demand]":
     """Those that the options name; those of users only if there are such, or they are named."""
+    client_ids, named_users = (
+        {spelling for name in names or () for spelling in spellings(name)}
+        for names in (args.client_id, args.user)
+    )
     found = [
         each
         for each in demands
-        if (not args.client_id or each.client_id in args.client_id)
-        and (not args.user or each.user in args.user)
+        if (not client_ids or each.client_id in client_ids)
+        and (not named_users or each.user in named_users)
     ]
     users = {each.user for each in found if each.level == "user"}
     if args.level or args.user or users - {_ANONYMOUS, None}:
@@ -125,9 +130,13 @@ def _wanted(args: argparse.Namespace, demands: "Sequence[Demand]") -> "list[Dema
 
 
 def _command(args: argparse.Namespace, demand: "Demand") -> str | None:
-    """What sets the limit that fits; None for a client without a name, which can have none."""
+    """What sets the limit that fits; None for a client without a name, which can have none, and for
+    one whose name is so long that the records do not tell it whole.
+    """
     entity = demand.entity
-    if entity is None:
+    if entity is None or not all(
+        is_kept_whole(name) for name in (entity.user, entity.client_id) if isinstance(name, str)
+    ):
         return None
     option = f"--{demand.key.replace('_', '-')}"
     limit = demand.limit(args.headroom / 100)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from cluster.model.errors import UserError
+from cluster.model.kept_names import spellings
 from cluster.model.printable import one_line
 from cluster.runtime.installation import shown
 from cluster.runtime.text_table import styled
@@ -109,7 +110,8 @@ def _of(windows: "pa.Table", column: str, what: str, names: list[str] | None) ->
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    chosen = windows.filter(pc.is_in(windows[column], pa.array(names)))
+    wanted = [spelling for name in names for spelling in spellings(name)]
+    chosen = windows.filter(pc.is_in(windows[column], pa.array(wanted)))
     if not chosen.num_rows:
         known = sorted(set(windows[column].to_pylist()) - {None})
         named = [one_line(name) for name in known[:_NAMES_MAX]]

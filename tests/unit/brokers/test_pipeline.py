@@ -1,7 +1,10 @@
 """From frame to answer: what a connection remembers of its requests, and what it must not."""
 
+from types import SimpleNamespace
+
 import pytest
 
+from cluster.model.kept_names import kept_name
 from cluster.model.quotas import QuotaEntity, QuotaKind
 from tests.support.cluster_states import a_partition, a_topic
 from tests.support.handler_requests import a_batch
@@ -26,6 +29,33 @@ def test_another_client_id_on_the_same_connection_is_charged_to_its_own_account(
         connection.call(fetch_request("t", 0))
     used = {usage.client_id: usage.requests for usage, _ in stage.quotas.drain_interval(0)}
     assert used == {"first": 2, "second": 1}
+
+
+def test_a_quota_of_a_long_client_id_is_kept_to_although_the_id_is_not_kept(stage):
+    connection = stage.connect()
+    connection.client_id = "x" * 32_000
+    stage.quotas.replace_quotas(
+        {QuotaEntity(None, connection.client_id): {QuotaKind.PRODUCE: 100.0}}, 0
+    )
+    answer = connection.call(produce_request("t", a_batch(b"x" * 1_000)))
+    assert answer.throttle_time.total_seconds() > 1
+    names = {usage.client_id for usage, _ in stage.quotas.drain_interval(0)}
+    assert names == {kept_name(connection.client_id)}
+
+
+def test_nothing_is_kept_of_a_client_that_has_not_logged_in(stage):
+    connection = stage.connect()
+    connection.login = SimpleNamespace(on_frame=lambda _channel, _frame: False)
+    message = request(API_VERSIONS, 3, client_software_name="x", client_software_version="1")
+    for number in range(10):
+        connection.client_id = f"{number}" * 32_000
+        connection.payer.owed_ns = 1_000_000
+        assert connection.call(message).error_code == 0
+    assert stage.quotas.held_bytes == 0
+    assert stage.quotas.active_count == 0
+    assert list(stage.core.connected.take_changed()) == []
+    assert connection.payer.on_closed is None
+    assert stage.loop.time.exempt.owed_ns >= 10_000_000
 
 
 def test_versions_that_are_not_served_are_answered_but_not_remembered(stage):

@@ -1,3 +1,5 @@
+import tracemalloc
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -79,6 +81,25 @@ def test_a_line_that_is_one_too_many_need_not_be_made():
         assert limits.admits(CLOSED, "bob", 0.0, "orders")
     assert all(limits.leaves_out(CLOSED, "bob", 0.0, "orders") for _ in range(7))
     assert [one.lines for one in limits.take_left_out(20.0)] == [7]
+
+
+def test_long_subjects_and_peers_are_kept_by_their_hashes():
+    limiter = LineLimiter()
+    kind = Kind("a", "%s")
+    tracemalloc.start()
+    try:
+        for number in range(2_000):
+            for at_s in range(2):
+                long = f"{number}-" + "x" * 30_000
+                limiter.admits(kind, "peer" + long, at_s, "subject" + long)
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < 6_000_000
+    for _ in range(20):
+        limiter.admits(kind, None, 1e6, "x" * 400)
+    assert not limiter.admits(kind, None, 1e6, "x" * 400)
+    assert limiter.admits(kind, None, 1e6, "x" * 399 + "y")
 
 
 def test_at_the_end_everything_is_told():

@@ -9,6 +9,7 @@ from cluster.brokers.quotas.client_accounts import ClientAccounts
 from cluster.brokers.quotas.client_quotas import ACCOUNTS_MAX, ClientQuotas
 from cluster.brokers.quotas.sampled_rate import WindowCredit, WindowOptions
 from cluster.model.clocks import MonotonicMs
+from cluster.model.kept_names import kept_name
 from cluster.model.quotas import DEFAULT, QuotaClient, QuotaEntity, QuotaKind
 from tests.support.quota_accounts import delay_ms as present_delay_ms
 from tests.support.quota_accounts import on_throttled, record
@@ -235,6 +236,27 @@ def test_what_a_client_takes_of_memory():
     finally:
         tracemalloc.stop()
     assert current_bytes / (2 * len(clients)) * ACCOUNTS_MAX < 100_000_000
+
+
+def test_the_memory_of_client_ids_is_bounded_whatever_their_number():
+    quotas = ClientQuotas(names_max_bytes=100_000)
+    for number in range(2_000):
+        accounts = ClientAccounts(quotas, "u", f"{number}-" + "x" * 30_000)
+        accounts.on_produced(50, 1_000, MonotonicMs(number))
+    assert quotas.held_bytes < 100_000 * 2 * 3  # an account takes twice what its name does
+    assert is_known(quotas, kept_name("1999-" + "x" * 30_000), MonotonicMs(2_000))
+
+
+def test_of_many_accounts_a_share_is_looked_at_for_silent_ones():
+    quotas = ClientQuotas()
+    for number in range(40_000):
+        record(quotas, PRODUCE, "u", f"{number}", 1, MonotonicMs(0))
+    quotas.drain_interval(MonotonicMs(0))
+    looks = 0
+    while quotas.held_bytes:
+        assert len(list(quotas.expire_share(MonotonicMs(20_000)))) <= 3
+        looks += 1
+    assert looks < 128  # 157 of them, if each looked at 256 accounts
 
 
 def test_without_a_rule_users_of_one_client_id_are_measured_each_by_itself():

@@ -5,6 +5,7 @@ from itertools import combinations
 import pytest
 
 from cluster.brokers.quotas.quota_table import QuotaTable, Resolved
+from cluster.model.kept_names import kept_name
 from cluster.model.quotas import DEFAULT, RULES, QuotaEntity, QuotaKind
 
 LEVELS = [
@@ -24,6 +25,17 @@ def table_with(*entities: QuotaEntity) -> QuotaTable:
     for number, entity in enumerate(entities, start=1):
         table.set(entity, QuotaKind.PRODUCE, float(number))
     return table
+
+
+def test_a_quota_of_a_long_client_id_is_that_ids_and_told_as_it_was_set():
+    long, other = "x" * 32_000, "x" * 31_999 + "y"
+    table = table_with(QuotaEntity(None, long), QuotaEntity("alice", DEFAULT))
+    resolved = table.resolve(QuotaKind.PRODUCE, "bob", kept_name(long))
+    assert (resolved.rule, resolved.limit) == ("client", 1.0)
+    assert table.resolve(QuotaKind.PRODUCE, "bob", kept_name(other)).rule is None
+    assert set(table.snapshot()) == {QuotaEntity(None, long), QuotaEntity("alice", DEFAULT)}
+    table.set(QuotaEntity(None, long), QuotaKind.PRODUCE, None)
+    assert table.resolve(QuotaKind.PRODUCE, "bob", kept_name(long)).rule is None
 
 
 def test_the_levels_are_kafkas_in_kafkas_order():

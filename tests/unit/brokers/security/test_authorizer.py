@@ -1,6 +1,7 @@
 """Who is asked for, what is remembered, what is logged."""
 
 import logging
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,21 @@ def test_answers_are_right_for_more_names_than_are_remembered(
             name for name in (f"t-{n}" for n in range(9)) if may_read(authorizer, "alice", name)
         ]
         assert found == ["t-1"]
+
+
+def test_answers_about_names_longer_than_a_topics_are_not_kept() -> None:
+    authorizer = Authorizer()
+    tracemalloc.start()
+    try:
+        for number in range(1_000):
+            name = f"{number}-" + "x" * 30_000
+            assert not authorizer.allows(
+                "u", "h", AclOperation.DESCRIBE, ResourceType.TOPIC, name, is_audited=False
+            )
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept_bytes < 1_000_000
 
 
 def test_each_refusal_is_one_line_and_what_is_allowed_is_one_at_debug(

@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from kio.index import load_response_schema
 
 from cluster.brokers.security.exchange import LoginFailed, Proof
-from cluster.brokers.security.login import Login, MechanismRules, Reaction, Session
+from cluster.brokers.security.login import (
+    API_VERSIONS_MAX,
+    Login,
+    MechanismRules,
+    Reaction,
+    Session,
+)
 from cluster.model.clocks import WallMs
 from cluster.model.errors import PeerError
 from tests.support.kafka_wire import WireClient, frame_of, request
@@ -235,6 +241,14 @@ def _carry_out(login: Login, event: Event) -> Reaction | None:
         "api versions": lambda: send(login, API_VERSIONS, 0),
     }
     return steps[kind]()
+
+
+def test_a_client_that_asks_for_versions_again_and_again_has_to_log_in() -> None:
+    login = a_login()
+    for _ in range(API_VERSIONS_MAX):
+        assert send(login, API_VERSIONS, 0) is None
+    with pytest.raises(PeerError, match="ApiVersions before it has logged in"):
+        send(login, API_VERSIONS, 0)
 
 
 @settings(max_examples=300)
