@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from cluster.brokers.network.connection import MuteReason, Outgoing, PendingLogin
-from cluster.brokers.network.outgoing import BYTES_TYPES, send_outgoing
+from cluster.brokers.network.outgoing import BYTES_TYPES, holds_deleted_file, send_outgoing
 from cluster.brokers.network.purgatory import Cancellable
 from cluster.model.errors import PeerError
 from cluster.model.security import ANONYMOUS
@@ -376,6 +376,11 @@ class Channel:
     def kept_bytes(self) -> int:
         """Bytes that were received and belong to requests that are not handed over yet."""
         return len(self._backlog) + (0 if self._partial is None else self._fill)
+
+    @property
+    def holds_deleted_file(self) -> bool:
+        """Whether an answer that waits for its client is in a file that is deleted."""
+        return bool(self._out) and holds_deleted_file(self._out)
 
     def arrived_bytes(self) -> int:
         """Bytes that have come and were not received yet, as the kernel counts them."""

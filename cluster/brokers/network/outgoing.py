@@ -1,6 +1,8 @@
 """Sends what waits on a connection: many small buffers in one call, large regions by sendfile."""
 
+import os
 from collections import deque
+from collections.abc import Iterable
 from typing import Final
 
 from cluster.brokers.network.connection import FileRegion, Outgoing
@@ -57,7 +59,9 @@ def _send_buffers(out: "deque[Outgoing]", transport: Transport) -> bool:
     for buffer in buffers:
         length = len(buffer)
         if sent < length:
-            out[0] = memoryview(buffer)[sent:]
+            # Of a region a copy: a view of the mapping would keep the file open.
+            rest = memoryview(buffer)[sent:]
+            out[0] = rest if isinstance(out[0], BYTES_TYPES) else bytes(rest)
             return False
         sent -= length
         out.popleft()
@@ -78,6 +82,18 @@ def _send_file(out: "deque[Outgoing]", region: FileRegion, transport: Transport)
     else:
         out[0] = _RestOfRegion(region, sent)
     return True
+
+
+def holds_deleted_file(out: "Iterable[Outgoing]") -> bool:
+    """Whether some of it is in a deleted file, which takes space on the disk until it is sent."""
+    try:
+        return any(
+            os.fstat(item.fileno()).st_nlink == 0
+            for item in out
+            if not isinstance(item, BYTES_TYPES)
+        )
+    except StorageFailed:  # not open, and gone: it cannot be sent either
+        return True
 
 
 class _RestOfRegion:

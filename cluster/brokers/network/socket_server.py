@@ -42,6 +42,8 @@ _SCARCE_SCRATCH_BYTES: Final = 2 * BACKLOG_MAX_BYTES
 """The part of it that is used while channels hold much that they received and cannot hand over."""
 _OVERDUE_CHECK_MS: Final = 1_000
 _TRIM_CHECK_MS: Final = 5_000
+_DELETED_CHECK_MS: Final = 5_000
+"""A client may go on reading a deleted segment for once or twice as long. Kafka ends it at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +102,10 @@ class SocketServer:
         self._admission_is_deferred = False
         self._is_checking_overdue = False
         self._heap_trim = HeapTrim()
+        self._reading_deleted: frozenset[Channel] = frozenset()
+        """Which channels had deleted files to send when that was looked at last."""
         loop.call_every(_TRIM_CHECK_MS, self._trim_heap)
+        loop.call_every(_DELETED_CHECK_MS, self._close_files)
         if options.max_idle_ms >= 0:
             loop.call_every(max(100, min(options.max_idle_ms // 4, 10_000)), self._close_idle)
 
@@ -283,6 +288,13 @@ class SocketServer:
     def _trim_heap(self) -> None:
         peak_bytes = self._receiving.take_peak() + self._unsent.take_peak()
         self._heap_trim.look(peak_bytes, self._receiving.held_bytes + self._unsent.held_bytes)
+
+    def _close_files(self) -> None:
+        """A client that does not read must not keep the disk space of deleted segments."""
+        reading = frozenset(channel for channel in self._channels if channel.holds_deleted_file)
+        before, self._reading_deleted = self._reading_deleted, reading - self._reading_deleted
+        for channel in reading & before:
+            channel.close("it reads too slowly: the segment that it was being sent is deleted")
 
     def _cut_off_silent(self) -> None:
         while self._unsent.is_full:

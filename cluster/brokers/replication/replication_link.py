@@ -11,7 +11,7 @@ from cluster.brokers.replication.follower_fetcher import (
 )
 from cluster.brokers.replication.leader_fetches import LeaderFetches, LeaderFetchPorts
 from cluster.brokers.replication.partition import Partition
-from cluster.brokers.replication.segment_files import SegmentFiles
+from cluster.brokers.replication.segment_files import SWEEP_MS, SegmentFiles
 from cluster.model.errors import PeerError
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.protocol.peer.codec import decode, encode
@@ -65,6 +65,7 @@ class ReplicationLink:
             ports, options.machine, partition_max_bytes, self._send_answer
         )
         loop.call_every(_TICK_MS, self._on_tick)
+        loop.call_every(SWEEP_MS, self._files.sweep)
 
     @property
     def max_lag(self) -> int:

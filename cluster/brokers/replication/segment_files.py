@@ -1,12 +1,14 @@
 """Reads replicated bytes straight from the leader's page cache.
 
 Only for brokers of one machine. The leader may delete or truncate a file at any time, so it is read
-with preadv, which then returns fewer bytes, and never mapped.
+with preadv, which then returns fewer bytes, and never mapped. A deleted file takes its space on the
+disk for as long as it is open, so files are closed soon after they are deleted.
 """
 
 import os
 import stat
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import Final
 
 from cluster.protocol.peer.replication import FileSource
@@ -14,17 +16,31 @@ from cluster.protocol.peer.replication import FileSource
 _OPEN_FILES_MAX: Final = 256
 _KEPT_BYTES: Final = 4 << 20
 """Of the buffer: memory that is used again costs no page faults."""
+SWEEP_MS: Final = 1_000
+"""How often files are looked at, some 0.5 us each."""
+_IDLE_SWEEPS: Final = 10
+"""A file that was not read for so long is closed; opening it again takes some 10 us."""
+
+
+@dataclass(slots=True)
+class _OpenFile:
+    descriptor: int
+    inode: int
+    sweep: int
+    """The last one before it was used."""
 
 
 class SegmentFiles:
     """A small cache of the leaders' open segment files, least recently used first out.
 
+    `sweep` is to be called every `SWEEP_MS`.
     Invariant: no inode is in use again while we hold its file, so path and inode name one file.
     """
 
     def __init__(self) -> None:
-        self._open_files: OrderedDict[str, tuple[int, int]] = OrderedDict()
-        """Descriptor and inode by path."""
+        self._open_files: OrderedDict[str, _OpenFile] = OrderedDict()
+        """By path."""
+        self._sweep = 0
         self._buffer = bytearray()
 
     def __del__(self) -> None:
@@ -54,6 +70,14 @@ class SegmentFiles:
         self._forget(source.path)
         return None
 
+    def sweep(self) -> None:
+        """Close files that are deleted, and those that were not read for long."""
+        self._sweep += 1
+        for path, file in list(self._open_files.items()):
+            is_idle = self._sweep - file.sweep > _IDLE_SWEEPS
+            if is_idle or os.fstat(file.descriptor).st_nlink == 0:
+                self._forget(path)
+
     def _space(self, size_bytes: int) -> memoryview:
         if size_bytes > _KEPT_BYTES:
             return memoryview(bytearray(size_bytes))
@@ -69,9 +93,10 @@ class SegmentFiles:
     def _open(self, path: str, inode: int) -> int | None:
         """The file that the leader means; None when that path is another file by now."""
         known = self._open_files.get(path)
-        if known is not None and known[1] == inode:
+        if known is not None and known.inode == inode:
+            known.sweep = self._sweep
             self._open_files.move_to_end(path)
-            return known[0]
+            return known.descriptor
         self._forget(path)
         # The path comes from a peer: it may be anything, even a FIFO that blocks when it is opened.
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
@@ -79,12 +104,12 @@ class SegmentFiles:
         if not stat.S_ISREG(facts.st_mode):
             os.close(descriptor)
             return None
-        self._open_files[path] = descriptor, facts.st_ino
+        self._open_files[path] = _OpenFile(descriptor, facts.st_ino, self._sweep)
         if len(self._open_files) > _OPEN_FILES_MAX:
-            os.close(self._open_files.popitem(last=False)[1][0])
-        return descriptor if self._open_files[path][1] == inode else None
+            os.close(self._open_files.popitem(last=False)[1].descriptor)
+        return descriptor if facts.st_ino == inode else None
 
     def _forget(self, path: str) -> None:
         known = self._open_files.pop(path, None)
         if known is not None:
-            os.close(known[0])
+            os.close(known.descriptor)

@@ -3,6 +3,7 @@
 import os
 import socket
 import struct
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -459,6 +460,40 @@ def test_a_file_region_leaves_in_thousands_of_parts(server, tmp_path):
     server.process = lambda channel, frame: channel.respond([Region(path, 0, 500_000)])
     server.client.sendall(framed(b"x"))
     assert server.drain() == content
+
+
+def test_of_a_small_region_that_is_sent_in_part_the_rest_is_a_copy(server, tmp_path):
+    path = tmp_path / "segment"
+    content = os.urandom(60_000)
+    path.write_bytes(content)
+    server.ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+    region: FileRegion = Region(path, 0, 60_000)
+    of_region = weakref.ref(region)
+    kept: list[Outgoing] = [region]
+    del region
+    server.process = lambda channel, frame: channel.respond(kept)
+    server.client.sendall(framed(b"x"))
+    server.turn(3)
+    kept.clear()
+    assert server.unsent[-1] > 0
+    assert of_region() is None
+    assert server.drain() == content
+
+
+@pytest.mark.parametrize("size", [10_000, 300_000])
+def test_a_channel_tells_that_what_waits_is_in_a_deleted_file(server, size, tmp_path):
+    path = tmp_path / "segment"
+    path.write_bytes(os.urandom(size))
+    server.ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4_096)
+    answer = [b"x" * 100_000, Region(path, 0, size)]
+    server.process = lambda channel, frame: channel.respond(answer)
+    server.client.sendall(framed(b"x"))
+    server.turn(3)
+    assert not server.channel.holds_deleted_file
+    path.unlink()
+    assert server.channel.holds_deleted_file
+    server.drain()
+    assert not server.channel.holds_deleted_file
 
 
 def test_a_file_that_ends_before_its_region_closes_the_connection(server, tmp_path):

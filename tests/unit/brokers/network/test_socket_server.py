@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import os
 import socket
 import struct
 from collections.abc import Callable, Iterator
@@ -632,3 +633,52 @@ def test_a_closed_server_watches_nothing_and_frees_its_port(start):
     waiting.close()
     with socket.create_server(("127.0.0.1", stage.port)):
         pass
+
+
+def test_a_client_that_does_not_read_keeps_no_deleted_file_for_long(start, tmp_path, caplog):
+    path = tmp_path / "segment"
+    path.write_bytes(bytes(20 * MIB))
+
+    class Region:
+        position, size_bytes = 0, 20 * MIB
+
+        def __init__(self) -> None:
+            self._descriptor = os.open(path, os.O_RDONLY)
+
+        def __del__(self) -> None:
+            os.close(self._descriptor)
+
+        def fileno(self) -> int:
+            return self._descriptor
+
+    stage = start(max_idle_ms=-1)
+    slow, quick = stage.connected(), stage.connected()
+    for client in (slow, quick):
+        client.sendall(framed(b"wait"))
+    stage.until(lambda: len(stage.frames) == 2, "both requests")
+    for channel, _ in stage.frames:
+        channel.respond([Region()])
+
+    def pass_seconds(count: int) -> None:
+        for _ in range(count):
+            stage.clock.pass_time(1_000)
+            stage.loop.run_once(max_wait_ms=0)
+
+    pass_seconds(60)
+    assert stage.server.connection_count == 2, "the file is not deleted"
+    path.unlink()
+    pass_seconds(4)
+    quick.setblocking(False)
+    left = 20 * MIB
+
+    def is_read() -> bool:
+        nonlocal left
+        with suppress(BlockingIOError):
+            left -= len(quick.recv(MIB))
+        return left == 0
+
+    stage.until(is_read, "a client that reads to have all of it")
+    pass_seconds(10)
+    assert stage.server.connection_count == 1
+    assert "the segment that it was being sent is deleted" in caplog.text
+    assert not stage.is_closed(quick)

@@ -51,3 +51,48 @@ def test_another_file_at_the_same_path_is_not_taken_for_the_old_one(
 
     assert read(files, source_of(path, 0, 5)) == b"other"
     assert read(files, first) is None
+
+
+def is_open(path: Path) -> bool:
+    """Whether this process has it open, under its name or deleted."""
+    held = [link for link in Path("/proc/self/fd").iterdir() if link.is_symlink()]
+    return any(str(path) in target_of(link) for link in held)
+
+
+def target_of(link: Path) -> str:
+    try:
+        return str(link.readlink())
+    except FileNotFoundError:  # of the listing itself
+        return ""
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+def test_a_deleted_file_is_closed_with_the_next_sweep(files: SegmentFiles, tmp_path: Path) -> None:
+    path = tmp_path / "segment"
+    path.write_bytes(b"0123456789")
+    source = source_of(path, 0, 10)
+    assert read(files, source) == b"0123456789"
+    deleted = path.rename(tmp_path / "segment.deleted")
+    files.sweep()
+    assert is_open(deleted), "it may still be read"
+    deleted.unlink()
+    files.sweep()
+    assert not is_open(deleted)
+    assert read(files, source) is None
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+def test_a_file_that_is_not_read_for_ten_sweeps_is_closed(
+    files: SegmentFiles, tmp_path: Path
+) -> None:
+    read_again, left_alone = tmp_path / "one", tmp_path / "two"
+    for path in (read_again, left_alone):
+        path.write_bytes(b"0123456789")
+        assert read(files, source_of(path, 0, 1)) == b"0"
+    for _ in range(11):
+        assert read(files, source_of(read_again, 0, 1)) == b"0"
+        assert is_open(left_alone)
+        files.sweep()
+    assert is_open(read_again)
+    assert not is_open(left_alone)
+    assert read(files, source_of(left_alone, 0, 1)) == b"0"
