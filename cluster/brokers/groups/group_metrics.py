@@ -11,7 +11,12 @@ from typing import Final, NamedTuple
 
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
 from cluster.brokers.groups.group_lag import OFFSETS_PER_STEP, FurthestBehind, GroupLag, pieces_of
-from cluster.brokers.groups.lag_changes import LagChanges, StateTimes
+from cluster.brokers.groups.lag_changes import (
+    DueGroup,
+    GroupChanges,
+    LagChanges,
+    StateTimes,
+)
 from cluster.brokers.groups.log_ends import Ends, LeaderLogEnds
 from cluster.brokers.metrics.counters import BrokerCounters
 from cluster.brokers.metrics.records import group_record, lag_records
@@ -65,6 +70,7 @@ class GroupMetrics:
         self._next_ms = now_ms
         self._is_busy = False
         self._times = StateTimes()
+        self._group_changes = GroupChanges()
         self._changes = LagChanges()
 
     def on_tick(self, now_ms: MonotonicMs, wall_ms: WallMs) -> None:
@@ -131,6 +137,7 @@ class GroupMetrics:
         self, progresses: list[GroupProgress], moment: _Moment, ends: Ends
     ) -> Iterator[None]:
         self._times.begin()
+        self._group_changes.begin(*moment)
         self._changes.begin(moment.now_ms)
         head = (self._local_id, moment.wall_ms, moment.interval_ms)
         found: list[GroupLag] = []
@@ -149,16 +156,25 @@ class GroupMetrics:
             figures = each.figures(self._times.since_last(progress))
             furthest.add(each)
             each.record = group_record(*head, figures)
-            batch.append(each.record)
+            batch += map(self._record_of, self._group_changes.due(figures))
             yield
-            while len(batch) >= _RECORDS_PER_BATCH:
-                self._send(batch[:_RECORDS_PER_BATCH], moment)
-                del batch[:_RECORDS_PER_BATCH]
-                yield
+            yield from self._send_full(batch, moment)
+        for rest in self._group_changes.gone():
+            batch.append(self._record_of(rest))
+            yield from self._send_full(batch, moment)
         self._send(batch, moment)
         yield
         yield from self._write_file(found, moment)
         self._is_busy = False
+
+    def _record_of(self, due: DueGroup) -> bytes:
+        return group_record(self._local_id, due.wall_ms, due.interval_ms, due.figures)
+
+    def _send_full(self, batch: list[bytes], moment: _Moment) -> Iterator[None]:
+        while len(batch) >= _RECORDS_PER_BATCH:
+            self._send(batch[:_RECORDS_PER_BATCH], moment)
+            del batch[:_RECORDS_PER_BATCH]
+            yield
 
     def _send(self, records: list[bytes], moment: _Moment) -> None:
         if self._topic is not None and records:

@@ -1,6 +1,7 @@
 """What brokers say of the groups that they coordinate: records, the stats file, gauges."""
 
 import json
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,9 +11,15 @@ from hypothesis import strategies as st
 
 from cluster.brokers.groups.group_lag import FurthestBehind, GroupLag, pieces_of
 from cluster.brokers.groups.group_metrics import REST_US_PER_OFFSET, GroupMetrics
-from cluster.brokers.groups.lag_changes import UNCHANGED_MS, LagChanges, StateTimes
+from cluster.brokers.groups.lag_changes import (
+    UNCHANGED_MS,
+    DueGroup,
+    GroupChanges,
+    LagChanges,
+    StateTimes,
+)
 from cluster.brokers.metrics.counters import BrokerCounters
-from cluster.brokers.metrics.records import PartitionLag
+from cluster.brokers.metrics.records import GroupFigures, PartitionLag
 from cluster.coordinator.groups.progress import GroupProgress
 from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.mmap_stats import MmapStats
@@ -102,6 +109,7 @@ def test_many_offsets_are_looked_at_less_often():
     due_ms = 5_000 + 40_000 * REST_US_PER_OFFSET // 1_000
     assert world.tick(5_000)
     assert world.tick(due_ms - 1) == []
+    world.groups["g"] = world.groups["g"]._replace(generation=5)
     [group] = [each for each in world.tick(due_ms) if each["kind"] == "group"]
     assert (group["partitions"], group["interval_ms"]) == (40_000, due_ms - 5_000)
 
@@ -136,7 +144,7 @@ def test_a_group_and_its_partitions_have_records():
     assert world.in_file() == [group, {**unknown, "lag": None}, first, second]
 
 
-def test_what_rests_is_written_once_a_minute_and_the_group_each_time():
+def test_what_rests_is_written_less_often():
     world = World()
     world.groups["g"] = a_group(committed={"orders": {0: 10, 1: 20}})
     world.ends = {"orders": {0: 15, 1: 30}}
@@ -145,10 +153,78 @@ def test_what_rests_is_written_once_a_minute_and_the_group_each_time():
         if now_ms == 20_000:
             world.ends["orders"][1] = 31
         kinds = [(each["kind"], each.get("partition")) for each in world.tick(now_ms)]
-        assert kinds[-1] == ("group", None)
-        written += [(now_ms // 1_000, partition) for _, partition in kinds[:-1]]
+        written += [(now_ms // 1_000, kind, partition) for kind, partition in kinds]
         assert len(world.in_file()) == 3
-    assert written == [(5, 0), (5, 1), (20, 1), (55, 0), (70, 1), (105, 0), (120, 1)]
+    lags = [(at_s, partition) for at_s, kind, partition in written if kind == "lag"]
+    assert lags == [(5, 0), (5, 1), (20, 1), (55, 0), (70, 1), (105, 0), (120, 1)]
+    # When its lag changes, one of the time before and one of the interval in which that was.
+    groups = [at_s for at_s, kind, _ in written if kind == "group"]
+    assert groups == [5, 20, 20, 40, 60, 80, 100, 120]
+
+
+def test_a_change_after_a_rest_is_told_apart_from_it():
+    world = World()
+    spent = {"Empty": 0}
+
+    def tick(now_ms: int, **others: Any) -> list[tuple[Any, ...]]:
+        world.groups["g"] = a_group(state="Empty", state_times_ms=dict(spent), **others)
+        found = [each for each in world.tick(now_ms) if each["kind"] == "group"]
+        return [(each["members"], each["interval_ms"], each["state_ms"]) for each in found]
+
+    spent["Empty"] = 5_000
+    assert tick(5_000, members=0) == [(0, 5_000, {"Empty": 5_000})]
+    for now_ms in (10_000, 15_000):
+        spent["Empty"] = now_ms
+        assert tick(now_ms, members=0) == []
+    spent |= {"Empty": 16_000, "Stable": 4_000}
+    assert tick(20_000, members=0) == [
+        (0, 10_000, {"Empty": 10_000}),
+        (0, 5_000, {"Empty": 1_000, "Stable": 4_000}),
+    ]
+    spent["Empty"] = 21_000
+    assert tick(25_000, members=0) == []
+    world.groups.clear()
+    assert [each["state_ms"] for each in world.tick(30_000)] == [{"Empty": 5_000}]
+
+
+_LOOKS = st.lists(
+    st.dictionaries(
+        st.sampled_from(["g", "h"]),
+        st.tuples(st.sampled_from(["Empty", "Stable"]), st.integers(0, 1), st.booleans()),
+    ),
+    max_size=40,
+)
+
+
+@given(_LOOKS)
+def test_the_records_of_a_group_cover_its_time_once_and_tell_each_change_when_it_was(looks):
+    changes = GroupChanges()
+    told: dict[str, list[DueGroup]] = {"g": [], "h": []}
+    seen: dict[str, list[tuple[int, int, dict[str, int]]]] = {"g": [], "h": []}
+    for number, groups in enumerate([*looks, {}], 1):
+        changes.begin(MonotonicMs(5_000 * number), WallMs(5_000 * number), 5_000)
+        for group, (state, lag, was_moved) in groups.items():
+            times = {"Reconciling": 1_000, state: 4_000} if was_moved else {state: 5_000}
+            seen[group].append((5_000 * number, lag, times))
+            figures = GroupFigures(group, "classic", "", state, 1, 0, 1, 0, lag, lag, times)
+            told[group] += changes.due(figures)
+        for due in changes.gone():
+            told[due.figures.group].append(due)
+    for group, records in told.items():
+        spans = [(each.wall_ms - each.interval_ms, each.wall_ms) for each in records]
+        assert sum(end - start for start, end in spans) == 5_000 * len(seen[group])
+        assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+        for at_ms, lag, _ in seen[group]:
+            (of_then,) = [
+                each
+                for each, (start, end) in zip(records, spans, strict=True)
+                if start < at_ms <= end
+            ]
+            assert of_then.figures.lag == lag
+        for state in ("Empty", "Stable", "Reconciling"):
+            spent = sum(times.get(state, 0) for _, _, times in seen[group])
+            assert sum(each.figures.state_ms.get(state, 0) for each in records) == spent
+        assert all(each.interval_ms <= 20_000 for each in records)
 
 
 def test_the_interval_goes_on_while_a_leader_has_not_answered():
@@ -162,6 +238,7 @@ def test_the_interval_goes_on_while_a_leader_has_not_answered():
     on_done({})
     (late,) = world.tick(12_000)  # the first interval's
     assert late["interval_ms"] == 5_000
+    world.groups["g"] = world.groups["g"]._replace(generation=5)
     (next_one,) = world.tick(15_000)
     assert next_one["interval_ms"] == 10_000
 

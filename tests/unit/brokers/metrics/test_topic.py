@@ -1,5 +1,6 @@
 """Metric records find the leader of their partition, wait for one, and are never written twice."""
 
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -200,3 +201,24 @@ def test_a_batch_that_is_in_the_log_but_not_committed_is_not_written_again(world
     world.topic.send([b"c"], 2)
     assert world.written() == [[b"a", b"b"], [b"c"]]
     assert world.topic.dropped_count == 2
+
+
+def test_what_waits_for_a_leader_is_bounded_in_bytes():
+    world = World()
+    noise = Random(1)
+    for _ in range(100):  # 40 MB, which do not compress
+        world.topic.send([noise.randbytes(400_000)], 5)
+    world.has_leaders(4)
+    world.topic.flush()
+    assert len(world.appended) == (16 << 20) // 400_100
+    assert world.topic.dropped_count == 100 - len(world.appended)
+
+
+def test_records_are_written_compressed():
+    world = World()
+    world.has_leaders(4)
+    value = b'{"v":1,"kind":"group","group":"%d","state":"Empty"}'
+    world.topic.send([value % number for number in range(200)], 5)
+    (batch,) = world.appended
+    assert len(batch) < 200 * len(value) / 4
+    assert values_of(batch) == [value % number for number in range(200)]
