@@ -7,6 +7,7 @@ from cluster.dashboard.access import AccessRules
 from cluster.dashboard.app import make_app
 from cluster.dashboard.cluster_sources import ClusterSources
 from cluster.dashboard.http_server import listen, serve
+from cluster.runtime.heap_trim import keep_to_one_heap
 from cluster.supervisor.dashboard_access import LOOPBACK_NAMES, dashboard_password
 from cluster.supervisor.plan import DataDir
 
@@ -25,6 +26,7 @@ def run_dashboard(
     `has_password`: whether it asks for that of the data directory. `may_change`: whether an address
     that other machines can reach may change something, too.
     """
+    keep_to_one_heap()
     is_local = host in LOOPBACK_NAMES
     rules = AccessRules(
         hosts=LOOPBACK_NAMES if is_local else None,

@@ -18,15 +18,28 @@ def trim_heap() -> None:
         _trim(0)
 
 
-def _find_trim() -> Callable[[int], int] | None:
+def keep_to_one_heap() -> None:
+    """All threads allocate from one heap (`M_ARENA_MAX`), from now on; nothing where the C library
+    has no such choice.
+
+    Otherwise each thread has one of its own, and keeps in it what the largest of its tasks took.
+    Threads of Python seldom allocate at the same time, so they do not wait for each other.
+    """
+    if _mallopt is not None:
+        _mallopt(_M_ARENA_MAX, 1)
+
+
+def _find(name: str) -> Callable[..., int] | None:
     try:
-        found: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+        found: Callable[..., int] = getattr(ctypes.CDLL(None), name)
     except (OSError, AttributeError):
         return None  # not glibc
     return found
 
 
-_trim: Final = _find_trim()
+_M_ARENA_MAX: Final = -8
+_trim: Final = _find("malloc_trim")
+_mallopt: Final = _find("mallopt")
 
 
 class HeapTrim:

@@ -3,6 +3,7 @@
 import re
 from collections import deque
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from cluster.metrics.broker_metrics import BROKER_METRICS, BY_KEY
@@ -114,6 +115,8 @@ def _per_second(change: float, elapsed_ms: float) -> float:
 class PastReadings:
     """The readings of some seconds, so that rates do not depend on who else looks, and how often.
 
+    Of each only what rates come from: not its clients and groups, which may take megabytes.
+
     Not safe for threads.
     """
 
@@ -132,7 +135,7 @@ class PastReadings:
         if kept and (kept[-1].pid, kept[-1].started_wall_ms) != (stats.pid, stats.started_wall_ms):
             kept.clear()
         if not kept or stats.written_ms > kept[-1].written_ms:
-            kept.append(stats)
+            kept.append(replace(stats, rows=[], groups=b""))
         while len(kept) > 1 and kept[1].written_ms <= stats.written_ms - self._span_ms:
             kept.popleft()
         is_enough = stats.written_ms - kept[0].written_ms >= self._span_ms / 2

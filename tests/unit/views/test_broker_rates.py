@@ -1,8 +1,11 @@
 """Rates of brokers from two readings, whoever else looks meanwhile."""
 
+from dataclasses import replace
+
 from cluster.metrics.broker_metrics import BY_KEY
 from cluster.metrics.histogram import BUCKETS, Histogram, bucket_of
 from cluster.metrics.kafka_names import requests_of
+from cluster.metrics.stats_layout import QuotaRow
 from cluster.metrics.stats_reader import Stats
 from cluster.views.broker_rates import PastReadings, api_rates, idle_share, metric_values
 
@@ -84,3 +87,15 @@ def test_a_restarted_broker_is_not_compared_with_its_former_process() -> None:
     former = past.add(0, reading(6_000, pid=2))
     assert former is not None
     assert former.written_ms == 5_000
+
+
+def test_of_former_readings_clients_and_groups_are_not_kept() -> None:
+    past = PastReadings(span_ms=1_000)
+    stats = replace(
+        reading(0), rows=[QuotaRow(quota="fetch", user="u", client_id="c")], groups=b"x"
+    )
+    past.add(0, stats)
+    former = past.add(0, reading(2_000))
+    assert former is not None
+    assert (former.rows, former.groups) == ([], b"")
+    assert former.values == stats.values
