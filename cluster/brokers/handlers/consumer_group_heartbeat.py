@@ -71,7 +71,7 @@ def _heartbeat(
         group_id=request.group_id,
         member_id=request.member_id,
         member_epoch=request.member_epoch,
-        client_id=context.client_id or "",
+        client_id=context.accounts.client.client_id,
         client_host=client_host(context),
         instance_id=request.instance_id,
         rack_id=request.rack_id,

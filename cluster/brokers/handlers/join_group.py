@@ -48,7 +48,7 @@ def _joining(request: JoinGroupRequest, context: RequestContext) -> JoinGroup:
     return JoinGroup(
         group_id=request.group_id,
         member_id=request.member_id,
-        client_id=context.client_id or "",
+        client_id=context.accounts.client.client_id,
         client_host=client_host(context),
         session_timeout_ms=request.session_timeout // MILLISECOND,
         rebalance_timeout_ms=timeout // MILLISECOND,

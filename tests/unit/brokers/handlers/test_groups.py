@@ -13,6 +13,7 @@ from cluster.brokers.groups.shard_loading import RECORDS_PER_FREEZE
 from cluster.coordinator.groups.records import offset_key
 from cluster.model.errors import ErrorCode, StorageFailed
 from cluster.model.ids import LeaderEpoch
+from cluster.model.kept_names import kept_name
 from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 from cluster.protocol.peer.control import CreateTopics, TopicOutcome, TopicOutcomes
 from cluster.records.builder import NewRecord, build_batch
@@ -253,6 +254,19 @@ def test_the_longest_name_of_a_member_is_stored(coordinator: HandlerStage) -> No
     assert len(joined.member_id) == 0x7FFF
     syncing = sync_group("g", joined.member_id, 1, {joined.member_id: b"mine"}, instance=instance)
     assert client.call(syncing).assignment == b"mine"
+
+
+def test_of_a_members_long_client_id_the_beginning_and_the_hash_are_kept(
+    coordinator: HandlerStage,
+) -> None:
+    client = coordinator.connect()
+    client.client_id = "loader-" + "x" * 30_000
+    joined = client.call(join_group("g"))
+    assert joined.member_id.startswith("loader-xxx")
+    assert len(joined.member_id) < 250
+    assert client.call(join_group("g", joined.member_id)).error_code == ErrorCode.none
+    (group,) = client.call(describe_groups("g")).groups
+    assert [member.client_id for member in group.members] == [kept_name(client.client_id)]
 
 
 # -- members ---------------------------------------------------------------------------------------
