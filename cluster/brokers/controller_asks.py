@@ -23,6 +23,7 @@ from cluster.protocol.peer.control import (
     CreateTopics,
     PartitionAltered,
     Refusal,
+    ReportFull,
     ReportOffline,
     Request,
     ShutdownPrepared,
@@ -115,6 +116,14 @@ class ControllerAsks:
         """Tell the controller all replicas that are offline here; calls back once."""
         self._ask_controller(
             ReportOffline(self._local_id, self._registration.epoch, offline), lambda _: on_done()
+        )
+
+    def report_full(
+        self, full: tuple[OfflinePartitions, ...], reason: str, on_done: Callable[[], None]
+    ) -> None:
+        """Tell the controller all replicas in full log directories here; calls back once."""
+        self._ask_controller(
+            ReportFull(self._local_id, self._registration.epoch, full, reason), lambda _: on_done()
         )
 
     def request_topic_creation(self, names: list[str], requester: QuotaClient | None) -> None:

@@ -15,6 +15,7 @@ from cluster.brokers.checkpoint_writer import CheckpointWriter
 from cluster.brokers.controller_asks import ControllerAsks
 from cluster.brokers.controller_updates import ControllerUpdates
 from cluster.brokers.directory_failures import DirectoryFailures
+from cluster.brokers.full_directories import LOOK_PERIOD_MS, FullDirectories
 from cluster.brokers.group_configs import GroupConfigs
 from cluster.brokers.groups.cluster_topics import ClusterTopics
 from cluster.brokers.groups.group_coordinator import GroupCoordinator
@@ -66,16 +67,11 @@ from cluster.model.errors import StorageFailed
 from cluster.model.ids import BrokerId
 from cluster.protocol.api_versions import ApiVersionsAnswers
 from cluster.protocol.peer.control import (
-    AlterPartition,
-    AlterTopicConfigs,
     AskLogEnds,
     ClusterUpdate,
-    ControlledShutdown,
-    CreateTopics,
     KeepHistories,
     Ping,
     ProduceMetrics,
-    ReportOffline,
 )
 from cluster.runtime.slices import Slices
 
@@ -238,7 +234,12 @@ class BrokerCore:
         self.offline_report = OfflineReport(
             self.id, self.table.offline, self.asks, loop.defer, loop.call_after
         )
-        self.updates.before_update.append(self.offline_report.on_update)
+        reserve_bytes = settings[keys.LOG_DIR_RESERVE_BYTES]
+        self.full_directories = FullDirectories(self.id, self.table, self.asks, loop, reserve_bytes)
+        self.updates.before_update += [
+            self.offline_report.on_update,
+            self.full_directories.on_update,
+        ]
         self.controller = ControllerDriver(
             self.id,
             ports.store,
@@ -266,11 +267,7 @@ class BrokerCore:
         link.serve(AskLogEnds, self.log_ends.on_request)
         link.serve(ClusterUpdate, self.updates.on_update)
         link.serve(Ping, self.pings.on_ping)
-        link.serve(AlterPartition, self.controller_requests.on_isr_proposed)
-        link.serve(ReportOffline, self.controller_requests.on_offline_reported)
-        link.serve(CreateTopics, self.controller_requests.on_topics_missed)
-        link.serve(ControlledShutdown, self.controller_requests.on_controlled_shutdown)
-        link.serve(AlterTopicConfigs, self.controller_requests.on_configs_altered)
+        self.controller_requests.serve(link)
         # Also where metrics are switched off: peers may have records for a partition that we lead.
         link.serve(ProduceMetrics, self.metric_topic.on_request)
         link.serve(KeepHistories, self.histories.on_request)
@@ -425,6 +422,7 @@ class BrokerCore:
         if check_ms > FIRST_CHECK_MS:
             loop.call_after(FIRST_CHECK_MS, retention.on_tick)
         loop.call_every(check_ms, retention.on_tick)
+        loop.call_every(LOOK_PERIOD_MS, self.full_directories.look)
         loop.call_every(max(50, min(lag_ms // 2, 1_000)), self.changes.look_round)
         loop.call_every(
             settings[keys.REPLICA_HIGH_WATERMARK_CHECKPOINT_INTERVAL_MS], self.checkpoints.on_tick

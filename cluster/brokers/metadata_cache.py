@@ -56,6 +56,10 @@ class MetadataCache:
         """The live brokers on which a partition's replica is offline."""
         return self._state.offline_replicas(topic_id, number)
 
+    def full_replicas(self, topic_id: uuid.UUID, number: int) -> Collection[BrokerId]:
+        """The live brokers on which a partition's replica is in a full log directory."""
+        return self._state.full.brokers_of(topic_id, number)
+
     def endpoint(self, broker: BrokerId, listener: str) -> Endpoint | None:
         """Where clients of a listener reach a broker, or None while it is not registered."""
         registration = self._state.brokers.get(broker)
@@ -77,6 +81,7 @@ class MetadataCache:
         self._state.brokers.clear()
         self._state.brokers.update({broker.id: broker for broker in update.brokers})
         self._state.set_all_offline(update.offline)
+        self._state.full.put_all(update.full)
         gone = list(update.deleted)
         if update.is_full:
             present = {topic.name for topic in update.topics}

@@ -9,6 +9,7 @@ again. One replica is copied at a time.
 import logging
 from collections import deque
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -249,6 +250,7 @@ class ReplicaMoves:
         partition.log = new
         # From now on a new replica may get the path, though the files stay for a while.
         remove_source = self._work.doom(move.source, new.options.file_delete_delay_ms)
+        new.update_options(replace(new.options, room=move.directory.room))
         self._table.places.put(partition.id, move.directory)
         self._queue.popleft()
         del self._moves[partition.id]

@@ -585,6 +585,13 @@ LOG_PREALLOCATE_STEP_BYTES: Final = broker_setting(
     default=16 * MIB,
     doc="Disk space that the active segment takes at a time, so that a full disk is a clean error.",
 )
+LOG_DIR_RESERVE_BYTES: Final = broker_setting(
+    "milena.log.dir.reserve.bytes",
+    long(at_least=0),
+    default=16 * MIB,
+    doc="Disk space that records leave free, at most a tenth of the disk; a log directory with less"
+    " takes no records, and other in-sync replicas lead.",
+)
 LOG_RETENTION_MS: Final = broker_setting(
     "log.retention.ms",
     long(at_least=-1),

@@ -60,7 +60,7 @@ class PartitionState:
 
 
 class OfflinePartitions(NamedTuple):
-    """Replicas of one topic on a live broker whose log directory has failed (KIP-112)."""
+    """Replicas of one topic on a live broker: in a log directory that has failed, or is full."""
 
     broker: BrokerId
     topic_id: uuid.UUID
@@ -77,6 +77,54 @@ class TopicState:
     partitions: dict[int, PartitionState] = field(default_factory=dict)
 
 
+class FullReplicas:
+    """The replicas on live brokers whose log directories are full, so that they take no records.
+
+    They stay in the ISR while they have everything, and lead where no in-sync replica has room.
+    """
+
+    def __init__(self) -> None:
+        self._by_broker: dict[BrokerId, dict[uuid.UUID, frozenset[int]]] = {}
+        """Brokers without one have no entry."""
+
+    def __bool__(self) -> bool:
+        return bool(self._by_broker)
+
+    def put(self, broker: BrokerId, replicas: Iterable[OfflinePartitions]) -> None:
+        """These are all of that broker's."""
+        topics = {each.topic_id: frozenset(each.partitions) for each in replicas}
+        if topics:
+            self._by_broker[broker] = topics
+        else:
+            self._by_broker.pop(broker, None)
+
+    def put_all(self, replicas: Collection[OfflinePartitions]) -> None:
+        """These are all of all brokers'."""
+        self._by_broker.clear()
+        for broker in {each.broker for each in replicas}:
+            self.put(broker, (each for each in replicas if each.broker == broker))
+
+    @property
+    def all(self) -> tuple[OfflinePartitions, ...]:
+        """Every one of them."""
+        return tuple(
+            OfflinePartitions(broker, topic_id, tuple(sorted(numbers)))
+            for broker, topics in self._by_broker.items()
+            for topic_id, numbers in topics.items()
+        )
+
+    def brokers_of(self, topic_id: uuid.UUID, number: int) -> Collection[BrokerId]:
+        """The brokers on which a partition's replica is among them."""
+        if not self._by_broker:
+            return ()
+        nothing: frozenset[int] = frozenset()
+        return {
+            broker
+            for broker, topics in self._by_broker.items()
+            if number in topics.get(topic_id, nothing)
+        }
+
+
 class ClusterState:
     """Brokers and topics, indexed by name and id. Owned by one thread; others see copies.
 
@@ -89,6 +137,9 @@ class ClusterState:
         self._names_by_id: dict[uuid.UUID, str] = {}
         self._offline: dict[BrokerId, dict[uuid.UUID, frozenset[int]]] = {}
         """Brokers without an offline replica have no entry."""
+        self.full = FullReplicas()
+        self.full_brokers: dict[BrokerId, str] = {}
+        """Live brokers that have no room in any log directory, each with that in words."""
 
     def put_topic(self, topic: TopicState) -> None:
         """Add or replace a topic."""
@@ -165,3 +216,13 @@ class ClusterState:
             return brokers
         offline = self.offline_replicas(topic.topic_id, partition.partition)
         return {broker for broker in brokers if broker not in offline} if offline else brokers
+
+    def with_room(
+        self, partition: TopicPartition, brokers: Collection[BrokerId]
+    ) -> Collection[BrokerId]:
+        """Those of the brokers whose replica of the partition is not in a full log directory."""
+        topic = self.topics.get(partition.topic)
+        if not self.full or topic is None:
+            return brokers
+        full = self.full.brokers_of(topic.topic_id, partition.partition)
+        return {broker for broker in brokers if broker not in full} if full else brokers

@@ -290,6 +290,8 @@ class HandlerStage:
         controller_epoch: int = 1,
         broker_epoch: int = BROKER_EPOCH,
         offline: tuple[OfflinePartitions, ...] = (),
+        full: tuple[OfflinePartitions, ...] = (),
+        full_brokers: tuple[BrokerId, ...] = (),
     ) -> list[Any]:
         """An update of the controller, broker 2; answers come into the list that is returned."""
         replies: list[Any] = []
@@ -302,6 +304,8 @@ class HandlerStage:
             topics,
             deleted,
             offline=offline,
+            full=full,
+            full_brokers=full_brokers,
         )
         self.link.receive(update, replies.append)
         return replies

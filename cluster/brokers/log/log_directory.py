@@ -16,6 +16,7 @@ from cluster.brokers.log.directories import (
     parse_directory_name,
     parse_future_name,
 )
+from cluster.brokers.log.directory_room import DirectoryRoom
 from cluster.brokers.log.directory_state import concerns_a_name, has_failed
 from cluster.brokers.log.segment import (
     INDEX_SUFFIX,
@@ -54,6 +55,7 @@ class LogDirectory:
         """Why it is not used any more, in one line; None while it works."""
         self.repaired: set[TopicPartition] = set()
         """Logs that are since the start as a clean stop would have left them."""
+        self.room = DirectoryRoom(path)
         self._lock_descriptor = lock_descriptor
         self._cleaner_offsets: Offsets = {}
 

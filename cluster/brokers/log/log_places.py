@@ -1,4 +1,4 @@
-"""Where a new replica of a broker goes: the working log directory with the fewest. Pure."""
+"""Where a new replica of a broker goes: the log directory with room and the fewest. Pure."""
 
 from pathlib import Path
 from typing import Final
@@ -48,7 +48,7 @@ class LogPlaces:
         working = self.working
         if not working:
             raise StorageFailed("all log directories have failed")
-        return min(working, key=self._counts.__getitem__)
+        return min(working, key=lambda each: (each.room.is_full, self._counts[each]))
 
     def prefer(self, partition: TopicPartition, directory: LogDirectory) -> None:
         """Remember where a replica is to be made that is not here yet (KIP-113).

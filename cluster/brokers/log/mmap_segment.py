@@ -16,6 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from cluster.brokers.log.directory_room import DirectoryRoom
 from cluster.brokers.log.file_systems import gains_from_zeros
 from cluster.model.errors import StorageFailed, ensure
 
@@ -66,17 +67,25 @@ class MmapSegment:
         "_zeroes_ahead",
         "on_open",
         "path",
+        "room",
         "size_bytes",
     )
 
     def __init__(
-        self, path: Path, step_bytes: int, *, whole_bytes: int = 0, is_new: bool = False
+        self,
+        path: Path,
+        step_bytes: int,
+        *,
+        whole_bytes: int = 0,
+        is_new: bool = False,
+        room: DirectoryRoom | None = None,
     ) -> None:
         """The file is opened, or created, at first use; all that it holds counts as used.
 
         It grows by steps; by the first append to `whole_bytes`, if these are given and fit on the
-        disk. With `is_new` it is taken for absent, without looking.
+        disk; `room` is asked before. With `is_new` it is taken for absent, without looking.
         """
+        self.room = room
         self.path = path
         self._step_bytes = step_bytes
         self._whole_bytes = whole_bytes
@@ -113,7 +122,7 @@ class MmapSegment:
 
     def unopened(self) -> "MmapSegment":
         """The same file without descriptor and mapping; this one lives on for whoever holds it."""
-        other = MmapSegment(self.path, self._step_bytes, is_new=True)
+        other = MmapSegment(self.path, self._step_bytes, is_new=True, room=self.room)
         other._capacity, other.size_bytes = self._capacity, self.size_bytes
         other.on_open = self.on_open
         return other
@@ -250,13 +259,23 @@ class MmapSegment:
 
     def _allocate(self, wanted: int, needed: int) -> None:
         descriptor = self.fileno()
+        room = self.room
         for capacity in (wanted, needed):
+            is_ahead = capacity > needed
+            step_bytes = capacity - self._capacity
+            if room is not None and not room.admits(step_bytes, descriptor, is_ahead=is_ahead):
+                if is_ahead:
+                    continue
+                room.note_refused(None)
+                raise room.failure()
             try:
                 allocate_blocks(descriptor, self._capacity, capacity - self._capacity)
             except OSError as error:
                 os.ftruncate(descriptor, self._capacity)
-                if error.errno == errno.ENOSPC and capacity > needed:
+                if error.errno == errno.ENOSPC and is_ahead:
                     continue  # a whole step does not fit, the batch itself may
+                if room is not None:
+                    room.note_refused(error)
                 raise StorageFailed(
                     f"cannot allocate {capacity - self._capacity} bytes for {self.path}: "
                     f"{error.strerror}"

@@ -4,6 +4,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from cluster.brokers.log.directory_room import DirectoryRoom
 from cluster.model.ids import TopicPartition
 from cluster.records.batch import Compression
 from cluster.records.compression import DEFAULT_LEVELS
@@ -63,6 +64,8 @@ class LogOptions:
     is_compacted: bool = False
     """Also where old segments are deleted besides."""
     cleaning: CleaningPolicy = _EVERY_DEFAULT
+    room: DirectoryRoom | None = None
+    """Of the log directory that a log is in; None where nobody watches how full that is."""
 
     @property
     def is_log_append_time(self) -> bool:

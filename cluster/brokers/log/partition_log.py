@@ -169,6 +169,7 @@ class PartitionLog:
     def update_options(self, options: LogOptions) -> None:
         """Change the options; the next append sees them."""
         self._options = options
+        self.room = options.room
         self._limits = options.limits(self.partition)
         self._codec = options.codec
         self.durability.take_options(options)

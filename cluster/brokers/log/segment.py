@@ -118,6 +118,7 @@ class Segment:
             options.preallocate_step_bytes,
             whole_bytes=options.segment_bytes if options.preallocate else 0,
             is_new=is_new,
+            room=options.room,
         )
         self.unchecked: UncheckedBytes | None = None
         """What is to be compared with its checksums before it is served; None for an active segment
@@ -133,6 +134,7 @@ class Segment:
     def take_options(self, options: LogOptions) -> None:
         """Of the topic, from now on."""
         self.options = options
+        self.file.room = options.room
         self._jitter_ms = options.jitter_ms(f"{self.directory.name}/{self.base_offset}")
 
     def start_indexing(self) -> None:
@@ -503,7 +505,10 @@ class Segment:
     def place_in(self, directory: Path) -> None:
         """Go on with the files of another directory, which hold the same. Raises OSError."""
         self.directory = directory
-        self.file = MmapSegment(self._path(LOG_SUFFIX), self.options.preallocate_step_bytes)
+        options = self.options
+        self.file = MmapSegment(
+            self._path(LOG_SUFFIX), options.preallocate_step_bytes, room=options.room
+        )
         if self._active_index is None:
             self._index = ClosedOffsetIndex(self._path(INDEX_SUFFIX))
             self._count_openings()

@@ -141,6 +141,9 @@ class FollowerFetcher:
         """Ask if nothing is in flight; give up on an answer that is long overdue."""
         for partition_id, until_ms in list(self.delayed.items()):
             if until_ms <= now_ms:
+                if self._waits_for_room(partition_id):
+                    self.delayed[partition_id] = self._put_off(now_ms + self._options.retry_ms)
+                    continue
                 del self.delayed[partition_id]
                 self._changed[partition_id] = None
                 self._has_news = True
@@ -260,6 +263,10 @@ class FollowerFetcher:
             self._tell(partition, refused)
             return
         except StorageFailed as failure:
+            if self._waits_for_room(partition_id):
+                # Said once, for the whole directory.
+                self.delayed[partition_id] = self._put_off(now_ms + self._options.retry_ms)
+                return
             self.delayed[partition_id] = self._put_off(now_ms + 10 * self._options.retry_ms)
             log.error("%s: cannot replicate: %s", partition_id, failure)  # noqa: TRY400 - one line
             self._note_failure(partition_id, failure)
@@ -283,6 +290,11 @@ class FollowerFetcher:
                 self.leader,
                 refused,
             )
+
+    def _waits_for_room(self, partition_id: TopicPartition) -> bool:
+        partition = self._partitions.get(partition_id)
+        room = None if partition is None else partition.log.room
+        return room is not None and room.is_used_up
 
     def _append(self, partition: Partition, fetched: FetchedPartition, wall_ms: WallMs) -> None:
         records = fetched.records

@@ -4,7 +4,7 @@ Sources: "Replication" in the documentation of Apache Kafka; KIP-497 (the leader
 counts with the largest set that may be in force until the controller has answered).
 """
 
-from collections.abc import Container, Iterable
+from collections.abc import Collection, Container, Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,9 @@ from cluster.model.ids import BrokerId, LeaderEpoch, Offset, PartitionEpoch
 
 _PROPOSE_AGAIN_MS: Final = 500
 """Pause after a refusal: a follower that may not join, as it is about to stop, still fetches."""
+
+FULL_LAG_TIME_MAX_MS: Final = 1_000
+"""How long a follower may trail whose log directory is full: it does not catch up by itself."""
 
 
 @dataclass(slots=True)
@@ -66,6 +69,8 @@ class LeaderReplica:
         self._unsettled: set[BrokerId] = set()
         """Members of ISRs that were proposed for this partition epoch and not answered."""
         self._propose_again_ms = 0
+        self._full: Collection[BrokerId] = ()
+        """Replicas in full log directories, as of the last tick: they do not join the ISR."""
         self._local_id = local_id
         self._log_end_offset = log_end_offset
         self._batches = 0
@@ -156,12 +161,16 @@ class LeaderReplica:
         """The followers that are not in the ISR."""
         return self._followers.keys() - self.isr
 
-    def on_tick(self, now_ms: MonotonicMs, lag_time_max_ms: int) -> IsrProposal | None:
-        """The ISR without followers that have trailed longer than `replica.lag.time.max.ms`.
+    def on_tick(
+        self, now_ms: MonotonicMs, lag_time_max_ms: int, full: Collection[BrokerId] = ()
+    ) -> IsrProposal | None:
+        """The ISR without followers that have trailed longer than `replica.lag.time.max.ms`, or for
+        a second where their log directories are `full`.
 
         Also the present ISR where an earlier proposal was not answered: the answer to this one
         shows which is in force.
         """
+        self._full = full
         if self._in_flight is not None:
             return None
         kept = tuple(
@@ -200,6 +209,8 @@ class LeaderReplica:
 
     def _is_lagging(self, broker: BrokerId, now_ms: MonotonicMs, lag_time_max_ms: int) -> bool:
         progress = self._followers.get(broker)
+        if broker in self._full:
+            lag_time_max_ms = min(lag_time_max_ms, FULL_LAG_TIME_MAX_MS)
         return progress is None or (
             progress.log_end_offset != self._log_end_offset
             and now_ms - progress.last_caught_up_ms > lag_time_max_ms
@@ -210,6 +221,7 @@ class LeaderReplica:
     ) -> IsrProposal | None:
         if (
             follower in self.isr
+            or follower in self._full
             or self._in_flight is not None
             or now_ms < self._propose_again_ms
             or fetch_offset < self.high_watermark

@@ -11,6 +11,7 @@ from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import NO_BROKER, NO_EPOCH, BrokerId, LeaderEpoch, Offset, TopicPartition
+from cluster.model.topics import CONSUMER_OFFSETS_TOPIC
 
 ACKS_ALL: Final = -1
 HIGH_WATERMARK: Final = -1
@@ -43,6 +44,8 @@ class Partition:
         self.is_offline = False
         """Its log directory has failed: for requests that wait for this replica."""
         self._local_id = local_id
+        self._may_use_reserve = partition.topic == CONSUMER_OFFSETS_TOPIC
+        """Committed offsets are few bytes, and consumers go on while nobody can produce."""
         self._high_watermark = max(min(high_watermark, log.log_end_offset), log.log_start_offset)
 
     @property
@@ -117,6 +120,7 @@ class Partition:
     ) -> Appended:
         """Append one produced batch. Raises Refused or StorageFailed; nothing is written then.
 
+        A full log directory takes none, though its segment may have space: its followers have none.
         Except where `flush.messages` asks for a sync and that fails: the batch is in the log.
         """
         leader = self.leader
@@ -129,6 +133,9 @@ class Partition:
                 " are needed (min.insync.replicas)",
             )
         log = self.log
+        room = log.room
+        if room is not None and room.is_full and (room.is_used_up or not self._may_use_reserve):
+            raise room.failure()
         appended = log.append_as_leader(records, self.leader_epoch, wall_ms)
         leader.on_appended(log.log_end_offset, len(records), now_ms)
         if log.log_end_offset >= log.durability.flush_at:

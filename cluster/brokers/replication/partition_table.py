@@ -128,7 +128,9 @@ class PartitionTable:
         """The replica here, or None. A plain attribute: every request looks its partitions up."""
         self._of_topic: dict[str, dict[TopicPartition, Partition]] = {}
         """The same replicas by topic; a topic without any has no entry."""
-        self._latest_options: tuple[Mapping[str, str], tuple[LogOptions, int]] | None = None
+        self._latest_options: (
+            tuple[Mapping[str, str], tuple[LogOptions, int], dict[LogDirectory, LogOptions]] | None
+        ) = None
         self._unopened: dict[LogDirectory, Checkpoints] = {}
         """What the checkpoints said of logs that could not be opened."""
 
@@ -176,7 +178,7 @@ class PartitionTable:
         if directory.failure is not None:
             self.offline.add(partition_id, NO_TOPIC_ID, directory.failure)
             return
-        options, min_insync_replicas = self._options({})
+        options, min_insync_replicas = self._options({}, directory)
         # What their topics keep is not known before the controller's first update.
         options = replace(options, is_deleted=False, is_compacted=False)
         try:
@@ -276,8 +278,8 @@ class PartitionTable:
             write_topic_id(partition.log.directory, encode_uuid(topic_id))
             partition.topic_id = topic_id
         if partition is None:
-            options, min_insync_replicas = self._options(configs)
             directory = self.places.choose(partition_id)
+            options, min_insync_replicas = self._options(configs, directory)
             path = directory.partition_path(partition_id)
             make = self._work.create(
                 path, partial(directory.create_partition, partition_id, encode_uuid(topic_id))
@@ -300,7 +302,7 @@ class PartitionTable:
 
     def take_options(self, partition: Partition, configs: Mapping[str, str]) -> None:
         """Give a replica the options that its topic's configs and the broker's settings make."""
-        options, min_insync_replicas = self._options(configs)
+        options, min_insync_replicas = self._options(configs, self.places.of(partition.id))
         if partition.log.options is not options:
             partition.log.update_options(options)
             partition.min_insync_replicas = min_insync_replicas
@@ -309,12 +311,20 @@ class PartitionTable:
         """The broker's settings have changed: the same configs make other options now."""
         self._latest_options = None
 
-    def _options(self, configs: Mapping[str, str]) -> tuple[LogOptions, int]:
+    def _options(
+        self, configs: Mapping[str, str], directory: LogDirectory | None
+    ) -> tuple[LogOptions, int]:
         """Cached for the latest configs: partitions of a topic come one after the other."""
         latest = self._latest_options
         if latest is None or latest[0] != configs:
-            latest = self._latest_options = dict(configs), self._options_of(configs)
-        return latest[1]
+            latest = self._latest_options = dict(configs), self._options_of(configs), {}
+        _, (options, min_insync_replicas), by_directory = latest
+        if directory is not None:
+            found = by_directory.get(directory)
+            if found is None:
+                found = by_directory[directory] = replace(options, room=directory.room)
+            options = found
+        return options, min_insync_replicas
 
     def is_of_earlier_topic(self, partition: Partition, topic_id: uuid.UUID) -> bool:
         """Whether a replica belongs to a topic of the same name that was deleted, perhaps while

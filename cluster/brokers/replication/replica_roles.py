@@ -1,7 +1,7 @@
 """Gives a replica its role as the controller decides, and looks after the followers of led ones."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, Protocol
 
 from cluster.brokers.log.log_directory import LogDirectory
@@ -108,14 +108,19 @@ class ReplicaRoles:
             partition.resign()
             self._events.on_role_changed(partition.id)
 
-    def check_followers(self, partition: Partition, now_ms: MonotonicMs) -> None:
-        """Find the followers of a led partition that lag too long, or may be in sync again."""
+    def check_followers(
+        self, partition: Partition, now_ms: MonotonicMs, full: Collection[BrokerId] = ()
+    ) -> None:
+        """Find the followers of a led partition that lag too long, or may be in sync again.
+
+        `full` are the brokers that have no room for its records.
+        """
         leader = partition.leader
         if leader is None:
             return
         if len(leader.isr) <= len(leader.followers):
             self._link.leader_side.ask_for_positions(partition.id, leader.outsiders)
-        proposal = leader.on_tick(now_ms, self._lag_time_max_ms)
+        proposal = leader.on_tick(now_ms, self._lag_time_max_ms, full)
         if proposal is not None:
             log.info("%s: proposing the ISR %s", partition.id, list(proposal.isr))
             self._isr_changes.propose_isr(partition, proposal)

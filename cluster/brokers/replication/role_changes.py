@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Final, Protocol
+from uuid import UUID
 
 from cluster.brokers.replication.leader_replica import LeaderReplica
 from cluster.brokers.replication.partition_table import PartitionTable
@@ -41,6 +42,10 @@ class ClusterView(Protocol):
     @property
     def brokers(self) -> Mapping[BrokerId, BrokerRegistration]:
         """The live ones."""
+        ...
+
+    def full_replicas(self, topic_id: UUID, number: int) -> Collection[BrokerId]:
+        """The live brokers on which a partition's replica is in a full log directory."""
         ...
 
 
@@ -156,7 +161,8 @@ class RoleChanges:
     def _round(self) -> Iterator[None]:
         for count, partition in enumerate(self._table, 1):
             if partition.leader is not None:
-                self._roles.check_followers(partition, self._now_ms())
+                full = self._cluster.full_replicas(partition.topic_id, partition.id.partition)
+                self._roles.check_followers(partition, self._now_ms(), full)
             if count % _CHECKS_PER_STEP == 0:
                 yield
         self._is_looking_round = False

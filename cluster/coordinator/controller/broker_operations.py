@@ -16,6 +16,7 @@ from cluster.protocol.peer.control import (
     AlterPartition,
     ControlledShutdown,
     PartitionAltered,
+    ReportFull,
     ReportOffline,
     ShutdownPrepared,
 )
@@ -167,6 +168,64 @@ class OfflineReplicas:
         self._reply(Acknowledged(ErrorCode.not_controller))
 
 
+class FullDirectories:
+    """Log directories of a live broker are full, or have room again: every broker is to know."""
+
+    def __init__(self, updates: BrokerUpdates, request: ReportFull, reply: Reply) -> None:
+        self._updates = updates
+        self._request = request
+        self._reply = reply
+        self._code = ErrorCode.stale_broker_epoch
+
+    def plan(self, controller: Controller) -> Plan:
+        """See `Operation`."""
+        request = self._request
+        if _is_its_own(controller, request):
+            self._code = ErrorCode.none
+            count = sum(len(each.partitions) for each in request.full)
+            log.log(
+                logging.WARNING if count else logging.INFO,
+                "%d replicas of broker %d are in full log directories",
+                count,
+                request.broker,
+            )
+            controller.on_full(request.broker, request.full, request.reason)
+        return Plan()
+
+    def finish(self, plan: Plan) -> None:
+        """See `Operation`."""
+        if self._code is ErrorCode.none:
+            self._updates.tell_everyone(plan, full_to=set())
+        self._reply(Acknowledged(self._code))
+
+    def refuse(self) -> None:
+        """See `Operation`."""
+        self._reply(Acknowledged(ErrorCode.not_controller))
+
+
+class LeadersWithRoom:
+    """Have others lead what is led in full log directories."""
+
+    def __init__(self, updates: BrokerUpdates) -> None:
+        self._updates = updates
+
+    def plan(self, controller: Controller) -> Plan:
+        """See `Operation`."""
+        return controller.leave_full()
+
+    def finish(self, plan: Plan) -> None:
+        """See `Operation`."""
+        if plan.changed:
+            log.warning(
+                "%d partitions are led by other brokers now, whose log directories have room",
+                len(plan.changed),
+            )
+            self._updates.tell_everyone(plan, full_to=set())
+
+    def refuse(self) -> None:
+        """Nobody waits for an answer; the next controller is told what is full."""
+
+
 class IsrChanges:
     """Proposals of leaders, each answered with an error code or its partition's new state."""
 
@@ -210,7 +269,8 @@ class IsrChanges:
 
 
 def _is_its_own(
-    controller: Controller, request: AlterPartition | ControlledShutdown | ReportOffline
+    controller: Controller,
+    request: AlterPartition | ControlledShutdown | ReportFull | ReportOffline,
 ) -> bool:
     """Whether the request is by a registered broker, with its present epoch (KIP-380)."""
     registered = controller.state.brokers.get(request.broker)

@@ -109,6 +109,8 @@ class BrokerUpdates:
             _as_they_are(state.topics.values()) if is_full else touched,
             () if is_full else deleted,
             offline=state.offline,
+            full=state.full.all,
+            full_brokers=tuple(sorted(state.full_brokers)),
         )
 
         def on_part_reply(reply: Acknowledged | Refusal | None) -> None:

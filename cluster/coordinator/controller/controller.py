@@ -6,13 +6,15 @@ so a plan is always made from the state that the registry holds.
 
 import uuid
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from random import Random
 
 from cluster.coordinator.controller.config_plans import plan_topic_configs
 from cluster.coordinator.controller.elections import (
     elect_all,
     elect_where_offline,
+    lead_where_room_is,
     move_all_away,
 )
 from cluster.coordinator.controller.topic_plans import (
@@ -107,6 +109,8 @@ class Controller:
             if broker_id not in stayed:
                 # It will say again what is offline, once it is told that it is registered.
                 self.state.set_offline(broker_id, ())
+                self.state.full.put(broker_id, ())
+                self.state.full_brokers.pop(broker_id, None)
         self.state.brokers.clear()
         self.state.brokers.update(new)
         # One that restarted between two reads was away: it loses its leaderships first.
@@ -132,7 +136,8 @@ class Controller:
         self._shutting_down.add(broker)
         plan = Plan()
         live = set(self.state.brokers) - self._shutting_down
-        plan.steps = move_all_away(self.state, broker, live, plan.changed)
+        steps = move_all_away(self.state, broker, live, plan.changed)
+        plan.steps = self._then_where_room_is(steps, plan)
         return plan
 
     def on_offline(self, broker: BrokerId, replicas: Sequence[OfflinePartitions]) -> Plan:
@@ -140,7 +145,25 @@ class Controller:
         self.state.set_offline(broker, replicas)
         plan = Plan()
         live, unclean = set(self.state.brokers), self._unclean_topics()
-        plan.steps = elect_where_offline(self.state, broker, live, unclean, plan.changed)
+        steps = elect_where_offline(self.state, broker, live, unclean, plan.changed)
+        plan.steps = self._then_where_room_is(steps, plan)
+        return plan
+
+    def on_full(self, broker: BrokerId, replicas: Sequence[OfflinePartitions], reason: str) -> None:
+        """These replicas of a live broker are in full log directories, and no others.
+
+        `reason` says that all of its directories are full; empty while one has room.
+        """
+        self.state.full.put(broker, replicas)
+        if reason:
+            self.state.full_brokers[broker] = reason
+        else:
+            self.state.full_brokers.pop(broker, None)
+
+    def leave_full(self) -> Plan:
+        """In-sync replicas that have room lead what is led in full log directories."""
+        plan = Plan()
+        plan.steps = self._then_where_room_is((), plan)
         return plan
 
     # -- in-sync replicas --------------------------------------------------------------------
@@ -164,6 +187,7 @@ class Controller:
         if partition_epoch != state.partition_epoch:
             return Plan(), Outcome(ErrorCode.invalid_update_version)
         candidates = self.state.usable(partition, set(self.state.brokers) - self._shutting_down)
+        candidates = self.state.with_room(partition, candidates)
         added = set(isr) - set(state.isr)
         if (
             not added.issubset(candidates)
@@ -256,8 +280,14 @@ class Controller:
         """The plan whose steps elect a leader for every partition that needs one."""
         plan = Plan()
         live, unclean = set(self.state.brokers), self._unclean_topics()
-        plan.steps = elect_all(self.state, stayed, live, unclean, plan.changed)
+        steps = elect_all(self.state, stayed, live, unclean, plan.changed)
+        plan.steps = self._then_where_room_is(steps, plan)
         return plan
+
+    def _then_where_room_is(self, steps: Iterable[None], plan: Plan) -> Iterator[None]:
+        """The steps of a plan, and those after which no full log directory leads needlessly."""
+        live = set(self.state.brokers) - self._shutting_down
+        return chain(steps, lead_where_room_is(self.state, live, plan.changed))
 
     def _unclean_topics(self) -> set[str]:
         return {t.name for t in self.state.topics.values() if self._is_unclean(t.configs)}

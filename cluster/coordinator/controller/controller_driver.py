@@ -247,6 +247,10 @@ class ControllerDriver:
         self._queue.append(operation)
         self._next()
 
+    def enqueue_later(self, delay_ms: int, operation: Operation) -> None:
+        """As `enqueue`, after a while, if this broker is the controller by then."""
+        self._loop.call_after(delay_ms, lambda: self.enqueue(operation))
+
     def _next(self) -> None:
         while self._controller is not None and self._queue and not self._is_busy:
             operation = self._queue.popleft()

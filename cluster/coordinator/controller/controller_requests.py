@@ -9,7 +9,7 @@ from typing import Final
 from uuid import UUID
 
 from cluster.coordinator.controller import broker_operations, topic_operations
-from cluster.coordinator.controller.control_link import Reply
+from cluster.coordinator.controller.control_link import ControlLink, Reply
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.topic_operations import NamedTopic
 from cluster.coordinator.controller.topic_outcomes import topic_outcomes
@@ -24,11 +24,15 @@ from cluster.protocol.peer.control import (
     AlterTopicConfigs,
     ControlledShutdown,
     CreateTopics,
+    ReportFull,
     ReportOffline,
 )
 
 _ISR_CHANGES_MAX: Final = 50
 """In one operation: a millisecond or two of the loop, and one transaction in the registry."""
+_FULL_SETTLE_MS: Final = 1_000
+"""After a broker has reported a full log directory others on the same disk have time to do so: no
+leadership goes to a broker that is about to give it up too."""
 AUTO_CREATE_TIMEOUT_MS: Final = 10_000
 """Within this time every broker should know a topic that was created since a client missed it."""
 
@@ -61,6 +65,15 @@ class ControllerRequests:
 
     # -- of brokers --------------------------------------------------------------------------
 
+    def serve(self, link: ControlLink) -> None:
+        """Answer what brokers ask of the controller."""
+        link.serve(AlterPartition, self.on_isr_proposed)
+        link.serve(ReportOffline, self.on_offline_reported)
+        link.serve(ReportFull, self.on_full_reported)
+        link.serve(CreateTopics, self.on_topics_missed)
+        link.serve(ControlledShutdown, self.on_controlled_shutdown)
+        link.serve(AlterTopicConfigs, self.on_configs_altered)
+
     def on_controlled_shutdown(self, request: ControlledShutdown, reply: Reply) -> None:
         """Move leaderships away from a broker that is about to stop, then answer."""
         self._driver.enqueue(broker_operations.Shutdown(self._driver.updates, request, reply))
@@ -70,6 +83,14 @@ class ControllerRequests:
         self._driver.enqueue(
             broker_operations.OfflineReplicas(self._driver.updates, request, reply)
         )
+
+    def on_full_reported(self, request: ReportFull, reply: Reply) -> None:
+        """Note which replicas of a broker are in full log directories, and answer; a little later
+        others lead what they lead.
+        """
+        updates = self._driver.updates
+        self._driver.enqueue(broker_operations.FullDirectories(updates, request, reply))
+        self._driver.enqueue_later(_FULL_SETTLE_MS, broker_operations.LeadersWithRoom(updates))
 
     def on_isr_proposed(self, request: AlterPartition, reply: Reply) -> None:
         """A leader's proposal; the answer holds an error code, or the new state.

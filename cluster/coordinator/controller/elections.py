@@ -116,6 +116,34 @@ def elect_where_offline(
     return _decide_all(cluster, decide, changed)
 
 
+def lead_where_room_is(
+    cluster: ClusterState,
+    live: Collection[BrokerId],
+    changed: dict[TopicPartition, PartitionState],
+) -> Iterator[None]:
+    """Where the leader's log directory is full, have another in-sync replica lead that has room.
+
+    To be run after other elections of the same plan, whose states in `changed` it goes on from. The
+    ISR stays as it is: a full replica leaves it when it lacks something.
+    """
+    if not cluster.full:
+        return
+    for count, (partition, old) in enumerate(cluster.partitions(), 1):
+        state = changed.get(partition, old)
+        usable = cluster.with_room(partition, cluster.usable(partition, live))
+        if state.has_leader and state.leader not in usable:
+            leader = _first_of(state.replicas, [b for b in state.isr if b in usable])
+            if leader != NO_BROKER:
+                changed[partition] = replace(
+                    state,
+                    leader=leader,
+                    leader_epoch=LeaderEpoch(old.leader_epoch + 1),
+                    partition_epoch=PartitionEpoch(old.partition_epoch + 1),
+                )
+        if count % PARTITIONS_PER_STEP == 0:
+            yield
+
+
 def move_all_away(
     cluster: ClusterState,
     leaving: BrokerId,

@@ -73,9 +73,9 @@ def plan_new_topic(
         if count == -1:
             count = rules.default_partition_count
         _check_count(planned_count + count)
-        assignment = assign_replicas(
-            racks, count, rules.default_replication_factor if factor == -1 else factor, random
-        )
+        if factor == -1:
+            factor = rules.default_replication_factor
+        assignment = assign_replicas(_those_with_room(racks, factor, state), count, factor, random)
     first_states = _first_states(assignment.values(), state)
     return TopicState(
         new.name,
@@ -230,14 +230,31 @@ def _check_assignment(
             )
 
 
+def _those_with_room(
+    racks: Mapping[BrokerId, str | None], replication_factor: int, state: ClusterState
+) -> Mapping[BrokerId, str | None]:
+    """The brokers that have room on a disk, if they are enough; else all."""
+    found = {broker: rack for broker, rack in racks.items() if broker not in state.full_brokers}
+    return found if len(found) >= replication_factor else racks
+
+
 def _first_states(
     assignments: Iterable[tuple[BrokerId, ...]], state: ClusterState
 ) -> dict[tuple[BrokerId, ...], PartitionState]:
-    """First states, by replicas: partitions with the same replicas share one object."""
+    """First states, by replicas: partitions with the same replicas share one object.
+
+    Raises Refused where none of the replicas has room on its disk.
+    """
     states = {}
     for replicas in set(assignments):
         live = tuple(broker for broker in replicas if broker in state.brokers)
-        states[replicas] = PartitionState(
-            replicas, live, live[0], LeaderEpoch(0), PartitionEpoch(0)
-        )
+        leader = next((broker for broker in live if broker not in state.full_brokers), None)
+        if leader is None:
+            reasons = "; ".join(f"broker {each}: {state.full_brokers[each]}" for each in live)
+            raise Refused(
+                ErrorCode.kafka_storage_error,
+                f"there is no room for a new partition: {reasons}. Delete topics or records, or"
+                " free space on the disk; it goes on by itself then",
+            )
+        states[replicas] = PartitionState(replicas, live, leader, LeaderEpoch(0), PartitionEpoch(0))
     return states

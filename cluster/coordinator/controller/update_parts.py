@@ -22,8 +22,8 @@ def parts_of(update: ClusterUpdate, size: int = PARTITIONS_PER_PART) -> Iterator
     last = len(pieces) - 1
     for number, topics in enumerate(pieces):
         is_last = number == last
-        offline = update.offline if is_last else ()
-        yield replace(update, topics=tuple(topics), part=number, is_last=is_last, offline=offline)
+        part = replace(update, topics=tuple(topics), part=number, is_last=is_last)
+        yield part if is_last else replace(part, offline=(), full=(), full_brokers=())
 
 
 def _pieces_of(topics: Iterable[TopicState], size: int) -> list[list[TopicState]]:

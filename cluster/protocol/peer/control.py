@@ -79,7 +79,8 @@ class ClusterUpdate(Request[Acknowledged]):
 
     `broker_epoch` is the receiver's: an update for an earlier registration is refused (KIP-380).
     `topics` hold only the partitions that changed, unless `is_full`; `offline` are all replicas
-    that are offline on live brokers. A large update goes in parts; the last one has `offline`.
+    that are offline on live brokers, `full` those in full log directories there, `full_brokers` the
+    brokers that have no room anywhere. A large update goes in parts; the last one has these.
     """
 
     controller: BrokerId
@@ -92,6 +93,8 @@ class ClusterUpdate(Request[Acknowledged]):
     part: int = 0
     is_last: bool = True
     offline: tuple[OfflinePartitions, ...] = ()
+    full: tuple[OfflinePartitions, ...] = ()
+    full_brokers: tuple[BrokerId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +183,20 @@ class ReportOffline(Request[Acknowledged]):
     broker: BrokerId
     broker_epoch: BrokerEpoch
     offline: tuple[OfflinePartitions, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReportFull(Request[Acknowledged]):
+    """All replicas of a live broker, of this epoch, whose log directories are full.
+
+    `reason` says in words that none of its directories has room; empty while one has. Kafka has no
+    such message: there a full directory has failed.
+    """
+
+    broker: BrokerId
+    broker_epoch: BrokerEpoch
+    full: tuple[OfflinePartitions, ...]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,6 +334,8 @@ CLUSTER_UPDATE: Final = record(
     part=NUMBER,
     is_last=BOOLEAN,
     offline=_OFFLINE,
+    full=_OFFLINE,
+    full_brokers=_BROKERS,
 )
 ALTER_PARTITION: Final = record(
     AlterPartition,
@@ -358,6 +377,9 @@ ALTER_TOPIC_CONFIGS: Final = record(
 CONTROLLED_SHUTDOWN: Final = record(ControlledShutdown, broker=NUMBER, broker_epoch=OFFSET_OR_NONE)
 REPORT_OFFLINE: Final = record(
     ReportOffline, broker=NUMBER, broker_epoch=OFFSET_OR_NONE, offline=_OFFLINE
+)
+REPORT_FULL: Final = record(
+    ReportFull, broker=NUMBER, broker_epoch=OFFSET_OR_NONE, full=_OFFLINE, reason=_TEXT
 )
 SHUTDOWN_PREPARED: Final = record(ShutdownPrepared, is_done=BOOLEAN)
 PING: Final = record(Ping, number=NUMBER)

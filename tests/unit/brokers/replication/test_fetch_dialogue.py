@@ -2,6 +2,7 @@
 
 import uuid
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from cluster.brokers.log.directory_room import DirectoryRoom
 from cluster.brokers.log.options import LogOptions
 from cluster.brokers.log.partition_log import PartitionLog
 from cluster.brokers.replication.follower_fetcher import FetchOptions, FollowerFetcher
@@ -31,6 +33,7 @@ from cluster.model.ids import (
 from cluster.protocol.peer.replication import FetchAnswer, FollowerFetch
 from cluster.records.builder import NewRecord, build_batch
 from tests.support.examples import examples
+from tests.support.small_disk import MIB, MeasuredDisk
 
 LEADER, FOLLOWER = BrokerId(1), BrokerId(2)
 MAX_WAIT_MS = 500
@@ -450,6 +453,37 @@ def test_follower_that_has_caught_up_reports_its_position_when_asked(tmp_path: P
     talk.follower_receives()
     (fetch,) = talk.to_leader
     assert [(one.topic, one.fetch_offset) for one in fetch.partitions] == [("orders", 1)]
+    talk.close()
+
+
+def test_a_follower_without_room_fetches_nothing_until_it_has_some(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    talk = Dialogue(tmp_path, by_file=False)
+    talk.lead(0)
+    talk.follow(0)
+    talk.run_until_quiet()
+    disk = MeasuredDisk(monkeypatch, 1_000 * MIB)
+    room = DirectoryRoom(tmp_path, 16 * MIB)
+    log = talk.following[TopicPartition("orders", 0)].log
+    log.update_options(replace(log.options, room=room))
+    disk.leave(0)
+    talk.append(0)
+    (answer,) = talk.to_follower
+    talk.to_follower.clear()
+    talk.fetcher.on_answer(answer, talk.now_ms, WallMs(0))
+    assert room.is_used_up
+    talk.to_leader.clear()
+    for _ in range(20):
+        talk.pass_time(RETRY_MS)
+        assert not any(fetch.partitions for fetch in talk.to_leader)
+    assert "cannot replicate" not in caplog.text
+
+    disk.leave(100 * MIB)
+    room.look()
+    talk.pass_time(MAX_WAIT_MS + 2_001)
+    talk.run_until_quiet()
+    assert in_step(talk)
     talk.close()
 
 

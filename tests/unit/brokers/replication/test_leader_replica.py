@@ -365,3 +365,30 @@ class AnyFate(RuleBasedStateMachine):
 
 TestAnyFate = AnyFate.TestCase
 TestAnyFate.settings = settings(deadline=None, max_examples=60, stateful_step_count=30)
+
+
+# Full log directories
+
+
+def test_a_follower_with_a_full_directory_may_trail_for_a_second_and_does_not_join():
+    leader = a_leader()
+    append(leader, 10)
+    fetch(leader, 2, 10)
+    assert leader.on_tick(MonotonicMs(1_001), 30_000) is None
+    proposal = leader.on_tick(MonotonicMs(1_001), 30_000, {THREE})
+    assert proposal is not None
+    assert proposal.isr == (ONE, TWO)
+    committed(leader, 1, 2, epoch=8)
+    assert fetch(leader, 3, 10, MonotonicMs(2_000)) is None
+    leader.on_tick(MonotonicMs(2_000), 30_000)
+    joined = fetch(leader, 3, 10, MonotonicMs(2_000))
+    assert joined is not None
+    assert joined.isr == (ONE, TWO, THREE)
+
+
+def test_a_follower_with_a_full_directory_stays_in_the_isr_while_it_has_everything():
+    leader = a_leader()
+    append(leader, 10)
+    fetch(leader, 2, 10)
+    fetch(leader, 3, 10)
+    assert leader.on_tick(MonotonicMs(60_000), 30_000, {TWO, THREE}) is None

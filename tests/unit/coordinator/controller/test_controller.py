@@ -122,6 +122,81 @@ def test_a_broker_that_registers_again_has_nothing_offline_until_it_says_so():
     assert leaders(plan) == {"orders-0": 1}
 
 
+# Full log directories
+
+
+def fill(controller: Controller, *replicas: OfflinePartitions, reason: str = "") -> None:
+    for each in replicas:
+        controller.on_full(each.broker, [each], reason)
+
+
+def test_an_in_sync_replica_with_room_leads_instead_of_a_full_one_and_the_isr_stays():
+    topic = a_topic("orders", a_partition([1, 2, 3]), a_partition([2, 1]), a_partition([1, 2], [1]))
+    controller = a_controller(a_cluster([1, 2, 3], topic))
+    assert leaders(controller.leave_full()) == {}
+    fill(controller, *offline(1, 0, 1, 2))
+    plan = controller.leave_full()
+    assert leaders(plan) == {"orders-0": 2}
+    state = plan.changed[ORDERS_0]
+    assert (state.isr, state.leader_epoch, state.partition_epoch) == ((1, 2, 3), 1, 1)
+    plan.apply(controller.state)
+    assert leaders(controller.leave_full()) == {}
+
+
+def test_where_every_in_sync_replica_is_full_nothing_changes_until_one_has_room():
+    controller = a_controller(a_cluster([1, 2, 3], a_topic("orders", a_partition([1, 2, 3]))))
+    fill(controller, *offline(1, 0), *offline(2, 0), *offline(3, 0))
+    assert leaders(controller.leave_full()) == {}
+    controller.on_full(BrokerId(3), [], "")
+    assert leaders(controller.leave_full()) == {"orders-0": 3}
+
+
+def test_a_full_replica_is_passed_over_by_elections_but_leads_where_it_is_the_last():
+    topic = a_topic("orders", a_partition([1, 2, 3]), a_partition([1, 2]))
+    controller = a_controller(a_cluster([1, 2, 3], topic))
+    fill(controller, *offline(2, 0, 1))
+    plan, _ = controller.on_brokers_changed(brokers(2, 3))
+    assert leaders(plan) == {"orders-0": 3, "orders-1": 2}
+    assert plan.changed[ORDERS_0].isr == (2, 3)
+    assert plan.changed[ORDERS_0].partition_epoch == 1  # one write, not two
+    assert leaders(controller.on_controlled_shutdown(BrokerId(1))) == {
+        "orders-0": 3,
+        "orders-1": 2,
+    }
+
+
+def test_a_full_replica_does_not_join_the_isr_and_is_forgotten_with_its_registration():
+    controller = a_controller(a_cluster([1, 2], a_topic("orders", a_partition([1, 2], [1]))))
+    fill(controller, *offline(2, 0), reason="no room")
+
+    def propose() -> ErrorCode:
+        both = (BrokerId(1), BrokerId(2))
+        return controller.on_isr_proposed(
+            BrokerId(1), ORDERS_0, both, LeaderEpoch(0), PartitionEpoch(0)
+        )[1].code
+
+    assert propose() is ErrorCode.ineligible_replica
+    controller.on_brokers_changed(brokers(1, 2, again=(2,)))
+    assert not controller.state.full
+    assert controller.state.full_brokers == {}
+    assert propose() is ErrorCode.none
+
+
+def test_new_topics_go_where_room_is_and_are_refused_with_the_reason_where_there_is_none():
+    controller = a_controller(a_cluster([1, 2, 3]))
+    controller.on_full(BrokerId(1), [], "log directory /one is full: 1 of 10 MiB are free")
+    plan, _, _ = controller.create_topics([NewTopic("narrow", 6, 2), NewTopic("wide", 6, 3)])
+    narrow, wide = plan.created
+    assert {b for state in narrow.partitions.values() for b in state.replicas} == {2, 3}
+    assert {state.leader for state in wide.partitions.values()} == {2, 3}
+    for broker in (2, 3):
+        controller.on_full(BrokerId(broker), [], "full as well")
+    plan, outcomes, _ = controller.create_topics([NewTopic("none", 1, 1)])
+    assert plan.is_empty
+    assert outcomes["none"].code is ErrorCode.kafka_storage_error
+    assert "there is no room for a new partition: broker " in str(outcomes["none"])
+
+
 def test_unclean_elections_take_no_offline_replica():
     topic = a_topic(
         "orders",

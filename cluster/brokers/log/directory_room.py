@@ -1,0 +1,164 @@
+"""Whether the file system of a log directory has room for more records.
+
+A reserve stays free of records. It is for what a full broker still has to write: checkpoints,
+deletions, and the registry's journal where that is on the same disk. Leaders stop taking records
+when the reserve begins; followers may use half of it, so that they still get what their leader took
+before, also where all replicas are on one disk.
+"""
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from cluster.model.errors import StorageFailed
+from cluster.model.sizes import size_text
+
+_SHARE_OF_DISK: Final = 10
+"""The reserve takes no more than this fraction of a file system."""
+NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+_PROBE_NAME: Final = ".room-probe"
+_PROBE_BYTES: Final = 1 << 20
+_LOOKS_BEFORE_PROBE: Final = 10
+
+
+class DiskSpace(NamedTuple):
+    """Of a file system, in bytes; what is free is what an ordinary user may take."""
+
+    free_bytes: int
+    total_bytes: int
+
+
+def disk_space(path: Path | int) -> DiskSpace:
+    """The space of the file system that holds a path or an open file. Raises OSError."""
+    disk = os.statvfs(path)
+    return DiskSpace(disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
+
+
+def reserve_of(wanted_bytes: int, total_bytes: int) -> int:
+    """What is kept free of records on a file system of this size."""
+    return min(wanted_bytes, total_bytes // _SHARE_OF_DISK)
+
+
+class DirectoryRoom:
+    """Owned by the broker's thread.
+
+    Invariant: a directory that is used up is full as well. It is neither again only with a quarter
+    more room than that took, so that it does not change with every batch.
+    """
+
+    def __init__(self, path: Path, reserve_bytes: int = 0) -> None:
+        self.path = path
+        self.is_full = False
+        """Leaders take no records here, and another in-sync replica should lead."""
+        self.is_used_up = False
+        """Followers take none either."""
+        self.on_changed: Callable[[], None] | None = None
+        """Called after a change of `is_full` or `is_used_up`, in the middle of any append."""
+        self._wanted_bytes = reserve_bytes
+        self._space = DiskSpace(0, 0)
+        self._refusal: str | None = None
+        """What the system said when it refused space that is there, as with a disk quota."""
+        self._looks_since_refusal = 0
+
+    def keep(self, reserve_bytes: int) -> None:
+        """Keep so much free of records from now on."""
+        self._wanted_bytes = reserve_bytes
+
+    @property
+    def space(self) -> DiskSpace:
+        """As it was when somebody last looked."""
+        return self._space
+
+    @property
+    def reserve_bytes(self) -> int:
+        """What is kept free of records."""
+        return reserve_of(self._wanted_bytes, self._space.total_bytes)
+
+    def look(self) -> None:
+        """Look how much room there is now; the directory may be full, or have room again."""
+        try:
+            self._space = disk_space(self.path)
+        except OSError:
+            return  # whoever reads or writes there finds out what has happened
+        if self._refusal is not None and not self._is_taken_again():
+            return
+        free, reserve = self._space.free_bytes, self.reserve_bytes
+        again = reserve // 4
+        self._set(
+            free < reserve + (again if self.is_full else 0),
+            free < reserve // 2 + (again if self.is_used_up else 0),
+        )
+
+    def admits(self, size_bytes: int, descriptor: int, *, is_ahead: bool) -> bool:
+        """Whether a log may take so much more of the disk; notes that it fills up with that.
+
+        What is taken ahead of the records (`is_ahead`) has to leave the whole reserve.
+        """
+        try:
+            self._space = disk_space(descriptor)
+        except OSError:
+            return True
+        free = self._space.free_bytes - size_bytes
+        reserve = self.reserve_bytes
+        if free >= reserve:
+            return True
+        if free >= reserve // 2 and not is_ahead:
+            # Leaders stop with this batch.
+            self._set(True, self.is_used_up)
+            return True
+        return False
+
+    def note_refused(self, error: OSError | None) -> None:
+        """Space was refused, by the system with this error, or as it is in the reserve."""
+        if error is not None and error.errno in NO_ROOM:
+            if self._space.free_bytes >= max(self.reserve_bytes, _PROBE_BYTES):
+                self._refusal = error.strerror
+            self._looks_since_refusal = 0
+            self._set(True, True)
+        elif error is None:
+            self._set(True, True)
+
+    @property
+    def text(self) -> str:
+        """Which directory has how much room, in words."""
+        space = self._space
+        text = (
+            f"log directory {self.path} is full: {size_text(space.free_bytes)} of"
+            f" {size_text(space.total_bytes)} are free, {size_text(self.reserve_bytes)} of that is"
+            " the reserve"
+        )
+        return text if self._refusal is None else f"{text}; more is refused: {self._refusal}"
+
+    def failure(self) -> StorageFailed:
+        """That records cannot be taken, to be raised."""
+        failure = StorageFailed(self.text)
+        failure.__cause__ = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return failure
+
+    def _set(self, is_full: bool, is_used_up: bool) -> None:
+        before = self.is_full, self.is_used_up
+        self.is_full, self.is_used_up = is_full or is_used_up, is_used_up
+        if before != (self.is_full, self.is_used_up) and self.on_changed is not None:
+            self.on_changed()
+
+    def _is_taken_again(self) -> bool:
+        """Try, now and then, whether the system gives what it has refused."""
+        self._looks_since_refusal += 1
+        if self._looks_since_refusal < _LOOKS_BEFORE_PROBE:
+            return False
+        self._looks_since_refusal = 0
+        probe = self.path / _PROBE_NAME
+        try:
+            descriptor = os.open(probe, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                written = os.write(descriptor, bytes(_PROBE_BYTES))
+            finally:
+                os.close(descriptor)
+                probe.unlink(missing_ok=True)
+        except OSError:
+            return False
+        if written == _PROBE_BYTES:
+            self._refusal = None
+        return self._refusal is None
