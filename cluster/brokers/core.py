@@ -29,6 +29,7 @@ from cluster.brokers.log_flusher import LogFlusher
 from cluster.brokers.log_retention import FIRST_CHECK_MS, LogRetention
 from cluster.brokers.metadata_cache import MetadataCache
 from cluster.brokers.metric_timers import start_metrics
+from cluster.brokers.metrics.counters import isr_counter
 from cluster.brokers.metrics.topic import MetricTopic
 from cluster.brokers.network.purgatory import Purgatory
 from cluster.brokers.offline_report import OfflineReport
@@ -159,7 +160,7 @@ class BrokerCore:
         loop = ports.loop
         self.events = PartitionEvents(loop.defer)
         self.isr_changes = IsrChanges(
-            self.table, self.events, self.asks, lambda: loop.now_ms, self._count_isr_change
+            self.table, self.events, self.asks, lambda: loop.now_ms, isr_counter(ports.counters)
         )
         self.replication = ReplicationLink(
             ports.sockets,
@@ -370,14 +371,6 @@ class BrokerCore:
     def _on_election_rules_changed(self, settings: Settings) -> None:
         if settings[keys.UNCLEAN_LEADER_ELECTION_ENABLE]:
             self.controller.elect_unclean()
-
-    def _count_isr_change(self, growth: int) -> None:
-        counters = self._ports.counters
-        if counters is not None:
-            if growth > 0:
-                counters.isr_expands += 1
-            else:
-                counters.isr_shrinks += 1
 
     # -- start -------------------------------------------------------------------------------------
 

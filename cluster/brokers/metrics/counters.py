@@ -201,3 +201,16 @@ def open_counters(
         log.warning("metrics are kept in memory only: %s", failure)
         stats = MmapStats.in_memory()
     return BrokerCounters(stats, apis)
+
+
+def isr_counter(counters: BrokerCounters | None) -> Callable[[int], None]:
+    """Counts changes of ISRs, told by how many members each grows; with None it counts nothing."""
+
+    def count(growth: int) -> None:
+        if counters is not None:
+            if growth > 0:
+                counters.isr_expands += 1
+            else:
+                counters.isr_shrinks += 1
+
+    return count
