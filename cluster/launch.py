@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from cluster.brokers.broker import run_broker
+from cluster.brokers.log.directory_room import disk_space
 from cluster.config.broker import (
     BROKER_SETTINGS,
     CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
@@ -31,7 +32,11 @@ from cluster.config.settings import (
 )
 from cluster.coordinator.registry.client.registry_access import NOBODY, RegistryAccess
 from cluster.coordinator.registry.client.registry_settings import access_of
-from cluster.coordinator.registry.server.options import LoginOptions, RegistryOptions
+from cluster.coordinator.registry.server.options import (
+    MIN_FREE_BYTES,
+    LoginOptions,
+    RegistryOptions,
+)
 from cluster.coordinator.registry.server.registry_process import run_registry
 from cluster.model.addresses import is_loopback
 from cluster.model.errors import UserError
@@ -71,6 +76,7 @@ if TYPE_CHECKING:
 DEFAULT_BROKERS: Final = 3
 DASHBOARD_PORT: Final = 9292
 """Of the dashboard, unless it is taken."""
+_REGISTRY_SHARE: Final = 32
 _PER_BROKER: Final = ("broker.id", "node.id")
 """Keys whose values differ from broker to broker, so that `--override` refuses them."""
 _LOG_DIRS: Final = ("log.dirs", "log.dir")
@@ -419,6 +425,14 @@ def _write_client_files(files: DataDir, plan: ClusterPlan, security: "SecurityFi
         raise UserError(f"cannot write to {files.clients}: {problem.strerror}") from None
 
 
+def _registry_min_free(path: Path) -> int:
+    """Less than brokers leave on the disk, also where that is small (decision 045)."""
+    try:
+        return min(MIN_FREE_BYTES, disk_space(path).total_bytes // _REGISTRY_SHARE)
+    except OSError:
+        return MIN_FREE_BYTES
+
+
 def _registry(
     files: DataDir,
     host: str,
@@ -445,6 +459,7 @@ def _registry(
         port,
         tls=tls,
         logins=logins,
+        min_free_bytes=_registry_min_free(files.path),
         four_letter_words=frozenset(words),
     )
 

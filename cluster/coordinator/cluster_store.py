@@ -105,6 +105,10 @@ class OutOfStep(Exception):
     """The registry does not hold what the plan was made from: somebody else has written there."""
 
 
+class StoreFull(Exception):
+    """The registry has no room for this on its disk: nothing was written."""
+
+
 class ClusterStore(Protocol):
     """Blocking operations; each may raise the adapter's own error when the store is unreachable."""
 
@@ -157,7 +161,7 @@ class ClusterStore(Protocol):
     ) -> None:
         """Write a plan made from `state`, and fill `learned` with what it asks to be read.
 
-        Raises Deposed or OutOfStep; then not all is written.
+        Raises Deposed or OutOfStep; then not all is written. Raises StoreFull; then nothing is.
         """
         ...
 

@@ -1,7 +1,5 @@
-"""A full disk: writes are refused, reads go on, nothing acknowledged is lost, and it passes."""
+"""A full disk: what takes much is refused, deletions go on, nothing acknowledged is lost."""
 
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,77 +7,96 @@ import pytest
 
 from tests.compat import zookeeper_wire as z
 from tests.integration.registry_process import RegistryProcess, wait_until
+from tests.support.small_disk import MIB, SmallDisk, mounted
 
 NOT_READ_ONLY = -119
-DISK_BYTES = 16 << 20
-RESERVE_BYTES = 4 << 20
+DISK_BYTES = 16 * MIB
+MIN_FREE_BYTES = 4 * MIB
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 16 MiB; skipped where none can be mounted."""
-    directory = tmp_path / "disk"
-    directory.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", str(directory)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True, check=False).returncode:
-        pytest.skip("only root can mount a small disk")
-    yield directory
-    subprocess.run(["umount", str(directory)], check=True)
+def disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    with mounted(tmp_path / "disk", DISK_BYTES) as made:
+        yield made
 
 
-def connect_and_end(port: int) -> None:
-    client = z.WireClient(port)
+@pytest.fixture
+def registry(disk: SmallDisk) -> Iterator[RegistryProcess]:
+    with RegistryProcess(
+        disk.path / "registry", snapshot_every=100, min_free_bytes=MIN_FREE_BYTES
+    ) as made:
+        yield made
+
+
+def connected(registry: RegistryProcess) -> z.WireClient:
+    client = z.WireClient(registry.port)
+    client.connect(timeout_ms=4_000)
+    return client
+
+
+def is_taken(registry: RegistryProcess) -> bool:
+    """Whether a session and a znode are made."""
+    client = z.WireClient(registry.port)
     try:
         client.connect()
+        return client.call(z.CREATE, z.create("/after")).error == 0
+    except z.Closed:
+        return False
     finally:
         client.end()
 
 
-def test_writes_are_refused_and_taken_again(small_disk: Path) -> None:
-    with RegistryProcess(
-        small_disk / "registry", snapshot_every=100, min_free_bytes=RESERVE_BYTES
-    ) as registry:
-        client = z.WireClient(registry.port)
-        client.connect(timeout_ms=4_000)
-        names: list[str] = []
-        error = 0
-        while error == 0:
-            name = f"/n{len(names)}"
-            error = client.call(z.CREATE, z.create(name, b"x" * 50_000)).error
-            if error == 0:
-                names.append(name)
-            assert len(names) < DISK_BYTES / 50_000
-        assert error == NOT_READ_ONLY
-        assert client.call(z.MULTI, z.multi((z.DELETE, z.delete(names[0])))).error == NOT_READ_ONLY
-        assert len(client.call(z.GET_DATA, z.watchable(names[0])).fields[0]) == 50_000
-        assert client.call(z.PING).error == 0
-        with pytest.raises(z.Closed):
-            connect_and_end(registry.port)
-        assert "refusing writes" in registry.log()
-        session = (client.session_id, client.password)
-        client.drop()
-        registry.kill()
-        registry.start()
-        again = z.WireClient(registry.port)
-        again.connect(timeout_ms=4_000, session_id=session[0], password=session[1])
-        assert again.granted_timeout_ms == 4_000
-        for name in names:
-            assert again.call(z.EXISTS, z.watchable(name)).error == 0
-        again.call(z.CLOSE_SESSION)
-        again.drop()
+def test_what_takes_much_is_refused_and_the_rest_goes_on(registry: RegistryProcess) -> None:
+    client = connected(registry)
+    names: list[str] = []
+    error = 0
+    while error == 0:
+        name = f"/n{len(names)}"
+        error = client.call(z.CREATE, z.create(name, b"x" * 50_000)).error
+        if error == 0:
+            names.append(name)
+        assert len(names) < DISK_BYTES / 50_000
+    assert error == NOT_READ_ONLY
+    assert "refusing writes that need much" in registry.log()
+    other = connected(registry)
+    assert other.call(z.CREATE, z.create("/small")).error == NOT_READ_ONLY
+    assert other.call(z.CREATE, z.create("/here", flags=z.EPHEMERAL)).error == 0
+    assert other.call(z.SET_DATA, z.set_data("/here", b"y" * 10_000)).error == 0
+    assert other.call(z.SET_DATA, z.set_data("/here", b"y" * 50_000)).error == NOT_READ_ONLY
+    several = z.multi((z.DELETE, z.delete(names[0])), (z.SET_DATA, z.set_data("/here", b"z")))
+    assert other.call(z.MULTI, several).error == 0
+    growing = z.multi((z.DELETE, z.delete(names[1])), (z.CREATE, z.create("/grown", b"z")))
+    assert other.call(z.MULTI, growing).error == NOT_READ_ONLY
+    other.end()
+    client.drop()
+    registry.kill()
+    registry.start()
+    again = connected(registry)
+    assert again.call(z.EXISTS, z.watchable(names[0])).error != 0
+    for name in names[1:]:
+        assert again.call(z.EXISTS, z.watchable(name)).error == 0
+    again.end()
 
-        def is_taken() -> bool:
-            other = z.WireClient(registry.port)
-            try:
-                other.connect()
-                return other.call(z.CREATE, z.create("/after")).error == 0
-            except z.Closed:
-                return False
-            finally:
-                other.end()
 
-        subprocess.run(
-            ["mount", "-o", f"remount,size={4 * DISK_BYTES}", str(small_disk)], check=True
-        )
-        wait_until(is_taken, "writes to be taken")
-        assert "taking writes" in registry.log()
+def test_the_reserve_lets_deletions_through_on_a_disk_that_others_have_filled(
+    registry: RegistryProcess, disk: SmallDisk
+) -> None:
+    client = connected(registry)
+    assert client.call(z.CREATE, z.create("/n", b"x" * 50_000)).error == 0
+    wait_until(lambda: (disk.path / "registry" / "reserve").exists(), "the reserve")
+    disk.fill(left_bytes=0)
+    wait_until(lambda: "of reserve are given back" in registry.log(), "the reserve to be removed")
+    assert client.call(z.DELETE, z.delete("/n")).error == 0
+    assert client.call(z.CREATE, z.create("/m")).error == NOT_READ_ONLY
+
+    (disk.path / "more").write_bytes(bytes(disk.free_bytes - 100_000))
+    wait_until(lambda: ": refusing writes\n" in registry.log(), "the disk to be full")
+    assert client.call(z.DELETE, z.delete("/no-such")).error == NOT_READ_ONLY
+    assert client.call(z.PING).error == 0
+    assert not is_taken(registry)
+
+    disk.empty()
+    wait_until(lambda: is_taken(registry), "writes to be taken")
+    assert "taking writes" in registry.log()
+    wait_until(lambda: (disk.path / "registry" / "reserve").exists(), "the reserve")
+    client.end()

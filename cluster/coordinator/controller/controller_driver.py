@@ -15,6 +15,7 @@ from cluster.coordinator.cluster_store import (
     Deposed,
     Election,
     LoadedCluster,
+    StoreFull,
     StoreSession,
 )
 from cluster.coordinator.controller.broker_operations import (
@@ -26,14 +27,15 @@ from cluster.coordinator.controller.broker_updates import BrokerUpdates
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.election_counts import ElectionCounts
-from cluster.coordinator.controller.operation import Operation
+from cluster.coordinator.controller.operation import HasClient, Operation
 from cluster.coordinator.controller.topic_config_changes import TopicConfigChanges
 from cluster.coordinator.controller.topic_operations import ConfigsChangedElsewhere
 from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.controller.update_lines import UpdateLines
 from cluster.model.cluster import BrokerRegistration
+from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId
-from cluster.model.plan import Plan
+from cluster.model.plan import Outcome, Plan
 from cluster.runtime.clock import Clock
 from cluster.runtime.collector import Growth
 from cluster.runtime.loop import EventLoop
@@ -294,6 +296,10 @@ class ControllerDriver:
             self._next()
 
         def on_failed(error: Exception) -> None:
+            if isinstance(error, StoreFull) and isinstance(operation, HasClient):
+                # What the cluster itself needs is tried again, by whoever is the controller then.
+                self._on_store_full(controller, operation, error)
+                return
             operation.refuse()
             self._on_lost_registry(error, term)
 
@@ -302,6 +308,15 @@ class ControllerDriver:
             on_written,
             on_failed,
         )
+
+    def _on_store_full(
+        self, controller: Controller, operation: HasClient, error: StoreFull
+    ) -> None:
+        log.error("controller operation failed: %s", error)
+        operation.fail(Outcome(ErrorCode.kafka_storage_error, str(error)))
+        if self._controller is controller:
+            self._is_busy = False
+            self._next()
 
     def _on_lost_registry(self, error: Exception, term: int) -> None:
         """We may have been replaced, or our state is not the registry's: begin again."""

@@ -1,11 +1,11 @@
 """One change of the cluster as the controller's driver carries it out, and its announcement."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from cluster.coordinator.controller.broker_updates import UPDATE_TIMEOUT_MS, BrokerUpdates
 from cluster.coordinator.controller.controller import Controller
-from cluster.model.plan import Plan
+from cluster.model.plan import Outcome, Plan
 
 
 class Operation(Protocol):
@@ -24,6 +24,15 @@ class Operation(Protocol):
 
     def refuse(self) -> None:
         """This broker is not the controller (any more): nothing was done, as far as it knows."""
+        ...
+
+
+@runtime_checkable
+class HasClient(Protocol):
+    """An operation that a client has asked for, which can be told why it was not carried out."""
+
+    def fail(self, outcome: Outcome) -> None:
+        """In place of `finish` or `refuse`: nothing was done, for this reason."""
         ...
 
 

@@ -68,7 +68,11 @@ class CreateTopics:
 
     def refuse(self) -> None:
         """See `Operation`."""
-        self._on_done(_all_not_controller(topic.name for topic in self._topics), {})
+        self.fail(NOT_CONTROLLER)
+
+    def fail(self, outcome: Outcome) -> None:
+        """See `HasClient`."""
+        self._on_done({topic.name: outcome for topic in self._topics}, {})
 
     def _answer(self, do_all_know: bool) -> None:
         self._on_done(_as_known(self._outcomes, do_all_know), self._planned)
@@ -106,7 +110,11 @@ class DeleteTopics:
 
     def refuse(self) -> None:
         """See `Operation`."""
-        self._on_done([(name, topic_id, NOT_CONTROLLER) for name, topic_id in self._topics])
+        self.fail(NOT_CONTROLLER)
+
+    def fail(self, outcome: Outcome) -> None:
+        """See `HasClient`."""
+        self._on_done([(name, topic_id, outcome) for name, topic_id in self._topics])
 
     def _answer(self, do_all_know: bool) -> None:
         self._on_done(
@@ -154,7 +162,11 @@ class CreatePartitions:
 
     def refuse(self) -> None:
         """See `Operation`."""
-        self._on_done(_all_not_controller(name for name, _, _ in self._topics))
+        self.fail(NOT_CONTROLLER)
+
+    def fail(self, outcome: Outcome) -> None:
+        """See `HasClient`."""
+        self._on_done({name: outcome for name, _, _ in self._topics})
 
 
 class AlterConfigs:
@@ -189,7 +201,10 @@ class AlterConfigs:
 
     def refuse(self) -> None:
         """See `Operation`."""
-        outcome = Outcome(ErrorCode.not_controller, "the controller has just moved")
+        self.fail(Outcome(ErrorCode.not_controller, "the controller has just moved"))
+
+    def fail(self, outcome: Outcome) -> None:
+        """See `HasClient`."""
         self._on_done({each.topic: outcome for each in self._alterations})
 
 
@@ -226,7 +241,3 @@ def _as_known(outcomes: dict[str, Outcome], do_all_know: bool) -> dict[str, Outc
 def _late(outcome: Outcome) -> Outcome:
     """Done in the registry, but not known to every broker in time: an error, as in Kafka."""
     return _TIMED_OUT if outcome.code is ErrorCode.none else outcome
-
-
-def _all_not_controller(names: Iterable[str]) -> dict[str, Outcome]:
-    return dict.fromkeys(names, NOT_CONTROLLER)

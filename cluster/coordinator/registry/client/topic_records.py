@@ -13,13 +13,20 @@ from itertools import islice
 from typing import TypeVar
 
 from kazoo.client import KazooClient, TransactionRequest
-from kazoo.exceptions import BadVersionError, NoAuthError, NoNodeError, RolledBackError
+from kazoo.exceptions import (
+    BadVersionError,
+    NoAuthError,
+    NoNodeError,
+    NotReadOnlyCallError,
+    RolledBackError,
+)
 from kazoo.interfaces import IAsyncResult
 
 from cluster.coordinator.cluster_store import (
     Deposed,
     LoadedCluster,
     OutOfStep,
+    StoreFull,
     StoreVersion,
 )
 from cluster.coordinator.registry.documents import paths, znodes
@@ -51,6 +58,10 @@ T = TypeVar("T")
 
 WRITES_PER_TRANSACTION = 500
 """Keeps a transaction far below jute.maxbuffer (1 MiB)."""
+_FULL = (
+    "the disk of the registry is full, and nothing was changed: free space there; deleting topics"
+    " needs none"
+)
 READS_AT_ONCE = 500
 """Enough to hide the way to the registry. Each is some twenty objects while it is under way: every
 thread would wait while the garbage collector looks at those of ten thousand."""
@@ -146,13 +157,22 @@ def commit(
     controller_epoch: ControllerEpoch,
     epoch_version: StoreVersion,
 ) -> None:
-    """Write a plan made from `state`, and read what it asks for. Raises Deposed or OutOfStep.
+    """Write a plan made from `state`, and read what it asks for.
+
+    Raises Deposed, OutOfStep, StoreFull.
 
     Large plans take several transactions; each leaves a state that a new controller can go on from.
     """
     writes = _writes(client, plan, state, controller_epoch)
+    has_written = False
     while batch := list(islice(writes, WRITES_PER_TRANSACTION)):
-        _commit_batch(client, batch, epoch_version)
+        try:
+            _commit_batch(client, batch, epoch_version)
+        except NotReadOnlyCallError as error:
+            if has_written:
+                raise OutOfStep(_FULL) from error
+            raise StoreFull(_FULL) from error
+        has_written = True
 
     def read(name: str) -> IAsyncResult:
         return client.get_async(paths.entity_config(paths.TOPIC_CONFIGS, name))

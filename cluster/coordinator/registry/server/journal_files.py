@@ -3,10 +3,12 @@
     journal.<zxid>    transactions from that zxid on (16 hex digits; layout: journal_format)
     snapshot.<zxid>   the state after that zxid (layout: snapshot)
     registry.lock     held by the one process that may write here
+    reserve           zeros, removed when the disk is full: so much can still be written then
 
 Guarantee: `append` returns when its transactions survive kill -9 and, with fsync, a power cut.
 """
 
+import errno
 import fcntl
 import itertools
 import logging
@@ -32,6 +34,7 @@ from cluster.model.errors import StorageFailed
 _logger = logging.getLogger(__name__)
 _sync_data = getattr(os, "fdatasync", os.fsync)  # macOS has no fdatasync
 KEPT_SNAPSHOTS: Final = 3
+_NO_ROOM: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class JournalFiles:
@@ -46,6 +49,7 @@ class JournalFiles:
         self._lock = lock
         self._journal = journal
         self._fsync = fsync
+        self._reserve = directory / "reserve"
         self.unsnapshotted_count = 0
 
     @classmethod
@@ -77,8 +81,16 @@ class JournalFiles:
         answer for them, nor go on.
         """
         entries = [encode_entry(payload) for payload in payloads]
+        content = b"".join(entries)
         try:
-            _write_whole(self._journal, b"".join(entries))
+            end = os.fstat(self._journal).st_size
+            try:
+                _write_whole(self._journal, content)
+            except OSError as error:
+                if error.errno not in _NO_ROOM or not self.release_reserve():
+                    raise
+                os.ftruncate(self._journal, end)
+                _write_whole(self._journal, content)
             if self._fsync:
                 _sync_data(self._journal)
         except OSError as error:
@@ -86,12 +98,29 @@ class JournalFiles:
         self.unsnapshotted_count += len(entries)
 
     def free_bytes(self) -> int:
-        """Room on the disk. Raises StorageFailed."""
+        """Room on the disk, without the reserve. Raises StorageFailed."""
         try:
             disk = os.statvfs(self._directory)
         except OSError as error:
             raise StorageFailed(f"registry directory {self._directory}: {error}") from error
         return disk.f_bavail * disk.f_frsize
+
+    def keep_reserve(self, size_bytes: int) -> None:
+        """Have a file of this size that can be removed; where there is no room, none."""
+        try:
+            if self._reserve.exists() and self._reserve.stat().st_size == size_bytes:
+                return
+            self._reserve.write_bytes(bytes(size_bytes))
+        except OSError:
+            self.release_reserve()
+
+    def release_reserve(self) -> bool:
+        """Give the reserve's space back to the disk; whether there was any."""
+        try:
+            self._reserve.unlink()
+        except OSError:
+            return False
+        return True
 
     def write_snapshot(self, state: RegistryState) -> None:
         """Keep the state, go on in a new journal file, remove what is no longer needed.

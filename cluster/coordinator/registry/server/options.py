@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from cluster.model.addresses import is_loopback
 from cluster.model.errors import UserError
 from cluster.runtime.tls_options import TlsOptions
+
+MIN_FREE_BYTES: Final = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +51,10 @@ class RegistryOptions:
     the one that has taken nothing for longest is closed."""
     snapshot_every_transactions: int = 20_000
     """A snapshot is taken after so many, or after as many as there are znodes (snapCount)."""
-    min_free_bytes: int = 16 << 20
-    """With less room on the disk, writes and new sessions are refused; reads go on, and sessions
-    can end, which needs a little of it."""
+    min_free_bytes: int = MIN_FREE_BYTES
+    """With less room on the disk, writes that take much of it are refused, such as new znodes; with
+    a quarter of it all writes and new sessions. Half as much is kept in a file, and given back when
+    others have filled the disk. Reads go on, and sessions can end."""
     tls: TlsOptions | None = None
     """Then the port is one of TLS alone (secureClientPort)."""
     logins: LoginOptions = field(default_factory=LoginOptions)

@@ -23,9 +23,11 @@ from cluster.coordinator.registry.server.latency import Latency
 from cluster.coordinator.registry.server.logins import Logins
 from cluster.coordinator.registry.server.options import RegistryOptions
 from cluster.coordinator.registry.server.replies import PASSWORD_BYTES
+from cluster.coordinator.registry.server.room import Room, reserve_bytes, stage
 from cluster.coordinator.registry.server.server import Moment, RegistryServer
 from cluster.coordinator.registry.server.state import RegistryState
 from cluster.model.errors import PeerError
+from cluster.model.sizes import size_text
 from cluster.runtime.acceptor import Accepted, Acceptor
 from cluster.runtime.clock import Clock
 from cluster.runtime.logs import of_peer, report_left_out
@@ -41,7 +43,7 @@ few bytes of request can ask for a megabyte.
 ROUND_REPLY_BYTES: Final = 16 << 20
 """How many bytes of replies all requests of a round may cause before replies are sent."""
 ROUND_JOURNAL_BYTES: Final = 8 << 20
-"""The most that one round journals if `min_free_bytes` is 0; otherwise half of that."""
+"""The most that one round journals; less where less than twice that is free."""
 _NODE_BYTES: Final = 200
 """What a znode takes in a snapshot beside path and data: 64 bytes of numbers, lengths, its ACL."""
 
@@ -79,6 +81,8 @@ class RegistryDriver:
         self._now = Moment(self._started_ms, clock.wall_ms())
         self._is_in_round = False
         self._is_tick_due = False
+        self._free_bytes = 0
+        self._has_reserve = False
 
     def start(self) -> None:
         """Serve from the loop's next turn on. Turns of the loop raise StorageFailed."""
@@ -135,16 +139,42 @@ class RegistryDriver:
 
     def _look_for_room(self) -> None:
         """Check the disk before anything is executed: its transactions must fit in the journal."""
-        is_full = self._files.free_bytes() < self._options.min_free_bytes
-        if is_full and not self._core.is_read_only:
-            _logger.error(
-                "less than %d bytes free for %s: refusing writes until there is more room",
-                self._options.min_free_bytes,
+        least = self._options.min_free_bytes
+        self._free_bytes = self._files.free_bytes()
+        room = stage(self._free_bytes, least)
+        if room is Room.NONE and self._files.release_reserve():
+            _logger.warning(
+                "%s of reserve are given back, as others have filled the disk of %s",
+                size_text(reserve_bytes(least)),
                 self._options.data_dir,
             )
-        elif self._core.is_read_only and not is_full:
-            _logger.warning("room for %s again: taking writes", self._options.data_dir)
-        self._core.is_read_only = is_full
+            self._has_reserve = False
+            self._free_bytes = self._files.free_bytes()
+            room = stage(self._free_bytes, least)
+        elif (
+            least and not self._has_reserve and self._free_bytes >= least + 2 * reserve_bytes(least)
+        ):
+            self._files.keep_reserve(reserve_bytes(least))
+            self._has_reserve = True
+        if room is not self._core.room:
+            self._core.room = room
+            self._say_room(room)
+
+    def _say_room(self, room: Room) -> None:
+        directory, free = self._options.data_dir, size_text(self._free_bytes)
+        match room:
+            case Room.ENOUGH:
+                _logger.warning("room for %s again (%s): taking writes", directory, free)
+            case Room.LITTLE:
+                _logger.error(
+                    "%s free for %s, less than %s: refusing writes that need much, such as new"
+                    " znodes, until there is more room",
+                    free,
+                    directory,
+                    size_text(self._options.min_free_bytes),
+                )
+            case Room.NONE:
+                _logger.error("%s free for %s: refusing writes", free, directory)
 
     def _perform_outbox(self) -> None:
         outbox = self._core.take_outbox()
@@ -220,8 +250,7 @@ class RegistryDriver:
         self._backlog[connection.connection_id] = connection  # behind those that had no turn yet
         end_bytes = min(self._core.ordered_bytes + TURN_REPLY_BYTES, ROUND_REPLY_BYTES)
         # What one round writes must fit into the room that was found before it.
-        reserve_bytes = self._options.min_free_bytes
-        journal_bytes = reserve_bytes // 2 if reserve_bytes else ROUND_JOURNAL_BYTES
+        journal_bytes = min(ROUND_JOURNAL_BYTES, self._free_bytes // 4)
         try:
             while (
                 self._core.ordered_bytes < end_bytes

@@ -39,6 +39,7 @@ from cluster.coordinator.registry.server.requests import (
     decode_connect,
     decode_request,
 )
+from cluster.coordinator.registry.server.room import Room, takes_little
 from cluster.coordinator.registry.server.sessions import ConnectionId, Session
 from cluster.coordinator.registry.server.state import RegistryState
 from cluster.coordinator.registry.server.transactions import (
@@ -177,8 +178,8 @@ class RegistryServer:
         self._logins = logins
         self.received_count = 0
         self.sent_count = 0
-        self.is_read_only = False
-        """Set while there is no room for the journal: writes and new sessions are refused."""
+        self.room = Room.ENOUGH
+        """How much the journal may still take: set before every round."""
         self._outbox = Outbox()
         self._last_tick_ms: int | None = None
         self._next_container_check_ms: int | None = None
@@ -270,7 +271,7 @@ class RegistryServer:
         password = request.password
         timeout_ms = sessions.negotiate_timeout(request.timeout_ms)
         if session_id == 0:
-            if self.is_read_only:
+            if self.room is Room.NONE:
                 raise PeerError("no session for it, the disk is full")
             session_id, password = sessions.choose_id(now.wall_ms), self._new_password()
             self._commit([SessionOpened(session_id, timeout_ms, password)], now, apply=True)
@@ -300,7 +301,7 @@ class RegistryServer:
         now: Moment,
     ) -> None:
         error, record = RegistryError.OK, b""
-        is_refused = self.is_read_only and operation in WRITES
+        is_refused = self.room is Room.NONE and operation in WRITES
         try:
             self._logins.require_login(connection, operation)
             if is_refused:
@@ -308,6 +309,8 @@ class RegistryServer:
             request = decode_request(operation, reader)
             if request is None:
                 error = RegistryError.UNIMPLEMENTED
+            elif operation in WRITES and self.room is Room.LITTLE and not takes_little(request):
+                error = RegistryError.NOT_READ_ONLY
             else:
                 record = self._answer(connection, session, Operation(operation), request, now)
         except MalformedRecord:

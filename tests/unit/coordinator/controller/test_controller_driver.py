@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from kazoo.exceptions import ConnectionLoss, NoNodeError
+from kazoo.exceptions import ConnectionLoss, NoNodeError, NotReadOnlyCallError
 
 from cluster.coordinator.controller import broker_updates, elections
 from cluster.coordinator.controller.controller_driver import ControllerDriver
@@ -38,7 +38,7 @@ from cluster.runtime.loop import EventLoop
 from tests.support.cluster_states import a_broker
 from tests.support.fake_clock import FakeClock
 from tests.support.fake_control_link import FakeControlLink
-from tests.support.fake_registry import FakeClient, FakeSession, FakeTree
+from tests.support.fake_registry import FakeClient, FakeSession, FakeTransaction, FakeTree
 
 ORDERS_0 = TopicPartition("orders", 0)
 WALL_MS = WallMs(1_700_000_000_000)
@@ -150,6 +150,56 @@ def create(member: Member, name: str = "orders", factor: int = 2, **options: Any
 def updates(member: Member) -> dict[str, ClusterUpdate]:
     """The updates that are open, by endpoint."""
     return {asked.endpoint: asked.request for asked in member.link.asked}
+
+
+def fill_the_registry(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It refuses transactions, as on a full disk."""
+
+    def refuse(*_: object) -> None:
+        raise NotReadOnlyCallError
+
+    monkeypatch.setattr(FakeTransaction, "commit", refuse)
+
+
+def test_what_a_full_registry_refuses_is_told_as_that_and_the_controller_stays(
+    stage: Stage, controller: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as full:
+        fill_the_registry(stage, full)
+        created = create(controller)
+        deleted: list[Any] = []
+        stage.settle()
+        (outcomes,) = created.given
+        assert outcomes["orders"].code is ErrorCode.kafka_storage_error
+        assert "the disk of the registry is full" in str(outcomes["orders"].detail)
+        assert controller.driver.is_active
+        assert controller.controller_epoch == 1
+    again = create(controller, timeout_ms=0)
+    stage.settle()
+    assert again.codes == [{"orders": "request_timed_out"}]  # done, and nobody waited for
+    with monkeypatch.context() as full:
+        fill_the_registry(stage, full)
+        controller.requests.delete_topics([("orders", None)], 0, deleted.append)
+        stage.settle()
+    (((_, _, outcome),),) = deleted
+    assert outcome.code is ErrorCode.kafka_storage_error
+
+
+def test_elections_that_a_full_registry_refuses_are_tried_again(
+    stage: Stage, controller: Member, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(controller, timeout_ms=0)
+    stage.settle()
+    assert controller.driver.controller is not None
+    before = controller.driver.controller.state.partition(TopicPartition("orders", 0))
+    assert before is not None
+    with monkeypatch.context() as full:
+        fill_the_registry(stage, full)
+        stop(controller, before.leader, epoch_of(controller, before.leader))
+        stage.settle()
+        assert not controller.driver.is_active
+    stage.pass_time(500)
+    assert controller.driver.is_active
 
 
 def epoch_of(member: Member, broker: int) -> BrokerEpoch:
