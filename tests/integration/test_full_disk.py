@@ -5,8 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from cluster.model.errors import ErrorCode
+from cluster.records.builder import NewRecord, build_batch
+from tests.support.kafka_wire import WireClient, produce_to
 from tests.support.recording_producer import Recorder, read_all
-from tests.support.running_cluster import Cluster
+from tests.support.running_cluster import Cluster, CommandFailed
 from tests.support.small_disk import MIB, SmallDisk, mounted
 from tests.support.topics import create_topic, leader, partition_state, wait_for_isr
 from tests.support.waiting import wait_until
@@ -14,6 +17,16 @@ from tests.support.waiting import wait_until
 NewCluster = Callable[..., Cluster]
 DISK_BYTES = 100 * MIB
 """Ten of it are the reserve."""
+
+
+SHARED_BYTES = 120 * MIB
+
+
+@pytest.fixture
+def shared_disk(tmp_path: Path) -> Iterator[SmallDisk]:
+    """Under everything that the first cluster has."""
+    with mounted(tmp_path / "cluster0", SHARED_BYTES) as made:
+        yield made
 
 
 @pytest.fixture
@@ -51,3 +64,75 @@ def test_a_full_broker_gives_its_leaderships_up_and_follows_again_by_itself(
     assert len(cluster.log_lines(0, "is full: ")) <= 2
     assert not cluster.log_lines(0, "cannot replicate")
     assert cluster.log_lines(0, "has room again")
+
+
+def produce_one(cluster: Cluster, topic: str, timeout_ms: int = 10_000) -> tuple[ErrorCode, str]:
+    """The answer to half a MiB with acks=all."""
+    batch = bytes(build_batch([NewRecord(bytes(MIB // 2))]))
+    broker = leader(cluster, topic)
+    with WireClient(cluster.addresses[broker]) as client:
+        request = produce_to((topic, 0, batch), acks=-1, timeout_ms=timeout_ms)
+        answer = client.call(request).responses[0].partition_responses[0]
+    return ErrorCode(answer.error_code), answer.error_message or ""
+
+
+def is_done(cluster: Cluster, *command: str) -> bool:
+    try:
+        cluster.command(*command)
+    except CommandFailed:
+        return False
+    return True
+
+
+def refused(cluster: Cluster, *command: str) -> str:
+    with pytest.raises(CommandFailed) as failed:
+        cluster.command(*command)
+    return str(failed.value)
+
+
+def test_on_one_full_disk_everything_says_so_and_deleting_topics_makes_room(
+    shared_disk: SmallDisk, new_cluster: NewCluster
+) -> None:
+    cluster = new_cluster().start()
+    for topic in ("one", "two"):
+        create_topic(cluster, topic, configs={"min.insync.replicas": "2"})
+    full: tuple[ErrorCode, str] | None = None
+    for _ in range(SHARED_BYTES // MIB):
+        code, message = produce_one(cluster, "one")
+        if code is ErrorCode.kafka_storage_error:
+            full = code, message
+            break
+        assert code in (ErrorCode.none, ErrorCode.not_leader_or_follower), message
+    assert full is not None
+    wait_until(lambda: produce_one(cluster, "two")[1] or None, "the other topic to be refused")
+    code, message = produce_one(cluster, "one")
+    assert code is ErrorCode.kafka_storage_error
+    assert f"log directory {shared_disk.path}/broker-" in message
+    assert "MiB of 120.0 MiB are free, 12.0 MiB of that is the reserve" in message
+    assert shared_disk.free_bytes > 6 * MIB
+    assert len(partition_state(cluster, "one", 0, asked=0).isr_nodes) == 3
+
+    said = refused(cluster, "topics", "--create", "--topic", "three", "--partitions", "1")
+    assert "there is no room for a new partition: broker " in said
+    assert "of 120.0 MiB are free" in said
+    assert "Not controller" not in said
+
+    cluster.command("topics", "--delete", "--topic", "one")
+    wait_until(lambda: shared_disk.free_bytes > 40 * MIB or None, "room")
+    wait_until(lambda: produce_one(cluster, "two")[0] is ErrorCode.none or None, "records")
+    create = ("topics", "--create", "--topic", "three", "--partitions", "1")
+    wait_until(lambda: is_done(cluster, *create) or None, "every broker to have room")
+    assert cluster.log_lines(0, "has room again")
+
+
+def test_records_deleted_on_a_full_disk_make_room(
+    shared_disk: SmallDisk, new_cluster: NewCluster
+) -> None:
+    cluster = new_cluster().start()
+    create_topic(cluster, "t", configs={"segment.bytes": str(2 * MIB)})
+    wait_until(
+        lambda: produce_one(cluster, "t")[0] is ErrorCode.kafka_storage_error or None,
+        "the disk to be full",
+    )
+    cluster.command("delete-records", "--topic", "t", "--partition", "0", "--before-offset=-1")
+    wait_until(lambda: produce_one(cluster, "t")[0] is ErrorCode.none or None, "records")

@@ -113,7 +113,9 @@ def test_a_broker_without_a_working_directory_stops_and_says_why(cluster: Cluste
         break_directory(path)
     for number in range(PARTITIONS):
         wait_for_leader(cluster, number, 1)
-    (line, *_) = cluster.log_lines(0, "all log directories have failed")
+    (line, *_) = wait_until(
+        lambda: cluster.log_lines(0, "all log directories have failed") or None, "the reason"
+    )
     assert "cluster.supervisor.processes" in line
     recorder.produce("after", 40)
     recorder.flush()

@@ -92,6 +92,12 @@ class LogOptions:
         )
 
     @property
+    def removal_delay_ms(self) -> int:
+        """How long the files of deleted segments stay; not at all in a full log directory."""
+        is_full = self.room is not None and self.room.is_full
+        return 0 if is_full else self.file_delete_delay_ms
+
+    @property
     def codec(self) -> Compression | None:
         """The codec that every stored batch gets; None to keep the producer's."""
         name = self.compression_type

@@ -108,7 +108,7 @@ class SegmentList:
         self._closed_bytes -= sum(segment.file.size_bytes for segment in gone)
         for segment in gone:
             self.damage.forget(segment.base_offset)
-        self._deleted_files.delete(self.directory, gone, self.active.options.file_delete_delay_ms)
+        self._deleted_files.delete(self.directory, gone, self.active.options.removal_delay_ms)
 
     def replace(self, gone: Sequence[Segment]) -> None:
         """Put the cleaned files that have the first one's base offset in place of closed segments.
@@ -124,7 +124,7 @@ class SegmentList:
         self._deleted_files.delete_now(
             self.directory,
             gone,
-            self.active.options.file_delete_delay_ms,
+            self.active.options.removal_delay_ms,
             kept_snapshots=(first.base_offset,),
         )
         end_swap(self.directory, first.base_offset)

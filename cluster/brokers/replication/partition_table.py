@@ -341,7 +341,7 @@ class PartitionTable:
         partition = self._forget(partition_id)
         if partition is not None:
             partition.resign()
-            self._work.delete(partition.log.directory, partition.log.options.file_delete_delay_ms)
+            self._work.delete(partition.log.directory, partition.log.options.removal_delay_ms)
         return partition
 
     @property

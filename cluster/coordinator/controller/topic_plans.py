@@ -238,6 +238,12 @@ def _those_with_room(
     return found if len(found) >= replication_factor else racks
 
 
+def _and_others(full: Sequence[BrokerId]) -> str:
+    if not full:
+        return ""
+    return f"; no room on broker{'s'[: len(full) > 1]} {', '.join(map(str, sorted(full)))} either"
+
+
 def _first_states(
     assignments: Iterable[tuple[BrokerId, ...]], state: ClusterState
 ) -> dict[tuple[BrokerId, ...], PartitionState]:
@@ -250,11 +256,11 @@ def _first_states(
         live = tuple(broker for broker in replicas if broker in state.brokers)
         leader = next((broker for broker in live if broker not in state.full_brokers), None)
         if leader is None:
-            reasons = "; ".join(f"broker {each}: {state.full_brokers[each]}" for each in live)
             raise Refused(
                 ErrorCode.kafka_storage_error,
-                f"there is no room for a new partition: {reasons}. Delete topics or records, or"
-                " free space on the disk; it goes on by itself then",
+                f"there is no room for a new partition: broker {live[0]}:"
+                f" {state.full_brokers[live[0]]}{_and_others(live[1:])}. Delete topics or records,"
+                " or free space on the disk",
             )
         states[replicas] = PartitionState(replicas, live, leader, LeaderEpoch(0), PartitionEpoch(0))
     return states
