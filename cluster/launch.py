@@ -426,7 +426,7 @@ def _write_client_files(files: DataDir, plan: ClusterPlan, security: "SecurityFi
 
 
 def _registry_min_free(path: Path) -> int:
-    """Less than brokers leave on the disk, also where that is small (decision 045)."""
+    """Less than brokers leave on the disk, also where that is small (decision 048)."""
     try:
         return min(MIN_FREE_BYTES, disk_space(path).total_bytes // _REGISTRY_SHARE)
     except OSError:
