@@ -11,6 +11,8 @@ from cluster.model.errors import UserError
 
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 
+_HALF_A_PAIR: Final = re.compile("[\ud800-\udfff]")
+
 
 class PropertiesFile(NamedTuple):
     """The keys and values of a file; of a key that occurs twice, the later one."""
@@ -32,6 +34,7 @@ def parse_properties(text: str) -> PropertiesFile:
     try:
         for element in parse(text):
             if isinstance(element, KeyValue):
+                _check_text(element.key + element.value, line)
                 texts[element.key], lines[element.key] = element.value, line
             line += len(_LINE_END.findall(element.source))
     except InvalidUEscapeError as problem:
@@ -39,6 +42,14 @@ def parse_properties(text: str) -> PropertiesFile:
             f"line {line}: {problem.escape} is no character: write \\u and four hex digits"
         ) from None
     return PropertiesFile(texts, lines)
+
+
+def _check_text(text: str, line: int) -> None:
+    half = _HALF_A_PAIR.search(text)
+    if half is not None:
+        raise UserError(
+            f"line {line}: \\u{ord(half[0]):04x} is no character: it is half a surrogate pair"
+        )
 
 
 def read_properties_file(path: Path) -> PropertiesFile:

@@ -205,6 +205,10 @@ async def _body(request: Request) -> dict[str, Any]:
             if len(received) > _BODY_MAX_BYTES:
                 raise BadRequest(f"a request has at most {_BODY_MAX_BYTES} bytes")
         body = json.loads(received)
+        if b"\\u" in received:  # half a surrogate pair is JSON, and no text that can be sent on
+            json.dumps(body, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise BadRequest("the request has half a surrogate pair, which is no character") from None
     except (ValueError, RecursionError, ClientDisconnect):
         raise BadRequest("the request is not JSON") from None
     if not isinstance(body, dict):

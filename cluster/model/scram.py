@@ -47,6 +47,7 @@ MECHANISM_CODES: Final[Mapping[SaslMechanism, int]] = {
 # Kafka's patterns (ScramMessages). Its "reserved" part `m=` is refused, as RFC 5802 demands.
 _VALUE: Final = r"[\x01-\x2b\x2d-\x7f]+"
 _PRINTABLE: Final = r"[\x21-\x2b\x2d-\x7e]+"
+_plain_name: Final = re.compile(r"[\x01-\x7f]+").fullmatch
 _NAME: Final = r"(?:[\x01-\x2b\x2d-\x3c\x3e-\x7f]|=2C|=3D)+"
 _BASE64: Final = r"(?:[a-zA-Z0-9/+]{4})*(?:[a-zA-Z0-9/+]{3}=|[a-zA-Z0-9/+]{2}==)?"
 _EXTENSIONS: Final = rf"(?:,[A-Za-z]+={_VALUE})*"
@@ -210,6 +211,11 @@ def _made_up_salt(seed: bytes, form: CredentialForm) -> bytes:
         number, digit = divmod(number, 36)
         digits.append(b"0123456789abcdefghijklmnopqrstuvwxyz"[digit])
     return bytes(reversed(digits))
+
+
+def can_log_in(name: str) -> bool:
+    """Whether a user of that name can: a message is ASCII, as Kafka's brokers have it too."""
+    return _plain_name(name) is not None
 
 
 def escaped_name(name: str) -> str:

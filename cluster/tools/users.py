@@ -19,6 +19,7 @@ from cluster.runtime.installation import shown
 from cluster.runtime.text_table import table_text
 from cluster.tools.arguments import UsageError, add_command, add_parser_of, data_dir, stated_servers
 from cluster.tools.commands import Command
+from cluster.tools.configs.scram import check_name
 from cluster.tools.kafka_connection import add_servers, security_of, servers_of
 from cluster.tools.options import integer, warn_of_readers
 
@@ -130,6 +131,7 @@ def _ways(ways: Iterations) -> str:
 
 
 def _set(args: argparse.Namespace) -> int:
+    check_name(args.name)
     is_new = args.user_action == "add"
     present = _present(args)
     if is_new and present:

@@ -6,10 +6,10 @@ from typing import Final
 
 from cluster.client.socket_client import SocketClient
 from cluster.client.user_requests import Iterations, NewPassword, alter_user, describe_users
-from cluster.model.errors import ErrorCode, Refused
+from cluster.model.errors import ErrorCode, Refused, UserError
 from cluster.model.printable import one_line
 from cluster.model.quotas import DEFAULT
-from cluster.model.scram import DEFAULT_ITERATIONS, MECHANISMS, MIN_ITERATIONS
+from cluster.model.scram import DEFAULT_ITERATIONS, MECHANISMS, MIN_ITERATIONS, can_log_in
 from cluster.model.security import SaslMechanism
 from cluster.protocol.api import ApiKey
 from cluster.tools.configs.entities import Entity
@@ -36,7 +36,17 @@ def alter_scram(
     if missing:
         raise Refused(ErrorCode.invalid_config, f"Invalid config(s): {', '.join(missing)}")
     passwords = [_password(SaslMechanism(key), text) for key, text in added.items()]
+    if passwords:
+        check_name(name)
     alter_user(client, name, passwords, removed)
+
+
+def check_name(user: str) -> None:
+    """Raise UserError for a user who could not log in by SCRAM, whatever the password."""
+    if user and not can_log_in(user):
+        raise UserError(
+            f"nobody can log in by SCRAM as {one_line(user)}: a name has ASCII characters only"
+        )
 
 
 def _password(mechanism: SaslMechanism, text: str) -> NewPassword:

@@ -231,7 +231,7 @@ def _records(lines: Iterable[str]) -> Iterator[tuple[int, Mapping[str, Any]]]:
     for number, line in itertools.chain([first], numbered):
         try:
             fields = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             raise UserError(f"line {number}: not an object of JSON") from None
         yield number, fields if isinstance(fields, dict) else {}
 

@@ -72,3 +72,14 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path):
     file.write_text("a=\\u")
     with pytest.raises(UserError, match=r"a\.properties, line 1: "):
         read_properties_file(file)
+
+
+@pytest.mark.parametrize("line", [r"key=\ud800", r"k\udc00y=value", r"key=\ude00\ud83d"])
+def test_half_a_surrogate_pair_is_refused_with_its_line(line: str):
+    with pytest.raises(UserError, match=r"^line 2: \\u[0-9a-f]{4} is no character") as refused:
+        parse_properties(f"other=1\n{line}\n")
+    str(refused.value).encode()
+
+
+def test_a_surrogate_pair_is_one_character():
+    assert parse_properties(r"key=\ud83d\ude00").texts == {"key": "\N{GRINNING FACE}"}

@@ -210,6 +210,25 @@ def test_a_malformed_change_is_refused(page: Page, sources: Recorded, body: Any)
     assert sources.changes == []
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        rb'{"entity": {"user": "\ud800"}, "changes": {"producer_byte_rate": 1}}',
+        rb'{"entity": {"user": "u"}, "changes": {"\udfff": 1}}',
+        rb'{"entity": {"user": "u"}, "changes": {"producer_byte_rate": "\ud800"}}',
+        rb'{"\ud800": 1}',
+    ],
+)
+@pytest.mark.parametrize("path", ["/api/quotas", "/api/quotas/command"])
+def test_half_a_surrogate_pair_is_refused(
+    page: Page, sources: Recorded, path: str, content: bytes
+) -> None:
+    answer = page.post(path, content=content, headers={"x-milena-token": TOKEN})
+    assert answer.status_code == 400
+    assert "half a surrogate pair" in answer.json()["error"]
+    assert sources.changes == []
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[" * 60_000, b" " * 70_000])
 def test_what_is_not_json_is_refused(page: Page, sources: Recorded, content: bytes) -> None:
     answer = page.post("/api/quotas", content=content, headers={"x-milena-token": TOKEN})

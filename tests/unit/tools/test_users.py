@@ -213,6 +213,7 @@ def test_users_are_listed(cluster, data_dir, capsys):
         (["alter", "bob", "--generate"], "there is no user bob"),
         (["delete", "bob"], "there is no user bob"),
         (["add", "", "--generate"], "a name cannot be empty"),
+        (["add", "ü€", "--generate"], "nobody can log in by SCRAM as ü€"),
         (["add", "bob", "--password-file", "/no/such"], "cannot read /no/such"),
         (["add", "bob", "--password-file", "/dev/null"], "a password cannot be empty"),
     ],

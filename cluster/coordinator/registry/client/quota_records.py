@@ -93,17 +93,15 @@ def _path(entity: QuotaEntity) -> str:
     if entity.client_id is not None:
         path += f"/{paths.CLIENT_CONFIGS}/{_segment(entity.client_id)}"
     if entity.ip is not None:
-        # As it is: Kafka writes no escapes here, and an address needs none.
-        name = paths.DEFAULT_ENTITY if entity.ip is DEFAULT else str(entity.ip)
+        # Kafka writes no escapes here, and an address needs none, except in the name of a zone.
+        name = paths.DEFAULT_ENTITY if entity.ip is DEFAULT else quote(str(entity.ip), safe=":%")
         path += f"/{paths.IP_CONFIGS}/{name}"
     return path
 
 
 def _segment(name: Name) -> str:
     """Somebody may be called `<default>`; the default entity alone is written so."""
-    return (
-        paths.DEFAULT_ENTITY if name is DEFAULT else quote(str(name), safe="").replace("~", "%7E")
-    )
+    return paths.DEFAULT_ENTITY if name is DEFAULT else paths.escaped(str(name))
 
 
 def _name(segment: str) -> Name:

@@ -152,13 +152,18 @@ def delete_topic(name: str) -> str:
     return f"{DELETE_TOPICS}/{name}"
 
 
-def sanitized(name: str) -> str:
-    """A user, client, broker or group name that may stand in a path (`Sanitizer`): percent-encoded
-    UTF-8, except letters, digits, `.`, `_` and `-`; the default entity stays as it is.
+def escaped(name: str) -> str:
+    """A name that may stand in a path (Kafka: `Sanitizer`): percent-encoded UTF-8, except letters,
+    digits, `.`, `_` and `-`. So are `.` and `..`, which mean something else in a path.
     """
-    if name in (".", ".."):  # which mean something in a path
+    if name in (".", ".."):
         return name.replace(".", "%2E")
-    return name if name == DEFAULT_ENTITY else quote(name, safe="").replace("~", "%7E")
+    return quote(name, safe="").replace("~", "%7E")
+
+
+def sanitized(name: str) -> str:
+    """A name of an entity as `escaped` has it; the default entity stays as it is."""
+    return name if name == DEFAULT_ENTITY else escaped(name)
 
 
 def desanitized(name: str) -> str:

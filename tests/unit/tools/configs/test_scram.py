@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from cluster.client.user_requests import Iterations, NewPassword
-from cluster.model.errors import Refused
+from cluster.model.errors import Refused, UserError
 from cluster.model.quotas import DEFAULT
 from cluster.model.security import SaslMechanism
 from cluster.tools.configs import scram
@@ -79,3 +79,9 @@ def test_users_are_described_with_kafkas_words():
         "SCRAM credential configs for user-principal 'alice' are"
         " SCRAM-SHA-256=iterations=8192, SCRAM-SHA-512=iterations=4096"
     )
+
+
+def test_a_user_who_could_not_log_in_is_refused(altered):
+    with pytest.raises(UserError, match=r"^nobody can log in by SCRAM as ü€: a name has ASCII"):
+        run([Entity("users", "ü€")], "SCRAM-SHA-512=[password=d]")
+    assert altered == []

@@ -8,6 +8,10 @@ from kazoo.security import make_digest_acl
 
 from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.coordinator.registry.client.change_nodes import CHANGE_EXPIRY_MS
+from cluster.coordinator.registry.client.credential_records import (
+    alter_credentials,
+    load_credentials,
+)
 from cluster.coordinator.registry.client.quota_records import (
     alter_quota,
     load_quotas,
@@ -15,6 +19,8 @@ from cluster.coordinator.registry.client.quota_records import (
 from cluster.coordinator.registry.documents import paths
 from cluster.model.clocks import WallMs
 from cluster.model.quotas import DEFAULT, QuotaEntity, QuotaKind
+from cluster.model.scram import credential_of
+from cluster.model.security import SaslMechanism
 from tests.integration.registry_process import RegistryProcess
 from tests.support.waiting import wait_until
 
@@ -55,6 +61,29 @@ def test_what_is_written_is_read(client):
     assert load_quotas(client) == dict.fromkeys(entities, LIMIT)
     alter_quota(client, ALICE, {"producer_byte_rate": None}, WallMs(now_ms(client)))
     assert ALICE not in load_quotas(client)
+
+
+@pytest.mark.parametrize(
+    "name", [".", "..", "/", "a/../b", "%", "%2E", "%2F", "\x01", "<default>", "~"]
+)
+def test_names_that_mean_something_in_a_path_are_names_like_others(client, name):
+    entities = [QuotaEntity(name, None), QuotaEntity(None, name), QuotaEntity(name, name)]
+    for entity in entities:
+        alter_quota(client, entity, RATE, WallMs(now_ms(client)))
+    assert load_quotas(client) == dict.fromkeys(entities, LIMIT)
+    mechanism = SaslMechanism.SCRAM_SHA_256
+    credential = credential_of(mechanism, "secret", b"salt")
+    alter_credentials(client, name, {mechanism: credential}, WallMs(now_ms(client)))
+    assert load_credentials(client) == {name: {mechanism: credential}}
+    alter_credentials(client, name, {mechanism: None}, WallMs(now_ms(client)))
+    assert load_credentials(client) == {}
+    assert load_quotas(client) == dict.fromkeys(entities, LIMIT)
+
+
+def test_the_zone_of_an_address_leaves_its_znode(client):
+    entity = QuotaEntity(None, None, "fe80::1%a/../b")
+    alter_quota(client, entity, {"connection_creation_rate": "5"}, WallMs(now_ms(client)))
+    assert load_quotas(client) == {entity: {QuotaKind.CONNECTION: 5.0}}
 
 
 def test_rates_of_addresses_are_where_kafka_keeps_them(client):
