@@ -36,13 +36,16 @@ class ControlSocket:
         with _short(path) as address:
             self._listener.bind(address)
         path.chmod(0o600)
+        self._inode = path.stat().st_ino
         self._listener.listen(16)
         self._listener.setblocking(False)
         loop.watch(self._listener, READABLE, self._on_connection)
 
     def close(self) -> None:
-        """Stop listening and remove the file."""
-        self._path.unlink(missing_ok=True)
+        """Stop listening and remove the file, unless it is another supervisor's by now."""
+        with suppress(OSError):
+            if self._path.stat().st_ino == self._inode:
+                self._path.unlink()
         for connection in list(self._connections):
             self._drop(connection)
         self._loop.unwatch(self._listener)

@@ -4,11 +4,13 @@ import os
 import signal
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Final
 
 from cluster.model.clocks import MonotonicMs
 from cluster.model.errors import UserError
 from cluster.runtime import logs
 from cluster.runtime.clock import SystemClock
+from cluster.runtime.installation import shown
 from cluster.runtime.log_file import rotate_if_large
 from cluster.runtime.loop import EventLoop
 from cluster.supervisor.child import RestartPolicy
@@ -16,9 +18,13 @@ from cluster.supervisor.commands import Commands
 from cluster.supervisor.console import Console
 from cluster.supervisor.control_socket import ControlSocket
 from cluster.supervisor.dead_sessions import close_dead_session
+from cluster.supervisor.directory_watch import DirectoryWatch
 from cluster.supervisor.plan import ChildSpec, ClusterPlan, DataDir
 from cluster.supervisor.signal_pipe import SignalPipe
 from cluster.supervisor.supervisor import Outside, Supervisor
+
+_LOOK_MS: Final = 1_000
+"""How often the supervisor looks whether its data directory is still there."""
 
 
 def supervise(
@@ -69,6 +75,16 @@ def supervise(
         control = ControlSocket(files.control_socket, loop, answer)
     except OSError as problem:
         raise UserError(f"cannot use {files.control_socket}: {problem.strerror}") from None
+    watch = DirectoryWatch(files)
+
+    def look() -> None:
+        lost = watch.lost()
+        if lost is not None:
+            supervisor.abandon(f"{shown(lost)} was removed while the cluster ran: it ends")
+        elif not files.state_file.exists():
+            supervisor.write_state()
+
+    loop.call_every(_LOOK_MS, look)
     signals = SignalPipe(
         loop,
         {

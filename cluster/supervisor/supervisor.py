@@ -101,7 +101,7 @@ class Supervisor:
         else:
             self._order_start(self._registry)
         self._loop.run()
-        self._write_state()
+        self.write_state()
         return self._exit_status
 
     @property
@@ -126,6 +126,15 @@ class Supervisor:
         self._stop_began_ms = self._phase_began_ms = self._clock.monotonic_ms()
         self._console.say("\nStopping the cluster, brokers first; Ctrl-C again kills it.")
         self._stop_next()
+
+    def abandon(self, why: str) -> None:
+        """Stop all processes in order since the cluster cannot go on; `why` is for the user."""
+        if self._phase in ("stopping", "stopped"):
+            return
+        log.error("%s", why)
+        self._console.complain(f"error: {why}")
+        self._exit_status = 1
+        self.stop_in_order()
 
     def describe(self) -> dict[str, Any]:
         """The state of the whole cluster, as `status` and cluster.json show it."""
@@ -164,7 +173,7 @@ class Supervisor:
                     self._console.say(
                         f"{member.spec.label[0].upper()}{member.spec.label[1:]} {text}."
                     )
-        self._write_state()
+        self.write_state()
 
     def note(self, member: Member, text: str) -> None:
         """Add an event of a process to the timeline."""
@@ -214,7 +223,7 @@ class Supervisor:
     def _come_up(self, view: ClusterView) -> None:
         self._cluster_id = view.cluster_id
         self._phase = "up"
-        self._write_state()
+        self.write_state()
         self._end_phase(
             "metadata",
             f"every broker sees all {len(view.brokers)}, controller is broker {view.controller}",
@@ -305,7 +314,7 @@ class Supervisor:
         if self._phase == "starting":
             self._come_up_if_agreed()
         else:
-            self._write_state()
+            self.write_state()
 
     def _dashboard_url(self) -> str | None:
         """Where it is, or will be again; None where there is none or it cannot start."""
@@ -381,7 +390,8 @@ class Supervisor:
             path = shown(self._plan.data_dir)
             raise UserError(f"cannot write to {path}: {problem.strerror}") from None
 
-    def _write_state(self) -> None:
+    def write_state(self) -> None:
+        """Replace cluster.json."""
         try:
             write_state(self._files.state_file, self.describe())
         except OSError as problem:

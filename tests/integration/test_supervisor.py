@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -301,3 +302,41 @@ def test_what_happens_to_a_process_is_told_with_the_state(cluster):
     controllers = [e for e in cluster.state()["events"] if e["text"] == "is the controller"]
     assert [each["process"] for each in controllers] == ["broker 0"]
     assert "events" not in json.loads(cluster.files.state_file.read_text())
+
+
+@pytest.mark.parametrize("removed", [".", "run", "run/supervisor.sock", "run/supervisor.lock"])
+def test_supervisor_ends_when_its_directory_is_removed(cluster: DummyCluster, removed: str) -> None:
+    cluster.start_and_wait()
+    pids = cluster.pids()
+    path = cluster.files.path / removed
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.rmtree(path, ignore_errors=True)  # a process may have written meanwhile
+    else:
+        path.unlink()
+    output = cluster.output()
+    assert cluster.process is not None
+    assert cluster.process.returncode == 1
+    (line,) = [line for line in output.splitlines() if line.startswith("error: ")]
+    assert line.endswith("was removed while the cluster ran: it ends")
+    assert str(path) in line
+    assert "Traceback" not in output
+    until(lambda: not any(map(psutil.pid_exists, pids)))
+
+
+def test_supervisor_ends_when_its_directory_is_replaced(cluster: DummyCluster) -> None:
+    cluster.start_and_wait()
+    cluster.files.path.rename(cluster.files.path.with_name("moved"))
+    cluster.files.run.mkdir(parents=True)
+    cluster.files.control_socket.touch()  # another supervisor's
+    assert "was removed while the cluster ran" in cluster.output()
+    assert cluster.files.control_socket.exists()
+
+
+def test_supervisor_writes_its_state_anew_when_the_file_is_removed(cluster: DummyCluster) -> None:
+    cluster.start_and_wait()
+    cluster.files.state_file.unlink()
+    until(cluster.files.state_file.exists)
+    assert cluster.state()["state"] == "up"
+    cluster.ask("stop")
+    assert "error" not in cluster.output()
