@@ -13,6 +13,7 @@ from cluster.config.value_type import (
     Listener,
     TypeCode,
     ValueType,
+    any_of,
     boolean,
     choice,
     choice_in_any_case,
@@ -602,10 +603,10 @@ LOG_RETENTION_MS: Final = broker_setting(
 )
 LOG_RETENTION_BYTES: Final = broker_setting(
     "log.retention.bytes",
-    long(at_least=-1),
+    long(),
     default=-1,
     update=Update.CLUSTER_WIDE,
-    doc="Size of a partition above which old segments are deleted; -1 for no limit.",
+    doc="Size of a partition above which old segments are deleted; no limit below 0.",
 )
 LOG_RETENTION_CHECK_INTERVAL_MS: Final = broker_setting(
     "log.retention.check.interval.ms",
@@ -656,10 +657,10 @@ LOG_FLUSH_START_OFFSET_CHECKPOINT_INTERVAL_MS: Final = broker_setting(
 )
 LOG_CLEANUP_POLICY: Final = broker_setting(
     "log.cleanup.policy",
-    list_of("delete", "compact"),
+    any_of("delete", "compact"),
     default=("delete",),
     update=Update.CLUSTER_WIDE,
-    doc="What happens to old segments: deleted, compacted, or both.",
+    doc="What happens to old segments: deleted, compacted, both, or nothing when empty.",
 )
 LOG_CLEANER_ENABLE: Final = broker_setting(
     "log.cleaner.enable",

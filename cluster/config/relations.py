@@ -116,18 +116,6 @@ def _topic_problems(settings: Settings) -> Iterator[str]:
     yield from _gzip_problem(settings[topic.COMPRESSION_GZIP_LEVEL])
     if settings[topic.REMOTE_STORAGE_ENABLE]:
         yield "remote.storage.enable=true is not valid: tiered storage is disabled in the brokers"
-    yield from _local_retention_problem(
-        "local.retention.ms",
-        settings[topic.LOCAL_RETENTION_MS],
-        "retention.ms",
-        settings[topic.RETENTION_MS],
-    )
-    yield from _local_retention_problem(
-        "local.retention.bytes",
-        settings[topic.LOCAL_RETENTION_BYTES],
-        "retention.bytes",
-        settings[topic.RETENTION_BYTES],
-    )
 
 
 def _gzip_problem(level: int) -> Iterator[str]:
@@ -140,10 +128,3 @@ def _compaction_lag_problem(
 ) -> Iterator[str]:
     if least_ms > most_ms:
         yield f"{least_name}={least_ms} is above {most_name}={most_ms}: lower it"
-
-
-def _local_retention_problem(
-    local_name: str, local: int, total_name: str, total: int
-) -> Iterator[str]:
-    if local != -2 and total != -1 and (local > total or local == -1):
-        yield f"{local_name}={local} is above {total_name}={total}: lower it"

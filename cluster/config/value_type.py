@@ -225,7 +225,7 @@ def list_of(
     known = other_names or {}
 
     def parse(text: str) -> tuple[str, ...]:
-        items = tuple(known.get(item, item) for item in _split(text))
+        items = tuple(known.get(item, item) for item in _items(text))
         if not items or len(set(items)) != len(items) or not set(items) <= set(choices):
             raise ValueError(text)
         return items
@@ -233,6 +233,19 @@ def list_of(
     return ValueType(
         TypeCode.LIST, f"a comma-separated list of {_either(choices)}", parse, ",".join
     )
+
+
+def any_of(*choices: str) -> ValueType[tuple[str, ...]]:
+    """A comma-separated list, perhaps empty, each item one of `choices`, any number of times."""
+
+    def parse(text: str) -> tuple[str, ...]:
+        items = _items(text)
+        if not set(items) <= set(choices):
+            raise ValueError(text)
+        return items
+
+    allowed = f"a comma-separated list of {_either(choices)}, perhaps empty"
+    return ValueType(TypeCode.LIST, allowed, parse, ",".join)
 
 
 def string_list(
@@ -317,6 +330,11 @@ def _not_empty(text: str) -> str:
 
 def _split(text: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in text.split(",") if item.strip())
+
+
+def _items(text: str) -> tuple[str, ...]:
+    """As Kafka splits a list: what stands between two commas is an item, even if it is empty."""
+    return tuple(item.strip() for item in text.split(",")) if text.strip() else ()
 
 
 def _either(choices: tuple[str, ...]) -> str:

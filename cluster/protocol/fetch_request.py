@@ -89,6 +89,23 @@ def scan_fetch_request(version: int, frame: memoryview | bytes, position: int) -
         raise PeerError(f"malformed FetchRequest v{version}: {error}") from None
 
 
+def each_once(topics: list[FetchTopic]) -> list[FetchTopic]:
+    """The topics with each partition once: what is asked for last of it, where it was asked first.
+
+    As Kafka does, which reads the partitions into a map.
+    """
+    merged: dict[tuple[str | None, UUID | None], dict[int, FetchPartition]] = {}
+    count = 0
+    for name, topic_id, partitions in topics:
+        own = merged.setdefault((name, topic_id), {})
+        count += len(partitions)
+        for each in partitions:
+            own[each[0]] = each
+    if len(merged) == len(topics) and sum(map(len, merged.values())) == count:
+        return topics
+    return [FetchTopic(name, topic_id, [*own.values()]) for (name, topic_id), own in merged.items()]
+
+
 _plain_head: Final = struct.Struct(">iiiib")
 _session: Final = struct.Struct(">ii")
 _partition_v4: Final = struct.Struct(">iqi")

@@ -60,7 +60,7 @@ def handle(
             )
         )
 
-    services.quota_changes.alter({} if request.validate_only else changes, on_done)
+    services.quota_changes.alter(changes, on_done, is_dry=request.validate_only)
     return PARKED
 
 

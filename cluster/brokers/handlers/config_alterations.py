@@ -283,8 +283,10 @@ def _merged(
         raise Refused(
             ErrorCode.invalid_config, f"Config value {what} is not allowed for config key: {key}"
         )
-    here = [one for one in present(key).split(",") if one]
-    given = [one.strip() for one in value.split(",") if one.strip()]
-    if operation == APPEND:
-        return ",".join([*here, *(one for one in given if one not in here)])
-    return ",".join(one for one in here if one not in given)
+    merged = [one for one in present(key).split(",") if one]
+    for one in (part.strip() for part in value.split(",") if part.strip()):
+        if operation == APPEND and one not in merged:
+            merged.append(one)
+        elif operation == SUBTRACT and one in merged:
+            merged.remove(one)
+    return ",".join(merged)

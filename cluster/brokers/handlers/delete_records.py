@@ -101,19 +101,26 @@ class _DelayedDeletion:
 def handle(
     request: DeleteRecordsRequest, context: RequestContext, services: Ports
 ) -> DeleteRecordsResponse | NotYet:
-    """Move each partition's log start here, and answer when all replicas have."""
+    """Move each partition's log start here, and answer when all replicas have.
+
+    Of a partition that is named twice the last offset counts, as in Kafka.
+    """
+    asked_of: dict[str, dict[int, DeleteRecordsPartition]] = {}
+    for topic in request.topics:
+        asked_of.setdefault(topic.name, {}).update(
+            (asked.partition_index, asked) for asked in topic.partitions
+        )
     waiting: list[_Waiting] = []
     response = DeleteRecordsResponse(
         throttle_time=timedelta(0),
         topics=tuple(
             DeleteRecordsTopicResult(
-                name=topic.name,
+                name=name,
                 partitions=tuple(
-                    _delete(topic.name, asked, context, services, waiting)
-                    for asked in topic.partitions
+                    _delete(name, asked, context, services, waiting) for asked in own.values()
                 ),
             )
-            for topic in request.topics
+            for name, own in asked_of.items()
         ),
     )
     waiting = [each for each in waiting if not each.try_answer(services)]

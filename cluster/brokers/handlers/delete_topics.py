@@ -8,6 +8,8 @@ topics by id.
 """
 
 import uuid
+from collections import Counter
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, Protocol
 
@@ -39,19 +41,18 @@ def handle(
     request: DeleteTopicsRequest, context: RequestContext, services: Ports
 ) -> DeleteTopicsResponse | NotYet:
     """Hand the topics to the controller."""
-    if any(each.name is not None and each.topic_id is not None for each in request.topics):
-        both = Outcome(
-            ErrorCode.invalid_request, "You may not specify both topic name and topic id."
-        )
-        return _response([(each.name, each.topic_id, both) for each in request.topics])
-    refused: list[_Deleted] = []
+    wanted, refused = _usable(request.topics)
     topics: list[tuple[str | None, uuid.UUID | None]] = []
-    for asked in request.topics:
+    for asked in wanted:
         denial = _denial(asked, context, services)
         if denial is None:
             topics.append((asked.name, asked.topic_id))
         else:
             refused.append(denial)
+    repeated = _named_by_both(topics, services)
+    gone = {key for name, topic_id, _ in repeated for key in ((name, None), (None, topic_id))}
+    topics = [each for each in topics if each not in gone]
+    refused += repeated
     if not services.settings[DELETE_TOPIC_ENABLE]:
         disabled = Outcome(ErrorCode.topic_deletion_disabled, "delete.topic.enable is false")
         return _response([(name, topic_id, disabled) for name, topic_id in topics] + refused)
@@ -64,6 +65,51 @@ def handle(
         admit=context.limit_mutations(5, lambda: services.loop.now_ms),
     )
     return PARKED
+
+
+def _usable(
+    asked: Sequence[DeleteTopicState],
+) -> tuple[list[DeleteTopicState], list[_Deleted]]:
+    """Those that name one topic each, and that no other one names; and a refusal of the others.
+
+    A topic that is named twice is refused once (Kafka: `ControllerApis.deleteTopics`).
+    """
+    usable: dict[str | uuid.UUID, DeleteTopicState] = {}
+    refused: list[_Deleted] = []
+    repeated: set[str | uuid.UUID] = set()
+    times = Counter(
+        each.name or each.topic_id for each in asked if not (each.name and each.topic_id)
+    )
+    for each in asked:
+        key, why = each.topic_id if each.name is None else each.name, None
+        if each.name is not None and each.topic_id is not None:
+            why = "You may not specify both topic name and topic id."
+        elif key is None:
+            why = "Neither topic name nor id were specified."
+        elif times[key] > 1:
+            why = "Duplicate topic id." if each.name is None else "Duplicate topic name."
+            if key in repeated:
+                continue
+            repeated.add(key)
+        if why is None and key is not None:
+            usable[key] = each
+        else:
+            refused.append((each.name, each.topic_id, Outcome(ErrorCode.invalid_request, why)))
+    return [*usable.values()], refused
+
+
+def _named_by_both(
+    topics: Sequence[tuple[str | None, uuid.UUID | None]], services: Ports
+) -> list[_Deleted]:
+    """A refusal of each topic that one item names by its name and another one by its id."""
+    names = {name for name, _ in topics}
+    why = "The provided topic name maps to an ID that was already supplied."
+    mapped = [(services.metadata.topic_name(topic_id), topic_id) for _, topic_id in topics]
+    return [
+        (name, topic_id, Outcome(ErrorCode.invalid_request, why))
+        for name, topic_id in mapped
+        if topic_id is not None and name is not None and name in names
+    ]
 
 
 def _denial(asked: DeleteTopicState, context: RequestContext, services: Ports) -> _Deleted | None:

@@ -35,6 +35,7 @@ from cluster.protocol.fetch_codec import (
     pack_fetch_response,
     scan_fetch_request,
 )
+from cluster.protocol.fetch_request import each_once
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +92,9 @@ class _DelayedFetch:
 
 def handle(request: FetchRequest, context: RequestContext, services: Ports) -> Answer | NotYet:
     """Read what there is; wait for more if that is too little."""
+    topics = request.topics
+    if len(topics) > 1 or (topics and len(topics[0].partitions) > 1):
+        request = request._replace(topics=each_once(topics))
     result = _read_all(request, context, services)
     if result.is_enough or request.max_wait_ms <= 0 or not request.topics:
         return result.topics, list(result.endpoints.values())

@@ -56,29 +56,25 @@ _NOTHING: Final[_Found] = (-1, -1, NO_EPOCH)
 def handle(
     request: ListOffsetsRequest, context: RequestContext, services: HasPartitions
 ) -> ListOffsetsResponse:
-    """One offset per asked partition."""
-    times = Counter(
-        (topic.name, asked.partition_index)
-        for topic in request.topics
-        for asked in topic.partitions
-    )
+    """One offset per asked partition; one that is asked for twice is refused, once."""
+    asked_of: dict[str, dict[int, ListOffsetsPartition]] = {}
+    times = Counter[tuple[str, int]]()
+    for topic in request.topics:
+        own = asked_of.setdefault(topic.name, {})
+        for asked in topic.partitions:
+            own[asked.partition_index] = asked
+            times[topic.name, asked.partition_index] += 1
     return ListOffsetsResponse(
         throttle_time=timedelta(0),
         topics=tuple(
             ListOffsetsTopicResponse(
-                name=topic.name,
+                name=name,
                 partitions=tuple(
-                    _list(
-                        topic.name,
-                        asked,
-                        context,
-                        services,
-                        is_repeated=times[topic.name, asked.partition_index] > 1,
-                    )
-                    for asked in topic.partitions
+                    _list(name, each, context, services, is_repeated=times[name, index] > 1)
+                    for index, each in own.items()
                 ),
             )
-            for topic in request.topics
+            for name, own in asked_of.items()
         ),
     )
 

@@ -7,10 +7,13 @@ looks their addresses up.
 import ipaddress
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
+from cluster.model.addresses import is_address
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.quotas import DEFAULT, Limits, Name, QuotaEntity
+
+L = TypeVar("L", bound=Limits)
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
@@ -37,7 +40,10 @@ class FilterComponent(NamedTuple):
 
 
 def entity_of(parts: Sequence[tuple[str, str | None]]) -> QuotaEntity:
-    """The entity of (type, name) pairs; a null name is the default. Raises Refused."""
+    """The entity of (type, name) pairs; a null name is the default. Raises Refused.
+
+    An ip may be a host name, whose address the broker has looked up: see `by_address`.
+    """
     if not parts:
         raise Refused(ErrorCode.invalid_request, "Invalid empty client quota entity")
     names: dict[str, Name] = {}
@@ -60,12 +66,31 @@ def entity_of(parts: Sequence[tuple[str, str | None]]) -> QuotaEntity:
             "Invalid quota entity combination, IP entity should not be used with user or client ID"
             " entity.",
         )
-    if ip is not None and ip is not DEFAULT:
-        try:
-            ip = str(ipaddress.ip_address(str(ip)))
-        except ValueError:
-            raise Refused(ErrorCode.invalid_request, f"{ip} is not a valid IP address.") from None
+    if ip is not None and ip is not DEFAULT and is_address(str(ip)):
+        ip = str(ipaddress.ip_address(str(ip)))
     return QuotaEntity(names.get(USER), names.get(CLIENT_ID), ip)
+
+
+def host_names(entities: Iterable[QuotaEntity]) -> set[str]:
+    """The host names among the entities' addresses."""
+    hosts = {str(each.ip) for each in entities if each.ip not in (None, DEFAULT)}
+    return {host for host in hosts if not is_address(host)}
+
+
+def by_address(
+    quotas: Mapping[QuotaEntity, L], addresses: Mapping[str, str | None]
+) -> dict[QuotaEntity, L]:
+    """The quotas with addresses in place of host names; what is set for the address itself is
+    stronger. `addresses` are those of the names, None of one that has none.
+    """
+    of_names: dict[QuotaEntity, L] = {}
+    others: dict[QuotaEntity, L] = {}
+    for entity, limits in quotas.items():
+        if entity.ip not in addresses:
+            others[entity] = limits
+        elif (address := addresses[str(entity.ip)]) is not None:
+            of_names[entity._replace(ip=address)] = limits
+    return of_names | others
 
 
 def parts_of(entity: QuotaEntity) -> list[tuple[str, str | None]]:

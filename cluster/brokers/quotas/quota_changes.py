@@ -6,14 +6,19 @@ all brokers within a round trip to the registry, without a restart.
 
 import logging
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
+from cluster.brokers.quotas.alteration import by_address, host_names
 from cluster.brokers.quotas.client_quotas import ClientQuotas
 from cluster.brokers.quotas.throttle import QuotaThrottle
-from cluster.coordinator.cluster_store import Quotas, StoreSession
+from cluster.coordinator.cluster_store import ClusterStore, Quotas, StoreSession
 from cluster.coordinator.stored_copy import StoredCopy
 from cluster.model.clocks import WallMs
+from cluster.model.errors import ErrorCode, Refused
+from cluster.model.printable import one_line
 from cluster.model.quotas import QuotaEntity
 from cluster.runtime.clock import Clock
+from cluster.runtime.host_addresses import address_of
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.slices import Slices
 
@@ -42,12 +47,12 @@ class QuotaChanges:
         self._quotas = quotas
         self._throttle = throttle
         self.listeners: list[Callable[[Quotas], None]] = []
-        """Told of all quotas when any has changed."""
-        self._copy: StoredCopy[Quotas] = StoredCopy(
+        """Told of all quotas when any has changed, with addresses in place of host names."""
+        self._copy: StoredCopy[_Loaded] = StoredCopy(
             store,
             loop,
             "the quotas",
-            lambda store, on_change: store.load_quotas(on_change),
+            lambda store, on_change: _loaded(store.load_quotas(on_change)),
             self._apply,
         )
 
@@ -59,7 +64,8 @@ class QuotaChanges:
         """Load the quotas and watch for the next change; after a new session too."""
         self._copy.reload()
 
-    def _apply(self, quotas: Quotas) -> None:
+    def _apply(self, loaded: "_Loaded") -> None:
+        quotas = loaded.quotas
         before = self._quotas.quotas()
         if quotas == before:
             return
@@ -69,8 +75,11 @@ class QuotaChanges:
                 log.info("quotas of %s: %s", entity, limits or "none")
         self._quotas.replace_quotas(quotas, self._loop.now_ms)
         self._slices.start(self._throttle.on_limits_changed(self._quotas.refreshed), 1)
+        for host, address in loaded.addresses.items():
+            if address is None:
+                log.warning("%s has no address: its quota limits nobody", one_line(host))
         for listener in self.listeners:
-            listener(quotas)
+            listener(by_address(quotas, loaded.addresses))
 
     # -- asked by clients --------------------------------------------------------------------------
 
@@ -84,8 +93,11 @@ class QuotaChanges:
         self,
         changes: Mapping[QuotaEntity, Mapping[str, str | None]],
         on_done: Callable[[dict[QuotaEntity, Exception | None]], None],
+        *,
+        is_dry: bool = False,
     ) -> None:
-        """Write the changes of each entity; `on_done` gets the error of each, None for success.
+        """Write the changes of each entity, unless `is_dry`; `on_done` gets the error of each, None
+        for success.
 
         By then this broker applies them; the others are being notified by the registry.
         """
@@ -94,7 +106,7 @@ class QuotaChanges:
         if not changes:
             on_done(outcomes)
         for entity, own in changes.items():
-            self._alter_one(entity, own, wall_ms, outcomes, len(changes), on_done)
+            self._alter_one(entity, {} if is_dry else own, wall_ms, outcomes, len(changes), on_done)
 
     def _alter_one(
         self,
@@ -108,14 +120,36 @@ class QuotaChanges:
         def end(error: Exception | None) -> None:
             outcomes[entity] = error
             if len(outcomes) == count:
-                self.read(finish, lambda _error: on_done(outcomes))
+                self._store.submit(
+                    lambda store: _loaded(store.load_quotas()),
+                    finish,
+                    lambda _error: on_done(outcomes),
+                )
 
-        def finish(quotas: Quotas) -> None:
-            self._apply(quotas)
+        def finish(loaded: _Loaded) -> None:
+            self._apply(loaded)
             on_done(outcomes)
 
-        self._store.submit(
-            lambda store: store.alter_quota(entity, changes, wall_ms),
-            lambda _: end(None),
-            end,
-        )
+        def write(store: ClusterStore) -> None:
+            for host in host_names([entity]):
+                if address_of(host) is None:
+                    raise Refused(
+                        ErrorCode.invalid_request,
+                        f"{host} is not a valid IP or resolvable host.",
+                    )
+            if changes:
+                store.alter_quota(entity, changes, wall_ms)
+
+        self._store.submit(write, lambda _: end(None), end)
+
+
+class _Loaded(NamedTuple):
+    """What the store had, and what the host names among its addresses stood for then."""
+
+    quotas: Quotas
+    addresses: Mapping[str, str | None]
+
+
+def _loaded(quotas: Quotas) -> _Loaded:
+    """On the store's thread, since names are looked up."""
+    return _Loaded(quotas, {host: address_of(host) for host in host_names(quotas)})

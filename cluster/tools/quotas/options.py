@@ -26,7 +26,7 @@ def add_entity(parser: argparse.ArgumentParser) -> None:
         "--client-default", action="store_true", help="every client id without its own"
     )
     address = parser.add_mutually_exclusive_group()
-    address.add_argument("--ip", metavar="A", help="an address, for its connections")
+    address.add_argument("--ip", metavar="A", help="an address or a host name, for its connections")
     address.add_argument("--ip-default", action="store_true", help="every address without its own")
 
 

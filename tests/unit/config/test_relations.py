@@ -1,7 +1,7 @@
 import pytest
 
 from cluster.config.settings import broker_settings, topic_settings
-from cluster.model.errors import Refused, UserError
+from cluster.model.errors import ErrorCode, Refused, UserError
 
 
 @pytest.mark.parametrize(
@@ -43,8 +43,6 @@ def test_broker_settings_that_contradict_each_other(texts, message):
         {"min.compaction.lag.ms": "20", "max.compaction.lag.ms": "10"},
         {"compression.gzip.level": "0"},
         {"remote.storage.enable": "true"},
-        {"local.retention.ms": "20", "retention.ms": "10"},
-        {"local.retention.bytes": "-1", "retention.bytes": "10"},
     ],
 )
 def test_topic_settings_that_contradict_each_other(texts):
@@ -56,3 +54,30 @@ def test_settings_of_different_topics_are_fine():
     broker = broker_settings({})
     topic_settings(broker, {"local.retention.ms": "5", "retention.ms": "10"})
     topic_settings(broker, {"local.retention.ms": "-1", "retention.ms": "-1"})
+    # Without a remote tier the two are not compared, as in Kafka 4.1.
+    topic_settings(broker, {"local.retention.ms": "20", "retention.ms": "10"})
+    topic_settings(broker, {"local.retention.bytes": "-1", "retention.bytes": "10"})
+
+
+@pytest.mark.parametrize(
+    ("texts", "is_valid"),
+    [
+        ({"cleanup.policy": ""}, True),
+        ({"cleanup.policy": "compact,compact"}, True),
+        ({"cleanup.policy": " delete , compact "}, True),
+        ({"cleanup.policy": "delete,"}, False),
+        ({"cleanup.policy": ",delete"}, False),
+        ({"cleanup.policy": ","}, False),
+        ({"retention.bytes": "-5"}, True),
+        ({"retention.ms": "-5"}, False),
+        ({"local.retention.ms": "-5"}, False),
+        ({"leader.replication.throttled.replicas": "0:1,"}, True),
+    ],
+)
+def test_what_kafka_4_1_accepts_of_topics_and_what_not(texts, is_valid):
+    if is_valid:
+        topic_settings(broker_settings({}), texts)
+        return
+    with pytest.raises(Refused) as refused:
+        topic_settings(broker_settings({}), texts)
+    assert refused.value.code is ErrorCode.invalid_config

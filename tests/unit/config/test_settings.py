@@ -54,7 +54,8 @@ def test_a_refusal_names_key_value_and_range():
     with pytest.raises(Refused) as refused:
         topic_settings(broker_settings({}), {"cleanup.policy": "shred"})
     assert refused.value.detail == (
-        "cleanup.policy=shred is not valid: it must be a comma-separated list of delete or compact"
+        "cleanup.policy=shred is not valid: it must be a comma-separated list of delete or compact,"
+        " perhaps empty"
     )
 
 

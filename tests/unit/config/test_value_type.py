@@ -2,6 +2,7 @@ import pytest
 
 from cluster.config.value_type import (
     Listener,
+    any_of,
     boolean,
     choice,
     class_name,
@@ -33,6 +34,8 @@ from cluster.config.value_type import (
         (choice("gzip", "zstd"), "zstd", "zstd"),
         (list_of("delete", "compact"), "compact, delete", ("compact", "delete")),
         (list_of("range", "uniform", other_names={"a.Range": "range"}), "a.Range", ("range",)),
+        (any_of("delete", "compact"), "", ()),
+        (any_of("delete", "compact"), "compact,compact", ("compact", "compact")),
         (string_list(), "", ()),
         (string_list(), "a,,b ", ("a", "b")),
         (listener_list(), "clients://a:0", (Listener("CLIENTS", "a", 0),)),
@@ -68,6 +71,10 @@ def test_text_within_the_range_is_read(value_type, text, value):
         (choice("gzip", "zstd"), "GZIP"),
         (list_of("delete", "compact"), ""),
         (list_of("delete", "compact"), "delete,delete"),
+        (list_of("delete", "compact"), "delete,"),
+        (any_of("delete", "compact"), "delete,"),
+        (any_of("delete", "compact"), "delete,,compact"),
+        (any_of("delete", "compact"), "shred"),
         (list_of("range", other_names={"a.Range": "range"}), "range,a.Range"),
         (list_of("delete", "compact"), "delete,shred"),
         (string_list(pattern=r"\d"), "1,x"),

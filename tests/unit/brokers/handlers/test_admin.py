@@ -126,6 +126,46 @@ def test_topics_are_deleted_by_the_controller(stage: HandlerStage, version: int)
     assert (other.name, other.error_code) == ("u", ErrorCode.unknown_topic_or_partition)
 
 
+def test_topics_to_delete_are_named_once_by_name_or_id(stage: HandlerStage) -> None:
+    """The codes and texts are those of Kafka 4.1."""
+    known = a_topic("known", a_partition(ALL))
+    stage.update(known)
+    client, other = stage.connect(), uuid.uuid4()
+    client.send(
+        request(
+            ApiKey.DELETE_TOPICS,
+            6,
+            topics=[
+                {"name": name, "topic_id": topic_id}
+                for name, topic_id in [
+                    *((None, None), ("both", other), ("twice", None), ("twice", None)),
+                    *((None, other), (None, other), ("t", None)),
+                    *((None, known.topic_id), ("known", None), ("both", None)),
+                ]
+            ],
+            timeout=7_000,
+        )
+    )
+    asked = stage.controller.take()
+    assert asked.subjects == [("t", None), ("both", None)]
+    asked.on_done([("t", None, DONE), ("both", None, DONE)])
+    answers = {
+        (each.name, each.topic_id): (each.error_code, each.error_message)
+        for each in client.receive().responses
+    }
+    refused = ErrorCode.invalid_request
+    mapped = "The provided topic name maps to an ID that was already supplied."
+    assert answers == {
+        ("t", None): (0, None),
+        ("both", None): (0, None),
+        (None, None): (refused, "Neither topic name nor id were specified."),
+        ("both", other): (refused, "You may not specify both topic name and topic id."),
+        ("twice", None): (refused, "Duplicate topic name."),
+        (None, other): (refused, "Duplicate topic id."),
+        ("known", known.topic_id): (refused, mapped),
+    }
+
+
 def test_a_broker_may_not_allow_deletion(tmp_path: Path) -> None:
     with HandlerStage(tmp_path, {"delete.topic.enable": "false"}) as stage:
         answer = stage.connect().call(

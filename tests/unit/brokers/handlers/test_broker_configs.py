@@ -155,6 +155,10 @@ def test_lists_grow_shrink_and_go_back_to_the_default(stage: HandlerStage) -> No
         (APPEND, "compact", "delete,compact"),
         (SUBTRACT, "delete", "compact"),
         (APPEND, "compact", "compact"),
+        (SUBTRACT, "compact", ""),
+        (APPEND, "delete,delete", "delete"),
+        (SET, "delete,compact,delete", "delete,compact,delete"),
+        (SUBTRACT, "delete", "compact,delete"),  # the first one only, as Kafka does
         (DELETE, None, "delete"),
     ]:
         assert incremental(stage, ME, [("log.cleanup.policy", operation, given)]) == (0, None)

@@ -201,3 +201,8 @@ def test_internal_topics_are_refused(stage: HandlerStage) -> None:
     stage.update(a_topic("__consumer_offsets", ALONE))
     answer = stage.connect().call(deletion((0, 0), topic="__consumer_offsets"))
     assert results_in(answer) == [(0, ErrorCode.invalid_topic_exception, -1)]
+
+
+def test_of_a_partition_twice_in_a_request_the_last_offset_counts(stage: HandlerStage) -> None:
+    a_log(stage)
+    assert results_in(stage.connect().call(deletion((0, 5), (0, 3)))) == [(0, 0, 3)]

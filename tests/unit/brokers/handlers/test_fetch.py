@@ -84,12 +84,10 @@ def test_offsets_outside_of_the_log_are_refused(stage: HandlerStage) -> None:
     append(stage, 0, times=3)
     stage.partition("t").log.advance_log_start_offset(Offset(1))
 
-    answer = stage.connect().call(
-        fetch_from(("t", [wanted(0, 0), wanted(0, 1), wanted(0, 3), wanted(0, 4), wanted(0, -1)]))
-    )
-
     out = ErrorCode.offset_out_of_range
-    assert codes_of(fetched_in(answer)) == [out, 0, 0, out, out]
+    for offset, code in [(0, out), (1, 0), (3, 0), (4, out), (-1, out)]:
+        answer = stage.connect().call(fetch_from(("t", [wanted(0, offset)])))
+        assert codes_of(fetched_in(answer)) == [code]
 
 
 # -- limits ----------------------------------------------------------------------------------------
@@ -120,17 +118,30 @@ def test_only_the_first_batch_of_all_may_exceed_a_limit(stage: HandlerStage) -> 
     assert sizes(of_request) == [0, SIZE, 0]
 
 
-def test_a_partition_twice_in_a_request_is_answered_twice(stage: HandlerStage) -> None:
-    stage.update(a_topic("t", ALONE))
-    append(stage, 0, times=2)
+@pytest.mark.parametrize("version", [4, 12, 13, 18])
+def test_a_partition_twice_in_a_request_is_answered_once(stage: HandlerStage, version: int) -> None:
+    """With what is asked for last, where it is asked for first; as Kafka 4.1 does."""
+    topic = a_topic("t", ALONE, ALONE)
+    stage.update(topic)
+    append(stage, 0, 1, times=2)
     client = stage.connect()
+    named = "t" if version < 13 else topic.topic_id
 
-    answer = client.call(fetch_from(("t", [wanted(0, 0), wanted(0, 1)]), ("t", [wanted(0, 2)])))
-    assert sizes(answer) == [2 * SIZE, SIZE, 0]
+    def answered(*asked: list[Any], **more: int) -> list[tuple[int, int]] | None:
+        topics = [(named, partitions) for partitions in asked]
+        answer = client.call(fetch_from(*topics, version=version, **more))
+        if answer is None:
+            return None
+        assert len(answer.responses) == 1
+        indexes = [each.partition_index for each in fetched_in(answer)]
+        return list(zip(indexes, sizes(answer), strict=True))
 
-    assert client.call(fetch_from(("t", [wanted(0, 2), wanted(0, 2)]), max_wait_ms=500)) is None
+    assert answered([wanted(0), wanted(1), wanted(0, 1)]) == [(0, SIZE), (1, 2 * SIZE)]
+    assert answered([wanted(0)], [wanted(0, 1), wanted(1, 1)]) == [(0, SIZE), (1, SIZE)]
+
+    assert answered([wanted(0, 2), wanted(0, 2)], max_wait_ms=500) is None
     append(stage, 0)
-    assert sizes(client.receive()) == [SIZE, SIZE]
+    assert sizes(client.receive()) == [SIZE]
     assert len(stage.purgatory) == 0
 
 
@@ -268,28 +279,26 @@ def test_leader_epochs_of_clients_are_compared(stage: HandlerStage) -> None:
     stage.update(a_topic("t", a_partition([BROKER], leader_epoch=5)))
     client = stage.connect()
 
-    asked = [wanted(0, leader_epoch=epoch) for epoch in (-1, 4, 5, 6)]
-
-    assert codes_of(fetched_in(client.call(fetch_from(("t", asked))))) == [
-        0,
-        ErrorCode.fenced_leader_epoch,
-        0,
-        ErrorCode.unknown_leader_epoch,
-    ]
+    codes = [0, ErrorCode.fenced_leader_epoch, 0, ErrorCode.unknown_leader_epoch]
+    for epoch, code in zip((-1, 4, 5, 6), codes, strict=True):
+        answer = client.call(fetch_from(("t", [wanted(0, leader_epoch=epoch)])))
+        assert codes_of(fetched_in(answer)) == [code]
 
 
 def test_epochs_are_compared_before_leadership(stage: HandlerStage) -> None:
     """A newer epoch gets unknown_leader_epoch, so the client does not look for another leader."""
     stage.update(a_topic("t", a_partition([BROKER, OTHER], leader=OTHER, leader_epoch=5)))
 
-    asked = [wanted(0, leader_epoch=epoch) for epoch in (-1, 4, 5, 6)]
-
-    assert codes_of(fetched_in(stage.connect().call(fetch_from(("t", asked))))) == [
-        ErrorCode.not_leader_or_follower,
+    elsewhere = ErrorCode.not_leader_or_follower
+    codes = [
+        elsewhere,
         ErrorCode.fenced_leader_epoch,
-        ErrorCode.not_leader_or_follower,
+        elsewhere,
         ErrorCode.unknown_leader_epoch,
     ]
+    for epoch, code in zip((-1, 4, 5, 6), codes, strict=True):
+        answer = stage.connect().call(fetch_from(("t", [wanted(0, leader_epoch=epoch)])))
+        assert codes_of(fetched_in(answer)) == [code]
 
 
 def test_partitions_that_are_not_here(stage: HandlerStage) -> None:

@@ -6,8 +6,10 @@ import pytest
 
 from cluster.brokers.quotas.alteration import (
     FilterComponent,
+    by_address,
     changes_of,
     entity_of,
+    host_names,
     parts_of,
     selected,
     text_of,
@@ -25,6 +27,7 @@ ALICE = QuotaEntity("alice", None)
         ([("client-id", None)], QuotaEntity(None, DEFAULT)),
         ([("client-id", "c"), ("user", None)], QuotaEntity(DEFAULT, "c")),
         ([("ip", "192.0.2.7")], QuotaEntity(None, None, "192.0.2.7")),
+        ([("ip", "localhost")], QuotaEntity(None, None, "localhost")),
         ([("ip", None)], QuotaEntity(None, None, DEFAULT)),
     ],
 )
@@ -39,7 +42,6 @@ def test_entities_from_their_parts_and_back(parts, entity):
         [],
         [("group", "g")],
         [("ip", "127.0.0.1"), ("user", "a")],
-        [("ip", "no-address")],
         [("user", "a"), ("user", "b")],
         [("user", "")],
     ],
@@ -162,3 +164,25 @@ def test_filters_that_are_refused(components, code):
     with pytest.raises(Refused) as refused:
         limits(*components)
     assert refused.value.code is code
+
+
+def test_a_name_limits_its_address_unless_that_has_a_limit_itself():
+    def of(ip):
+        return QuotaEntity(None, None, ip)
+
+    quotas = {
+        of("a.example"): {QuotaKind.CONNECTION: 1.0},
+        of("b.example"): {QuotaKind.CONNECTION: 2.0},
+        of("gone.example"): {QuotaKind.CONNECTION: 3.0},
+        of("192.0.2.2"): {QuotaKind.CONNECTION: 4.0},
+        of(DEFAULT): {QuotaKind.CONNECTION: 5.0},
+        ALICE: {QuotaKind.PRODUCE: 6.0},
+    }
+    assert host_names(quotas) == {"a.example", "b.example", "gone.example"}
+    addresses = {"a.example": "192.0.2.1", "b.example": "192.0.2.2", "gone.example": None}
+    assert by_address(quotas, addresses) == {
+        of("192.0.2.1"): {QuotaKind.CONNECTION: 1.0},
+        of("192.0.2.2"): {QuotaKind.CONNECTION: 4.0},
+        of(DEFAULT): {QuotaKind.CONNECTION: 5.0},
+        ALICE: {QuotaKind.PRODUCE: 6.0},
+    }

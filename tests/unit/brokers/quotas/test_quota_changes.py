@@ -9,6 +9,7 @@ import pytest
 from cluster.brokers.quotas.quota_changes import QuotaChanges
 from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.coordinator.registry.documents import paths
+from cluster.model.errors import ErrorCode
 from cluster.model.quotas import QuotaEntity, QuotaKind
 from cluster.runtime.loop import EventLoop
 from cluster.runtime.slices import Slices
@@ -125,3 +126,30 @@ def test_a_change_that_the_registry_refuses_is_told(stage: Stage) -> None:
     assert entity == ALICE
     assert type(error).__name__ == "SessionExpiredError"
     assert len(told) == 1
+
+
+def test_a_host_name_is_taken_where_it_has_an_address_which_is_then_limited(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    addresses = {"here.example": "192.0.2.1"}
+    monkeypatch.setattr("cluster.brokers.quotas.quota_changes.address_of", addresses.get)
+    told: list[Any] = []
+    stage.changes.listeners.append(told.append)
+
+    def altered(host: str, *, is_dry: bool = False) -> Any:
+        entity = QuotaEntity(None, None, host)
+        done: list[Any] = []
+        stage.changes.alter({entity: {"connection_creation_rate": "7"}}, done.append, is_dry=is_dry)
+        stage.settle()
+        return done[0][entity]
+
+    for is_dry in (True, False):
+        refused = altered("nowhere.example", is_dry=is_dry)
+        assert refused.code is ErrorCode.invalid_request
+        assert refused.detail == "nowhere.example is not a valid IP or resolvable host."
+    assert altered("here.example", is_dry=True) is None
+    assert stage.known == {}
+    assert altered("here.example") is None
+    limits = {QuotaKind.CONNECTION: 7.0}
+    assert stage.known == {QuotaEntity(None, None, "here.example"): limits}
+    assert told[-1] == {QuotaEntity(None, None, "192.0.2.1"): limits}
