@@ -36,6 +36,7 @@ COMMANDS: Final = {
         Command("consume", "consume", "print the records of a topic"),
         Command("dump-log", "dump_log.command", "print the files of a log, as kafka-dump-log does"),
         Command("delete-records", "delete_records", "delete the records before an offset"),
+        Command("partitions", "partitions", "elect leaders of partitions"),
         Command(
             "import-log", "import_log.command", "take a partition's directory of Kafka into a topic"
         ),

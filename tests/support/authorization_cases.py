@@ -271,6 +271,13 @@ def _topic_cases() -> Iterator[Case]:
         ),
         (on_topic(access.ALTER_TOPIC),),
     )
+    for some in ([{"topic": TOPIC, "partitions": [0]}], None):
+        yield Case(
+            f"ELECT_LEADERS {some}",
+            ApiKey.ELECT_LEADERS,
+            ask(ApiKey.ELECT_LEADERS, 2, election_type=0, topic_partitions=some, timeout=1_000),
+            (on_cluster(access.ALTER_CLUSTER),),
+        )
     for right, name in ((access.DESCRIBE_TOPIC, TOPIC), (access.CLUSTER_ACTION, CLUSTER_NAME)):
         yield Case(
             f"OFFSET_FOR_LEADER_EPOCH with {right}",

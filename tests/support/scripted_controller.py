@@ -47,6 +47,11 @@ class ScriptedController:
             )
         )
 
+    def elect_leaders(self, election: Any, partitions: Any, timeout_ms: int, on_done: Any) -> None:
+        self.asked.append(
+            AskedOfController("elect_leaders", (election, partitions), on_done, timeout_ms)
+        )
+
     def on_topics_missed(self, request: Any, reply: Any) -> None:
         self.asked.append(AskedOfController("on_topics_missed", request, reply, 0))
 

@@ -17,6 +17,12 @@ from cluster.coordinator.controller.elections import (
     lead_where_room_is,
     move_all_away,
 )
+from cluster.coordinator.controller.leader_elections import (
+    Elected,
+    ElectionType,
+    elect_asked,
+    return_leaders,
+)
 from cluster.coordinator.controller.topic_plans import (
     Admit,
     TopicRules,
@@ -135,8 +141,7 @@ class Controller:
         """The broker is about to stop: move away from it what others can lead."""
         self._shutting_down.add(broker)
         plan = Plan()
-        live = set(self.state.brokers) - self._shutting_down
-        steps = move_all_away(self.state, broker, live, plan.changed)
+        steps = move_all_away(self.state, broker, self._staying, plan.changed)
         plan.steps = self._then_where_room_is(steps, plan)
         return plan
 
@@ -166,6 +171,20 @@ class Controller:
         plan.steps = self._then_where_room_is((), plan)
         return plan
 
+    def elect_leaders(
+        self, election: ElectionType, asked: Sequence[TopicPartition] | None
+    ) -> tuple[Plan, Elected]:
+        """See `elect_asked`; the outcomes are complete when the plan is."""
+        plan, outcomes = Plan(), Elected()
+        plan.steps = elect_asked(self.state, election, asked, self._staying, plan.changed, outcomes)
+        return plan, outcomes
+
+    def return_leaders(self, percentage: int, of: set[BrokerId]) -> Plan:
+        """See `return_leaders` in `leader_elections`."""
+        plan = Plan()
+        plan.steps = return_leaders(self.state, self._staying, percentage, of, plan.changed)
+        return plan
+
     # -- in-sync replicas --------------------------------------------------------------------
 
     def on_isr_proposed(
@@ -186,7 +205,7 @@ class Controller:
             return Plan(), Outcome(ErrorCode.not_controller)
         if partition_epoch != state.partition_epoch:
             return Plan(), Outcome(ErrorCode.invalid_update_version)
-        candidates = self.state.usable(partition, set(self.state.brokers) - self._shutting_down)
+        candidates = self.state.usable(partition, self._staying)
         candidates = self.state.with_room(partition, candidates)
         added = set(isr) - set(state.isr)
         if (
@@ -276,6 +295,11 @@ class Controller:
 
     # -- shared ------------------------------------------------------------------------------
 
+    @property
+    def _staying(self) -> set[BrokerId]:
+        """The live brokers that are not about to stop."""
+        return set(self.state.brokers) - self._shutting_down
+
     def _elections(self, stayed: Callable[[TopicPartition], set[BrokerId]]) -> Plan:
         """The plan whose steps elect a leader for every partition that needs one."""
         plan = Plan()
@@ -286,8 +310,7 @@ class Controller:
 
     def _then_where_room_is(self, steps: Iterable[None], plan: Plan) -> Iterator[None]:
         """The steps of a plan, and those after which no full log directory leads needlessly."""
-        live = set(self.state.brokers) - self._shutting_down
-        return chain(steps, lead_where_room_is(self.state, live, plan.changed))
+        return chain(steps, lead_where_room_is(self.state, self._staying, plan.changed))
 
     def _unclean_topics(self) -> set[str]:
         return {t.name for t in self.state.topics.values() if self._is_unclean(t.configs)}

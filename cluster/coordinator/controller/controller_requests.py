@@ -4,18 +4,23 @@ An answer is given when the registry has the change and, for topics, every live 
 REQUEST_TIMED_OUT after the client's timeout (Kafka: `DelayedCreatePartitions`).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 from uuid import UUID
 
-from cluster.coordinator.controller import broker_operations, topic_operations
+from cluster.coordinator.controller import (
+    broker_operations,
+    leader_operations,
+    topic_operations,
+)
 from cluster.coordinator.controller.control_link import ControlLink, Reply
 from cluster.coordinator.controller.controller_driver import ControllerDriver
+from cluster.coordinator.controller.leader_elections import Elected, ElectionType
 from cluster.coordinator.controller.topic_operations import NamedTopic
 from cluster.coordinator.controller.topic_outcomes import topic_outcomes
 from cluster.coordinator.controller.topic_plans import Admit, everything
 from cluster.model.cluster import TopicState
-from cluster.model.ids import BrokerId
+from cluster.model.ids import BrokerId, TopicPartition
 from cluster.model.plan import Outcome
 from cluster.model.quotas import QuotaClient
 from cluster.model.topics import NewTopic
@@ -199,5 +204,22 @@ class ControllerRequests:
                 on_done,
                 validate_only=validate_only,
                 admit=admit,
+            )
+        )
+
+    def elect_leaders(
+        self,
+        election: ElectionType,
+        partitions: Sequence[TopicPartition] | None,
+        timeout_ms: int,
+        on_done: Callable[[Outcome, Elected], None],
+    ) -> None:
+        """Elect leaders; calls back when every live broker knows them, or at the timeout.
+
+        See `leader_operations.ElectLeaders` for what it calls back with.
+        """
+        self._driver.enqueue(
+            leader_operations.ElectLeaders(
+                self._driver.updates, election, partitions, timeout_ms, on_done
             )
         )

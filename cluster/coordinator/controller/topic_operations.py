@@ -119,7 +119,7 @@ class DeleteTopics:
     def _answer(self, do_all_know: bool) -> None:
         self._on_done(
             [
-                (name, topic_id, outcome if do_all_know else _late(outcome))
+                (name, topic_id, outcome if do_all_know else late(outcome))
                 for name, topic_id, outcome in self._outcomes
             ]
         )
@@ -235,9 +235,9 @@ class ConfigsChangedElsewhere:
 def _as_known(outcomes: dict[str, Outcome], do_all_know: bool) -> dict[str, Outcome]:
     if do_all_know:
         return outcomes
-    return {name: _late(outcome) for name, outcome in outcomes.items()}
+    return {name: late(outcome) for name, outcome in outcomes.items()}
 
 
-def _late(outcome: Outcome) -> Outcome:
+def late(outcome: Outcome) -> Outcome:
     """Done in the registry, but not known to every broker in time: an error, as in Kafka."""
     return _TIMED_OUT if outcome.code is ErrorCode.none else outcome

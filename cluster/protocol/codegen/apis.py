@@ -34,6 +34,7 @@ APIS: Final[dict[ApiKey, tuple[int, int]]] = {
     ApiKey.EXPIRE_DELEGATION_TOKEN: (1, 2),
     ApiKey.DESCRIBE_DELEGATION_TOKEN: (1, 3),
     ApiKey.DELETE_GROUPS: (0, 2),
+    ApiKey.ELECT_LEADERS: (0, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: (0, 1),
     ApiKey.OFFSET_DELETE: (0, 0),
     ApiKey.ALTER_REPLICA_LOG_DIRS: (1, 2),

@@ -1,4 +1,4 @@
-"""CreateTopics, DeleteTopics, CreatePartitions, configs and producer ids: what is asked of whom."""
+"""CreateTopics, DeleteTopics, CreatePartitions, ElectLeaders, configs and producer ids."""
 
 import uuid
 from pathlib import Path
@@ -8,7 +8,9 @@ import pytest
 from kio.index import load_response_schema
 
 from cluster.brokers.network.connection import MuteReason
+from cluster.coordinator.controller.leader_elections import ElectionType
 from cluster.model.errors import ErrorCode, PeerError, Refused
+from cluster.model.ids import TopicPartition
 from cluster.model.plan import Outcome
 from cluster.model.quotas import QuotaEntity, QuotaKind
 from cluster.model.topics import TopicAlteration
@@ -200,6 +202,66 @@ def test_partitions_are_added_by_the_controller(stage: HandlerStage, version: in
     first, second = client.receive().results
     assert (first.name, first.error_code) == ("t", 0)
     assert (second.error_code, second.error_message) == (ErrorCode.invalid_partitions, "why")
+
+
+# -- ElectLeaders ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", range(3))
+def test_leaders_are_elected_by_the_controller(stage: HandlerStage, version: int) -> None:
+    client = stage.connect()
+    asked_for = [{"topic": "t", "partitions": [0, 2]}, {"topic": "u", "partitions": [1]}]
+    only = {"election_type": 1} if version else {}
+    client.send(
+        request(ApiKey.ELECT_LEADERS, version, topic_partitions=asked_for, timeout=7_000, **only)
+    )
+
+    asked = stage.controller.take()
+    first, second, third = (TopicPartition(*each) for each in (("t", 0), ("t", 2), ("u", 1)))
+    election = ElectionType.UNCLEAN if version else ElectionType.PREFERRED
+    assert (asked.subjects, asked.timeout_ms) == ((election, [first, second, third]), 7_000)
+    refused = Outcome(ErrorCode.election_not_needed, "no")
+    asked.on_done(DONE, [(first, DONE), (second, refused), (third, DONE)])
+
+    answer = client.receive()
+    assert [
+        (
+            each.topic,
+            [(r.partition_id, r.error_code, r.error_message) for r in each.partition_result],
+        )
+        for each in answer.replica_election_results
+    ] == [
+        ("t", [(0, 0, None), (2, ErrorCode.election_not_needed, "no")]),
+        ("u", [(1, 0, None)]),
+    ]
+    assert getattr(answer, "error_code", 0) == 0
+
+
+def test_leaders_of_all_partitions_are_elected(stage: HandlerStage) -> None:
+    client = stage.connect()
+    everything = request(
+        ApiKey.ELECT_LEADERS, 2, election_type=0, topic_partitions=None, timeout=1_000
+    )
+    client.send(everything)
+    asked = stage.controller.take()
+    assert asked.subjects == (ElectionType.PREFERRED, None)
+    asked.on_done(Outcome(ErrorCode.not_controller), [])
+    answer = client.receive()
+    assert (answer.error_code, answer.replica_election_results) == (ErrorCode.not_controller, ())
+
+
+def test_an_election_of_an_unknown_type_is_an_invalid_request(stage: HandlerStage) -> None:
+    some = [{"topic": "t", "partitions": [0]}]
+    answer = stage.connect().call(
+        request(ApiKey.ELECT_LEADERS, 2, election_type=2, topic_partitions=some, timeout=1_000)
+    )
+    ((result,),) = (each.partition_result for each in answer.replica_election_results)
+    assert answer.error_code == result.error_code == ErrorCode.invalid_request
+    assert result.error_message == "Unknown election type 2"
+    none = request(ApiKey.ELECT_LEADERS, 2, election_type=2, topic_partitions=[], timeout=1_000)
+    empty = stage.connect().call(none)
+    assert (empty.error_code, empty.replica_election_results) == (0, ())
+    assert stage.controller.asked == []
 
 
 # -- DescribeConfigs -------------------------------------------------------------------------------

@@ -2,105 +2,44 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from random import Random
 from typing import Any
 
 import pytest
 from kazoo.exceptions import ConnectionLoss, NoNodeError, NotReadOnlyCallError
 
 from cluster.coordinator.controller import broker_updates, elections
-from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
-from cluster.coordinator.controller.topic_plans import TopicRules
-from cluster.coordinator.registry.client.broker_records import campaign, prepare_paths
+from cluster.coordinator.registry.client.broker_records import campaign
 from cluster.coordinator.registry.client.config_records import announce
 from cluster.coordinator.registry.client.kazoo_store import KazooStore
 from cluster.coordinator.registry.documents import paths, znodes
-from cluster.model.clocks import WallMs
 from cluster.model.cluster import PartitionState
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import BrokerEpoch, BrokerId, PartitionEpoch, TopicPartition
-from cluster.model.plan import Outcome, Plan
+from cluster.model.plan import Plan
 from cluster.model.quotas import QuotaClient
 from cluster.model.topics import NewTopic, TopicAlteration
 from cluster.protocol.peer.control import (
     Acknowledged,
-    AlterPartition,
     AlterTopicConfigs,
-    ClusterUpdate,
     ControlledShutdown,
     CreateTopics,
     PartitionAltered,
     Refusal,
     ShutdownPrepared,
 )
-from cluster.runtime.loop import EventLoop
-from tests.support.cluster_states import a_broker
-from tests.support.fake_clock import FakeClock
-from tests.support.fake_control_link import FakeControlLink
-from tests.support.fake_registry import FakeClient, FakeSession, FakeTransaction, FakeTree
-
-ORDERS_0 = TopicPartition("orders", 0)
-WALL_MS = WallMs(1_700_000_000_000)
-
-
-class Member:
-    """One broker's driver."""
-
-    def __init__(self, stage: "Stage", number: int) -> None:
-        self.id = BrokerId(number)
-        self.session = FakeSession(stage.tree, stage.loop.call_from_thread)
-        self.link = FakeControlLink()
-        self.driver = ControllerDriver(
-            self.id,
-            self.session,  # type: ignore[arg-type]  # stands in for it
-            self.link,  # type: ignore[arg-type]
-            stage.loop,
-            stage.clock,
-            TopicRules(1, 1, lambda configs: None),
-            lambda configs: configs.get("unclean") == "true" or stage.is_unclean,
-            Random(number),
-        )
-        self.requests = ControllerRequests(self.driver)
-        self.register()
-
-    def register(self) -> None:
-        """As a broker does at its start."""
-        self.epoch = self.session.store.register_broker(a_broker(self.id), WALL_MS)
-
-    @property
-    def controller_epoch(self) -> int | None:
-        controller = self.driver.controller
-        return None if controller is None else controller.epoch
-
-
-class Stage:
-    """Brokers on one loop, one registry."""
-
-    def __init__(self) -> None:
-        self.clock = FakeClock()
-        self.loop = EventLoop(self.clock)
-        self.tree = FakeTree()
-        prepare_paths(FakeClient(self.tree))  # type: ignore[arg-type]
-        self.members: list[Member] = []
-        self.is_unclean = False
-
-    def member(self, number: int) -> Member:
-        member = Member(self, number)
-        self.members.append(member)
-        return member
-
-    def settle(self) -> None:
-        """Run registry and loop until neither has anything left to do."""
-        while self.loop.has_calls or any(member.session.pending for member in self.members):
-            for member in self.members:
-                member.session.work()
-            self.loop.run_once(max_wait_ms=0)
-
-    def pass_time(self, duration_ms: int) -> None:
-        self.clock.pass_time(duration_ms)
-        self.loop.run_once(max_wait_ms=0)
-        self.settle()
+from tests.support.controller_stage import (
+    ORDERS_0,
+    WALL_MS,
+    Member,
+    Outcomes,
+    Stage,
+    create,
+    epoch_of,
+    propose,
+    updates,
+)
+from tests.support.fake_registry import FakeClient, FakeTransaction
 
 
 @pytest.fixture
@@ -120,36 +59,6 @@ def controller(stage: Stage) -> Member:
     member.link.answer_all(Acknowledged(ErrorCode.none))
     assert member.driver.is_active
     return member
-
-
-class Outcomes:
-    """Collects what a request was answered."""
-
-    def __init__(self) -> None:
-        self.given: list[dict[str, Outcome]] = []
-
-    def __call__(self, outcomes: dict[str, Outcome], *_rest: object) -> None:
-        self.given.append(outcomes)
-
-    @property
-    def codes(self) -> list[dict[str, str]]:
-        return [{name: o.code.name for name, o in each.items()} for each in self.given]
-
-
-def create(member: Member, name: str = "orders", factor: int = 2, **options: Any) -> Outcomes:
-    outcomes = Outcomes()
-    member.requests.create_topics(
-        [NewTopic(name, 1, factor)],
-        validate_only=options.get("validate_only", False),
-        timeout_ms=options.get("timeout_ms", 1000),
-        on_done=outcomes,
-    )
-    return outcomes
-
-
-def updates(member: Member) -> dict[str, ClusterUpdate]:
-    """The updates that are open, by endpoint."""
-    return {asked.endpoint: asked.request for asked in member.link.asked}
 
 
 def fill_the_registry(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -200,39 +109,6 @@ def test_elections_that_a_full_registry_refuses_are_tried_again(
         assert not controller.driver.is_active
     stage.pass_time(500)
     assert controller.driver.is_active
-
-
-def epoch_of(member: Member, broker: int) -> BrokerEpoch:
-    """Of its registration, as the controller knows it."""
-    assert member.driver.controller is not None
-    return member.driver.controller.state.brokers[BrokerId(broker)].epoch
-
-
-def propose(
-    member: Member,
-    isr: list[int],
-    partition_epoch: int = 0,
-    life: int = 0,
-    partition: int = 0,
-) -> list[PartitionAltered]:
-    """`life` is added to the leader's broker epoch."""
-    replies: list[PartitionAltered] = []
-    where = TopicPartition("orders", partition)
-    state = member.driver.controller.state.partition(where)  # type: ignore[union-attr]
-    assert state is not None
-    member.requests.on_isr_proposed(
-        AlterPartition(
-            state.leader,
-            BrokerEpoch(epoch_of(member, state.leader) + life),
-            "orders",
-            partition,
-            tuple(BrokerId(one) for one in isr),
-            state.leader_epoch,
-            PartitionEpoch(partition_epoch),
-        ),
-        replies.append,
-    )
-    return replies
 
 
 def stop(member: Member, broker: int, epoch: int) -> list[ShutdownPrepared]:

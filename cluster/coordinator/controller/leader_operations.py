@@ -1,0 +1,61 @@
+"""Elections of leaders that clients ask for, and returns to preferred replicas, as operations."""
+
+import logging
+from collections.abc import Callable, Sequence
+
+from cluster.coordinator.controller.broker_updates import BrokerUpdates
+from cluster.coordinator.controller.controller import Controller
+from cluster.coordinator.controller.leader_elections import Elected, ElectionType
+from cluster.coordinator.controller.operation import tell
+from cluster.coordinator.controller.topic_operations import NOT_CONTROLLER, late
+from cluster.model.errors import ErrorCode
+from cluster.model.ids import TopicPartition
+from cluster.model.plan import Outcome, Plan
+
+log = logging.getLogger(__name__)
+
+
+class ElectLeaders:
+    """Elect leaders of some partitions, or of all; answers when every live broker knows them."""
+
+    def __init__(
+        self,
+        updates: BrokerUpdates,
+        election: ElectionType,
+        partitions: Sequence[TopicPartition] | None,
+        timeout_ms: int,
+        on_done: Callable[[Outcome, Elected], None],
+    ) -> None:
+        """`on_done` takes the outcome of the request, and those of its partitions in their order.
+
+        Where `partitions` is None all are meant, and those that need no election are left out.
+        """
+        self._updates = updates
+        self._election = election
+        self._partitions = partitions
+        self._timeout_ms = timeout_ms
+        self._on_done = on_done
+        self._outcomes: Elected = []
+
+    def plan(self, controller: Controller) -> Plan:
+        """See `Operation`."""
+        plan, self._outcomes = controller.elect_leaders(self._election, self._partitions)
+        return plan
+
+    def finish(self, plan: Plan) -> None:
+        """See `Operation`."""
+        if plan.changed:
+            log.info("%s elections: %d partitions", self._election.name.lower(), len(plan.changed))
+        tell(self._updates, plan, self._answer, self._timeout_ms)
+
+    def refuse(self) -> None:
+        """See `Operation`."""
+        partitions = self._partitions
+        of_request = NOT_CONTROLLER if partitions is None else Outcome(ErrorCode.none)
+        self._on_done(of_request, [(each, NOT_CONTROLLER) for each in partitions or ()])
+
+    def _answer(self, do_all_know: bool) -> None:
+        outcomes = self._outcomes
+        if not do_all_know:
+            outcomes = [(partition, late(outcome)) for partition, outcome in outcomes]
+        self._on_done(Outcome(ErrorCode.none), outcomes)
