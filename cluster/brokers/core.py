@@ -256,6 +256,7 @@ class BrokerCore:
                 UNCLEAN_LEADER_ELECTION_ENABLE
             ],
             ports.random,
+            options.leader_returns(settings.now),
         )
         self.controller_requests = ControllerRequests(
             self.controller,

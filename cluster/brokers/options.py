@@ -15,6 +15,7 @@ from cluster.brokers.security.delegation_tokens import TokenRules
 from cluster.config import broker, topic
 from cluster.config.listeners import client_listeners, of_listener
 from cluster.config.settings import Settings, topic_settings
+from cluster.coordinator.controller.leader_returns import ReturnOptions
 from cluster.coordinator.groups.options import MINUTE_MS, GroupOptions
 from cluster.model.cluster import Endpoint
 from cluster.model.errors import Refused
@@ -133,6 +134,16 @@ def features(settings: Settings) -> dict[str, int]:
     if "consumer" in settings[broker.GROUP_COORDINATOR_REBALANCE_PROTOCOLS]:
         return {"group.version": 1}
     return {}
+
+
+def leader_returns(settings: Settings) -> ReturnOptions:
+    """When leadership returns to preferred replicas."""
+    return ReturnOptions(
+        is_enabled=settings[broker.AUTO_LEADER_REBALANCE_ENABLE],
+        delay_ms=settings[broker.LEADER_REBALANCE_DELAY_MS],
+        check_interval_ms=settings[broker.LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS] * 1_000,
+        percentage=settings[broker.LEADER_IMBALANCE_PER_BROKER_PERCENTAGE],
+    )
 
 
 def automatic_topic(settings: Settings, name: str) -> NewTopic:

@@ -55,9 +55,6 @@ _ONE_CHECKPOINT: Final = without_effect(
 )
 _BROKERS_LINKED: Final = without_effect("brokers reach each other by links that are no listeners")
 _PLANNED: Final = without_effect("nothing reads it yet")
-_NO_REBALANCE: Final = without_effect(
-    "leadership does not move back to preferred replicas by itself"
-)
 
 
 def broker_setting(
@@ -327,21 +324,26 @@ AUTO_LEADER_REBALANCE_ENABLE: Final = broker_setting(
     boolean(),
     default=True,
     doc="Whether the controller moves leadership back to preferred replicas.",
-    effect=_NO_REBALANCE,
+)
+LEADER_REBALANCE_DELAY_MS: Final = broker_setting(
+    "milena.leader.rebalance.delay.ms",
+    long(at_least=-1),
+    default=1_000,
+    doc="How long after it is in sync again a preferred replica leads again, where"
+    " auto.leader.rebalance.enable is true; -1: not before the next of Kafka's checks"
+    " (leader.imbalance.check.interval.seconds).",
 )
 LEADER_IMBALANCE_CHECK_INTERVAL_SECONDS: Final = broker_setting(
     "leader.imbalance.check.interval.seconds",
     long(at_least=1),
     default=300,
     doc="How often the controller looks for leaders away from their preferred broker.",
-    effect=_NO_REBALANCE,
 )
 LEADER_IMBALANCE_PER_BROKER_PERCENTAGE: Final = broker_setting(
     "leader.imbalance.per.broker.percentage",
     integer(at_least=0, at_most=100),
     default=10,
     doc="Share of a broker's preferred partitions led elsewhere that triggers a rebalance.",
-    effect=_NO_REBALANCE,
 )
 CONTROLLED_SHUTDOWN_ENABLE: Final = broker_setting(
     "controlled.shutdown.enable",

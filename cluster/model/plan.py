@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from cluster.model.cluster import ClusterState, PartitionState, TopicState
 from cluster.model.errors import ErrorCode
-from cluster.model.ids import TopicPartition
+from cluster.model.ids import BrokerId, TopicPartition
 
 
 class Outcome(NamedTuple):
@@ -34,6 +34,8 @@ class Plan:
     """All overrides of existing topics whose configs change."""
     reread: set[str] = field(default_factory=set)
     """Existing topics whose configs somebody else may have changed in the registry."""
+    moved: dict[TopicPartition, BrokerId] = field(default_factory=dict, compare=False)
+    """Who led partitions that somebody else leads now; filled when the plan is applied."""
     learned: dict[str, dict[str, str]] = field(default_factory=dict)
     """What the registry has for those where it differs from the state; filled when the plan is
     carried out, and not written."""
@@ -68,6 +70,10 @@ class Plan:
         for name, configs in (self.configured | self.learned).items():
             if name in state.topics:
                 state.topics[name].configs = configs
+        for partition, new_state in self.changed.items():
+            old_state = state.partition(partition)
+            if old_state is not None and new_state.leader != old_state.leader:
+                self.moved[partition] = old_state.leader
         for changes in (self.added, self.changed):
             for partition, new_state in changes.items():
                 topic_state = state.topics.get(partition.topic)

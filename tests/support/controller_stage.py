@@ -5,6 +5,7 @@ from typing import Any
 
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
+from cluster.coordinator.controller.leader_returns import ReturnOptions
 from cluster.coordinator.controller.topic_plans import TopicRules
 from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.model.clocks import WallMs
@@ -38,6 +39,7 @@ class Member:
             TopicRules(1, 1, lambda configs: None),
             lambda configs: configs.get("unclean") == "true" or stage.is_unclean,
             Random(number),
+            stage.returns,
         )
         self.requests = ControllerRequests(self.driver)
         self.register()
@@ -62,6 +64,8 @@ class Stage:
         prepare_paths(FakeClient(self.tree))  # type: ignore[arg-type]
         self.members: list[Member] = []
         self.is_unclean = False
+        self.returns = ReturnOptions()
+        """Of members that are made from now on: nothing returns by itself."""
 
     def member(self, number: int) -> Member:
         member = Member(self, number)

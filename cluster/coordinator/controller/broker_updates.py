@@ -1,13 +1,13 @@
 """Sends every live broker what the controller has changed, until the broker acknowledges it."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from cluster.coordinator.controller.controller import Controller
-from cluster.coordinator.controller.update_lines import Sending, UpdateLines
+from cluster.coordinator.controller.update_lines import Gate, Sending, UpdateLines
 from cluster.model.cluster import BrokerRegistration, TopicState
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerEpoch, BrokerId
@@ -18,6 +18,8 @@ log = logging.getLogger(__name__)
 
 UPDATE_TIMEOUT_MS: Final = 5_000
 """A live broker that does not acknowledge an update in this time is sent the full state again."""
+_NEW_LEADERS_FIRST_MS: Final = 500
+"""A new leader that does not acknowledge its role in this time holds the others up no longer."""
 
 
 def _nothing(_do_all_know: bool) -> None:
@@ -57,6 +59,9 @@ class BrokerUpdates:
     ) -> None:
         """Send what changed to every live broker; `done` is called when all have answered or timed
         out, with False if one that is still registered has not answered.
+
+        Where a leadership moves between live brokers, the old leader and everybody else is told
+        when the new one leads: whoever is sent there by them finds a leader.
         """
         controller = self._active()
         if controller is None:
@@ -77,6 +82,10 @@ class BrokerUpdates:
 
         if not receivers:
             done(True)
+        timeout_ms = max(1, min(timeout_ms, UPDATE_TIMEOUT_MS))
+        gate = self._tell_new_leaders(
+            controller, plan, {b.id: b for b in receivers}, min(timeout_ms, _NEW_LEADERS_FIRST_MS)
+        )
         for broker in receivers:
             self._send(
                 controller,
@@ -84,9 +93,49 @@ class BrokerUpdates:
                 touched,
                 tuple(plan.deleted),
                 is_full=broker.id in full_to,
-                timeout_ms=max(1, min(timeout_ms, UPDATE_TIMEOUT_MS)),
+                timeout_ms=timeout_ms,
+                on_settled=partial(on_settled, broker),
+                after=gate,
+            )
+
+    def _tell_new_leaders(
+        self,
+        controller: Controller,
+        plan: Plan,
+        receivers: Mapping[BrokerId, BrokerRegistration],
+        patience_ms: int,
+    ) -> Gate | None:
+        """Tell each new leader what it leads, where a live broker did before; what opens when all
+        have answered, or when `patience_ms` are over. None where there is no such leader.
+        """
+        taken: dict[BrokerId, Plan] = {}
+        for partition, old_leader in plan.moved.items():
+            new_state = plan.changed[partition]
+            if old_leader in receivers and new_state.leader in receivers:
+                own = taken.setdefault(new_state.leader, Plan())
+                own.changed[partition] = new_state
+        if not taken:
+            return None
+        gate = Gate()
+        waiting = set(taken)
+
+        def on_settled(broker: BrokerId, _has_answered: bool) -> None:
+            waiting.discard(broker)
+            if not waiting:
+                gate.open()
+
+        self._call_after(patience_ms, gate.open)
+        for broker, own in taken.items():
+            self._send(
+                controller,
+                receivers[broker],
+                tuple(own.touched_topics(controller.state)),
+                (),
+                is_full=False,
+                timeout_ms=UPDATE_TIMEOUT_MS,
                 on_settled=partial(on_settled, broker),
             )
+        return gate
 
     def _send(
         self,
@@ -98,6 +147,7 @@ class BrokerUpdates:
         is_full: bool,
         timeout_ms: int,
         on_settled: Callable[[bool], None],
+        after: Gate | None = None,
     ) -> None:
         state = controller.state
         update = ClusterUpdate(
@@ -136,7 +186,9 @@ class BrokerUpdates:
         def is_current() -> bool:
             return self._active() is controller and _is_there(controller, broker)
 
-        self._lines.send(broker, Sending(update, timeout_ms, is_current, on_reply, on_part_reply))
+        self._lines.send(
+            broker, Sending(update, timeout_ms, is_current, on_reply, on_part_reply, after)
+        )
 
     def _resend(self, controller: Controller, broker: BrokerRegistration) -> None:
         """Send the full state, again and again until the broker has it or is not registered."""

@@ -8,6 +8,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from random import Random
+from typing import Final
 
 from cluster.coordinator.cluster_store import (
     NO_VERSION,
@@ -27,6 +28,7 @@ from cluster.coordinator.controller.broker_updates import BrokerUpdates
 from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.election_counts import ElectionCounts
+from cluster.coordinator.controller.leader_returns import LeaderReturns, ReturnOptions
 from cluster.coordinator.controller.operation import HasClient, Operation
 from cluster.coordinator.controller.topic_config_changes import TopicConfigChanges
 from cluster.coordinator.controller.topic_operations import ConfigsChangedElsewhere
@@ -43,6 +45,7 @@ from cluster.runtime.slices import Slices
 
 log = logging.getLogger(__name__)
 
+_NO_RETURNS: Final = ReturnOptions()
 _RETRY_MS = 500
 _STEPS_AT_ONCE = 4
 """Steps of a plan: most plans are complete in the turn in which they are asked for."""
@@ -65,6 +68,7 @@ class ControllerDriver:
         rules: TopicRules,
         is_unclean: Callable[[Mapping[str, str]], bool],
         random: Random,
+        returns: ReturnOptions = _NO_RETURNS,
     ) -> None:
         self._local_id = local_id
         self._store = store
@@ -94,6 +98,7 @@ class ControllerDriver:
             lambda: self._controller,
             lambda: self._on_lost_registry(Deposed(), self._term),
         )
+        self._returns = LeaderReturns(returns, loop, self.updates, self.enqueue)
 
     @property
     def controller(self) -> Controller | None:
@@ -130,6 +135,7 @@ class ControllerDriver:
         if self._controller is not None:
             log.info("no longer the controller (epoch %d)", self._controller.epoch)
         self._controller = None
+        self._returns.end()
         self._is_campaigning = False
         self._is_busy = False
         queue, self._queue = self._queue, deque()
@@ -209,6 +215,7 @@ class ControllerDriver:
         self._epoch_version = election.epoch_version
         self._is_busy = False
 
+        self._returns.begin()
         self.enqueue(TakeOver(self.updates, brokers, loaded.written))
         if self._have_brokers_changed:
             self._on_brokers_changed(term)
@@ -290,6 +297,7 @@ class ControllerDriver:
             self.elections.add(plan.changed, controller.state)
             plan.apply(controller.state)
             self._growth.add(plan.partition_count)
+            self._returns.on_written(plan)
             operation.finish(plan)
             if controller.awaits_unclean(plan.configured.keys() | plan.learned.keys()):
                 self.elect_unclean()

@@ -3,13 +3,17 @@
 import logging
 from collections.abc import Callable, Sequence
 
-from cluster.coordinator.controller.broker_updates import BrokerUpdates
+from cluster.coordinator.controller.broker_updates import UPDATE_TIMEOUT_MS, BrokerUpdates
 from cluster.coordinator.controller.controller import Controller
-from cluster.coordinator.controller.leader_elections import Elected, ElectionType
+from cluster.coordinator.controller.leader_elections import (
+    RETURNS_AT_ONCE,
+    Elected,
+    ElectionType,
+)
 from cluster.coordinator.controller.operation import tell
 from cluster.coordinator.controller.topic_operations import NOT_CONTROLLER, late
 from cluster.model.errors import ErrorCode
-from cluster.model.ids import TopicPartition
+from cluster.model.ids import BrokerId, TopicPartition
 from cluster.model.plan import Outcome, Plan
 
 log = logging.getLogger(__name__)
@@ -59,3 +63,45 @@ class ElectLeaders:
         if not do_all_know:
             outcomes = [(partition, late(outcome)) for partition, outcome in outcomes]
         self._on_done(Outcome(ErrorCode.none), outcomes)
+
+
+class ReturnLeaders:
+    """Have preferred replicas lead again that are in sync, a part of them in each operation."""
+
+    def __init__(
+        self,
+        updates: BrokerUpdates,
+        percentage: int,
+        go_on: Callable[["ReturnLeaders"], None],
+        of: set[BrokerId] | None = None,
+    ) -> None:
+        """For the brokers of whose preferred partitions more than `percentage` are led by others.
+
+        `go_on` is given the operation for the next part, when every broker knows this one. `of`:
+        the brokers, where they have been found already.
+        """
+        self._updates = updates
+        self._percentage = percentage
+        self._go_on = go_on
+        self._of: set[BrokerId] = of or set()
+
+    def plan(self, controller: Controller) -> Plan:
+        """See `Operation`."""
+        return controller.return_leaders(self._percentage, self._of)
+
+    def finish(self, plan: Plan) -> None:
+        """See `Operation`."""
+        if not plan.changed:
+            return
+        log.info("leadership of %d partitions returns to preferred replicas", len(plan.changed))
+        rest = ReturnLeaders(self._updates, self._percentage, self._go_on, self._of)
+        is_all = len(plan.changed) < RETURNS_AT_ONCE
+        tell(
+            self._updates,
+            plan,
+            lambda _do_all_know: None if is_all else self._go_on(rest),
+            UPDATE_TIMEOUT_MS,
+        )
+
+    def refuse(self) -> None:
+        """Nobody waits for an answer; the next controller begins anew."""

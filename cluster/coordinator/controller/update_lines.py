@@ -29,6 +29,27 @@ class Sending:
     """Called once: the answer to the last part, or None where there is none."""
     on_part_reply: Callable[[Acknowledged | Refusal | None], None]
     """The answers to the parts before it."""
+    after: "Gate | None" = None
+    """It is not sent before this is open, nor is any update to the same broker that follows it."""
+
+
+class Gate:
+    """Opens once, for good; what waits for it is called then."""
+
+    def __init__(self) -> None:
+        self.is_open = False
+        self._waiting: list[Callable[[], None]] = []
+
+    def when_open(self, call: Callable[[], None]) -> None:
+        """Call when it opens; it is not open yet."""
+        self._waiting.append(call)
+
+    def open(self) -> None:
+        """Does nothing where it is open."""
+        self.is_open = True
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            call()
 
 
 class UpdateLines:
@@ -47,11 +68,18 @@ class UpdateLines:
             line.append(sending)
             return
         self._lines[life] = deque([sending])
-        self._slices.start(self._send_all(life, broker.control_endpoint), _STEPS_AT_ONCE)
+        self._start(life, broker.control_endpoint)
+
+    def _start(self, life: tuple[BrokerId, BrokerEpoch], endpoint: str) -> None:
+        self._slices.start(self._send_all(life, endpoint), _STEPS_AT_ONCE)
 
     def _send_all(self, life: tuple[BrokerId, BrokerEpoch], endpoint: str) -> Iterator[None]:
         line = self._lines[life]
         while line:
+            gate = line[0].after
+            if gate is not None and not gate.is_open:
+                gate.when_open(lambda: self._start(life, endpoint))
+                return
             yield from self._send_parts(endpoint, line[0])
             line.popleft()
         del self._lines[life]
