@@ -233,8 +233,8 @@ def test_values_without_effect_are_warned_of_by_name(cluster):
 
 def test_settings_of_brokers_that_do_nothing_say_so(cluster):
     lines = cluster("configs", "--describe", "--broker", "1", "--all").splitlines()
-    (rebalance,) = [line for line in lines if "auto.leader.rebalance.enable=" in line]
-    assert "(accepted, without effect yet: leadership does not move back" in rebalance
+    (retries,) = [line for line in lines if "controlled.shutdown.max.retries=" in line]
+    assert "(accepted, without effect yet: a stopping broker asks for three seconds" in retries
     (segment,) = [line for line in lines if "log.segment.bytes=" in line]
     assert segment.endswith("}")
 

@@ -168,6 +168,13 @@ class Checks:
                     return False
         return True
 
+    def preferred_replicas_lead(self) -> bool:
+        """Whether everything is in sync, and led by the first replica of its assignment."""
+        return self.everything_is_in_sync() and all(
+            self._cluster.leader(partition) == replicas[0]
+            for partition, replicas in self._cluster.assignment.items()
+        )
+
     def at_the_end(self) -> None:
         cluster = self._cluster
         for partition_id, replicas in cluster.assignment.items():

@@ -3,13 +3,14 @@
 import errno
 import logging
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from random import Random
 from types import TracebackType
 from typing import Any, Self
 
+from cluster.coordinator.controller.leader_elections import ElectionType
 from cluster.coordinator.registry.client.broker_records import prepare_paths
 from cluster.coordinator.registry.documents import paths, znodes
 from cluster.coordinator.registry.documents.znodes import PartitionStateRecord, TopicAssignment
@@ -277,6 +278,24 @@ class SimulatedCluster:
                 lambda: controller.requests.delete_topics([(name, None)], 1_000, lambda _: None)
             )
 
+    def elect_leaders(
+        self, partitions: Sequence[TopicPartition] | None = None, *, of: int | None = None
+    ) -> None:
+        """Ask for elections of preferred replicas (None: of all), without waiting for the outcome.
+
+        Of the controller, or of a broker that may take itself for it.
+        """
+        asked = self.controller if of is None else self.brokers[of]
+        if asked is not None and asked.is_up:
+            requests = asked.requests
+            names = "all" if partitions is None else ", ".join(map(str, partitions))
+            self.world.note(f"broker {asked.id} is to elect preferred leaders of {names}")
+            asked.node.run(
+                lambda: requests.elect_leaders(
+                    ElectionType.PREFERRED, partitions, 1_000, lambda *_: None
+                )
+            )
+
     def registered_state(self, partition: TopicPartition) -> PartitionStateRecord | None:
         """What the registry holds of a partition."""
         node = self.tree.nodes.get(state_path(partition))
@@ -416,9 +435,13 @@ class SimulatedCluster:
                 self.start(number)
 
     def settle(self, limit_ms: int = QUIET_LIMIT_MS) -> None:
-        """Wait until all replicas are in sync, then check that no acknowledged record is lost."""
+        """Wait until all replicas are in sync and the preferred ones lead, then check that no
+        acknowledged record is lost.
+        """
         in_sync = self.world.run_until(self.checks.everything_is_in_sync, limit_ms)
         assert in_sync, "not everything is in sync again: " + self.describe()
+        lead = self.world.run_until(self.checks.preferred_replicas_lead, limit_ms)
+        assert lead, "not every preferred replica leads again: " + self.describe()
         self.checks.at_the_end()
 
     def explain(self, error: BaseException, replay: str) -> None:

@@ -46,6 +46,7 @@ class RandomHistory:
             (6, self._break_connections),
             (4, self._lose_registry_answer),
             (4, self._flush),
+            (4, self._elect_leaders),
             (1, self._create_topic),
             (1, self._delete_topic),
         ]
@@ -136,6 +137,11 @@ class RandomHistory:
             for partition in broker.table:
                 with suppress(StorageFailed):  # its directory has failed, unnoticed so far
                     partition.log.flush()
+
+    def _elect_leaders(self) -> None:
+        partitions = self._random.choice([None, self._random.choice(self._writable())])
+        of = self._any_broker() if self._random.random() < 0.2 else None
+        self._cluster.elect_leaders(None if partitions is None else [partitions], of=of)
 
     def _create_topic(self) -> None:
         cluster = self._cluster

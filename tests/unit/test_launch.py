@@ -161,12 +161,12 @@ def test_values_without_effect_are_warned_of_by_name_from_a_file_and_from_an_ove
     config.write_text("request.timeout.ms=1\nlog.segment.bytes=1000\n")
     notes = []
     make_plan(
-        options(tmp_path, config=config, overrides=("auto.leader.rebalance.enable=false",)),
+        options(tmp_path, config=config, overrides=("controlled.shutdown.max.retries=4",)),
         notes.append,
     )
-    (timeout, rebalance) = sorted(notes, reverse=True)
+    (timeout, retries) = sorted(notes, reverse=True)
     assert timeout.startswith("Warning: request.timeout.ms (accepted, without effect yet: ")
-    assert rebalance.startswith("Warning: auto.leader.rebalance.enable (accepted, without effect")
+    assert retries.startswith("Warning: controlled.shutdown.max.retries (accepted, without effect")
 
 
 @pytest.mark.parametrize("brokers", [1, 3])

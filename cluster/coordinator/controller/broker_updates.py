@@ -18,7 +18,7 @@ log = logging.getLogger(__name__)
 
 UPDATE_TIMEOUT_MS: Final = 5_000
 """A live broker that does not acknowledge an update in this time is sent the full state again."""
-_NEW_LEADERS_FIRST_MS: Final = 500
+_NEW_LEADERS_FIRST_MS: Final = 1_000
 """A new leader that does not acknowledge its role in this time holds the others up no longer."""
 
 

@@ -99,9 +99,9 @@ def test_entries_are_sorted_and_documented():
 
 
 def test_documentation_ends_with_what_a_setting_does_not_do():
-    assert remark_of(entry(BROKER, "auto.leader.rebalance.enable").documentation) == (
+    assert remark_of(entry(BROKER, "controlled.shutdown.max.retries").documentation) == (
         "accepted, without effect yet:"
-        " leadership does not move back to preferred replicas by itself"
+        " a stopping broker asks for three seconds, and anew when the controller changes"
     )
     remote = entry(topic_settings(BROKER, {}), "remote.storage.enable")
     assert remote.documentation == (

@@ -5,16 +5,17 @@ from cluster.config.settings import broker_settings
 def test_values_without_effect_are_named_as_they_were_given_with_one_line_for_each_reason():
     settings = broker_settings(
         {
-            "auto.leader.rebalance.enable": "false",
-            "leader.imbalance.per.broker.percentage": "20",
+            "controlled.shutdown.max.retries": "4",
+            "controlled.shutdown.retry.backoff.ms": "20",
             "request.timeout.ms": "1000",
             "producer.id.expiration.ms": "1000",
             "log.segment.bytes": "1000",
         }
     )
     assert remarks_on(settings) == [
-        "Warning: auto.leader.rebalance.enable, leader.imbalance.per.broker.percentage (accepted,"
-        " without effect yet: leadership does not move back to preferred replicas by itself).",
+        "Warning: controlled.shutdown.max.retries, controlled.shutdown.retry.backoff.ms (accepted,"
+        " without effect yet: a stopping broker asks for three seconds, and anew when the"
+        " controller changes).",
         "Warning: request.timeout.ms (accepted, without effect yet:"
         " the links between brokers have time limits of their own).",
         "Warning: producer.id.expiration.ms (effective in part:"
@@ -23,7 +24,7 @@ def test_values_without_effect_are_named_as_they_were_given_with_one_line_for_ea
 
 
 def test_a_default_that_is_given_is_no_reason_for_a_line():
-    assert remarks_on(broker_settings({"auto.leader.rebalance.enable": "true"})) == []
+    assert remarks_on(broker_settings({"controlled.shutdown.max.retries": "3"})) == []
 
 
 def test_reasons_come_in_the_order_of_their_first_key():

@@ -238,7 +238,7 @@ def test_a_new_leader_that_says_nothing_holds_the_others_up_for_a_while_only(
     stage.pass_time(1_100)
     (first,) = controller.link.take()
     if is_silent:
-        stage.pass_time(400)
+        stage.pass_time(900)
         assert controller.link.asked == []
         stage.pass_time(200)
     else:
