@@ -66,7 +66,15 @@ class Ports(HasPartitions, HasLog, KnowsLiveness, Protocol):
 class _Waiting:
     """One partition of an acks=all request whose batch is not committed yet."""
 
-    __slots__ = ("counters", "leader_epoch", "partition", "position", "required_offset", "results")
+    __slots__ = (
+        "counters",
+        "has_failed",
+        "leader_epoch",
+        "partition",
+        "position",
+        "required_offset",
+        "results",
+    )
 
     def __init__(
         self,
@@ -82,6 +90,7 @@ class _Waiting:
         self.leader_epoch: LeaderEpoch = partition.leader_epoch
         self.results = results
         self.position = position
+        self.has_failed = False
 
     def try_answer(self) -> bool:
         """Write the outcome into the results once it is known."""
@@ -93,10 +102,24 @@ class _Waiting:
         return True
 
     def fail(self, code: ErrorCode) -> None:
+        self.has_failed = True
         index = self.results[self.position].index
         self.results[self.position] = ProducedPartition(index, int(code))
         if self.counters is not None:
             self.counters.on_produce_refused(self.partition.id.topic, code)
+
+    def name_leader(
+        self, context: RequestContext, services: KnowsLiveness, nodes: list[NodeEndpoint]
+    ) -> None:
+        """Say in the result who leads instead of us, and in `nodes` where that broker listens."""
+        result = self.results[self.position]
+        if result.error_code not in _HINTED:
+            return
+        hint = leader_hint(self.partition.id, services)
+        if hint is not None:
+            self.results[self.position] = result._replace(current_leader=hint)
+            found = endpoints_of(hint[0], context, services).values()
+            nodes += [node for node in found if node not in nodes]
 
 
 class _DelayedProduce:
@@ -104,22 +127,36 @@ class _DelayedProduce:
 
     kind: ClassVar[str] = "Produce"
 
-    def __init__(self, context: RequestContext, answer: Answer, waiting: list[_Waiting]) -> None:
+    def __init__(
+        self,
+        context: RequestContext,
+        services: KnowsLiveness,
+        answer: Answer,
+        waiting: list[_Waiting],
+    ) -> None:
         self._context = context
+        self._services = services
         self._answer = answer
         self._waiting = waiting
 
     def try_complete(self) -> bool:
-        self._waiting = [item for item in self._waiting if not item.try_answer()]
-        if self._waiting:
+        waiting = []
+        for item in self._waiting:
+            if not item.try_answer():
+                waiting.append(item)
+            elif item.has_failed:
+                item.name_leader(self._context, self._services, self._answer[1])
+        self._waiting = waiting
+        if waiting:
             return False
         self._context.answer(self._answer)
         return True
 
     def expire(self) -> None:
+        if self.try_complete():
+            return
         for item in self._waiting:
-            if not item.try_answer():
-                item.fail(ErrorCode.request_timed_out)
+            item.fail(ErrorCode.request_timed_out)
         self._context.answer(self._answer)
 
 
@@ -190,7 +227,7 @@ def handle(request: ProduceRequest, context: RequestContext, services: Ports) ->
     if not waiting:
         return answer
     parked = services.purgatory.park(
-        _DelayedProduce(context, answer, waiting),
+        _DelayedProduce(context, services, answer, waiting),
         [item.partition.id for item in waiting],
         services.loop.now_ms + max(0, request.timeout_ms),
     )

@@ -357,6 +357,22 @@ def test_whoever_asks_the_wrong_broker_learns_the_right_one(
     assert [(e.node_id, e.host, e.port) for e in answer.node_endpoints] == [(OTHER, "host2", 9094)]
 
 
+def test_whoever_waits_while_leadership_moves_learns_where_it_went(stage: HandlerStage) -> None:
+    stage.update(a_topic("t", BOTH, BOTH))
+    client = stage.connect()
+    client.send(produce_to(("t", 0, a_batch()), ("t", 1, a_batch()), acks=-1, version=10))
+    assert client.receive() is None
+
+    moved = a_partition([OTHER, BROKER], leader_epoch=1)
+    stage.update(a_topic("t", moved, moved))
+
+    answer = client.receive()
+    for result in produced_in(answer):
+        assert result.error_code == ErrorCode.not_leader_or_follower
+        assert (result.current_leader.leader_id, result.current_leader.leader_epoch) == (OTHER, 1)
+    assert [(e.node_id, e.host, e.port) for e in answer.node_endpoints] == [(OTHER, "host2", 9094)]
+
+
 # -- idempotent producers --------------------------------------------------------------------------
 
 
