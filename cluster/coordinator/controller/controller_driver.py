@@ -98,7 +98,7 @@ class ControllerDriver:
             lambda: self._controller,
             lambda: self._on_lost_registry(Deposed(), self._term),
         )
-        self._returns = LeaderReturns(returns, loop, self.updates, self.enqueue)
+        self.returns = LeaderReturns(returns, loop, self.updates, self.enqueue)
 
     @property
     def controller(self) -> Controller | None:
@@ -135,7 +135,7 @@ class ControllerDriver:
         if self._controller is not None:
             log.info("no longer the controller (epoch %d)", self._controller.epoch)
         self._controller = None
-        self._returns.end()
+        self.returns.end()
         self._is_campaigning = False
         self._is_busy = False
         queue, self._queue = self._queue, deque()
@@ -215,7 +215,7 @@ class ControllerDriver:
         self._epoch_version = election.epoch_version
         self._is_busy = False
 
-        self._returns.begin()
+        self.returns.begin()
         self.enqueue(TakeOver(self.updates, brokers, loaded.written))
         if self._have_brokers_changed:
             self._on_brokers_changed(term)
@@ -297,7 +297,7 @@ class ControllerDriver:
             self.elections.add(plan.changed, controller.state)
             plan.apply(controller.state)
             self._growth.add(plan.partition_count)
-            self._returns.on_written(plan)
+            self.returns.on_written(plan)
             operation.finish(plan)
             if controller.awaits_unclean(plan.configured.keys() | plan.learned.keys()):
                 self.elect_unclean()

@@ -91,11 +91,12 @@ class ControllerRequests:
 
     def on_full_reported(self, request: ReportFull, reply: Reply) -> None:
         """Note which replicas of a broker are in full log directories, and answer; a little later
-        others lead what they lead.
+        others lead what they lead. Where it has room again, it leads again what prefers it.
         """
         updates = self._driver.updates
         self._driver.enqueue(broker_operations.FullDirectories(updates, request, reply))
         self._driver.enqueue_later(_FULL_SETTLE_MS, broker_operations.LeadersWithRoom(updates))
+        self._driver.returns.return_soon()
 
     def on_isr_proposed(self, request: AlterPartition, reply: Reply) -> None:
         """A leader's proposal; the answer holds an error code, or the new state.

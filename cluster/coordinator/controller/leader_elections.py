@@ -1,7 +1,7 @@
 """Elections that are asked for: of preferred replicas, and unclean ones (KIP-460). Pure.
 
-A partition's preferred replica is the first of its assignment. It may lead while it is live and in
-sync; an election changes neither replicas nor ISR.
+A partition's preferred replica is the first of its assignment. It may lead while it is live, in
+sync, and in a log directory that works and has room; its election changes neither replicas nor ISR.
 """
 
 import enum
@@ -102,7 +102,7 @@ def _elect_one(
     if election is ElectionType.PREFERRED:
         if state.leader == state.replicas[0]:
             return _NOT_NEEDED
-        new_state = elect_preferred(state, usable)
+        new_state = elect_preferred(state, cluster.with_room(partition, usable))
         refusal = _PREFERRED_NOT_AVAILABLE
     else:
         if state.has_leader:
@@ -144,7 +144,8 @@ def return_leaders(
         if len(changed) >= RETURNS_AT_ONCE:
             return
         if state.replicas[0] in of:
-            new_state = elect_preferred(state, cluster.usable(partition, live))
+            usable = cluster.with_room(partition, cluster.usable(partition, live))
+            new_state = elect_preferred(state, usable)
             if new_state is not None:
                 changed[partition] = new_state
         if count % PARTITIONS_PER_STEP == 0:

@@ -54,9 +54,13 @@ class ElectLeaders:
 
     def refuse(self) -> None:
         """See `Operation`."""
+        self.fail(NOT_CONTROLLER)
+
+    def fail(self, outcome: Outcome) -> None:
+        """See `HasClient`."""
         partitions = self._partitions
-        of_request = NOT_CONTROLLER if partitions is None else Outcome(ErrorCode.none)
-        self._on_done(of_request, [(each, NOT_CONTROLLER) for each in partitions or ()])
+        of_request = outcome if partitions is None else Outcome(ErrorCode.none)
+        self._on_done(of_request, [(each, outcome) for each in partitions or ()])
 
     def _answer(self, do_all_know: bool) -> None:
         outcomes = self._outcomes
@@ -105,3 +109,7 @@ class ReturnLeaders:
 
     def refuse(self) -> None:
         """Nobody waits for an answer; the next controller begins anew."""
+
+    def fail(self, outcome: Outcome) -> None:
+        """See `HasClient`. It is not urgent: the next check tries again."""
+        log.warning("no leadership returns to preferred replicas: %s", outcome.detail)

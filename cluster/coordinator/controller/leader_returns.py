@@ -55,7 +55,7 @@ class LeaderReturns:
         self.end()
         if self._options.is_enabled:
             self._check = self._loop.call_after(FIRST_CHECK_MS, self._on_check)
-            self._return_soon()
+            self.return_soon()
 
     def end(self) -> None:
         """It is not the controller any more."""
@@ -66,11 +66,13 @@ class LeaderReturns:
 
     def on_written(self, plan: Plan) -> None:
         """Partitions have changed; of some the preferred replica may be in sync again."""
-        if self._soon is None and any(map(can_return, plan.changed.values())):
-            self._return_soon()
+        if any(map(can_return, plan.changed.values())):
+            self.return_soon()
 
-    def _return_soon(self) -> None:
-        if self._options.is_enabled and self._options.delay_ms != NEVER:
+    def return_soon(self) -> None:
+        """Some preferred replicas may be able to lead again."""
+        has_begun = self._check is not None
+        if has_begun and self._soon is None and self._options.delay_ms != NEVER:
             self._soon = self._loop.call_after(self._options.delay_ms, self._on_soon)
 
     def _on_soon(self) -> None:

@@ -150,6 +150,17 @@ def test_a_replica_on_a_failed_directory_is_not_elected(election: ElectionType) 
     assert (changed, outcomes) == ({}, [(0, refusal)])
 
 
+def test_a_preferred_replica_in_a_full_directory_is_not_elected_while_another_leads() -> None:
+    topic = a_topic("orders", a_partition([1, 2], [1, 2], 2))
+    cluster = a_cluster([1, 2], topic)
+    cluster.full.put(BrokerId(1), [OfflinePartitions(BrokerId(1), topic.topic_id, (0,))])
+    unavailable = [(0, ErrorCode.preferred_leader_not_available)]
+    assert elected(cluster, PREFERRED, [orders(0)], live(1, 2)) == ({}, unavailable)
+    assert returned(cluster) == {}
+    cluster.full.put(BrokerId(1), ())
+    assert set(returned(cluster)) == {orders(0)}
+
+
 # -- returns ---------------------------------------------------------------------------------------
 
 

@@ -3,14 +3,17 @@
 from collections.abc import Callable, Iterator
 
 import pytest
+from kazoo.exceptions import NotReadOnlyCallError
 
 from cluster.coordinator.controller import leader_elections
 from cluster.coordinator.controller.leader_returns import FIRST_CHECK_MS, NEVER, ReturnOptions
+from cluster.model.cluster import OfflinePartitions
 from cluster.model.errors import ErrorCode
 from cluster.model.ids import BrokerId, TopicPartition
 from cluster.model.topics import NewTopic
-from cluster.protocol.peer.control import Acknowledged
+from cluster.protocol.peer.control import Acknowledged, ReportFull
 from tests.support.controller_stage import Member, Outcomes, Stage, epoch_of, propose
+from tests.support.fake_registry import FakeTransaction
 
 SOON = ReturnOptions(is_enabled=True, delay_ms=1_000)
 AS_KAFKA = ReturnOptions(is_enabled=True, check_interval_ms=60_000, percentage=10)
@@ -203,6 +206,48 @@ def test_replicas_that_join_later_return_later(stage: Stage, start: Start) -> No
     settle(stage, controller)
     pass_time(stage, controller, 1_100)
     assert leaders(controller) == [2, 2]
+
+
+def test_a_broker_whose_disk_has_room_again_leads_again(stage: Stage, start: Start) -> None:
+    controller = start(SOON, partitions=2)
+    assert controller.driver.controller is not None
+    topic_id = controller.driver.controller.state.topics["orders"].topic_id
+    answers: list[object] = []
+
+    def report(*numbers: int) -> None:
+        full = (OfflinePartitions(BrokerId(2), topic_id, numbers),) if numbers else ()
+        request = ReportFull(BrokerId(2), epoch_of(controller, 2), full, "")
+        controller.requests.on_full_reported(request, answers.append)
+        settle(stage, controller)
+        pass_time(stage, controller, 1_100)
+
+    report(0, 1)
+    assert leaders(controller) == [1, 1]
+    pass_time(stage, controller, 60_000)
+    assert leaders(controller) == [1, 1]
+    report(0)
+    assert leaders(controller) == [1, 2]
+    report()
+    assert leaders(controller) == [2, 2]
+    assert answers == [Acknowledged(ErrorCode.none)] * 3
+
+
+def test_a_full_registry_leaves_the_controller_and_the_leaders_as_they_are(
+    stage: Stage, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = start(SOON)
+    lose(stage, controller, 2)
+    come_back(stage, controller, 2, [1, 2])
+
+    def refuse(*_: object) -> None:
+        raise NotReadOnlyCallError
+
+    with monkeypatch.context() as full:
+        full.setattr(FakeTransaction, "commit", refuse)
+        pass_time(stage, controller, 1_100)
+    assert (leaders(controller), controller.controller_epoch) == ([1], 1)
+    pass_time(stage, controller, FIRST_CHECK_MS)
+    assert leaders(controller) == [2]
 
 
 # -- who is told first -----------------------------------------------------------------------------
