@@ -90,6 +90,7 @@ class AclOperation(_Word):
     IDEMPOTENT_WRITE = 12
     CREATE_TOKENS = 13
     DESCRIBE_TOKENS = 14
+    TWO_PHASE_COMMIT = 15
 
 
 class AclPermission(_Word):
@@ -116,7 +117,13 @@ SUPPORTED_OPERATIONS: Final[dict[ResourceType, tuple[AclOperation, ...]]] = {
         _OP.DESCRIBE_CONFIGS,
         _OP.ALTER_CONFIGS,
     ),
-    ResourceType.GROUP: (_OP.READ, _OP.DELETE, _OP.DESCRIBE),
+    ResourceType.GROUP: (
+        _OP.READ,
+        _OP.DELETE,
+        _OP.DESCRIBE,
+        _OP.DESCRIBE_CONFIGS,
+        _OP.ALTER_CONFIGS,
+    ),
     ResourceType.CLUSTER: (
         _OP.CREATE,
         _OP.ALTER,
@@ -126,11 +133,11 @@ SUPPORTED_OPERATIONS: Final[dict[ResourceType, tuple[AclOperation, ...]]] = {
         _OP.ALTER_CONFIGS,
         _OP.IDEMPOTENT_WRITE,
     ),
-    ResourceType.TRANSACTIONAL_ID: (_OP.WRITE, _OP.DESCRIBE),
+    ResourceType.TRANSACTIONAL_ID: (_OP.WRITE, _OP.DESCRIBE, _OP.TWO_PHASE_COMMIT),
     ResourceType.DELEGATION_TOKEN: (_OP.DESCRIBE,),
     ResourceType.USER: (_OP.CREATE_TOKENS, _OP.DESCRIBE_TOKENS),
 }
-"""What can be done with a resource of each type (Kafka 3.9: `AclEntry.supportedOperations`)."""
+"""What can be done with a resource of each type (Kafka 4.1: `AclEntry.supportedOperations`)."""
 
 
 class Right(NamedTuple):

@@ -25,6 +25,7 @@ from cluster.model.acls import (
 )
 from cluster.model.clocks import WallMs
 from cluster.tools.main import main
+from tests.compat.kafka_jvm import NEWEST
 from tests.compat.kafka_process import ToolShell, run_program
 from tests.integration.registry_process import RegistryProcess
 from tests.support.running_cluster import Cluster
@@ -326,6 +327,10 @@ HOSTS = ("10.0.0.1", "2001:db8:0:0:0:0:0:1", "*")
 PRINCIPALS = ("User:alice", "User:bob", "User:*")
 
 
+LATER = AclOperation.TWO_PHASE_COMMIT
+"""Not known to the last Kafka with the AclAuthorizer."""
+
+
 def random_rules(random: Random) -> dict[ResourcePattern, set[AclEntry]]:
     rules: dict[ResourcePattern, set[AclEntry]] = {}
     for _ in range(60):
@@ -338,7 +343,9 @@ def random_rules(random: Random) -> dict[ResourcePattern, set[AclEntry]]:
         entry = AclEntry(
             random.choice(PRINCIPALS),
             random.choice(HOSTS),
-            random.choice((*SUPPORTED_OPERATIONS[kind], AclOperation.ALL)),
+            random.choice(
+                [each for each in (*SUPPORTED_OPERATIONS[kind], AclOperation.ALL) if each != LATER]
+            ),
             random.choice((AclPermission.ALLOW, AclPermission.ALLOW, AclPermission.DENY)),
         )
         rules.setdefault(pattern, set()).add(entry)
@@ -357,6 +364,7 @@ def test_decisions_are_those_of_kafkas_authorizer(tmp_path: Path, seed: int, eve
             ("orders", "order", "paying", "x", "<any>"),
         )
         for operation in SUPPORTED_OPERATIONS[kind]
+        if operation != LATER
     ]
     with RegistryProcess(tmp_path / "registry", tick_time_ms=2_000) as registry:
         client = registry.client()
@@ -380,3 +388,15 @@ def test_decisions_are_those_of_kafkas_authorizer(tmp_path: Path, seed: int, eve
     different = [q for q, a, b in zip(questions, ours, theirs, strict=True) if a is not b]
     assert different == []
     assert 0 < sum(ours) < len(ours)
+
+
+def test_operations_that_can_be_granted_are_those_of_kafka() -> None:
+    theirs = {}
+    for line in run_program("SupportedOperations", version=NEWEST).splitlines():
+        kind, *operations = line.split()
+        theirs[kind] = operations
+    assert theirs.pop("all") == [f"{each.name}={each.value}" for each in AclOperation]
+    assert theirs == {
+        kind.name: [each.name for each in sorted(operations)]
+        for kind, operations in SUPPORTED_OPERATIONS.items()
+    }

@@ -115,8 +115,8 @@ def _add_rules(parser: argparse.ArgumentParser) -> None:
         default=[],
         type=_operation,
         metavar="O",
-        help="Read, Write, Create, Delete, Alter, Describe, ClusterAction, DescribeConfigs,"
-        " AlterConfigs, IdempotentWrite, CreateTokens, DescribeTokens, All (default: All)",
+        help=f"{', '.join(each.label for each in AclOperation if each > AclOperation.ALL)}, All"
+        " (default: All)",
     )
     group.add_argument("--producer", action="store_true", help="what a producer needs")
     group.add_argument("--consumer", action="store_true", help="what a consumer needs")

@@ -319,3 +319,24 @@ def test_an_expression_stands_for_topics_that_the_client_may_know(guarded: Guard
     assert answer.error_code == 0
     assigned = {each.topic_id for each in answer.assignment.topic_partitions}
     assert assigned == {topic_id(TOPIC)}
+
+
+def test_every_right_that_a_handler_asks_for_can_be_granted() -> None:
+    asked = {
+        right
+        for handler in HANDLERS
+        if not isinstance(handler.authorizes, Unchecked)
+        for right in handler.authorizes
+    }
+    asked |= {each for each in vars(access).values() if isinstance(each, Right)}
+    grantable = {
+        Right(operation, kind)
+        for kind, operations in SUPPORTED_OPERATIONS.items()
+        for operation in operations
+    }
+    assert asked <= grantable
+
+
+def test_all_operations_on_a_group_are_kafkas(guarded: Guarded) -> None:
+    (group,) = guarded.client("admin").call(describe_groups(GROUP, operations=True)).groups
+    assert group.authorized_operations == 3400  # as Kafka 4.1 answers

@@ -71,6 +71,20 @@ def test_what_is_added_is_said_as_kafkas_tool_says_it(store, capsys):
     assert capsys.readouterr().out == f"Current ACLs for {of_topic}: \n{entry} \n\n"
 
 
+@pytest.mark.parametrize(
+    ("kind", "operation"),
+    [
+        ("group", "AlterConfigs"),
+        ("group", "DescribeConfigs"),
+        ("transactional-id", "TwoPhaseCommit"),
+    ],
+)
+def test_operations_of_kafka_4_are_granted(store, capsys, kind: str, operation: str):
+    rule = ("--allow-principal", ALICE, "--operation", operation, f"--{kind}", "g")
+    assert acls("--add", *rule) == 0
+    assert "permissionType=ALLOW" in capsys.readouterr().out
+
+
 def test_a_producer_and_a_consumer_get_what_they_need(store):
     everyone = ["--add", "--allow-principal", ALICE, "--producer", "--idempotent", "--consumer"]
     assert acls(*everyone, "--topic", "t", "--group", "g", "--transactional-id", "x") == 0
@@ -190,7 +204,7 @@ def test_a_refusal_is_said_as_kafkas_tool_says_it(store, capsys):
         ),
         (
             ["--add", "--allow-principal", ALICE, "--group", "g", "--operation", "Write"],
-            "ResourceType GROUP only supports operations READ, DELETE, DESCRIBE, ALL",
+            "ResourceType GROUP only supports operations READ, DELETE, DESCRIBE,",
         ),
         (
             ["--add", "--allow-principal", ALICE, "--topic", "t", "--resource-pattern-type=any"],
