@@ -31,9 +31,11 @@ from cluster.supervisor.control_socket import NotRunning, ask_supervisor
 from cluster.supervisor.plan import DataDir
 from cluster.views.broker_rates import PastReadings, idle_share, metric_values
 from cluster.views.client_states import ALIVE, BrokerStats, by_client, client_states, read_brokers
+from cluster.views.cluster_health import cluster_health
 from cluster.views.group_lags import group_lags
 from cluster.views.known_rows import KnownRows
 from cluster.views.quota_explanation import explanation
+from cluster.views.running_cluster import read_disks
 
 GROUPS_MAX: Final = 200
 """Groups in one reading; of more, those that are the furthest behind."""
@@ -101,6 +103,7 @@ class ClusterSources:
             "ts": now_ms,
             "events": [] if cluster is None else cluster.pop("events"),
             "cluster": cluster,
+            "health": cluster_health(cluster, brokers, read_disks(cluster)).to_json(),
             "brokers": [_broker(*reading) for reading in self._readings(brokers)],
             "groups": [dict(group.fields) for group in lags[:GROUPS_MAX]],
             "groups_left_out": max(0, len(lags) - GROUPS_MAX),
@@ -211,7 +214,11 @@ class ClusterSources:
     def exposition(self, broker: int | None, *, openmetrics: bool) -> bytes:
         """See `Sources`."""
         brokers = read_brokers(self._files)
-        if broker is not None:
+        health = None
+        if broker is None:
+            state = self._state_or_none()
+            health = cluster_health(state, brokers, read_disks(state))
+        else:
             brokers = [each for each in brokers if each.broker == broker]
             if not brokers:
                 raise UserError(f"broker {broker} has written no figures")
@@ -222,6 +229,7 @@ class ClusterSources:
         }
         return exposition(
             *(brokers, self._recent_times, self._recent_throttles, processes),
+            health=health,
             openmetrics=openmetrics,
         )
 

@@ -26,6 +26,27 @@ _PARTITION: Final = "consumergroup, topic, partition"
 
 OWN_FAMILIES: Final = (
     Own(
+        "milena_cluster_state",
+        _G,
+        "state (without broker)",
+        Unit.STATE,
+        "1 for the state that the cluster is in: up, degraded, down, starting, stopping, stopped",
+    ),
+    Own(
+        "milena_cluster_brokers_serving",
+        _G,
+        "none, nor broker",
+        Unit.BROKERS,
+        "brokers that run and are not paused",
+    ),
+    Own(
+        "milena_cluster_problems",
+        _G,
+        "kind (without broker)",
+        Unit.STATE,
+        "how many things of this kind are the matter, as in `status` (docs/status.md)",
+    ),
+    Own(
         "kafka_up",
         _G,
         "",

@@ -5,6 +5,7 @@ client's limits, which Kafka does not export. A broker that is dead or silent ha
 no series: Prometheus shows them as gone rather than unchanged.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -21,6 +22,7 @@ from cluster.metrics.histogram import Histogram, bound_us
 from cluster.metrics.kafka_names import REQUEST_PARTS, TOPIC_METRICS, declared, help_of
 from cluster.metrics.stats_layout import MetricKind
 from cluster.views.client_states import ALIVE, BrokerStats
+from cluster.views.cluster_health import KINDS, STATES, Health
 from cluster.views.group_lags import group_lags
 
 LAGS_MAX: Final = 5_000
@@ -41,6 +43,7 @@ def exposition(
     throttles: RecentThrottles | None = None,
     processes: Mapping[int, ProcessFigures] | None = None,
     *,
+    health: Health | None = None,
     openmetrics: bool,
 ) -> bytes:
     """All that these brokers count, in the text format or in OpenMetrics.
@@ -48,9 +51,11 @@ def exposition(
     `recent` remembers earlier readings, so that quantiles are of the last minutes, and `throttles`,
     so that throttle times are of the last seconds; without, they are of everything since each
     broker began. `processes`: what is known of the brokers' processes,
-    by broker.
+    by broker. `health` is that of the cluster, where all brokers are told of.
     """
     families = Families()
+    if health is not None:
+        _add_health(families, health)
     for broker in brokers:
         labels = label_text([("broker", str(broker.broker))])
         families.add("kafka_up", labels, int(broker.state == ALIVE))
@@ -66,6 +71,17 @@ def exposition(
     add_clients(families, alive, throttles or RecentThrottles())
     _add_groups(families, alive)
     return rendered(families.ordered(), openmetrics=openmetrics)
+
+
+def _add_health(families: Families, health: Health) -> None:
+    for state in STATES:
+        families.add(
+            "milena_cluster_state", label_text([("state", state)]), int(state == health.state)
+        )
+    families.add("milena_cluster_brokers_serving", "", health.serving)
+    counts = Counter(problem.kind for problem in health.problems)
+    for kind in KINDS:
+        families.add("milena_cluster_problems", label_text([("kind", kind)]), counts[kind])
 
 
 # -- counters and gauges of the brokers --------------------------------------------------------

@@ -41,8 +41,8 @@ client) and the cluster. Where the dashboard has a password, Prometheus needs it
 - **Names** are those that Kafka's beans get by the usual rules of jmx_exporter, which
   dashboards made for Kafka query: lower case, joined by `_`; a meter (`...PerSec`) is a counter
   that ends in `_total`; `Percent` becomes `_percent`; tags are labels. Those of groups are
-  kafka_exporter's. Names that begin with `milena_` are not Kafka's. Every series has the label
-  `broker`.
+  kafka_exporter's. Names that begin with `milena_` are not Kafka's. Every series but
+  `milena_cluster_...`, which are of the whole cluster, has the label `broker`.
 - **A counter ends in `_total`** in either format, since Prometheus chooses the format. Where Kafka
   has a total beside a rate over a window (`offset-commit-count`, `offset-commit-rate`), the total
   is here: take its `rate()`.

@@ -329,6 +329,13 @@ BROKER_METRICS: Final = (
         "log directories that have failed",
     ),
     Metric(
+        "FullLogDirectoryCount",
+        "milena.log:type=LogManager,name=FullLogDirectoryCount",
+        _GAUGE,
+        Unit.DIRECTORIES,
+        "log directories that are full: they take no records",
+    ),
+    Metric(
         "MaxDirtyPercent",
         "kafka.log:type=LogCleaner,name=max-dirty-percent",
         _GAUGE,

@@ -1,4 +1,7 @@
-"""`status`: processes and addresses, controller and groups; exit status 1 if no cluster runs."""
+"""`status`: the cluster's state, its processes and addresses, controller and groups.
+
+Exit status 1 if no cluster runs; with `--check` it says how the cluster is.
+"""
 
 import argparse
 import json
@@ -10,38 +13,57 @@ from cluster.runtime.installation import shown
 from cluster.supervisor.console import dashboard_lines, table
 from cluster.tools.arguments import add_command, data_dir, running_state
 from cluster.views.client_states import read_brokers
+from cluster.views.cluster_health import DEGRADED, DOWN, UP
 from cluster.views.group_lags import GroupLags, group_lags, groups_table
+from cluster.views.running_cluster import read_health
 
 if TYPE_CHECKING:
     from cluster.tools.arguments import Subparsers
 
 _GROUPS_SHOWN: Final = 10
+_EXIT_STATUS: Final = {UP: 0, DOWN: 1, DEGRADED: 3}
+"""Of `--check`; 2 is for options that are wrong, as everywhere."""
+_PASSING: Final = 4
 
 
 def add_parser(subparsers: "Subparsers") -> None:
     """Add the command `status` and its options to `subparsers`."""
-    parser = add_command(subparsers, "status", "status", "status --json")
+    parser = add_command(subparsers, "status", "status", "status --json", "status --check")
     parser.add_argument("--json", action="store_true", help="one object, for scripts")
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="one line; exit status 0 if the cluster is up, 1 if it is down or does not run, 3 if"
+        " it is degraded, 4 while it starts or stops",
+    )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the state of the running cluster and return 0. Raises NotRunning."""
+    """Print the state of the running cluster and return the exit status. Raises NotRunning."""
     state = running_state(args)
     files = data_dir(args)
+    health = read_health(files, state)
+    status = _EXIT_STATUS.get(health.state, _PASSING) if args.check else 0
+    if args.check and not args.json:
+        print(f"Cluster {state['cluster_id']} is {health.state}: {health.text}")
+        return status
     groups = group_lags(read_brokers(files), time.time_ns() // 1_000_000)
     if args.json:
         state["groups"] = [{name: group.fields[name] for name in _GROUP_FIELDS} for group in groups]
+        state["health"] = health.to_json()
         print(json.dumps(state, indent=2))
-        return 0
+        return status
     controller = state["controller"]
     who = "no controller" if controller is None else f"controller is broker {controller}"
-    print(f"Cluster {state['cluster_id']} in {shown(files.path)}: {state['state']}, {who}")
+    print(f"Cluster {state['cluster_id']} in {shown(files.path)}: {health.state}, {who}")
+    for problem in health.problems:
+        print(f"  ! {problem.text}")
     print(f"\n{table(state)}\n")
     if groups:
         print(f"{_groups_text(groups)}\n")
     print(f"BOOTSTRAP={state['bootstrap']}")
     print(dashboard_lines(state), end="")
-    return 0
+    return status
 
 
 _GROUP_FIELDS: Final = (

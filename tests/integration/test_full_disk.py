@@ -112,6 +112,13 @@ def test_on_one_full_disk_everything_says_so_and_deleting_topics_makes_room(
     assert shared_disk.free_bytes > 6 * MIB
     assert len(partition_state(cluster, "one", 0, asked=0).isr_nodes) == 3
 
+    status = cluster.command("status").stdout
+    assert ": degraded, " in status
+    assert f"of 120.0 MiB are free in {shared_disk.path}/broker-0" in status
+    checked = cluster.command("status", "--check", check=False)
+    assert (checked.returncode, checked.stdout.count("\n")) == (3, 1)
+    assert "a log directory of broker 0 is full" in checked.stdout
+
     said = refused(cluster, "topics", "--create", "--topic", "three", "--partitions", "1")
     assert "there is no room for a new partition: broker " in said
     assert "of 120.0 MiB are free" in said
@@ -123,6 +130,7 @@ def test_on_one_full_disk_everything_says_so_and_deleting_topics_makes_room(
     create = ("topics", "--create", "--topic", "three", "--partitions", "1")
     wait_until(lambda: is_done(cluster, *create) or None, "every broker to have room")
     assert cluster.log_lines(0, "has room again")
+    wait_until(lambda: is_done(cluster, "status", "--check") or None, "the cluster to be up")
 
 
 def test_records_deleted_on_a_full_disk_make_room(

@@ -185,6 +185,8 @@ class MetricPublisher:
         directories = watched.partitions.places
         failed = len(directories.directories) - len(directories.working)
         counters.set("OfflineLogDirectoryCount", failed)
+        full = sum(directory.room.is_full for directory in directories.working)
+        counters.set("FullLogDirectoryCount", full)
         counters.set("LeaderElectionRateAndTimeMs", watched.elections.count)
         counters.set("UncleanLeaderElectionsPerSec", watched.elections.unclean_count)
         counters.set("LogFlushRateAndTimeMs", watched.flusher.flush_count)

@@ -53,10 +53,8 @@ function onReading(news) {
   updateDetail(rows, past);
 }
 
-function tellCluster({ cluster, brokers }) {
-  const up = brokers.filter((broker) => broker.state === "alive").length;
-  const text = cluster === null ? "The cluster does not run." : `${up} of ${cluster.brokers.length} brokers alive`;
-  const state = cluster === null ? "down" : up < cluster.brokers.length && cluster.state === "up" ? "degraded" : cluster.state;
+function tellCluster({ health }) {
+  const { state, text } = health;
   if (line.dataset.told === `${state} ${text}`) return;
   line.dataset.told = `${state} ${text}`;
   fill(line, el("span", { class: "pill", "data-state": state }, state), " ", text);

@@ -42,7 +42,7 @@ export function clusterView() {
     if (found.health) {
       fill(health, Object.entries({
         "Controller": found.controller === null ? "none" : `broker ${found.controller}`,
-        "Brokers up": `${found.health.brokers_up} of ${found.health.brokers}`,
+        "Brokers serving": reading ? `${reading.health.brokers_serving} of ${reading.health.brokers}` : "-",
         "Under-replicated": mark(found.health.under_replicated),
         "Below min ISR": mark(found.health.under_min_isr),
         "Offline": mark(found.health.offline),

@@ -27,6 +27,7 @@ from cluster.metrics.stats_layout import QuotaRow
 from cluster.metrics.stats_reader import read_memory
 from cluster.protocol.api import ApiKey
 from cluster.views.client_states import DEAD, SILENT, BrokerStats
+from cluster.views.cluster_health import Health, Problem
 from tests.support.broker_stats import broker_stats, counted, counted_values
 
 LIMITED = QuotaRow(
@@ -386,3 +387,13 @@ def test_any_name_can_be_read_back(clients):
     assert sum(rates.values()) == len(rows)
     for _, labels in rates:
         assert all(len(value) <= LABEL_MAX for _, value in labels)
+
+
+def test_the_state_of_the_cluster_and_what_is_the_matter_are_series() -> None:
+    problems = (Problem("broker_paused", "broker 1 is paused", 1),) * 2
+    text = exposition([], health=Health("degraded", 1, 3, problems), openmetrics=False).decode()
+    assert 'milena_cluster_state{state="degraded"} 1\n' in text
+    assert 'milena_cluster_state{state="up"} 0\n' in text
+    assert "milena_cluster_brokers_serving 1\n" in text
+    assert 'milena_cluster_problems{kind="broker_paused"} 2\n' in text
+    assert 'milena_cluster_problems{kind="log_dir_full"} 0\n' in text

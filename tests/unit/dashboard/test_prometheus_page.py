@@ -12,6 +12,7 @@ from cluster.dashboard.prometheus import exposition
 from cluster.dashboard.prometheus_page import page
 from cluster.launch import DASHBOARD_PORT
 from cluster.metrics.stats_layout import QuotaRow
+from cluster.views.cluster_health import NOT_RUNNING
 from tests.support.broker_stats import broker_stats, counted
 from tests.unit.dashboard.test_prometheus import GROUP, LAGS, LIMITED, PROCESS, families
 
@@ -64,7 +65,9 @@ def test_the_page_names_what_is_exported_and_nothing_else():
     brokers = [broker_stats(**counted(), rows=rows, groups=[GROUP, *LAGS])]
     exported = {
         (sample.name, family.type)
-        for family in families(exposition(brokers, processes={0: PROCESS}, openmetrics=False))
+        for family in families(
+            exposition(brokers, processes={0: PROCESS}, health=NOT_RUNNING, openmetrics=False)
+        )
         for sample in family.samples
     }
     by_type = {

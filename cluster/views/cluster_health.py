@@ -1,0 +1,183 @@
+"""Whether a cluster is up, degraded or down, and what is the matter: one definition for all. Pure.
+
+`status`, the dashboard and Prometheus show it; docs/status.md explains each kind.
+
+    up        every broker serves, and nothing is the matter
+    degraded  at least one broker serves, and something is the matter
+    down      no broker serves
+
+While the supervisor starts or stops the cluster, the state is `starting`, `stopping` or `stopped`.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from cluster.metrics.broker_metrics import BY_KEY
+from cluster.model.sizes import size_text
+from cluster.views.client_states import ALIVE, SILENT, BrokerStats
+
+UP: Final = "up"
+DEGRADED: Final = "degraded"
+DOWN: Final = "down"
+STATES: Final = (UP, DEGRADED, DOWN, "starting", "stopping", "stopped")
+
+KINDS: Final = {
+    "broker_down": "a broker's process does not run, or has not begun to serve",
+    "broker_paused": "a broker's process is paused, or writes no figures",
+    "registry_down": "the registry's process does not run",
+    "registry_disk_full": "the registry has so little room that it refuses writes that need much",
+    "no_controller": "no broker is the controller",
+    "partitions_offline": "partitions have no leader",
+    "below_min_isr": "partitions have fewer in-sync replicas than min.insync.replicas",
+    "log_dir_failed": "log directories have failed",
+    "log_dir_full": "log directories are full",
+}
+"""What may be the matter, as Prometheus names it."""
+
+_SILENT_MS: Final = 3_000
+"""A broker writes its figures four times a second; a busy machine may delay that."""
+
+
+class Disk(NamedTuple):
+    """Room on the file system under a directory, in bytes."""
+
+    free_bytes: int
+    total_bytes: int
+
+
+class Problem(NamedTuple):
+    """One thing that is the matter: its kind, a line for a person, and the broker it is about."""
+
+    kind: str
+    text: str
+    broker: int | None = None
+
+
+class Health(NamedTuple):
+    """The state of a cluster."""
+
+    state: str
+    serving: int
+    """How many brokers serve."""
+    brokers: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def text(self) -> str:
+        """How many brokers serve, and what is the matter, in one line."""
+        head = f"{self.serving} of {self.brokers} brokers serve"
+        return "; ".join([head, *(problem.text for problem in self.problems)])
+
+    def to_json(self) -> dict[str, Any]:
+        """As `status --json` and the dashboard have it."""
+        return {
+            "state": self.state,
+            "text": self.text,
+            "brokers_serving": self.serving,
+            "brokers": self.brokers,
+            "problems": [problem._asdict() for problem in self.problems],
+        }
+
+
+NOT_RUNNING: Final = Health(DOWN, 0, 0, (Problem("broker_down", "the cluster does not run"),))
+
+
+def cluster_health(
+    state: Mapping[str, Any] | None, stats: Iterable[BrokerStats], disks: Mapping[str, Disk]
+) -> Health:
+    """The health of the cluster with this answer of the supervisor to `status` (None: none runs).
+
+    `stats` are the brokers' figures, as far as they write some, `disks` the room under log
+    directories and the registry's, by path.
+    """
+    if state is None:
+        return NOT_RUNNING
+    by_broker = {each.broker: each for each in stats}
+    of_brokers = [_of_process(each, by_broker.get(each["id"])) for each in state["brokers"]]
+    serving = of_brokers.count(None)
+    problems = [problem for problem in of_brokers if problem is not None]
+    problems += _of_registry(state, disks)
+    if state.get("controller") is None:
+        problems.append(Problem("no_controller", "no broker is the controller"))
+    alive = [each for each in by_broker.values() if each.state == ALIVE]
+    problems += _of_partitions(alive)
+    for broker in state["brokers"]:
+        found = by_broker.get(broker["id"])
+        if found is not None and found.state == ALIVE:
+            problems += _of_disks(broker, found, disks)
+    phase = str(state["state"])
+    if phase == UP and problems:
+        phase = DEGRADED if serving else DOWN
+    return Health(phase, serving, len(of_brokers), tuple(problems))
+
+
+def _of_process(broker: Mapping[str, Any], stats: BrokerStats | None) -> Problem | None:
+    number, process = broker["id"], str(broker["state"])
+    if process == "paused":
+        return Problem("broker_paused", f"broker {number} is paused", number)
+    if process != "running":
+        return Problem("broker_down", f"broker {number} is {process}", number)
+    if stats is not None and stats.state == SILENT and stats.age_ms > _SILENT_MS:
+        seconds = stats.age_ms // 1_000
+        text = f"broker {number} is paused or stuck: no figures for {seconds} s"
+        return Problem("broker_paused", text, number)
+    return None
+
+
+def _of_registry(state: Mapping[str, Any], disks: Mapping[str, Disk]) -> Iterator[Problem]:
+    process = state.get("registry_process")
+    if process is None:
+        return
+    if process["state"] not in ("running", "paused"):
+        yield Problem("registry_down", f"the registry is {process['state']}")
+    elif process["state"] == "paused":
+        yield Problem("registry_down", "the registry is paused")
+    path = registry_directory(state)
+    disk = disks.get(path)
+    if disk is not None and disk.free_bytes < registry_least(disk.total_bytes):
+        yield Problem("registry_disk_full", f"the registry's disk is full: {_room(path, disk)}")
+
+
+def _of_partitions(alive: Sequence[BrokerStats]) -> Iterator[Problem]:
+    offline = _sum(alive, "OfflinePartitionsCount")
+    if offline:
+        text = f"{offline} partition{'s have' if offline > 1 else ' has'} no leader"
+        yield Problem("partitions_offline", text)
+    below = _sum(alive, "UnderMinIsrPartitionCount")
+    if below:
+        text = f"{below} partition{'s are' if below > 1 else ' is'} below min.insync.replicas"
+        yield Problem("below_min_isr", text)
+
+
+def _of_disks(
+    broker: Mapping[str, Any], stats: BrokerStats, disks: Mapping[str, Disk]
+) -> Iterator[Problem]:
+    number = broker["id"]
+    failed = _sum([stats], "OfflineLogDirectoryCount")
+    if failed:
+        text = f"{failed} log director{'ies' if failed > 1 else 'y'} of broker {number} failed"
+        yield Problem("log_dir_failed", text, number)
+    full = _sum([stats], "FullLogDirectoryCount")
+    known = {path: disks[path] for path in broker.get("log_dirs", ()) if path in disks}
+    for path in sorted(known, key=lambda each: known[each].free_bytes)[:full]:
+        text = f"a log directory of broker {number} is full: {_room(path, known[path])}"
+        yield Problem("log_dir_full", text, number)
+
+
+def registry_directory(state: Mapping[str, Any]) -> str:
+    """Where the built-in registry has its journal."""
+    return f"{state['data_dir']}/registry"
+
+
+def registry_least(total_bytes: int) -> int:
+    """With less room than this the registry refuses writes that need much (decision 048)."""
+    return min(4 << 20, total_bytes // 32)
+
+
+def _room(path: str, disk: Disk) -> str:
+    return f"{size_text(disk.free_bytes)} of {size_text(disk.total_bytes)} are free in {path}"
+
+
+def _sum(brokers: Iterable[BrokerStats], key: str) -> int:
+    name = BY_KEY[key].name
+    return sum(int(broker.stats.values.get(name, 0)) for broker in brokers)

@@ -1,0 +1,31 @@
+"""Reads what the health of a cluster is judged by: the supervisor, stats files, file systems."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from cluster.supervisor.plan import DataDir
+from cluster.views.client_states import read_brokers
+from cluster.views.cluster_health import Disk, Health, cluster_health, registry_directory
+
+
+def read_health(files: DataDir, state: Mapping[str, Any] | None) -> Health:
+    """The health now of the cluster with this answer of its supervisor; None: none runs."""
+    return cluster_health(state, read_brokers(files), read_disks(state))
+
+
+def read_disks(state: Mapping[str, Any] | None) -> dict[str, Disk]:
+    """The room under the directories of a cluster, by path; without those that cannot be read."""
+    found: dict[str, Disk] = {}
+    if state is None:
+        return found
+    paths = [path for broker in state["brokers"] for path in broker.get("log_dirs", ())]
+    if state.get("registry_process") is not None:
+        paths.append(registry_directory(state))
+    for path in paths:
+        try:
+            disk = os.statvfs(path)
+        except OSError:
+            continue
+        found[path] = Disk(disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize)
+    return found
