@@ -3,6 +3,7 @@
 import argparse
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -15,6 +16,7 @@ from cluster.tools.arguments import UsageError, add_command
 from cluster.tools.kafka_connection import add_connection, connect, explained
 from cluster.tools.line_reader import PROPERTIES, LineReader, ProducedRecord, UnreadableLine
 from cluster.tools.options import key_value
+from cluster.tools.undelivered import reason_for_silence
 
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError, Message, Producer
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 _POLL_S: Final = 0.1
 _INTERRUPTED_PATIENCE_S: Final = 5.0
+_PATIENCE_S: Final = 5.0
+_TIMED_OUT_SHOWN: Final = 5
 _DELIVERY_TIMEOUT_MS: Final = 60_000
 """Enough for the death of a partition's leader to be detected and another to be elected."""
 _UNKNOWN_TOPIC_TIMEOUT_MS: Final = 10_000
@@ -89,13 +93,19 @@ def run(args: argparse.Namespace) -> int:
         from confluent_kafka import Producer
 
         client = connect(Producer, args, "console-producer", _settings(args))
-        producer = ConsoleProducer(client, args.topic, is_sync=args.sync or is_typed)
+        producer = ConsoleProducer(
+            client,
+            args.topic,
+            is_sync=args.sync or is_typed,
+            why=lambda: reason_for_silence(args),
+        )
         lines = _prompted(source) if is_typed and sys.stdout.isatty() else source
         try:
             producer.send_all(reader, lines)
             producer.wait()
         except KeyboardInterrupt:
             producer.give_up()
+        producer.sum_up()
         return 1 if producer.failure_count else 0
 
 
@@ -126,19 +136,39 @@ def _prompted(source: BinaryIO) -> Iterator[bytes]:
 
 
 class ConsoleProducer:
-    """Sends lines, and prints one line on stderr for each that was not delivered."""
+    """Sends lines, and prints one line on stderr for each that was not delivered.
 
-    def __init__(self, client: "Producer", topic: str, *, is_sync: bool) -> None:
-        """`is_sync`: the outcome of a record is known before the next one is read."""
+    Once a record has timed out no other line is read, and after a few only their number is told.
+    """
+
+    def __init__(
+        self,
+        client: "Producer",
+        topic: str,
+        *,
+        is_sync: bool,
+        why: Callable[[], str] = lambda: "",
+    ) -> None:
+        """`is_sync`: the outcome of a record is known before the next one is read. `why` finds out
+        what keeps brokers from taking records.
+        """
         self._client = client
         self._topic = topic
         self._is_sync = is_sync
         self.failure_count = 0
         self._is_over = False
+        self._why = why
+        self._timed_out_count = 0
+        self._left = 0
+        self._since_s = time.monotonic()
+        self._has_warned = False
 
     def send_all(self, reader: LineReader, lines: Iterable[bytes]) -> None:
         """Send all lines, up to the first that cannot be parsed, as Kafka's tool does."""
         for number, line in enumerate(lines, 1):
+            if self._timed_out_count:
+                self._complain(f"line {number} and those after it were not sent")
+                return
             text = line.removesuffix(b"\n").removesuffix(b"\r")
             try:
                 record = reader.read(text, number)
@@ -151,8 +181,8 @@ class ConsoleProducer:
 
     def wait(self) -> None:
         """Wait until every record is delivered or has failed, by the client's delivery timeout."""
-        while self._attend(lambda: self._client.flush(_POLL_S)):
-            pass
+        while left := self._attend(lambda: self._client.flush(_POLL_S)):
+            self._look_for_progress(left)
 
     def give_up(self) -> None:
         """Wait a few seconds for records in flight, then count the others as failed."""
@@ -161,7 +191,37 @@ class ConsoleProducer:
         except KeyboardInterrupt:
             left = len(self._client)
         if left:
-            self._complain(f"interrupted before {left} records were delivered")
+            self._complain(f"interrupted before {left} records were delivered{self._reason()}")
+
+    def sum_up(self) -> None:
+        """Say how many records have timed out, and why, if any have."""
+        if self._timed_out_count:
+            seconds = _DELIVERY_TIMEOUT_MS // 1_000
+            count = self._timed_out_count
+            print(
+                f"error: {count} line{'s' if count > 1 else ''} not delivered within"
+                f" {seconds} s{self._reason()}",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def _reason(self) -> str:
+        why = self._why()
+        return f": {why}" if why else ""
+
+    def _look_for_progress(self, left: int) -> None:
+        """Say once, after some seconds in which nothing was delivered, what is the matter."""
+        now_s = time.monotonic()
+        if left != self._left:
+            self._left, self._since_s = left, now_s
+        elif now_s - self._since_s > _PATIENCE_S and not self._has_warned:
+            self._has_warned = True
+            print(
+                f"warning: nothing was delivered for {_PATIENCE_S:g} s{self._reason()}; still"
+                " trying",
+                file=sys.stderr,
+                flush=True,
+            )
 
     def _send(self, record: ProducedRecord, number: int) -> None:
         from confluent_kafka import KafkaException
@@ -177,6 +237,7 @@ class ConsoleProducer:
                 )
             except BufferError:
                 self._attend(lambda: self._client.poll(_POLL_S))  # the queue is full
+                self._look_for_progress(len(self._client))
                 continue
             except KafkaException as problem:
                 self._on_delivery(number, problem.args[0], None)
@@ -198,7 +259,12 @@ class ConsoleProducer:
     def _on_delivery(
         self, number: int, error: "KafkaError | None", _message: "Message | None"
     ) -> None:
-        if error is not None:
+        if error is None:
+            return
+        self._timed_out_count += error.name() == "_MSG_TIMED_OUT"
+        if self._timed_out_count > _TIMED_OUT_SHOWN:
+            self.failure_count += 1
+        else:
             self._complain(f"line {number} was not delivered: {explained(error)}")
 
     def _complain(self, what: str) -> None:

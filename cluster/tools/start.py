@@ -13,6 +13,7 @@ from cluster.supervisor.console import how_to_go_on
 from cluster.supervisor.control_socket import NotRunning
 from cluster.tools.arguments import add_command, data_dir, running_state
 from cluster.tools.options import at_least_one, integer
+from cluster.views.cluster_health import UP
 from cluster.views.running_cluster import read_health
 
 if TYPE_CHECKING:
@@ -133,7 +134,9 @@ def run(args: argparse.Namespace) -> int:
                 " make it secure"
             )
         health = read_health(files, state)
-        print(f"Cluster is already running: {health.state}, {health.text}.")
+        print("Cluster is already running.")
+        if health.state != UP:
+            print(f"It is {health.state}: {health.text}.")
         print(how_to_go_on(state, foreground=False))
         return 0
 

@@ -1,6 +1,8 @@
 """The console producer against a client that does what a test says."""
 
+import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from typing import Any
 
 import pytest
@@ -33,6 +35,9 @@ class FakeProducer:
     def poll(self, timeout: float) -> None:
         if len(self.waiting) >= self._queue:
             self._deliver()
+
+    def __len__(self) -> int:
+        return len(self.waiting)
 
     def flush(self, timeout: float) -> int:
         self.flush_count += 1
@@ -141,3 +146,40 @@ def test_options_that_cannot_be_read_are_status_2(words, capsys):
     with pytest.raises(SystemExit) as ended:
         main(["produce", *words])
     assert ended.value.code == 2
+
+
+def test_once_a_record_has_timed_out_no_line_is_read_and_the_reason_is_told(capsys):
+    client = a_client(queue=10)
+    producer = ConsoleProducer(client, "orders", is_sync=False, why=lambda: "the disk is full")
+    lines = iter([b"bad\n"] * 1_000)
+    producer.send_all(VALUES, lines)
+    producer.wait()
+    producer.sum_up()
+    assert len(list(lines)) > 900
+    errors = capsys.readouterr().err.splitlines()
+    assert errors[0].startswith("error: line 1 was not delivered")
+    assert len(errors) < 10
+    assert errors[-2].endswith("and those after it were not sent")
+    assert "lines not delivered within 60 s: the disk is full" in errors[-1]
+    assert producer.failure_count == 10 + 1  # those in the queue, and the rest
+
+
+def test_a_client_that_delivers_nothing_is_told_of_once_with_the_reason(capsys, monkeypatch):
+    seconds = count()
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(seconds)))
+    client = a_client()
+    producer = ConsoleProducer(client, "orders", is_sync=False, why=lambda: "broker 1 is paused")
+    client.is_stuck = True
+    producer.send_all(VALUES, [b"one\n"])
+
+    flush, waits = client.flush, count()
+
+    def come_back(timeout: float) -> int:
+        client.is_stuck = next(waits) < 30
+        return flush(timeout)
+
+    client.flush = come_back
+    producer.wait()
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert warning == ("warning: nothing was delivered for 5 s: broker 1 is paused; still trying")
+    assert producer.failure_count == 0
