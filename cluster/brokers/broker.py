@@ -35,6 +35,7 @@ from cluster.model.recovery_progress import RecoveryProgress
 from cluster.runtime import collector
 from cluster.runtime.acceptor import Listener
 from cluster.runtime.background_thread import BackgroundThread
+from cluster.runtime.boot import boot_id
 from cluster.runtime.clock import SystemClock
 from cluster.runtime.helper_process import HelperProcess
 from cluster.runtime.limits import raise_descriptor_limit
@@ -193,6 +194,7 @@ class Broker:
         return BrokerPorts(
             cluster_id=self.cluster_id,
             machine=socket.gethostname(),
+            boot_id=boot_id(),
             clock=self._clock,
             loop=self._loop,
             random=Random(),

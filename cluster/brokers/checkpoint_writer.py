@@ -38,7 +38,7 @@ class CheckpointWriter:
 
     def on_tick(self) -> None:
         """Begin the next set, unless the previous one is not written yet."""
-        if not self._is_under_way:
+        if not self._is_under_way and self._table.is_judged:
             self._is_under_way = True
             self._slices.start(self._gather())
 

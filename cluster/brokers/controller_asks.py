@@ -108,6 +108,7 @@ class ControllerAsks:
             self._local_id,
             proposal.leader_epoch,
             answer.partition_epoch,
+            answer.eligible,
         )
 
     def report_offline(

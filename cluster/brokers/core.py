@@ -15,6 +15,7 @@ from cluster.brokers.checkpoint_writer import CheckpointWriter
 from cluster.brokers.controller_asks import ControllerAsks
 from cluster.brokers.controller_updates import ControllerUpdates
 from cluster.brokers.directory_failures import DirectoryFailures
+from cluster.brokers.directory_record import DirectoryRecord
 from cluster.brokers.full_directories import LOOK_PERIOD_MS, FullDirectories
 from cluster.brokers.group_configs import GroupConfigs
 from cluster.brokers.groups.cluster_topics import ClusterTopics
@@ -59,7 +60,7 @@ from cluster.brokers.setting_changes import SettingChanges
 from cluster.config import broker as keys
 from cluster.config.live_settings import LiveSettings
 from cluster.config.settings import Settings
-from cluster.config.topic import UNCLEAN_LEADER_ELECTION_ENABLE
+from cluster.config.topic import MIN_INSYNC_REPLICAS, UNCLEAN_LEADER_ELECTION_ENABLE
 from cluster.coordinator.controller.controller_driver import ControllerDriver
 from cluster.coordinator.controller.controller_requests import ControllerRequests
 from cluster.coordinator.controller.topic_plans import TopicRules
@@ -115,6 +116,15 @@ class BrokerCore:
         self.table.load(clock.wall_ms(), ports.on_logs_opened)
         self.checkpoints = CheckpointWriter(
             self.table, self.slices, self._checkpoint_thread.do, loop.call_from_thread
+        )
+        self.directory_record = DirectoryRecord(
+            self.id,
+            self.table,
+            ports.store,
+            ports.boot_id,
+            self._checkpoint_thread.do,
+            loop.call_from_thread,
+            loop.call_after,
         )
         self.moves = ReplicaMoves(
             self.table,
@@ -240,6 +250,8 @@ class BrokerCore:
         self.updates.before_update += [
             self.offline_report.on_update,
             self.full_directories.on_update,
+            self.registration.on_update,
+            self.directory_record.on_update,
         ]
         self.controller = ControllerDriver(
             self.id,
@@ -251,10 +263,9 @@ class BrokerCore:
                 settings[keys.NUM_PARTITIONS],
                 settings[keys.DEFAULT_REPLICATION_FACTOR],
                 self._check_topic_configs,
+                lambda overrides: self._of_topic(overrides)[MIN_INSYNC_REPLICAS],
             ),
-            lambda overrides: options.stored_topic_settings(settings.now, overrides)[
-                UNCLEAN_LEADER_ELECTION_ENABLE
-            ],
+            lambda overrides: self._of_topic(overrides)[UNCLEAN_LEADER_ELECTION_ENABLE],
             ports.random,
             options.leader_returns(settings.now),
         )
@@ -324,7 +335,7 @@ class BrokerCore:
                     lambda store: store.next_producer_ids(self.id), on_done, on_failed
                 )
             ),
-            topic_settings=lambda overrides: options.stored_topic_settings(settings.now, overrides),
+            topic_settings=self._of_topic,
             quota_changes=self.quota_changes,
             credentials=self.authentication.credentials,
             tokens=self.authentication.tokens,
@@ -355,6 +366,9 @@ class BrokerCore:
                 lambda partition: topics.on_appended(partition.id.topic, partition.leader)
             )
             ports.counters.topic_name = self.metadata.topic_name
+
+    def _of_topic(self, overrides: Mapping[str, str]) -> Settings:
+        return options.stored_topic_settings(self.live.now, overrides)
 
     def _check_topic_configs(self, overrides: Mapping[str, str]) -> None:
         self.live.of_topic(overrides)
@@ -392,6 +406,7 @@ class BrokerCore:
                 self._ports.control_link.endpoint,
                 self.replication.endpoint,
                 self._ports.machine,
+                self.directory_record.find_condition(),
             )
         )
         store.on_session_lost = self._on_session_lost
@@ -463,6 +478,7 @@ class BrokerCore:
     def prepare_shutdown(self, on_done: Callable[[bool], None]) -> None:
         """Have leaderships moved away; calls back once, with whether that was done in time."""
         self.registration.end()
+        self.directory_record.on_stopping()
         self.asks.ask_controlled_shutdown(on_done, _SHUTDOWN_TIMEOUT_MS)
 
     def close(self) -> None:

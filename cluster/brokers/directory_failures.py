@@ -1,4 +1,7 @@
-"""What follows when a log directory fails: its replicas go offline, the others go on (KIP-112)."""
+"""What follows when a log directory fails: its replicas go offline, the others go on (KIP-112).
+
+Likewise for a single replica whose directory somebody has removed.
+"""
 
 import logging
 from collections.abc import Callable
@@ -7,6 +10,7 @@ from cluster.brokers.log.log_directory import LogDirectory, check_any_works
 from cluster.brokers.replication.partition_table import PartitionTable
 from cluster.brokers.replication.replica_roles import ReplicaRoles
 from cluster.model.errors import StorageFailed
+from cluster.model.ids import TopicPartition
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +33,7 @@ class DirectoryFailures:
         self._defer = defer
         self._give_up = give_up
         table.on_directory_failed = self._on_failed
+        table.on_replica_gone = self._on_replica_gone
 
     def _on_failed(self, directory: LogDirectory) -> None:
         log.error(
@@ -38,6 +43,9 @@ class DirectoryFailures:
         )
         # Whoever has found it may be in the middle of a request for several partitions.
         self._defer(lambda: self._take_offline(directory))
+
+    def _on_replica_gone(self, partition: TopicPartition) -> None:
+        self._defer(lambda: self._roles.take_replica_offline(partition))
 
     def _take_offline(self, directory: LogDirectory) -> None:
         count = self._roles.take_offline(directory)

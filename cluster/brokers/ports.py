@@ -42,6 +42,8 @@ class BrokerPorts:
     cluster_id: str
     machine: str
     """Names the machine: brokers of one machine can read each other's files."""
+    boot_id: str
+    """Names the boot of the machine: what was not synced is lost with it."""
     clock: Clock
     loop: EventLoop
     random: Random

@@ -2,11 +2,13 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from cluster.coordinator.cluster_store import StoreSession
 from cluster.model.cluster import BrokerRegistration
-from cluster.model.ids import BrokerEpoch
+from cluster.model.ids import BrokerEpoch, TopicPartition
+from cluster.protocol.peer.control import ClusterUpdate
 from cluster.runtime.clock import Clock
 from cluster.runtime.loop import EventLoop
 
@@ -24,6 +26,8 @@ class Registration:
         self._loop = loop
         self._clock = clock
         self._announced: BrokerRegistration | None = None
+        self._whole: set[TopicPartition] = set()
+        """Partitions that this broker has had in sync since it started."""
         self.epoch = NOT_REGISTERED
 
     def begin(self, announced: BrokerRegistration) -> None:
@@ -31,6 +35,15 @@ class Registration:
         self._announced = announced
         wall_ms = self._clock.wall_ms()
         self.epoch = self._store.call(lambda store: store.register_broker(announced, wall_ms))
+
+    def on_update(self, update: ClusterUpdate) -> None:
+        """Logs that have everything again are not announced as lost in the next session."""
+        if self._announced is None:
+            return
+        for topic in update.topics:
+            for number, state in topic.partitions.items():
+                if state.has_leader and self._announced.id in state.isr:
+                    self._whole.add(TopicPartition(topic.name, number))
 
     def end(self) -> None:
         """Do not register again: the broker is stopping."""
@@ -45,6 +58,7 @@ class Registration:
         announced = self._announced
         if announced is None:
             return
+        announced = replace(announced, condition=announced.condition.without_doubt(self._whole))
         wall_ms = self._clock.wall_ms()
 
         def on_done(epoch: BrokerEpoch) -> None:

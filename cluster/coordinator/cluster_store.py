@@ -137,6 +137,14 @@ class ClusterStore(Protocol):
         """Every registered broker; `on_change` is called when one comes or goes."""
         ...
 
+    def load_log_directories(self, broker: BrokerId) -> dict[str, int] | None:
+        """Generations of a broker's log directories by their ids; None where none are stored."""
+        ...
+
+    def write_log_directories(self, broker: BrokerId, generations: Mapping[str, int]) -> None:
+        """Store the generations of a broker's log directories."""
+        ...
+
     def campaign(self, broker: BrokerId, wall_ms: WallMs) -> Election:
         """Try to become the controller; who is, and the new epoch if it is this broker."""
         ...

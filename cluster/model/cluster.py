@@ -10,9 +10,11 @@ from cluster.model.ids import (
     BrokerEpoch,
     BrokerId,
     LeaderEpoch,
+    Offset,
     PartitionEpoch,
     TopicPartition,
 )
+from cluster.model.log_condition import INTACT, LogCondition
 
 
 class Endpoint(NamedTuple):
@@ -36,15 +38,31 @@ class BrokerRegistration:
     replication_endpoint: str
     machine: str
     """Names the machine: brokers of one machine can read each other's files."""
+    condition: LogCondition = INTACT
+    """Which of its logs may lack committed records, as found at its start. For the controller: it
+    is not sent on to other brokers."""
 
     def endpoint(self, listener: str) -> Endpoint | None:
         """The endpoint of that listener, if the broker has it."""
         return next((e for e in self.endpoints if e.listener == listener), None)
 
 
+class DoubtfulLog(NamedTuple):
+    """How far a former in-sync replica's log goes that may lack committed records."""
+
+    broker: BrokerId
+    last_epoch: LeaderEpoch
+    """Leader epoch of its last record, -1 if it is empty."""
+    log_end_offset: Offset
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """What `/brokers/topics/[t]/partitions/[n]/state` and the assignment say of one partition."""
+    """What `/brokers/topics/[t]/partitions/[n]/state` and the assignment say of one partition.
+
+    Invariant: every member of the ISR, and every eligible replica, has all committed records,
+    unless its disk has lost them since it was last registered.
+    """
 
     replicas: tuple[BrokerId, ...]
     isr: tuple[BrokerId, ...]
@@ -52,6 +70,11 @@ class PartitionState:
     leader_epoch: LeaderEpoch
     partition_epoch: PartitionEpoch
     """Counts the changes of this state; a conditional change names the one it was made from."""
+    eligible: tuple[BrokerId, ...] = ()
+    """Replicas outside the ISR that may lead (KIP-966): nothing was committed since they left."""
+    doubtful: tuple[DoubtfulLog, ...] = ()
+    """Former in-sync replicas whose logs may have lost committed records. While nobody leads: the
+    best of them leads once neither ISR nor eligible replicas are left."""
 
     @property
     def has_leader(self) -> bool:

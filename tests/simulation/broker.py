@@ -55,13 +55,14 @@ class SimulatedBroker:
         number: int,
         life: int,
         root: Path,
+        boot: int,
         *,
         min_insync_replicas: int,
         by_file: bool,
         directory_count: int,
         overrides: Mapping[str, str],
     ) -> None:
-        """Its log directories are below `root`."""
+        """Its log directories are below `root`; `boot` counts the starts of its machine."""
         self.world = world
         self.id = BrokerId(number)
         self.node = Node(world, number, life)
@@ -87,6 +88,7 @@ class SimulatedBroker:
             BrokerPorts(
                 cluster_id=CLUSTER_ID,
                 machine="here",
+                boot_id=str(boot),
                 clock=clock,
                 loop=loop,
                 random=Random(world.random.random()),

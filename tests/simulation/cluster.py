@@ -2,6 +2,7 @@
 
 import errno
 import logging
+import shutil
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -69,6 +70,9 @@ class SimulatedCluster:
         self._broken: dict[int, Path] = {}
         """The log directory of a broker that cannot be used now."""
         self._lives = dict.fromkeys(range(broker_count), 0)
+        self._boots = dict.fromkeys(range(broker_count), 0)
+        self._copies: dict[int, Path] = {}
+        """An older copy of a broker's disks."""
         self._value_count = 0
         registry: Any = FakeClient(self.tree)
         prepare_paths(registry)
@@ -110,6 +114,7 @@ class SimulatedCluster:
             number,
             self._lives[number],
             self.directory / str(number),
+            self._boots[number],
             **self._settings,
         )
         self.world.note(f"broker {number} starts, life {self._lives[number]}")
@@ -131,7 +136,10 @@ class SimulatedCluster:
         self.world.after(delay_ms, broker.session.client.expire)
 
     def lose_unflushed_tail(self, number: int) -> None:
-        """Remove a part of what a broker, now down, had written but not synced to disk."""
+        """Its machine loses power: remove a part of what a broker, now down, had written but not
+        synced to disk.
+        """
+        self._boots[number] += 1
         for partition in self.brokers[number].table:
             log = partition.log
             flushed, end = log.recovery_point, log.log_end_offset
@@ -220,6 +228,37 @@ class SimulatedCluster:
             self.world.note(f"log directory {path.name} of broker {number} is repaired")
             path.unlink()
             path.with_name("aside").rename(path)
+
+    def wipe(self, number: int) -> None:
+        """All disks of a broker that is down are replaced by empty ones."""
+        if not self.brokers[number].node.is_alive and number not in self._broken:
+            self.world.note(f"the disks of broker {number} are wiped")
+            shutil.rmtree(self.directory / str(number), ignore_errors=True)
+
+    def remove_replica(self, number: int, partition: TopicPartition) -> None:
+        """Somebody removes the directory of one replica, of a broker that is down."""
+        if not self.brokers[number].node.is_alive and number not in self._broken:
+            for path in self.brokers[number].paths:
+                if (path / str(partition)).exists():
+                    self.world.note(f"{partition} is removed from the disk of broker {number}")
+                    shutil.rmtree(path / str(partition))
+
+    def copy_disks(self, number: int) -> None:
+        """Keep a copy of a broker's disks as they are now."""
+        if number not in self._broken and (self.directory / str(number)).exists():
+            self.world.note(f"the disks of broker {number} are copied")
+            self._copies[number] = copy = self.directory / f"{number}-copy"
+            shutil.rmtree(copy, ignore_errors=True)
+            shutil.copytree(self.directory / str(number), copy)
+
+    def roll_back(self, number: int) -> None:
+        """Put the copy in the place of the disks of a broker that is down."""
+        if number in self._copies and number not in self._broken:
+            if self.brokers[number].node.is_alive:
+                return
+            self.world.note(f"the disks of broker {number} are rolled back")
+            shutil.rmtree(self.directory / str(number), ignore_errors=True)
+            self._copies.pop(number).rename(self.directory / str(number))
 
     # Topics and records
 

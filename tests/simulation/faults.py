@@ -286,3 +286,54 @@ class PowerLosses(RandomHistory):
         cluster.lose_unflushed_tail(number)
         delay_ms = self._random.choice([0, 10, 100, 3_000])
         cluster.world.after(delay_ms, lambda: cluster.start(number))
+
+
+class LostDisks(RandomHistory):
+    """The disks of one broker at a time are wiped, rolled back to an older copy, or lose a replica,
+    while any number of brokers are down; another one's only when every replica is in sync again.
+    """
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        super().__init__(cluster)
+        cluster.checks.members_may_lack_records = True
+        self._is_one_lost = False
+        self._actions += [
+            (10, self._lose_disk),
+            (6, self._copy_disk),
+            (3, self._everything_stops),
+        ]
+
+    def _copy_disk(self) -> None:
+        self._cluster.copy_disks(self._any_broker())
+
+    def _everything_stops(self) -> None:
+        """One after the other, as `stop` does it, or all at once."""
+        cluster = self._cluster
+        is_clean = self._random.random() < 0.5
+        for number in list(cluster.brokers):
+            if is_clean and cluster.brokers[number].is_up:
+                cluster.stop_cleanly(number)
+                cluster.world.run_for(self._random.choice([0, 50, 500]))
+            else:
+                cluster.crash(number, noticed=self._random.random() < 0.7)
+
+    def _lose_disk(self) -> None:
+        cluster = self._cluster
+        if cluster.checks.everything_is_in_sync():
+            self._is_one_lost = False
+        number = self._any_broker()
+        if self._is_one_lost or not self._is_down(number):
+            return
+        self._is_one_lost = True
+        loss = self._random.choice(["wipe", "roll back", "remove"])
+        if loss == "wipe":
+            cluster.wipe(number)
+        elif loss == "roll back":
+            cluster.roll_back(number)
+        else:
+            cluster.remove_replica(number, self._random.choice(list(cluster.assignment)))
+
+    def _is_down(self, number: int) -> bool:
+        if self._random.random() < 0.5:
+            self._cluster.crash(number)
+        return not self._cluster.brokers[number].node.is_alive

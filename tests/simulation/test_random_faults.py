@@ -16,6 +16,7 @@ from tests.simulation.faults import (
     DeletedRecords,
     FailingDirectories,
     GroupCommits,
+    LostDisks,
     NewerGroups,
     PowerLosses,
     RandomHistory,
@@ -96,6 +97,12 @@ def test_what_is_deleted_stays_deleted_and_the_rest_is_kept(seed: int, tmp_path:
 @pytest.mark.parametrize("seed", seeds(8))
 def test_nothing_promised_is_lost_when_one_machine_loses_power(seed: int, tmp_path: Path) -> None:
     run(seed, tmp_path, PowerLosses, minimum=2)
+
+
+@pytest.mark.simulation
+@pytest.mark.parametrize("seed", seeds(12))
+def test_nothing_promised_is_lost_while_one_disk_survives(seed: int, tmp_path: Path) -> None:
+    run(seed, tmp_path, LostDisks, minimum=2, directory_count=1 + seed % 2)
 
 
 @pytest.mark.simulation

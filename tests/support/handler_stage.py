@@ -228,6 +228,7 @@ class HandlerStage:
             BrokerPorts(
                 cluster_id="stage",
                 machine=machine,
+                boot_id="boot",
                 clock=self.clock,
                 loop=self.loop,
                 random=Random(number),

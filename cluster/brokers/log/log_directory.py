@@ -6,7 +6,7 @@ One process at a time: the directory is locked while this object is open.
 import fcntl
 import logging
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +16,7 @@ from cluster.brokers.log.directories import (
     parse_directory_name,
     parse_future_name,
 )
+from cluster.brokers.log.directory_mark import DirectoryMark, read_mark
 from cluster.brokers.log.directory_room import DirectoryRoom
 from cluster.brokers.log.directory_state import concerns_a_name, has_failed
 from cluster.brokers.log.segment import (
@@ -25,7 +26,7 @@ from cluster.brokers.log.segment import (
     create_segment_file,
 )
 from cluster.model.errors import StorageFailed
-from cluster.model.ids import Offset, TopicPartition
+from cluster.model.ids import Offset, TopicPartition, encode_uuid, new_uuid
 
 log = logging.getLogger(__name__)
 
@@ -53,6 +54,10 @@ class LogDirectory:
         self.was_clean_shutdown = was_clean_shutdown
         self.failure: str | None = None
         """Why it is not used any more, in one line; None while it works."""
+        self.directory_id = ""
+        """Kafka's `directory.id` (KIP-858), made with the directory."""
+        self.mark: DirectoryMark | None = None
+        """What its own file said when it was opened."""
         self.repaired: set[TopicPartition] = set()
         """Logs that are since the start as a clean stop would have left them."""
         self.room = DirectoryRoom(path)
@@ -72,7 +77,8 @@ class LogDirectory:
         except OSError as error:
             raise StorageFailed(f"cannot open log directory {path}: {error.strerror}") from error
         try:
-            _claim(path, cluster_id, broker_id)
+            directory_id = _claim(path, cluster_id, broker_id)
+            mark = read_mark(path)
             marker = path / _CLEAN_SHUTDOWN
             was_clean = marker.exists()
             marker.unlink(missing_ok=True)
@@ -83,7 +89,9 @@ class LogDirectory:
         except StorageFailed:
             os.close(descriptor)
             raise
-        return cls(path, descriptor, leftovers, was_clean_shutdown=was_clean)
+        directory = cls(path, descriptor, leftovers, was_clean_shutdown=was_clean)
+        directory.directory_id, directory.mark = directory_id, mark
+        return directory
 
     @classmethod
     def failed(cls, path: Path, reason: str) -> "LogDirectory":
@@ -238,14 +246,13 @@ def _lock(path: Path) -> int:
     return descriptor
 
 
-def _claim(path: Path, cluster_id: str, broker_id: int) -> None:
+def _claim(path: Path, cluster_id: str, broker_id: int) -> str:
+    """Make `meta.properties`, or check whose it is; the directory's id."""
     file = path / checkpoints.META_PROPERTIES
     found = checkpoints.read_properties(file)
     if found is None:
-        checkpoints.write_properties(
-            file, {"version": _VERSION, "broker.id": str(broker_id), "cluster.id": cluster_id}
-        )
-        return
+        found = {"version": _VERSION, "broker.id": str(broker_id), "cluster.id": cluster_id}
+        return _give_id(file, found)
     owner, owner_cluster = found.get("broker.id", "?"), found.get("cluster.id", "?")
     if owner != str(broker_id) or owner_cluster != cluster_id:
         raise StorageFailed(
@@ -253,3 +260,11 @@ def _claim(path: Path, cluster_id: str, broker_id: int) -> None:
             f"broker {broker_id} of cluster {cluster_id}; give this broker another directory, or "
             "delete this one if its data is not needed"
         )
+    known = found.get("directory.id")
+    return known if known else _give_id(file, found)
+
+
+def _give_id(file: Path, properties: Mapping[str, str]) -> str:
+    directory_id = encode_uuid(new_uuid())
+    checkpoints.write_properties(file, {**properties, "directory.id": directory_id})
+    return directory_id

@@ -257,7 +257,8 @@ class FollowerFetcher:
                 self._truncate(partition, *fetched.diverging)
             else:
                 self._append(partition, fetched, wall_ms)
-            self._learn_offsets(partition, fetched)
+            if fetched.diverging is None:  # else what is left may differ in an older epoch still
+                self._learn_offsets(partition, fetched)
         except Refused as refused:
             self.delayed[partition_id] = self._put_off(now_ms + self._options.retry_ms)
             self._tell(partition, refused)
@@ -333,6 +334,15 @@ class FollowerFetcher:
             epoch,
             end_offset,
         )
+        if offset < partition.high_watermark:
+            log.error(
+                "%s: committed records from %d to %d are lost: leader %d was elected without them"
+                " (an unclean election)",
+                partition.id,
+                offset,
+                partition.high_watermark,
+                self.leader,
+            )
         before = (partition.log.log_end_offset, partition.log.latest_epoch)
         partition.truncate_to(offset)
         if (partition.log.log_end_offset, partition.log.latest_epoch) == before:

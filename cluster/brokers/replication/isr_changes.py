@@ -99,7 +99,7 @@ class IsrChanges:
         if isinstance(answer, ErrorCode):
             moved = leader.on_proposal_refused(proposal, self._now_ms())
         else:
-            moved = leader.on_isr_committed(answer.isr, answer.partition_epoch)
+            moved = leader.on_isr_committed(answer.isr, answer.partition_epoch, answer.eligible)
         if moved:
             self._events.on_high_watermark_moved(partition)
         # Fewer in-sync replicas may fail a waiting produce, more may complete it.

@@ -249,7 +249,9 @@ class LeaderFetches:
             del session.ready[partition_id]
             session.told.add(partition_id)
             fetched = self._answer_partition(session, session.positions[partition_id], budget)
-            if fetched.error is ErrorCode.none:
+            if fetched.diverging is not None:
+                session.behind.add(partition_id)  # it learns no high watermark before it agrees
+            elif fetched.error is ErrorCode.none:
                 session.behind.discard(partition_id)
             if fetched.records is not None:
                 records = fetched.records

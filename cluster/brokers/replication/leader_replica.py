@@ -46,6 +46,8 @@ class LeaderReplica:
     Invariant: the high watermark never passes the log end and never moves back.
     Invariant: it never passes a member of any ISR that may be in force: the last one committed, the
     one proposed, and those proposed for the same partition epoch whose outcome is not known.
+    Invariant: it does not move while the ISR has fewer members than `min.insync.replicas`, or while
+    a replica outside of it is eligible to lead (KIP-966): such a replica lacks nothing committed.
     Invariant: at most one ISR proposal is in flight.
     """
 
@@ -59,7 +61,10 @@ class LeaderReplica:
         log_end_offset: Offset,
         high_watermark: Offset,
         now_ms: MonotonicMs,
+        min_insync_replicas: int = 1,
+        eligible: tuple[BrokerId, ...] = (),
     ) -> None:
+        """`eligible`: see `PartitionState`."""
         self.leader_epoch = leader_epoch
         self.epoch_start_offset = log_end_offset
         self.high_watermark = min(high_watermark, log_end_offset)
@@ -81,6 +86,8 @@ class LeaderReplica:
             for broker in replicas
             if broker != local_id
         }
+        self._min_isr = min(min_insync_replicas, 1 + len(self._followers))
+        self._eligible = eligible
         self._raise_high_watermark()
 
     @property
@@ -178,9 +185,30 @@ class LeaderReplica:
             for broker in self.isr
             if broker == self._local_id or not self._is_lagging(broker, now_ms, lag_time_max_ms)
         )
+        if self._eligible and len(self.isr) >= self._min_isr and now_ms >= self._propose_again_ms:
+            # min.insync.replicas was lowered: nothing is committed before they are given up.
+            return self._propose(kept)
         return self._propose(kept) if kept != self.isr or self._unsettled else None
 
-    def on_isr_committed(self, isr: Iterable[BrokerId], partition_epoch: PartitionEpoch) -> bool:
+    def require(self, min_insync_replicas: int) -> None:
+        """`min.insync.replicas` has changed; `recheck` says what follows."""
+        self._min_isr = min(min_insync_replicas, 1 + len(self._followers))
+
+    def recheck(self) -> bool:
+        """Whether the high watermark moved, as fewer in-sync replicas are required now."""
+        return self._raise_high_watermark()
+
+    def has_all_in_sync(self, offset: Offset) -> bool:
+        """Whether every member of the ISR has everything below an offset, committed or not."""
+        ends = (self._followers[b].log_end_offset for b in self.isr if b in self._followers)
+        return self._log_end_offset >= offset and all(end >= offset for end in ends)
+
+    def on_isr_committed(
+        self,
+        isr: Iterable[BrokerId],
+        partition_epoch: PartitionEpoch,
+        eligible: tuple[BrokerId, ...] = (),
+    ) -> bool:
         """The controller has written an ISR; whether the high watermark moved with it.
 
         A partition epoch that we know already changes nothing: a later proposal may be in force.
@@ -188,6 +216,7 @@ class LeaderReplica:
         if partition_epoch <= self.partition_epoch:
             return False
         self.partition_epoch = partition_epoch
+        self._eligible = eligible
         self.isr = tuple(isr)
         self._in_flight = None
         self._unsettled.clear()
@@ -235,6 +264,8 @@ class LeaderReplica:
         return self._in_flight
 
     def _raise_high_watermark(self) -> bool:
+        if self._eligible or len(self.isr) < self._min_isr:
+            return False
         lowest = self._log_end_offset
         followers = self._followers
         for broker in self.isr:

@@ -41,6 +41,7 @@ class Partition:
         self.leader_id: BrokerId = NO_BROKER
         self.leader_epoch: LeaderEpoch = NO_EPOCH
         self.min_insync_replicas = min_insync_replicas
+        """Changed by `require` only."""
         self.is_offline = False
         """Its log directory has failed: for requests that wait for this replica."""
         self._local_id = local_id
@@ -65,7 +66,7 @@ class Partition:
             return False
         if state.leader_epoch == self.leader_epoch and state.leader == self.leader_id:
             if self.leader is not None:
-                self.leader.on_isr_committed(state.isr, state.partition_epoch)
+                self.leader.on_isr_committed(state.isr, state.partition_epoch, state.eligible)
             return False
         if state.leader == self._local_id:
             self.log.begin_epoch(state.leader_epoch, self.log.log_end_offset)
@@ -82,10 +83,18 @@ class Partition:
                 self.log.log_end_offset,
                 self._high_watermark,
                 now_ms,
+                self.min_insync_replicas,
+                state.eligible,
             )
         else:
             self.leader = None
         return True
+
+    def require(self, min_insync_replicas: int) -> None:
+        """`min.insync.replicas` has changed."""
+        self.min_insync_replicas = min_insync_replicas
+        if self.leader is not None:
+            self.leader.require(min_insync_replicas)
 
     def resign(self) -> None:
         """Neither lead nor follow until the controller's next update: the session is lost.
@@ -155,6 +164,8 @@ class Partition:
             if len(leader.isr) < self.min_insync_replicas:
                 return ErrorCode.not_enough_replicas_after_append
             return ErrorCode.none
+        if len(leader.isr) < self.min_insync_replicas and leader.has_all_in_sync(required_offset):
+            return ErrorCode.not_enough_replicas_after_append  # more than those cannot have it
         return None
 
     def delete_records(self, offset: int) -> Offset:

@@ -14,6 +14,7 @@ from typing import Final
 
 from cluster.brokers.log.checkpoints import read_topic_id, write_topic_id
 from cluster.brokers.log.directories import set_stray_aside
+from cluster.brokers.log.directory_state import concerns_a_name
 from cluster.brokers.log.directory_work import DirectoryWork
 from cluster.brokers.log.log_directory import LogDirectory, check_any_works
 from cluster.brokers.log.log_places import LogPlaces
@@ -71,6 +72,11 @@ class Checkpoints:
             if partition_id in theirs:
                 ours[partition_id] = theirs[partition_id]
 
+    def with_records(self) -> set[TopicPartition]:
+        """The replicas that had records which were committed, or synced."""
+        ends = [*self.high_watermarks.items(), *self.recovery_points.items()]
+        return {name for name, end in ends if end > 0}
+
     def copy(self) -> "Checkpoints":
         """The same, to be added to."""
         return Checkpoints(
@@ -118,6 +124,9 @@ class PartitionTable:
         self.on_directory_failed: Callable[[LogDirectory], object] = self.take_offline
         """Called once for a directory that is given up; it has `take_offline` called, at once or
         when the turn of the loop ends."""
+        self.on_replica_gone: Callable[[TopicPartition], object] = self.take_replica_offline
+        """Called for a replica whose directory somebody has removed; it has `take_replica_offline`
+        called, at once or when the turn of the loop ends."""
         self.moving: Collection[TopicPartition] = frozenset()
         """Replicas on their way to another log directory."""
         self._local_id = local_id
@@ -131,6 +140,13 @@ class PartitionTable:
         self._latest_options: (
             tuple[Mapping[str, str], tuple[LogOptions, int], dict[LogDirectory, LogOptions]] | None
         ) = None
+        self.missing: set[TopicPartition] = set()
+        """Replicas that had records at the last checkpoint, and were not here at the start."""
+        self.short: set[TopicPartition] = set()
+        """Replicas that ended at the start before what had been committed, or synced."""
+        self.is_judged = True
+        """False from the start of a broker that has lost logs until the controller has taken that
+        into account: until then the next start has to find the same."""
         self._unopened: dict[LogDirectory, Checkpoints] = {}
         """What the checkpoints said of logs that could not be opened."""
 
@@ -151,10 +167,12 @@ class PartitionTable:
                 self._work.remove_later(leftover)
             with self._noting_failures(directory):
                 stored = Checkpoints.read(directory)
+                self.missing |= stored.with_records()
                 for partition_id, path in logs.items():
                     self._load_log(directory, partition_id, path, stored, wall_ms)
                     opened += 1
                     on_opened(opened, total)
+        self.missing.difference_update(self._partitions, self.offline.partitions())
         check_any_works(self.places.directories)
 
     @contextmanager
@@ -206,11 +224,17 @@ class PartitionTable:
             failed.__cause__ = error
             self._on_unopened(directory, partition_id, stored, failed)
             return
+        high_watermark = stored.high_watermarks.get(partition_id, Offset(0))
+        synced = stored.recovery_points.get(partition_id, Offset(0))
+        if max(high_watermark, synced) > partition_log.log_end_offset:
+            self.short.add(partition_id)
+        else:
+            self.short.discard(partition_id)
         partition = Partition(
             partition_id,
             topic_id,
             partition_log,
-            stored.high_watermarks.get(partition_id, Offset(0)),
+            high_watermark,
             self._local_id,
             min_insync_replicas,
         )
@@ -305,7 +329,7 @@ class PartitionTable:
         options, min_insync_replicas = self._options(configs, self.places.of(partition.id))
         if partition.log.options is not options:
             partition.log.update_options(options)
-            partition.min_insync_replicas = min_insync_replicas
+            partition.require(min_insync_replicas)
 
     def forget_options(self) -> None:
         """The broker's settings have changed: the same configs make other options now."""
@@ -361,8 +385,12 @@ class PartitionTable:
         To be called on the broker's thread wherever StorageFailed is caught.
         """
         directory = self.places.of(partition_id)
-        if directory is not None:
-            self.note_directory_failure(directory, failure)
+        if directory is None:
+            return
+        self.note_directory_failure(directory, failure)
+        is_its_own = directory.failure is None and concerns_a_name(failure)
+        if is_its_own and not directory.partition_path(partition_id).exists():
+            self.on_replica_gone(partition_id)
 
     def note_path_failure(self, path: Path, failure: StorageFailed) -> None:
         """As `note_failure`, by the directory of a partition that is new or being deleted."""
@@ -385,6 +413,21 @@ class PartitionTable:
             partition.resign()
             self.offline.add(partition.id, partition.topic_id, directory.failure or "")
         return gone
+
+    def take_replica_offline(self, partition_id: TopicPartition) -> Partition | None:
+        """A replica whose directory is gone leaves the table; None if it has left already.
+
+        The checkpoints go on to say what it had, so that the next start knows that it is lost.
+        """
+        directory = self.places.of(partition_id)
+        partition = self._forget(partition_id)
+        if partition is None or directory is None:
+            return None
+        self._unopened.setdefault(directory, Checkpoints()).add(partition)
+        partition.is_offline = True
+        partition.resign()
+        self.offline.add(partition_id, partition.topic_id, "its directory was removed")
+        return partition
 
     # -- checkpoints and the end -----------------------------------------------------------------
 
@@ -424,10 +467,12 @@ class PartitionTable:
         partitions = self._of_directory(directory)
         for partition in partitions:
             partition.log.flush()
-        self._write_checkpoints_of(directory, partitions)
+        if self.is_judged:
+            self._write_checkpoints_of(directory, partitions)
         for partition in partitions:
             partition.log.close(flush=True)
-        if directory not in self._unopened:  # one that failed must be checked at the next start
+        # A log that could not be opened, or that has lost something, is checked at the next start.
+        if directory not in self._unopened and self.is_judged:
             directory.mark_clean_shutdown()
         directory.close()
 

@@ -118,6 +118,8 @@ class ReplicaRoles:
         leader = partition.leader
         if leader is None:
             return
+        if leader.recheck():
+            self._events.on_high_watermark_moved(partition)
         if len(leader.isr) <= len(leader.followers):
             self._link.leader_side.ask_for_positions(partition.id, leader.outsiders)
         proposal = leader.on_tick(now_ms, self._lag_time_max_ms, full)
@@ -132,6 +134,17 @@ class ReplicaRoles:
             self._unfollow(partition.id)
             self._events.on_role_changed(partition.id)
         return len(gone)
+
+    def take_replica_offline(self, partition_id: TopicPartition) -> None:
+        """Give up a replica whose directory is gone."""
+        if self._table.take_replica_offline(partition_id) is not None:
+            log.error(
+                "%s is offline: its directory was removed; another replica leads, and the next"
+                " start of this broker copies it anew",
+                partition_id,
+            )
+            self._unfollow(partition_id)
+            self._events.on_role_changed(partition_id)
 
     # -- inside ------------------------------------------------------------------------------------
 

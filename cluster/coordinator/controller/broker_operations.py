@@ -254,7 +254,9 @@ class IsrChanges:
             partition = TopicPartition(request.topic, request.partition)
             state = plan.changed[partition]
             log.info("%s: ISR is %s", partition, list(state.isr))
-            reply(PartitionAltered(ErrorCode.none, state.isr, state.partition_epoch))
+            reply(
+                PartitionAltered(ErrorCode.none, state.isr, state.partition_epoch, state.eligible)
+            )
         if plan.changed:
             self._updates.tell_everyone(plan, full_to=set())
 

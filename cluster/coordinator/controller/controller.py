@@ -12,10 +12,13 @@ from random import Random
 
 from cluster.coordinator.controller.config_plans import plan_topic_configs
 from cluster.coordinator.controller.elections import (
+    ElectionRules,
+    RulesOf,
     elect_all,
     elect_where_offline,
     lead_where_room_is,
     move_all_away,
+    with_isr,
 )
 from cluster.coordinator.controller.leader_elections import (
     Elected,
@@ -34,7 +37,6 @@ from cluster.model.cluster import (
     BrokerRegistration,
     ClusterState,
     OfflinePartitions,
-    PartitionState,
     TopicState,
 )
 from cluster.model.errors import ErrorCode, Refused
@@ -93,7 +95,7 @@ class Controller:
             since = written.get(partition, 0)
             return {broker.id for broker in brokers.values() if broker.epoch < since}
 
-        return self._elections(stayed)
+        return self._elections(stayed, brokers)
 
     def on_brokers_changed(
         self, registrations: Iterable[BrokerRegistration]
@@ -120,7 +122,7 @@ class Controller:
         self.state.brokers.clear()
         self.state.brokers.update(new)
         # One that restarted between two reads was away: it loses its leaderships first.
-        return self._elections(lambda _: stayed), joined
+        return self._elections(lambda _: stayed, joined), joined
 
     def elect_again(self) -> Plan:
         """Elections that became possible without any broker coming or going."""
@@ -141,7 +143,8 @@ class Controller:
         """The broker is about to stop: move away from it what others can lead."""
         self._shutting_down.add(broker)
         plan = Plan()
-        steps = move_all_away(self.state, broker, self._staying, plan.changed)
+        rules = self._election_rules()
+        steps = move_all_away(self.state, broker, self._staying, rules, plan.changed)
         plan.steps = self._then_where_room_is(steps, plan)
         return plan
 
@@ -149,8 +152,8 @@ class Controller:
         """These replicas of a live broker are offline, and no others: it leads none of them."""
         self.state.set_offline(broker, replicas)
         plan = Plan()
-        live, unclean = set(self.state.brokers), self._unclean_topics()
-        steps = elect_where_offline(self.state, broker, live, unclean, plan.changed)
+        live, rules = set(self.state.brokers), self._election_rules()
+        steps = elect_where_offline(self.state, broker, live, rules, plan.changed)
         plan.steps = self._then_where_room_is(steps, plan)
         return plan
 
@@ -215,13 +218,8 @@ class Controller:
             or broker not in isr
         ):
             return Plan(), Outcome(ErrorCode.ineligible_replica)
-        new_state = PartitionState(
-            state.replicas,
-            tuple(isr),
-            state.leader,
-            state.leader_epoch,
-            PartitionEpoch(state.partition_epoch + 1),
-        )
+        configs = self.state.topics[partition.topic].configs
+        new_state = with_isr(state, tuple(isr), self._rules.min_insync_replicas(configs))
         return Plan(changed={partition: new_state}), Outcome(ErrorCode.none)
 
     # -- topics ------------------------------------------------------------------------------
@@ -300,11 +298,16 @@ class Controller:
         """The live brokers that are not about to stop."""
         return set(self.state.brokers) - self._shutting_down
 
-    def _elections(self, stayed: Callable[[TopicPartition], set[BrokerId]]) -> Plan:
+    def _elections(
+        self,
+        stayed: Callable[[TopicPartition], set[BrokerId]],
+        maybe_away: Iterable[BrokerId] = (),
+    ) -> Plan:
         """The plan whose steps elect a leader for every partition that needs one."""
         plan = Plan()
-        live, unclean = set(self.state.brokers), self._unclean_topics()
-        steps = elect_all(self.state, stayed, live, unclean, plan.changed)
+        live, rules = set(self.state.brokers), self._election_rules()
+        returned = {each: self.state.brokers[each].condition for each in maybe_away}
+        steps = elect_all(self.state, stayed, live, rules, plan.changed, returned)
         plan.steps = self._then_where_room_is(steps, plan)
         return plan
 
@@ -312,5 +315,17 @@ class Controller:
         """The steps of a plan, and those after which no full log directory leads needlessly."""
         return chain(steps, lead_where_room_is(self.state, self._staying, plan.changed))
 
-    def _unclean_topics(self) -> set[str]:
-        return {t.name for t in self.state.topics.values() if self._is_unclean(t.configs)}
+    def _election_rules(self) -> RulesOf:
+        """Rules of topics as they are asked for; for one plan, during which nothing changes."""
+        known: dict[str, ElectionRules] = {}
+
+        def rules_of(topic: str) -> ElectionRules:
+            rules = known.get(topic)
+            if rules is None:
+                configs = self.state.topics[topic].configs
+                rules = known[topic] = ElectionRules(
+                    self._is_unclean(configs), self._rules.min_insync_replicas(configs)
+                )
+            return rules
+
+        return rules_of

@@ -29,6 +29,7 @@ from cluster.coordinator.controller.control_link import ControlLink
 from cluster.coordinator.controller.controller import Controller
 from cluster.coordinator.controller.election_counts import ElectionCounts
 from cluster.coordinator.controller.leader_returns import LeaderReturns, ReturnOptions
+from cluster.coordinator.controller.leaderless import report_leaderless
 from cluster.coordinator.controller.operation import HasClient, Operation
 from cluster.coordinator.controller.topic_config_changes import TopicConfigChanges
 from cluster.coordinator.controller.topic_operations import ConfigsChangedElsewhere
@@ -296,6 +297,7 @@ class ControllerDriver:
             self._is_busy = False
             self.elections.add(plan.changed, controller.state)
             plan.apply(controller.state)
+            report_leaderless(plan.changed)
             self._growth.add(plan.partition_count)
             self.returns.on_written(plan)
             operation.finish(plan)

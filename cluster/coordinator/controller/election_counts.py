@@ -13,7 +13,7 @@ class ElectionCounts:
         self.count = 0
         """Partitions that were given another leader."""
         self.unclean_count = 0
-        """Of these: ones whose new leader was not in sync (unclean.leader.election.enable)."""
+        """Of these: ones whose new leader could lack committed records (an unclean election)."""
 
     def add(self, changed: Mapping[TopicPartition, PartitionState], before: ClusterState) -> None:
         """The states of these partitions are about to change."""
@@ -21,4 +21,5 @@ class ElectionCounts:
             old = before.partition(partition)
             if old is not None and state.has_leader and state.leader != old.leader:
                 self.count += 1
-                self.unclean_count += state.leader not in old.isr
+                doubtful = (one.broker for one in old.doubtful)
+                self.unclean_count += state.leader not in (*old.isr, *old.eligible, *doubtful)

@@ -1,9 +1,15 @@
 """Who leads a partition when brokers come, go, or are about to go. Pure."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, NamedTuple
 
+from cluster.coordinator.controller.returned_replicas import (
+    are_all_heard,
+    best_doubtful,
+    eligible_after,
+    without_lost_logs,
+)
 from cluster.model.cluster import ClusterState, PartitionState
 from cluster.model.ids import (
     NO_BROKER,
@@ -12,33 +18,51 @@ from cluster.model.ids import (
     PartitionEpoch,
     TopicPartition,
 )
+from cluster.model.log_condition import LogCondition
 
 PARTITIONS_PER_STEP: Final = 100
 """Some 300 us."""
 
 
+class ElectionRules(NamedTuple):
+    """What a topic's configs say of elections."""
+
+    is_unclean: bool
+    """unclean.leader.election.enable"""
+    min_insync_replicas: int
+
+
+RulesOf = Callable[[str], ElectionRules]
+"""Of a topic, by its name."""
+
+
 def elect(
-    state: PartitionState, live: Collection[BrokerId], *, unclean: bool
+    state: PartitionState, live: Collection[BrokerId], *, unclean: bool, min_insync: int = 1
 ) -> PartitionState | None:
     """The state after dead replicas have left the ISR and the leadership; None if nothing changes.
 
-    The leader is the first replica in assignment order that is alive and in sync. When no in-sync
-    replica is alive, the ISR is kept as it is (it says who may lead again) unless `unclean`
-    (unclean.leader.election.enable) allows any live replica.
+    The leader is the first replica in assignment order that is alive and in sync, else the first
+    eligible one. Where neither is alive, ISR and eligible replicas are kept as they are: they say
+    who may lead again. Where there are none any more, the best doubtful replica leads as soon as no
+    other can have more. `unclean` (unclean.leader.election.enable) allows any live replica.
     """
     live_isr = tuple(broker for broker in state.isr if broker in live)
     leader = state.leader if state.leader in live_isr else _first_of(state.replicas, live_isr)
-    isr = live_isr
-    if leader == NO_BROKER:
-        isr = state.isr
-        if unclean:
-            leader = _first_of(state.replicas, live)
-            isr = (leader,) if leader != NO_BROKER else isr
-    return _changed(state, leader, isr)
+    if leader != NO_BROKER:
+        return _changed(state, leader, live_isr, min_insync)
+    leader = _first_of(state.replicas, [each for each in state.eligible if each in live])
+    if leader == NO_BROKER and (unclean or are_all_heard(state, live)):
+        best = best_doubtful(state, live)
+        if best is None and unclean:
+            best = _first_of(state.replicas, live)
+        leader = NO_BROKER if best is None else best
+        isr = state.isr if leader == NO_BROKER else (leader,)
+        return _changed(state, leader, isr, min_insync, clean=False)
+    return _changed(state, leader, state.isr if leader == NO_BROKER else (leader,), min_insync)
 
 
 def move_away(
-    state: PartitionState, leaving: BrokerId, live: Collection[BrokerId]
+    state: PartitionState, leaving: BrokerId, live: Collection[BrokerId], min_insync: int = 1
 ) -> PartitionState | None:
     """The state after controlled shutdown of one broker; None if nobody can take its place.
 
@@ -48,7 +72,20 @@ def move_away(
     if not others or leaving not in state.isr:
         return None
     leader = state.leader if state.leader in others else _first_of(state.replicas, others)
-    return _changed(state, leader, others)
+    return _changed(state, leader, others, min_insync)
+
+
+def with_isr(
+    state: PartitionState, isr: tuple[BrokerId, ...], min_insync: int = 1
+) -> PartitionState:
+    """The state with the ISR that its leader proposes; never the same, it counts as a change."""
+    return replace(
+        state,
+        isr=isr,
+        eligible=eligible_after(state, isr, min_insync),
+        doubtful=(),
+        partition_epoch=PartitionEpoch(state.partition_epoch + 1),
+    )
 
 
 def elect_after_absence(
@@ -57,14 +94,15 @@ def elect_after_absence(
     live: Collection[BrokerId],
     *,
     unclean: bool,
+    min_insync: int = 1,
 ) -> PartitionState | None:
     """`elect` where only `stayed` of the `live` brokers were there all the time.
 
     One that was away may have lost what it had not synced: it leaves the leadership and the ISR if
     another member of the ISR stayed. If nobody stayed, it leads again, in a new leader epoch.
     """
-    without = elect(state, stayed, unclean=False)
-    with_all = elect(without or state, live, unclean=unclean)
+    without = elect(state, stayed, unclean=False, min_insync=min_insync)
+    with_all = elect(without or state, live, unclean=unclean, min_insync=min_insync)
     if without is None or with_all is None:
         return with_all or without
     return replace(with_all, partition_epoch=without.partition_epoch)  # one write, not two
@@ -74,24 +112,39 @@ def elect_all(
     cluster: ClusterState,
     stayed: Callable[[TopicPartition], set[BrokerId]],
     live: Collection[BrokerId],
-    unclean_topics: Collection[str],
+    rules_of: RulesOf,
     changed: dict[TopicPartition, PartitionState],
+    returned: Mapping[BrokerId, LogCondition],
 ) -> Iterator[None]:
     """`elect_after_absence` for every partition, in steps; those that change go into `changed`.
 
-    A broker on which the replica is offline counts as dead for it.
+    A broker on which the replica is offline counts as dead for it. `returned` are the brokers that
+    may have been away (see `without_lost_logs`).
     """
 
     def decide(partition: TopicPartition, state: PartitionState) -> PartitionState | None:
         those_who_stayed = cluster.usable(partition, stayed(partition))
-        if state.leader in those_who_stayed and all(b in those_who_stayed for b in state.isr):
+        judged = state
+        if returned:
+            away = {b: lost for b, lost in returned.items() if b not in those_who_stayed}
+            judged = without_lost_logs(state, partition, away)
+        if (
+            judged is state
+            and state.leader in those_who_stayed
+            and all(b in those_who_stayed for b in state.isr)
+        ):
             return None  # nothing has changed for it, as for most
-        return elect_after_absence(
-            state,
+        rules = rules_of(partition.topic)
+        new_state = elect_after_absence(
+            judged,
             those_who_stayed,
             cluster.usable(partition, live),
-            unclean=partition.topic in unclean_topics,
+            unclean=rules.is_unclean,
+            min_insync=rules.min_insync_replicas,
         )
+        if new_state is None and judged is not state:
+            return replace(judged, partition_epoch=PartitionEpoch(state.partition_epoch + 1))
+        return new_state
 
     return _decide_all(cluster, decide, changed)
 
@@ -100,7 +153,7 @@ def elect_where_offline(
     cluster: ClusterState,
     broker: BrokerId,
     live: Collection[BrokerId],
-    unclean_topics: Collection[str],
+    rules_of: RulesOf,
     changed: dict[TopicPartition, PartitionState],
 ) -> Iterator[None]:
     """`elect` for every partition of a broker, some of whose replicas are offline, in steps."""
@@ -111,7 +164,8 @@ def elect_where_offline(
         usable = cluster.usable(partition, live)
         if broker in usable:
             return None
-        return elect(state, usable, unclean=partition.topic in unclean_topics)
+        rules = rules_of(partition.topic)
+        return elect(state, usable, unclean=rules.is_unclean, min_insync=rules.min_insync_replicas)
 
     return _decide_all(cluster, decide, changed)
 
@@ -148,12 +202,14 @@ def move_all_away(
     cluster: ClusterState,
     leaving: BrokerId,
     live: Collection[BrokerId],
+    rules_of: RulesOf,
     changed: dict[TopicPartition, PartitionState],
 ) -> Iterator[None]:
     """`move_away` for every partition, in steps; those that change go into `changed`."""
 
     def decide(partition: TopicPartition, state: PartitionState) -> PartitionState | None:
-        return move_away(state, leaving, cluster.usable(partition, live))
+        usable = cluster.usable(partition, live)
+        return move_away(state, leaving, usable, rules_of(partition.topic).min_insync_replicas)
 
     return _decide_all(cluster, decide, changed)
 
@@ -176,15 +232,29 @@ def _first_of(replicas: Collection[BrokerId], candidates: Collection[BrokerId]) 
 
 
 def _changed(
-    state: PartitionState, leader: BrokerId, isr: tuple[BrokerId, ...]
+    state: PartitionState,
+    leader: BrokerId,
+    isr: tuple[BrokerId, ...],
+    min_insync: int,
+    *,
+    clean: bool = True,
 ) -> PartitionState | None:
-    if leader == state.leader and isr == state.isr:
-        return None
+    """`clean`: the leader has everything that any other replica may still have committed."""
+    has_leader = leader != NO_BROKER
+    if not has_leader:
+        eligible = state.eligible
+    else:
+        eligible = eligible_after(state, isr, min_insync) if clean else ()
     moved = leader != state.leader
+    doubtful = () if has_leader else state.doubtful
+    if not moved and (isr, eligible, doubtful) == (state.isr, state.eligible, state.doubtful):
+        return None
     return PartitionState(
         state.replicas,
         isr,
         leader,
         LeaderEpoch(state.leader_epoch + 1) if moved else state.leader_epoch,
         PartitionEpoch(state.partition_epoch + 1),
+        eligible,
+        doubtful,
     )

@@ -39,6 +39,8 @@ class TopicRules:
     default_replication_factor: int
     check_configs: Callable[[Mapping[str, str]], None]
     """Raises Refused(invalid_config)."""
+    min_insync_replicas: Callable[[Mapping[str, str]], int] = lambda _configs: 1
+    """What a topic's overrides, and the settings, make of it."""
 
 
 def plan_new_topic(

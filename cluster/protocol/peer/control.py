@@ -11,6 +11,7 @@ from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from cluster.model.cluster import (
     BrokerRegistration,
+    DoubtfulLog,
     Endpoint,
     OfflinePartitions,
     PartitionState,
@@ -104,6 +105,7 @@ class PartitionAltered:
     code: ErrorCode
     isr: tuple[BrokerId, ...] = ()
     partition_epoch: PartitionEpoch = PartitionEpoch(-1)
+    eligible: tuple[BrokerId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,8 +260,14 @@ _TOPIC: Final = matching(
 """Checked only as part of a directory's name; the controller refuses illegal topic names."""
 _BROKERS: Final = listed(INT32, _LIST_MAX)
 
+
+def _registered(*members: Any) -> BrokerRegistration:
+    """Without the condition of its logs, which only the controller needs, and reads itself."""
+    return BrokerRegistration(*members)
+
+
 _BROKER: Final = record(
-    BrokerRegistration,
+    _registered,
     id=NUMBER,
     epoch=OFFSET_OR_NONE,
     endpoints=listed(
@@ -277,6 +285,11 @@ def _numbered(number: int, *members: Any) -> tuple[int, PartitionState]:
     return number, PartitionState(*members)
 
 
+_DOUBTFUL: Final = listed(
+    record(DoubtfulLog, broker=NUMBER, last_epoch=INT32, log_end_offset=OFFSET_OR_NONE), _LIST_MAX
+)
+
+
 _read_partitions: Final = listed(
     record(
         _numbered,
@@ -286,6 +299,8 @@ _read_partitions: Final = listed(
         leader=INT32,
         leader_epoch=EPOCH,
         partition_epoch=EPOCH,
+        eligible=_BROKERS,
+        doubtful=_DOUBTFUL,
     ),
     PARTITIONS_MAX,
 ).reader()
@@ -297,7 +312,16 @@ _PARTITIONS: Final = FieldType(
     {
         "read_partitions": _read_partitions,
         "pack_partitions": lambda partitions: [
-            (number, p.replicas, p.isr, p.leader, p.leader_epoch, p.partition_epoch)
+            (
+                number,
+                p.replicas,
+                p.isr,
+                p.leader,
+                p.leader_epoch,
+                p.partition_epoch,
+                p.eligible,
+                p.doubtful,
+            )
             for number, p in partitions.items()
         ],
     },
@@ -348,7 +372,7 @@ ALTER_PARTITION: Final = record(
     partition_epoch=EPOCH,
 )
 PARTITION_ALTERED: Final = record(
-    PartitionAltered, code=ERROR_CODE, isr=_BROKERS, partition_epoch=EPOCH
+    PartitionAltered, code=ERROR_CODE, isr=_BROKERS, partition_epoch=EPOCH, eligible=_BROKERS
 )
 TOPIC_OUTCOMES: Final = record(
     TopicOutcomes,

@@ -1,7 +1,7 @@
 """Registrations, elections and producer ids in the registry: blocking calls for its thread."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
@@ -112,6 +112,29 @@ def live_brokers(client: KazooClient, watch: Watch | None = None) -> list[Broker
         except ValueError as error:
             log.warning("%s/%s is not a broker: %s", paths.BROKER_IDS, name, error)
     return found
+
+
+def load_log_directories(client: KazooClient, broker: BrokerId) -> dict[str, int] | None:
+    """Generations of a broker's log directories by their ids; None where nothing is stored."""
+    path = paths.log_directories(broker)
+    try:
+        return znodes.decode_log_directories(client.get(path)[0])
+    except NoNodeError:
+        return None
+    except ValueError as error:
+        log.warning("%s says nothing of log directories: %s", path, error)
+        return None
+
+
+def write_log_directories(
+    client: KazooClient, broker: BrokerId, generations: Mapping[str, int]
+) -> None:
+    """Store the generations of a broker's log directories."""
+    path, document = paths.log_directories(broker), znodes.encode_log_directories(generations)
+    try:
+        client.set(path, document)
+    except NoNodeError:
+        client.create(path, document, makepath=True)
 
 
 def campaign(client: KazooClient, broker: BrokerId, wall_ms: WallMs) -> Election:

@@ -72,6 +72,14 @@ class KazooStore:
         watch = None if on_change is None else self.make_watch(on_change)
         return broker_records.live_brokers(self.client, watch)
 
+    def load_log_directories(self, broker: BrokerId) -> dict[str, int] | None:
+        """See `broker_records.load_log_directories`."""
+        return broker_records.load_log_directories(self.client, broker)
+
+    def write_log_directories(self, broker: BrokerId, generations: Mapping[str, int]) -> None:
+        """See `broker_records.write_log_directories`."""
+        broker_records.write_log_directories(self.client, broker, generations)
+
     def campaign(self, broker: BrokerId, wall_ms: WallMs) -> Election:
         """See `broker_records.campaign`."""
         return broker_records.campaign(self.client, broker, wall_ms)

@@ -146,6 +146,8 @@ def _load_partitions(
                 record.leader,
                 record.leader_epoch,
                 PartitionEpoch(stat.version),
+                record.eligible,
+                record.doubtful,
             ),
         )
 
@@ -330,5 +332,7 @@ def _creation(path: str, document: bytes, *, sequence: bool = False) -> _Write:
 
 def _encode_state(state: PartitionState, epoch: ControllerEpoch) -> bytes:
     return znodes.encode_partition_state(
-        PartitionStateRecord(state.leader, state.leader_epoch, state.isr, epoch)
+        PartitionStateRecord(
+            state.leader, state.leader_epoch, state.isr, epoch, state.eligible, state.doubtful
+        )
     )

@@ -24,6 +24,8 @@ PREFERRED_REPLICA_ELECTION: Final = "/admin/preferred_replica_election"
 ISR_CHANGE_NOTIFICATION: Final = "/isr_change_notification"
 ISR_CHANGE_PREFIX: Final = "/isr_change_notification/isr_change_"
 LOG_DIR_EVENT_NOTIFICATION: Final = "/log_dir_event_notification"
+LOG_DIRECTORIES: Final = "/milena/log_directories"
+"""Not Kafka's: which log directories each broker had in use (decision 050)."""
 TOKENS: Final = "/delegation_token/tokens"
 TOKEN_CHANGES: Final = "/delegation_token/token_changes"
 TOKEN_CHANGE_PREFIX: Final = "/delegation_token/token_changes/token_change_"
@@ -73,6 +75,11 @@ PERSISTENT_PATHS: Final = (
 
 Not the block of producer ids: Kafka's controller takes an empty one for a damaged one.
 """
+
+
+def log_directories(broker_id: BrokerId) -> str:
+    """The log directories that a broker had in use when it was registered last."""
+    return f"{LOG_DIRECTORIES}/{broker_id}"
 
 
 def broker(broker_id: BrokerId) -> str:

@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from cluster.coordinator.registry.documents import paths
 from cluster.model.acls import (
@@ -21,19 +21,23 @@ from cluster.model.acls import (
     ResourceType,
 )
 from cluster.model.clocks import WallMs
-from cluster.model.cluster import BrokerRegistration, Endpoint
+from cluster.model.cluster import BrokerRegistration, DoubtfulLog, Endpoint
 from cluster.model.delegation_tokens import DelegationToken
 from cluster.model.ids import (
     BrokerEpoch,
     BrokerId,
     ControllerEpoch,
     LeaderEpoch,
+    Offset,
     TopicPartition,
     decode_uuid,
     encode_uuid,
 )
+from cluster.model.log_condition import INTACT, LogCondition, LogEnd
 
 Replicas = tuple[BrokerId, ...]
+_NUMBER_MAX: Final = 1_000_000
+"""Of a partition in a registration: a range must not take all memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,8 @@ class PartitionStateRecord(NamedTuple):
     leader_epoch: LeaderEpoch
     isr: Replicas
     controller_epoch: ControllerEpoch
+    eligible: Replicas = ()
+    doubtful: tuple[DoubtfulLog, ...] = ()
 
 
 class ProducerIdBlock(NamedTuple):
@@ -71,6 +77,13 @@ def encode_broker(registration: BrokerRegistration, timestamp_ms: int) -> bytes:
     plaintext = next(
         (one for one in registration.endpoints if one.security_protocol == "PLAINTEXT"), None
     )
+    own: dict[str, object] = {
+        "control": registration.control_endpoint,
+        "replication": registration.replication_endpoint,
+        "machine": registration.machine,
+    }
+    if registration.condition != INTACT:
+        own["logs"] = _encode_condition(registration.condition)
     document = {
         "version": 5,
         "host": plaintext.host if plaintext else None,
@@ -85,11 +98,7 @@ def encode_broker(registration: BrokerRegistration, timestamp_ms: int) -> bytes:
         "jmx_port": -1,
         "timestamp": str(timestamp_ms),
         "features": {},
-        "milena": {
-            "control": registration.control_endpoint,
-            "replication": registration.replication_endpoint,
-            "machine": registration.machine,
-        },
+        "milena": own,
     }
     if registration.rack is None:
         del document["rack"]
@@ -123,6 +132,7 @@ def decode_broker(broker_id: BrokerId, document: bytes, epoch: BrokerEpoch) -> B
             control_endpoint=str(own.get("control", "")),
             replication_endpoint=str(own.get("replication", "")),
             machine=str(own.get("machine", "")),
+            condition=_decode_condition(own["logs"]) if "logs" in own else INTACT,
         )
 
 
@@ -152,26 +162,38 @@ def decode_topic(document: bytes) -> TopicAssignment:
 
 
 def encode_partition_state(state: PartitionStateRecord) -> bytes:
-    """`/brokers/topics/[t]/partitions/[n]/state`."""
-    return _encode(
-        {
-            "controller_epoch": state.controller_epoch,
-            "leader": state.leader,
-            "version": 1,
-            "leader_epoch": state.leader_epoch,
-            "isr": list(state.isr),
+    """`/brokers/topics/[t]/partitions/[n]/state`; what Kafka keeps in KRaft only, or not at all,
+    stands under `milena`, if there is any.
+    """
+    document: dict[str, object] = {
+        "controller_epoch": state.controller_epoch,
+        "leader": state.leader,
+        "version": 1,
+        "leader_epoch": state.leader_epoch,
+        "isr": list(state.isr),
+    }
+    if state.eligible or state.doubtful:
+        document["milena"] = {
+            "eligible": list(state.eligible),
+            "doubtful": [list(each) for each in state.doubtful],
         }
-    )
+    return _encode(document)
 
 
 def decode_partition_state(document: bytes) -> PartitionStateRecord:
     """A partition's state."""
     with _fields(document) as fields:
+        own = fields.get("milena", {})
         return PartitionStateRecord(
             leader=BrokerId(_int32(fields["leader"])),
             leader_epoch=LeaderEpoch(_not_negative(fields["leader_epoch"])),
             isr=_decode_broker_ids(fields["isr"]),
             controller_epoch=ControllerEpoch(_int32(fields["controller_epoch"])),
+            eligible=_decode_broker_ids(own.get("eligible", [])),
+            doubtful=tuple(
+                DoubtfulLog(BrokerId(_int32(broker)), LeaderEpoch(_int32(epoch)), _offset(end))
+                for broker, epoch, end in own.get("doubtful", [])
+            ),
         )
 
 
@@ -300,6 +322,17 @@ def decode_partition_list(document: bytes) -> list[TopicPartition]:
         ]
 
 
+def encode_log_directories(generations: Mapping[str, int]) -> bytes:
+    """`/milena/log_directories/[id]`: the generation of each directory id."""
+    return _encode({"version": 1, "directories": dict(generations)})
+
+
+def decode_log_directories(document: bytes) -> dict[str, int]:
+    """Generations by directory id."""
+    with _fields(document) as fields:
+        return {str(one): int(number) for one, number in fields["directories"].items()}
+
+
 def encode_producer_id_block(block: ProducerIdBlock) -> bytes:
     """`/latest_producer_id_block`; 64-bit numbers are texts, since JSON readers round them."""
     return _encode(
@@ -392,6 +425,57 @@ def _fields(document: bytes) -> Iterator[dict[str, Any]]:
         raise ValueError(f"unexpected document {document[:200]!r}") from error
 
 
+def _encode_condition(condition: LogCondition) -> dict[str, object]:
+    """By topic, and in ranges: a registration has to stay below a megabyte."""
+    document: dict[str, object] = {
+        "missing": _ranges_by_topic(condition.missing),
+        "directory_lost": condition.is_directory_lost,
+    }
+    if condition.held is not None:
+        document["held"] = _ranges_by_topic(condition.held)
+    doubtful: dict[str, list[tuple[int, int, int]]] = {}
+    for partition, end in condition.doubtful.items():
+        doubtful.setdefault(partition.topic, []).append((partition.partition, *end))
+    document["doubtful"] = doubtful
+    return document
+
+
+def _decode_condition(fields: Mapping[str, Any]) -> LogCondition:
+    return LogCondition(
+        _partitions_by_topic(fields["held"]) if "held" in fields else None,
+        _partitions_by_topic(fields["missing"]),
+        bool(fields["directory_lost"]),
+        {
+            TopicPartition(str(topic), _not_negative(number)): LogEnd(
+                LeaderEpoch(_int32(epoch)), _offset(end)
+            )
+            for topic, logs in fields["doubtful"].items()
+            for number, epoch, end in logs
+        },
+    )
+
+
+def _ranges_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[list[int]]]:
+    """First and last number of each range."""
+    topics: dict[str, list[list[int]]] = {}
+    for topic, number in sorted(partitions):
+        ranges = topics.setdefault(topic, [])
+        if ranges and ranges[-1][1] == number - 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return topics
+
+
+def _partitions_by_topic(topics: Mapping[str, list[list[int]]]) -> frozenset[TopicPartition]:
+    return frozenset(
+        TopicPartition(str(topic), number)
+        for topic, ranges in topics.items()
+        for first, last in ranges
+        for number in range(_not_negative(first), min(_not_negative(last), _NUMBER_MAX) + 1)
+    )
+
+
 def _decode_acl(fields: Mapping[str, Any]) -> AclEntry:
     entry = AclEntry(
         str(fields["principal"]),
@@ -433,6 +517,13 @@ def _not_negative(number: float | str | bytes) -> int:
     if whole < 0:
         raise ValueError(f"{whole} is negative")
     return whole
+
+
+def _offset(number: float | str | bytes) -> Offset:
+    whole = int(number)
+    if not 0 <= whole < 2**63:
+        raise ValueError(f"{whole} is no offset")
+    return Offset(whole)
 
 
 def _decode_endpoint(text: str, protocols: Mapping[str, str]) -> Endpoint:

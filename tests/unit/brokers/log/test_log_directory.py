@@ -39,8 +39,21 @@ def opened(path: Path, cluster_id: str = "abc", broker_id: int = 1) -> LogDirect
 def test_claims_a_new_directory(tmp_path: Path) -> None:
     opened(tmp_path).close()
     properties = read_properties(tmp_path / "broker-1" / "meta.properties")
-    assert properties == {"version": "0", "broker.id": "1", "cluster.id": "abc"}
-    opened(tmp_path).close()
+    assert properties is not None
+    directory_id = properties["directory.id"]
+    assert properties == {
+        "version": "0",
+        "broker.id": "1",
+        "cluster.id": "abc",
+        "directory.id": directory_id,
+    }
+    again = opened(tmp_path)
+    assert again.directory_id == directory_id
+    again.close()
+    (tmp_path / "broker-1" / "meta.properties").unlink()
+    other = opened(tmp_path)
+    assert other.directory_id != directory_id
+    other.close()
 
 
 @pytest.mark.parametrize(("cluster_id", "broker_id"), [("xyz", 1), ("abc", 2), ("xyz", 2)])

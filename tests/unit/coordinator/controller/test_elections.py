@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from cluster.coordinator.controller.elections import (
     PARTITIONS_PER_STEP,
+    ElectionRules,
     elect,
     elect_after_absence,
     elect_all,
@@ -17,6 +18,8 @@ from cluster.coordinator.controller.elections import (
 from cluster.model.cluster import PartitionState
 from cluster.model.ids import NO_BROKER, BrokerId, TopicPartition
 from tests.support.cluster_states import a_cluster, a_partition, a_topic
+
+CLEAN = ElectionRules(is_unclean=False, min_insync_replicas=1)
 
 
 def live(*numbers: int) -> set[BrokerId]:
@@ -144,7 +147,9 @@ def test_all_partitions_of_all_topics_are_looked_at():
         a_topic("unclean", a_partition([1, 2], [1]), a_partition([2], [2])),
     )
     changed: dict[TopicPartition, PartitionState] = {}
-    deque(elect_all(cluster, lambda _: live(2), live(2), {"unclean"}, changed), maxlen=0)
+    rules = {"unclean": ElectionRules(True, 1), "clean": ElectionRules(False, 1)}
+    steps = elect_all(cluster, lambda _: live(2), live(2), rules.__getitem__, changed, {})
+    deque(steps, maxlen=0)
     assert {str(partition): (s.leader, s.isr) for partition, s in changed.items()} == {
         "clean-0": (NO_BROKER, (1,)),
         "clean-1": (2, (2,)),
@@ -163,7 +168,7 @@ def test_a_step_of_an_election_looks_at_a_bounded_number_of_partitions():
 
     changed: dict[TopicPartition, PartitionState] = {}
     per_step = []
-    for _ in elect_all(cluster, stayed, live(2), (), changed):
+    for _ in elect_all(cluster, stayed, live(2), lambda _: CLEAN, changed, {}):
         per_step.append(len(looked_at) - sum(per_step))
     assert per_step == [PARTITIONS_PER_STEP] * 5
     assert len(changed) == count
@@ -173,7 +178,9 @@ def test_a_step_of_moving_away_looks_at_a_bounded_number_of_partitions():
     count = 3 * PARTITIONS_PER_STEP
     cluster = a_cluster([1, 2], a_topic("many", *[a_partition([1, 2])] * count))
     changed: dict[TopicPartition, PartitionState] = {}
-    sizes = [len(changed) for _ in move_all_away(cluster, BrokerId(1), live(2), changed)]
+    sizes = [
+        len(changed) for _ in move_all_away(cluster, BrokerId(1), live(2), lambda _: CLEAN, changed)
+    ]
     assert sizes == [PARTITIONS_PER_STEP * number for number in (1, 2, 3)]
 
 

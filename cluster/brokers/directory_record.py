@@ -1,0 +1,110 @@
+"""Keeps the registry's record of this broker's log directories, by which the next start finds out
+what has been lost.
+
+The record follows when the controller has taken the condition of the logs into account: until then
+the next start has to find the same.
+"""
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from cluster.brokers.log.directory_mark import write_mark
+from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.replication.lost_logs import condition_of
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.coordinator.cluster_store import StoreSession
+from cluster.model.errors import StorageFailed
+from cluster.model.ids import BrokerId
+from cluster.model.log_condition import LogCondition
+from cluster.protocol.peer.control import ClusterUpdate
+
+log = logging.getLogger(__name__)
+
+_RETRY_MS: Final = 1_000
+
+
+class DirectoryRecord:
+    """Owned by the broker's thread; `post` runs a call on a background thread, `post_back` on the
+    broker's.
+
+    Invariant: a directory's own file has at least the generation that the registry has.
+    """
+
+    def __init__(
+        self,
+        local_id: BrokerId,
+        table: PartitionTable,
+        store: StoreSession,
+        boot_id: str,
+        post: Callable[[Callable[[], None]], None],
+        post_back: Callable[[Callable[[], None]], None],
+        call_after: Callable[[int, Callable[[], None]], object],
+    ) -> None:
+        self._local_id = local_id
+        self._table = table
+        self._store = store
+        self._boot_id = boot_id
+        self._post = post
+        self._post_back = post_back
+        self._call_after = call_after
+        self._known: Mapping[str, int] = {}
+        self._is_current = False
+
+    def find_condition(self) -> LogCondition:
+        """What the logs are like, at the start; waits for the registry."""
+        known = self._store.call(lambda store: store.load_log_directories(self._local_id))
+        self._known = known or {}
+        condition = condition_of(self._table, known, self._boot_id)
+        self._table.is_judged = not condition.is_known_to_lack
+        return condition
+
+    def on_update(self, _update: ClusterUpdate) -> None:
+        """The controller knows this registration, and what it said of the logs."""
+        self._table.is_judged = True
+        if not self._is_current:
+            self._is_current = True
+            self._advance()
+
+    def on_stopping(self) -> None:
+        """A copy of a directory that was made before now will be an old one."""
+        if self._is_current:
+            self._advance()
+
+    def _advance(self) -> None:
+        """A directory that has failed keeps the number that it had."""
+        generations = {
+            each: 1 + max(self._known.get(each.directory_id, 0), _generation(each))
+            for each in self._table.directories
+        }
+        others = dict(self._known) if self._table.places.has_failed_one else {}
+        self._known = others | {each.directory_id: number for each, number in generations.items()}
+        self._post(lambda: self._write(generations, others))
+
+    def _write(self, generations: Mapping[LogDirectory, int], others: dict[str, int]) -> None:
+        """On the background thread."""
+        written = others
+        for directory, generation in generations.items():
+            try:
+                write_mark(directory.path, generation, self._boot_id)
+            except StorageFailed as failure:
+                # The registry keeps the older number, which the file on disk has.
+                log.error("%s", failure)  # noqa: TRY400 - one line
+                generation = max(0, generation - 1)
+            written[directory.directory_id] = generation
+        self._post_back(lambda: self._store_record(written))
+
+    def _store_record(self, written: Mapping[str, int]) -> None:
+        def on_failed(error: Exception) -> None:
+            log.warning("cannot store which log directories are in use: %r", error)
+            self._call_after(_RETRY_MS, lambda: self._store_record(written))
+
+        self._store.submit(
+            lambda store: store.write_log_directories(self._local_id, written),
+            lambda _done: None,
+            on_failed,
+        )
+
+
+def _generation(directory: LogDirectory) -> int:
+    return 0 if directory.mark is None else directory.mark.generation

@@ -1,0 +1,97 @@
+"""Which logs of a starting broker may lack committed records: disks may be wiped, unmounted, rolled
+back or copied, and a machine that lost its power loses what was not synced.
+"""
+
+import logging
+from collections.abc import Mapping
+
+from cluster.brokers.log.log_directory import LogDirectory
+from cluster.brokers.replication.partition import Partition
+from cluster.brokers.replication.partition_table import PartitionTable
+from cluster.model.ids import NO_EPOCH, LeaderEpoch, Offset, TopicPartition
+from cluster.model.log_condition import LogCondition, LogEnd
+
+log = logging.getLogger(__name__)
+
+
+def condition_of(
+    table: PartitionTable, known: Mapping[str, int] | None, boot_id: str
+) -> LogCondition:
+    """What the opened logs say of themselves.
+
+    `known` has the generation that the registry holds for each directory id of this broker; None
+    where it holds nothing, as at the first start.
+    """
+    directories = table.places.directories
+    working = [each for each in directories if each.failure is None]
+    lost = set(known or ()) - {each.directory_id for each in working}
+    held = None
+    if len(working) == len(directories):  # else some may be in one that has failed: it is offline
+        held = frozenset([*(partition.id for partition in table), *table.offline.partitions()])
+    if lost and held is not None:
+        log.error(
+            "%d of %d log directories of this broker are gone (wiped, not mounted, or not in"
+            " log.dirs any more): of its replicas %d are here; the others count as lost, and are"
+            " copied from replicas that have their records",
+            len(lost),
+            len(known or ()),
+            len(held),
+        )
+    if table.missing:
+        log.error(
+            "%d replicas have no directory any more and count as lost: %s",
+            len(table.missing),
+            _some(table.missing),
+        )
+    doubted = set(table.short)
+    if table.short:
+        log.error(
+            "%d replicas end before offsets that were committed or synced: %s",
+            len(table.short),
+            _some(table.short),
+        )
+    for directory in working:
+        reason = _why_doubtful(directory, known, boot_id)
+        if reason is not None:
+            there = {p.id for p in table if table.directory_of(p.id) is directory}
+            if there:
+                log.warning("%s %s: its %d logs may be short", directory.path, reason, len(there))
+            doubted |= there
+    return LogCondition(
+        held,
+        frozenset(table.missing),
+        bool(lost) and held is not None,
+        {name: _end_of(table.find(name)) for name in doubted},
+    )
+
+
+def _why_doubtful(
+    directory: LogDirectory, known: Mapping[str, int] | None, boot_id: str
+) -> str | None:
+    mark = directory.mark
+    generation = None if known is None else known.get(directory.directory_id)
+    if known is not None and generation is None:
+        return "is not one that this broker had in use"
+    if generation is not None and (mark is None or mark.generation < generation):
+        return "is older than when this broker used it last"
+    if mark is None or directory.was_clean_shutdown:
+        return None
+    if not mark.is_original:
+        return "is a copy of a directory in use"
+    if mark.boot_id != boot_id:
+        return "was in use when the machine went down"
+    return None
+
+
+def _end_of(partition: Partition | None) -> LogEnd:
+    if partition is None:
+        return LogEnd(NO_EPOCH, Offset(0))
+    end = partition.log.log_end_offset
+    is_empty = end <= partition.log.log_start_offset
+    last: LeaderEpoch = NO_EPOCH if is_empty else partition.log.epochs.epoch_at(Offset(end - 1))
+    return LogEnd(last, end)
+
+
+def _some(partitions: set[TopicPartition], most: int = 10) -> str:
+    names = ", ".join(str(each) for each in sorted(partitions)[:most])
+    return names if len(partitions) <= most else f"{names} and {len(partitions) - most} more"

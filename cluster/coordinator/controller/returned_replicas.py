@@ -1,0 +1,77 @@
+"""What the logs of a returning broker mean for partitions that it could lead. Pure.
+
+A replica that may lead has every committed record, unless its disk has lost them while its broker
+was away. A broker says at its registration which of its logs are missing or may be short; such a
+replica gives up its right to lead before anybody is elected (KIP-966 does that for every unclean
+shutdown, KIP-858 for lost directories).
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+
+from cluster.model.cluster import DoubtfulLog, PartitionState
+from cluster.model.ids import BrokerId, LeaderEpoch, Offset, TopicPartition
+from cluster.model.log_condition import LogCondition
+
+
+def without_lost_logs(
+    state: PartitionState,
+    partition: TopicPartition,
+    returned: Mapping[BrokerId, LogCondition],
+) -> PartitionState:
+    """The state, without the right to lead of replicas that have lost records.
+
+    The same object, where that changes nothing; its partition epoch and leader are left as they
+    are. `returned`: brokers that are back after an absence, with what they found.
+    """
+    for broker, condition in returned.items():
+        may_lead = broker in state.isr or broker in state.eligible
+        doubted = any(one.broker == broker for one in state.doubtful)
+        if not may_lead and not doubted:
+            continue
+        end = condition.doubtful_end(partition)
+        if condition.lacks(partition):
+            state = _without(state, broker)
+        elif end is not None:
+            state = _without(state, broker)
+            log = DoubtfulLog(broker, end.last_epoch, end.offset)
+            state = replace(state, doubtful=(*state.doubtful, log))
+    return state
+
+
+def best_doubtful(state: PartitionState, live: Collection[BrokerId]) -> BrokerId | None:
+    """The doubtful replica on a live broker whose log goes furthest; None if there is none."""
+    logs = [one for one in state.doubtful if one.broker in live]
+    return max(logs, key=_extent).broker if logs else None
+
+
+def are_all_heard(state: PartitionState, live: Collection[BrokerId]) -> bool:
+    """Whether no absent replica can have more than the doubtful ones that are there."""
+    return not state.isr and not state.eligible and all(d.broker in live for d in state.doubtful)
+
+
+def eligible_after(
+    state: PartitionState, isr: Collection[BrokerId], min_insync_replicas: int
+) -> tuple[BrokerId, ...]:
+    """The replicas outside `isr`, the ISR that follows upon `state`, that may lead too.
+
+    While the ISR has fewer members than `min.insync.replicas` nothing is committed (see
+    `LeaderReplica`), so whoever leaves it then has everything.
+    """
+    if len(isr) >= min(min_insync_replicas, len(state.replicas)):
+        return ()
+    may_lead = {*state.isr, *state.eligible}
+    return tuple(b for b in state.replicas if b in may_lead and b not in isr)
+
+
+def _without(state: PartitionState, broker: BrokerId) -> PartitionState:
+    return replace(
+        state,
+        isr=tuple(b for b in state.isr if b != broker),
+        eligible=tuple(b for b in state.eligible if b != broker),
+        doubtful=tuple(one for one in state.doubtful if one.broker != broker),
+    )
+
+
+def _extent(log: DoubtfulLog) -> tuple[LeaderEpoch, Offset]:
+    return log.last_epoch, log.log_end_offset

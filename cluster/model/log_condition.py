@@ -1,0 +1,67 @@
+"""Which logs of a starting broker may lack records that were committed. Pure."""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from cluster.model.ids import NO_EPOCH, LeaderEpoch, Offset, TopicPartition
+
+
+class LogEnd(NamedTuple):
+    """Where a log ends."""
+
+    last_epoch: LeaderEpoch
+    """Leader epoch of the last record, -1 if there is none."""
+    offset: Offset
+
+
+_NOTHING: Final = LogEnd(NO_EPOCH, Offset(0))
+
+
+@dataclass(frozen=True, slots=True)
+class LogCondition:
+    """What a broker found in its log directories when it started.
+
+    A log that is neither missing nor doubtful has everything that it had when the broker stopped.
+    """
+
+    held: frozenset[TopicPartition] | None = None
+    """The logs that are there; None: all that should be."""
+    missing: frozenset[TopicPartition] = frozenset()
+    """Logs that are not there, and are known to have held records."""
+    is_directory_lost: bool = False
+    """Every log that is not there is missing."""
+    doubtful: Mapping[TopicPartition, LogEnd] = field(default_factory=dict)
+    """Logs that may end earlier than they did, and where they end."""
+
+    @property
+    def is_known_to_lack(self) -> bool:
+        """Whether the broker itself knows of logs that have lost something."""
+        return bool(self.missing or self.is_directory_lost or self.doubtful)
+
+    def lacks(self, partition: TopicPartition) -> bool:
+        """Whether the partition's log is gone."""
+        return partition in self.missing or (
+            self.is_directory_lost and self.held is not None and partition not in self.held
+        )
+
+    def doubtful_end(self, partition: TopicPartition) -> LogEnd | None:
+        """Where a log ends that may have ended later; None for one that is as it was.
+
+        A log that is not there may never have been made, as its broker stopped before.
+        """
+        if self.held is not None and partition not in self.held:
+            return _NOTHING
+        return self.doubtful.get(partition)
+
+    def without_doubt(self, partitions: Collection[TopicPartition]) -> "LogCondition":
+        """The same, now that the logs of these partitions are known to have everything."""
+        return replace(
+            self,
+            held=None if self.held is None else self.held.union(partitions),
+            missing=self.missing.difference(partitions),
+            doubtful={name: end for name, end in self.doubtful.items() if name not in partitions},
+        )
+
+
+INTACT: Final = LogCondition()

@@ -1,0 +1,20 @@
+"""Which boot of the machine this is: what was not synced to disk is lost with it."""
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
+_LINUX: Final = Path("/proc/sys/kernel/random/boot_id")
+_MAC: Final = ["/usr/sbin/sysctl", "-n", "kern.bootsessionuuid"]
+
+
+def boot_id() -> str:
+    """The same text until the machine starts again; empty where the system does not tell."""
+    try:
+        if sys.platform == "darwin":
+            asked = subprocess.run(_MAC, capture_output=True, text=True, timeout=5, check=True)
+            return asked.stdout.strip()
+        return _LINUX.read_text("ascii").strip()
+    except (OSError, subprocess.SubprocessError):
+        return ""
