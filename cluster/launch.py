@@ -15,6 +15,8 @@ from cluster.brokers.log.directory_room import disk_space
 from cluster.config.broker import (
     BROKER_SETTINGS,
     CONNECTION_FAILED_AUTHENTICATION_DELAY_MS,
+    LOG_DIR_RESERVE_BYTES,
+    METRICS_ENABLE,
     REGISTRY_AUTH,
     ZOOKEEPER_4LW_COMMANDS_WHITELIST,
 )
@@ -38,6 +40,7 @@ from cluster.coordinator.registry.server.options import (
     RegistryOptions,
 )
 from cluster.coordinator.registry.server.registry_process import run_registry
+from cluster.metrics.stats_layout import DEFAULT_SIZE_BYTES
 from cluster.model.addresses import is_loopback
 from cluster.model.errors import UserError
 from cluster.model.security import SecurityProtocol
@@ -67,6 +70,7 @@ from cluster.supervisor.registry_auth import (
     own_access,
 )
 from cluster.supervisor.security_texts import registry_tls_texts, security_texts
+from cluster.supervisor.start_room import check_room
 from cluster.supervisor.state_file import draft_of, read_state, remembered_brokers
 from cluster.supervisor.supervise import supervise
 
@@ -202,6 +206,14 @@ def make_plan(options: StartOptions, note: Callable[[str], None]) -> ClusterPlan
     )
     each_has = len(listeners.listened)
     directories = _log_directories(options.log_dirs or shared.log_dirs, files, count)
+    check_room(
+        files,
+        directories,
+        note,
+        stats_bytes=DEFAULT_SIZE_BYTES if early[METRICS_ENABLE] else 0,
+        reserve_bytes=early[LOG_DIR_RESERVE_BYTES],
+        has_registry=external is None,
+    )
     registry = None
     if external is None:
         tls = None

@@ -188,6 +188,13 @@ class Header(NamedTuple):
         return self.groups_at + (GROUPS_TEXT_AT + capacity if capacity else 0)
 
 
+DEFAULT_SIZE_BYTES: Final = Header(
+    *(MAGIC, 0, 0, 0, 0, 0, DEFAULT_SLOTS, DEFAULT_ROWS, 0, b""),
+    *(DEFAULT_GROUPS_BYTES, DEFAULT_REQUESTS, DEFAULT_TOPICS),
+).size_bytes
+"""How long a broker's file is."""
+
+
 class OtherLayout(ValueError):
     """A stats file that another version of this software has written."""
 

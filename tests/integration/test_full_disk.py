@@ -56,6 +56,7 @@ def test_a_full_broker_gives_its_leaderships_up_and_follows_again_by_itself(
         assert 0 not in partition_state(cluster, "t", 0, asked=1).isr_nodes
         disk.empty()
         wait_for_isr(cluster, "t", 3)
+        wait_until(lambda: leader(cluster, "t", asked=1) == 0 or None, "its leadership again")
     assert not recorder.failed
     found = read_all(cluster, "t")
     assert recorder.acknowledged[0].items() <= found[0].items()
@@ -144,3 +145,34 @@ def test_records_deleted_on_a_full_disk_make_room(
     )
     cluster.command("delete-records", "--topic", "t", "--partition", "0", "--before-offset=-1")
     wait_until(lambda: produce_one(cluster, "t")[0] is ErrorCode.none or None, "records")
+
+
+def test_start_on_a_disk_that_is_too_small_says_so_in_a_line(
+    tmp_path: Path, new_cluster: NewCluster
+) -> None:
+    with mounted(tmp_path / "cluster0", 8 * MIB):
+        cluster = new_cluster()
+        done = cluster.command("start", "--detach", *cluster.start_options, check=False)
+        assert done.returncode == 1
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("error: there is no room to start: ")
+        assert f" of 8.0 MiB are free in {cluster.data_dir}, and 3 brokers need " in line
+
+
+def test_a_cluster_that_has_filled_its_disk_starts_again(
+    shared_disk: SmallDisk, new_cluster: NewCluster
+) -> None:
+    cluster = new_cluster().start()
+    create_topic(cluster, "t")
+    wait_until(
+        lambda: produce_one(cluster, "t")[0] is ErrorCode.kafka_storage_error or None,
+        "the disk to be full",
+    )
+    cluster.stop()
+    shared_disk.fill(left_bytes=5 * MIB)
+    done = cluster.command("start", "--detach", *cluster.start_options)
+    assert "Warning: the disk is full: " in done.stderr
+    wait_until(lambda: produce_one(cluster, "t")[1] or None, "records to be refused")
+    cluster.command("topics", "--delete", "--topic", "t")
+    shared_disk.empty()
+    wait_until(lambda: is_done(cluster, "status", "--check") or None, "the cluster to be up")

@@ -73,14 +73,14 @@ class Cluster:
 
     def start(self) -> Self:
         """Start it, also after a stop or a crash; returns when it is ready."""
-        self.command("start", "--detach", *self._start_options)
+        self.command("start", "--detach", *self.start_options)
         return self
 
     def start_in_foreground(self, output: IO[bytes]) -> subprocess.Popen[bytes]:
         """Begin to start it; what it says goes to a file."""
         return subprocess.Popen(
             [
-                *(sys.executable, "-m", "cluster", "start", *self._start_options),
+                *(sys.executable, "-m", "cluster", "start", *self.start_options),
                 *("--data-dir", str(self.data_dir)),
             ],
             cwd=_ROOT,
@@ -91,7 +91,8 @@ class Cluster:
         )
 
     @property
-    def _start_options(self) -> list[str]:
+    def start_options(self) -> list[str]:
+        """The options of `start` that make this cluster."""
         return [
             f"--brokers={self.size}",
             f"--port={self._port}",
