@@ -1,4 +1,5 @@
-"""Compiles the hot modules by mypyc where that can be done; else their source is installed.
+"""Compiles the hot modules by mypyc and the walk over records, which is C, where that can be done;
+else their source is installed, and the walk that is written in Python.
 
 Everything else about the package stands in pyproject.toml. MILENA_COMPILE=0 leaves compiling out,
 MILENA_COMPILE=1 makes a failure to compile an error (for building wheels). MILENA_COMPILE_LEVEL=0
@@ -33,20 +34,21 @@ def extensions() -> list[Extension]:
     header = Path(sysconfig.get_paths()["include"]) / "Python.h"
     if shutil.which(compiler) is None or not header.exists():
         return without(f"no C compiler ({compiler}) or no {header}")
+    walk = Extension("cluster.records._walk", ["cluster/records/_walk.c"], optional=WISH != "1")
     try:
         from mypyc.build import mypycify
     except ImportError as problem:
-        return without(str(problem))
+        return [walk, *without(str(problem))]
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     modules = settings["tool"]["milena"]["compiled_modules"]
     paths = [f"cluster/{module}.py" for module in modules]
     try:
         made = mypycify([*MYPY_OPTIONS, *paths], opt_level=LEVEL, debug_level="1")
     except SystemExit as problem:  # how mypycify says that it failed
-        return without(f"mypyc: {problem}")
+        return [walk, *without(f"mypyc: {problem}")]
     for extension in made:
         extension.optional = WISH != "1"
-    return list(made)
+    return [walk, *made]
 
 
 def without(reason: str) -> list[Extension]:

@@ -1,18 +1,21 @@
 """What appending to a partition's log costs beside plain writes, by batch size and file system.
 
     PYTHONPATH=. .venv/bin/python bench/log.py [--directories /dev/shm,/tmp] [--sizes 1024,16384]
-        [--megabytes 256] [--rounds 5] [--root OTHER_TREE]
+        [--megabytes 256] [--rounds 5] [--record-bytes 100] [--ways leader] [--root OTHER_TREE]
 
 Each figure is GB per second of one processor, the best of some rounds in turns: `write` writes the
-batches into a new file, nothing else; `leader` is `PartitionLog.append_as_leader`, which checks the
-checksum and stamps offset and epoch; `follower` takes the same batches by `append_as_follower`.
-The other rows are ways to append that were tried: see docs/decisions/004. With `--root` the log is
-that of another source tree, measured with this same script.
+batches into a new file, nothing else; `leader` is `PartitionLog.append_as_leader`, which checks
+checksum and records and stamps offset and epoch; `follower` takes the same batches by
+`append_as_follower`.
+The other rows are ways to append that were tried: see docs/decisions/004. A batch is one record,
+unless `--record-bytes` divides it. With `--root` the log is that of another source tree, measured
+with this same script.
 """
 
 import argparse
 import mmap
 import os
+import random
 import sys
 import tempfile
 import time
@@ -42,44 +45,61 @@ def main() -> None:
     parser.add_argument("--sizes", default="1024,4096,16384,65536,1000000", help="of a batch")
     parser.add_argument("--megabytes", type=int, default=256, help="appended by each run")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--record-bytes", type=int, default=0, help="default: one record")
+    parser.add_argument("--vary", action="store_true", help="records of half to 1.5 times as much")
+    parser.add_argument("--ways", default=",".join(WAYS), help="the rows")
     parser.add_argument("--root", type=Path, default=Path(__file__).resolve().parent.parent)
     options = parser.parse_args()
     sys.path.insert(0, str(options.root))
     sizes = [int(size) for size in options.sizes.split(",")]
+    ways = options.ways.split(",")
     for directory in options.directories.split(","):
         print(f"\n{directory}: GB per second of processor time")
         print(f"{'bytes of a batch':34}" + "".join(f"{size:>11,}" for size in sizes))
         figures = {
-            size: measure(Path(directory), size, options.megabytes << 20, options.rounds)
+            size: measure(
+                Path(directory),
+                make_batches(size, options.record_bytes or size, varies=options.vary),
+                options.megabytes << 20,
+                options.rounds,
+                ways,
+            )
             for size in sizes
         }
-        for name in WAYS:
+        for name in ways:
             print(f"{name:34}" + "".join(f"{figures[size][name]:>11.2f}" for size in sizes))
 
 
-def measure(directory: Path, size: int, total_bytes: int, rounds: int) -> dict[str, float]:
+def measure(
+    directory: Path, batches: list[memoryview], total_bytes: int, rounds: int, ways: list[str]
+) -> dict[str, float]:
     """GB per second of each way, in turns."""
-    batches = make_batches(size)
     count = total_bytes // len(batches[0])
-    best = dict.fromkeys(WAYS, 0.0)
+    best = dict.fromkeys(ways, 0.0)
     for _ in range(rounds):
-        for name, way in WAYS.items():
+        for name in ways:
             with tempfile.TemporaryDirectory(dir=directory) as place:
-                seconds = way(Path(place), batches, count)
+                seconds = WAYS[name](Path(place), batches, count)
             best[name] = max(best[name], count * len(batches[0]) / seconds / 1e9)
     return best
 
 
-def make_batches(size: int) -> list[memoryview]:
+def make_batches(size: int, record_bytes: int, *, varies: bool = False) -> list[memoryview]:
     """Batches of random bytes as a producer sends them, 1 MiB of them and at least one."""
     from cluster.records.builder import NewRecord, build_batch
 
     count = max(1, (1 << 20) // size)
     now_ms = time.time_ns() // 1_000_000
-    return [
-        memoryview(build_batch([NewRecord(os.urandom(size - 75), timestamp_ms=now_ms)]))
-        for _ in range(count)
-    ]
+    dice = random.Random(1)
+
+    def one() -> NewRecord:
+        value_bytes = size - 75 if record_bytes == size else record_bytes - 10
+        if varies:
+            value_bytes = dice.randrange(value_bytes // 2, value_bytes * 3 // 2)
+        return NewRecord(os.urandom(value_bytes), timestamp_ms=now_ms)
+
+    each = max(1, (size - 61) // record_bytes)
+    return [memoryview(build_batch([one() for _ in range(each)])) for _ in range(count)]
 
 
 def steps(descriptor: int, batches: list[memoryview], count: int) -> Iterator[tuple[int, int]]:

@@ -1,11 +1,10 @@
-"""Build record batches v2 from records, and give an existing batch another codec."""
+"""Build record batches v2 from records."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from cluster.model.ids import NO_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE
 from cluster.records.batch import (
-    CODEC_MASK,
     CONTROL_BIT,
     HEADER_BYTES,
     LENGTH_OVERHEAD_BYTES,
@@ -17,7 +16,7 @@ from cluster.records.batch import (
     stamp_checksum,
 )
 from cluster.records.compression import compress
-from cluster.records.reader import Headers, Record, plain_records, records_of_batch
+from cluster.records.reader import Headers, Record
 from cluster.records.varint import write_varint
 
 
@@ -117,20 +116,6 @@ def batch_at_offsets(
         record_count=len(records),
     )
     return _assemble(header, compress(codec, payload))
-
-
-def recompress(
-    header: BatchHeader, batch: memoryview, codec: Compression, level: int | None = None
-) -> bytearray:
-    """The same batch with its records under another codec; everything else stays.
-
-    `level` is that of `compress`. Every record is read on the way, as Kafka's broker does when it
-    recompresses. Raises Refused(corrupt_message) when the records do not decode.
-    """
-    for _ in records_of_batch(header, batch):
-        pass
-    payload = compress(codec, plain_records(header, batch), level)
-    return _assemble(header._replace(attributes=header.attributes & ~CODEC_MASK | codec), payload)
 
 
 def _record_body(record: NewRecord, timestamp_delta_ms: int, offset_delta: int) -> bytearray:

@@ -33,6 +33,8 @@ _SNAPPY_RATIO_MAX: Final = 22
 """Snappy's densest element is a copy of 64 bytes encoded in 3."""
 _INT32: Final = struct.Struct(">i")
 _FIRST_GUESS_BYTES: Final = 64 * 1024
+_PIECE_BYTES: Final = 64 * 1024
+_PIECE_PLAIN_BYTES: Final = 1 << 20
 
 
 def compress(codec: Compression, plain: Buffer, level: int | None = None) -> bytes:
@@ -67,7 +69,7 @@ def compress(codec: Compression, plain: Buffer, level: int | None = None) -> byt
 def decompress(
     codec: Compression, packed: Buffer, max_bytes: int = MAX_DECOMPRESSED_BYTES
 ) -> bytes | bytearray | memoryview:
-    """The plain bytes; at most `max_bytes`, else, and if damaged, Refused(corrupt_message)."""
+    """The plain bytes; Refused(corrupt_message) if damaged, TooLong for more than `max_bytes`."""
     view = memoryview(packed)
     if codec is Compression.NONE:
         return view
@@ -81,24 +83,40 @@ def decompress(
     return _decompress_growing(module.decompress_into, bytes(view), max_bytes, codec)
 
 
+class TooLong(Refused):
+    """What was compressed is longer than the bound."""
+
+
+def _too_long(codec: Compression, max_bytes: int) -> TooLong:
+    reason = f"{codec.name.lower()}: more than {max_bytes} bytes"
+    return TooLong(ErrorCode.corrupt_message, reason)
+
+
 def _damaged(codec: Compression, reason: object) -> Refused:
     return Refused(ErrorCode.corrupt_message, f"{codec.name.lower()}: {reason}")
 
 
-def _gzip_decompress(packed: memoryview, max_bytes: int) -> bytes | bytearray:
+def _gzip_decompress(packed: memoryview, max_bytes: int) -> bytearray:
+    # In pieces: zlib lets other threads run, copying what it has made does not.
     plain = bytearray()
-    rest: Buffer = packed
-    while rest:
-        unpacker = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
-        try:
-            plain += unpacker.decompress(rest, max_bytes - len(plain) + 1)
-        except zlib.error as error:
-            raise _damaged(Compression.GZIP, error) from None
-        if len(plain) > max_bytes:
-            raise _damaged(Compression.GZIP, f"more than {max_bytes} bytes")
-        if not unpacker.eof:
-            raise _damaged(Compression.GZIP, "ends too early")
-        rest = unpacker.unused_data  # a gzip file may have several members
+    unpacker = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
+    position = 0
+    rest: Buffer = b""
+    try:
+        while rest or position < len(packed):
+            if not rest:
+                rest = packed[position : position + _PIECE_BYTES]
+                position += len(rest)
+            if unpacker.eof:  # a gzip file may have several members
+                unpacker = zlib.decompressobj(wbits=_GZIP_WINDOW_BITS)
+            plain += unpacker.decompress(rest, min(_PIECE_PLAIN_BYTES, max_bytes - len(plain) + 1))
+            if len(plain) > max_bytes:
+                raise _too_long(Compression.GZIP, max_bytes)
+            rest = unpacker.unused_data if unpacker.eof else unpacker.unconsumed_tail
+    except zlib.error as error:
+        raise _damaged(Compression.GZIP, error) from None
+    if not unpacker.eof:
+        raise _damaged(Compression.GZIP, "ends too early")
     return plain
 
 
@@ -134,7 +152,7 @@ def _snappy_block(packed: memoryview, max_bytes: int) -> bytes:
 
     size = _announced_size(packed)
     if size > max_bytes:
-        raise _damaged(Compression.SNAPPY, f"more than {max_bytes} bytes")
+        raise _too_long(Compression.SNAPPY, max_bytes)
     # The decoder allocates the announced size before it reads on: refuse an impossible one.
     if size > _SNAPPY_RATIO_MAX * len(packed):
         raise _damaged(Compression.SNAPPY, f"announces {size} bytes in {len(packed)}")
@@ -160,7 +178,7 @@ def _decompress_growing(
     packed: bytes,
     max_bytes: int,
     codec: Compression,
-) -> memoryview:
+) -> bytearray:
     """Frames need not state their size: try with a buffer, four times larger each time."""
     import cramjam
 
@@ -168,10 +186,13 @@ def _decompress_growing(
     while True:
         plain = bytearray(capacity)
         try:
-            return memoryview(plain)[: decompress_into(packed, plain)]
+            size = decompress_into(packed, plain)
         except cramjam.DecompressionError as error:
             if "whole buffer" not in str(error):
                 raise _damaged(codec, error) from None
+        else:
+            del plain[size:]
+            return plain
         if capacity >= max_bytes:
-            raise _damaged(codec, f"more than {max_bytes} bytes")
+            raise _too_long(codec, max_bytes)
         capacity = min(max_bytes, capacity * 4)

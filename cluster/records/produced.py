@@ -1,8 +1,10 @@
-"""Checks of a produced batch: what a partition accepts from a producer.
+"""Checks of a produced batch: what a partition accepts from a producer, and what it stores of it.
 
-Works in constant time per batch, apart from the checksum. Single records are looked at in two cases
-alone: for a topic that is compacted, whose records all need keys, and to name the records of a
-batch that is refused for its timestamps. Codes and words follow Kafka's `LogValidator`.
+The records are walked over once (`walk_plain` says what is checked), decompressed where they are
+compressed, so that readers can rely on them; the largest timestamp is taken from them and written
+into the header. Codes and words follow Kafka's `LogValidator`, but for what Kafka answers with
+UNKNOWN_SERVER_ERROR, and two things that it lets pass and readers stumble over: lengths below -1,
+and offsets that are not 0, 1, 2, ... (docs/decisions/045).
 """
 
 from collections.abc import Iterator
@@ -24,20 +26,37 @@ from cluster.records.batch import (
     MAGIC_V2,
     NO_TIMESTAMP,
     BatchHeader,
+    Buffer,
     Compression,
+    pack_from_magic,
     unpack_header,
 )
-from cluster.records.compression import MAX_DECOMPRESSED_BYTES
-from cluster.records.reader import RecordHead, record_heads
+from cluster.records.compression import MAX_DECOMPRESSED_BYTES, TooLong, compress, decompress
+from cluster.records.reader import RecordHead, heads_of
+from cluster.records.walk import IS_COMPILED, walk
+from cluster.records.walk_plain import Problem
 
 RECORD_ERRORS_MAX: Final = 10_000
 """At most this many records of a batch are named; the message states how many there are."""
 _SHOWN_ERRORS: Final = 3
-_NAMED_BELOW_BYTES: Final = 16 << 20
-"""Records of a batch with timestamps out of range are named up to this size, decompressed."""
+_PACKED_LONG_BYTES: Final = 16 * 1024
+_PLAIN_LONG_BYTES: Final = 256 * 1024
+_RECORDS_LONG: Final = 100_000 if IS_COMPILED else 4_000
+"""From here on the checks of a batch take longer than a millisecond or two."""
 _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
 _MAX_INT64: Final = 2**63 - 1
+_MIN_INT64: Final = -(2**63)
 _TIMESTAMPS_REFUSED: Final = "One or more records have been rejected due to invalid timestamp"
+_NOT_THE_PRODUCERS: Final = "Producer should not set timestamp type to LogAppendTime"
+_WRONG: Final = {
+    Problem.MISSING: "the batch ends before record {}",
+    Problem.NUMBER: "record {} has a number that is cut or too long",
+    Problem.SIZE: "record {} has a size that does not fit into its batch",
+    Problem.FIELD: "record {} has a key, a value or a header whose length does not fit into it",
+    Problem.HEADERS: "record {} has a number of headers that does not fit into it",
+    Problem.FILL: "record {} does not fill its size",
+    Problem.LEFT_OVER: "bytes are left over after all {} records",
+}
 
 
 class BatchLimits(NamedTuple):
@@ -49,16 +68,35 @@ class BatchLimits(NamedTuple):
     timestamp_after_max_ms: int = 2**63 - 1
     keyed: TopicPartition | None = None
     """The partition, where it is compacted: then every record must have a key."""
+    codec: Compression | None = None
+    """What every batch is compressed with; None keeps the producer's."""
+    codec_level: int | None = None
 
 
-def validate_produced(records: memoryview, limits: BatchLimits, wall_ms: WallMs) -> BatchHeader:
-    """Check the one batch of a produce request and return its header.
+class Produced(NamedTuple):
+    """A batch that was checked, as it is to be stored."""
 
-    Timestamps are checked in the header: its maximum must not be too far ahead, its base (the first
-    record's) not too far back. A later record that is older than the first is not noticed.
-    Raises Refused: corrupt_message (sizes, checksum), invalid_record (not one plain batch),
-    message_too_large, invalid_timestamp, unsupported_compression_type; RecordsRefused:
-    invalid_timestamp, invalid_record (no key where the partition is compacted).
+    header: BatchHeader
+    """Its timestamps are those of the records; but for the checksum, where it was changed."""
+    records: memoryview
+    """The whole batch: the one that came, or one with another codec."""
+    from_magic: bytes
+    """What is to be written over it from byte 16 on, since the header has changed; else empty."""
+
+
+class IsLong(Exception):
+    """Checking the batch takes milliseconds: not for a thread that others wait for."""
+
+
+def validate_produced(  # noqa: C901 - the path of every batch, without calls
+    records: memoryview, limits: BatchLimits, wall_ms: WallMs, *, at_once: bool = True
+) -> Produced:
+    """Check the one batch of a produce request.
+
+    Raises Refused: corrupt_message (sizes, checksum), invalid_record (not one plain batch, records
+    that are none), message_too_large (also once decompressed), unsupported_compression_type;
+    RecordsRefused: invalid_timestamp, invalid_record (no key where the partition is compacted).
+    Without `at_once` also IsLong, as early as that is known.
     """
     size = len(records)
     if size > MAGIC_POSITION and (magic := records[MAGIC_POSITION]) != MAGIC_V2:
@@ -69,44 +107,106 @@ def validate_produced(records: memoryview, limits: BatchLimits, wall_ms: WallMs)
     if size < HEADER_BYTES:
         raise Refused(ErrorCode.corrupt_message, "batch shorter than its header")
     header = _new(BatchHeader, unpack_header(records))
-    batch_size = LENGTH_OVERHEAD_BYTES + header.batch_length
-    if batch_size != size:
-        if HEADER_BYTES <= batch_size <= size - HEADER_BYTES:
-            raise Refused(ErrorCode.invalid_record, "more than one record batch for a partition")
-        raise Refused(ErrorCode.corrupt_message, f"batch of {batch_size} bytes in {size} bytes")
-    if size > limits.max_message_bytes:
-        raise Refused(
-            ErrorCode.message_too_large, f"{size} bytes; the limit is {limits.max_message_bytes}"
-        )
+    if LENGTH_OVERHEAD_BYTES + header.batch_length != size or size > limits.max_message_bytes:
+        raise _wrong_size(header.size_bytes, size, limits)
     if crc32c(records[ATTRIBUTES_POSITION:]) != header.crc:
         raise Refused(ErrorCode.corrupt_message, "checksum of the batch does not match")
-    attributes = header.attributes
+    attributes, record_count = header.attributes, header.record_count
     if (
         header.base_offset
-        or header.record_count != header.last_offset_delta + 1
-        or header.record_count <= 0
+        or record_count != header.last_offset_delta + 1
+        or record_count <= 0
         or attributes & CONTROL_BIT
         or (header.producer_id >= 0 and header.base_sequence < 0)
     ):
         raise _not_plain(header)
-    if attributes & CODEC_MASK > Compression.ZSTD:
-        raise Refused(ErrorCode.unsupported_compression_type, f"codec {attributes & CODEC_MASK}")
-    is_out_of_range = False
-    if not limits.is_log_append_time:
+    body: Buffer = records[HEADER_BYTES:]
+    codec = attributes & CODEC_MASK
+    wanted = codec if limits.codec is None else limits.codec
+    if codec or wanted:
+        if codec > Compression.ZSTD:
+            raise Refused(ErrorCode.unsupported_compression_type, f"codec {codec}")
+        if not at_once and size > _PACKED_LONG_BYTES:
+            raise IsLong
+        body = _decompressed(Compression(codec), body, at_once=at_once)
+    if record_count > _RECORDS_LONG and not at_once:
+        raise IsLong
+    problem, index, least, largest, keyless, is_numbered = walk(body, record_count)
+    if problem:
+        raise Refused(ErrorCode.invalid_record, _WRONG[Problem(problem)].format(index))
+    if not is_numbered:
+        raise Refused(ErrorCode.invalid_record, "offsets of the records are not 0, 1, 2, ...")
+    base_ms = header.base_timestamp
+    least += base_ms
+    largest += base_ms
+    if keyless >= 0 and limits.keyed is not None:
+        _refuse_records(header, body, limits, wall_ms)
+    if limits.is_log_append_time:
         if attributes & LOG_APPEND_TIME_BIT:
-            raise Refused(
-                ErrorCode.invalid_timestamp,
-                f"{_TIMESTAMPS_REFUSED}: LogAppendTime is the broker's to set",
-            )
-        oldest_ms = header.base_timestamp
-        is_out_of_range = header.max_timestamp - wall_ms > limits.timestamp_after_max_ms or (
-            oldest_ms != NO_TIMESTAMP and wall_ms - oldest_ms > limits.timestamp_before_max_ms
-        )
-    if is_out_of_range or limits.keyed is not None:
-        _check_records(header, records, limits, wall_ms)
-        if is_out_of_range:  # the header says so, although no record does
-            raise Refused(ErrorCode.invalid_timestamp, _TIMESTAMPS_REFUSED)
-    return header
+            _refuse_append_time(header)
+        largest = wall_ms
+        attributes |= LOG_APPEND_TIME_BIT
+    else:
+        if (
+            least < max(wall_ms - limits.timestamp_before_max_ms, _MIN_INT64)
+            or largest > min(wall_ms + limits.timestamp_after_max_ms, _MAX_INT64)
+        ) and not least == largest == NO_TIMESTAMP:
+            _refuse_records(header, body, limits, wall_ms)
+        largest = max(largest, NO_TIMESTAMP)
+        attributes &= ~LOG_APPEND_TIME_BIT
+    if wanted != codec:
+        return _recompressed(header, attributes, largest, body, limits)
+    if largest == header.max_timestamp and attributes == header.attributes:
+        return _new(Produced, (header, records, b""))
+    header = header._replace(attributes=attributes, max_timestamp=largest)
+    return Produced(header, records, pack_from_magic(header, records[HEADER_BYTES:]))
+
+
+def _wrong_size(batch_size: int, size: int, limits: BatchLimits) -> Refused:
+    if batch_size == size:
+        return _too_large(size, limits)
+    if HEADER_BYTES <= batch_size <= size - HEADER_BYTES:
+        return Refused(ErrorCode.invalid_record, "more than one record batch for a partition")
+    return Refused(ErrorCode.corrupt_message, f"batch of {batch_size} bytes in {size} bytes")
+
+
+def _too_large(size_bytes: int, limits: BatchLimits) -> Refused:
+    return Refused(
+        ErrorCode.message_too_large, f"{size_bytes} bytes; the limit is {limits.max_message_bytes}"
+    )
+
+
+def _decompressed(codec: Compression, packed: Buffer, *, at_once: bool) -> Buffer:
+    try:
+        return decompress(codec, packed, MAX_DECOMPRESSED_BYTES if at_once else _PLAIN_LONG_BYTES)
+    except TooLong as refused:
+        if not at_once:
+            raise IsLong from None
+        # Java's producer splits a batch that is too large, and sends its parts.
+        raise Refused(ErrorCode.message_too_large, refused.detail) from None
+    except Refused as refused:
+        # Not CORRUPT_MESSAGE, upon which clients send it again: the checksum says it came as sent.
+        raise Refused(ErrorCode.invalid_record, refused.detail) from None
+
+
+def _recompressed(
+    header: BatchHeader, attributes: int, max_timestamp_ms: int, plain: Buffer, limits: BatchLimits
+) -> Produced:
+    """The batch with the codec that the partition asks for. Raises Refused(message_too_large)."""
+    codec = limits.codec
+    assert codec is not None
+    payload = memoryview(compress(codec, plain, limits.codec_level))
+    if HEADER_BYTES + len(payload) > limits.max_message_bytes:
+        raise _too_large(HEADER_BYTES + len(payload), limits)
+    header = header._replace(
+        batch_length=HEADER_BYTES - LENGTH_OVERHEAD_BYTES + len(payload),
+        attributes=attributes & ~CODEC_MASK | codec,
+        max_timestamp=max_timestamp_ms,
+    )
+    batch = bytearray(header.pack())
+    batch[MAGIC_POSITION:] = pack_from_magic(header, payload)
+    batch += payload
+    return Produced(header, memoryview(batch), b"")
 
 
 def _not_plain(header: BatchHeader) -> Refused:
@@ -121,17 +221,18 @@ def _not_plain(header: BatchHeader) -> Refused:
     return Refused(ErrorCode.invalid_record, reason)
 
 
-def _check_records(
-    header: BatchHeader, records: memoryview, limits: BatchLimits, wall_ms: WallMs
+def _refuse_append_time(header: BatchHeader) -> None:
+    """Only the broker says that the time is its own. Raises RecordsRefused."""
+    count = min(header.record_count, RECORD_ERRORS_MAX)
+    errors = [RecordError(index, _NOT_THE_PRODUCERS) for index in range(count)]
+    raise RecordsRefused(ErrorCode.invalid_timestamp, _TIMESTAMPS_REFUSED, errors)
+
+
+def _refuse_records(
+    header: BatchHeader, body: Buffer, limits: BatchLimits, wall_ms: WallMs
 ) -> None:
     """Raise RecordsRefused if any record must be; the batch is refused with all of them."""
-    max_bytes = MAX_DECOMPRESSED_BYTES if limits.keyed is not None else _NAMED_BELOW_BYTES
-    try:
-        found = list(_record_errors(record_heads(header, records, max_bytes), limits, wall_ms))
-    except Refused:
-        if limits.keyed is not None:
-            raise
-        return  # the caller refuses the batch without naming records
+    found = list(_record_errors(heads_of(header, body), limits, wall_ms))
     if not found:
         return
     errors = [error for _, error in found[:RECORD_ERRORS_MAX]]

@@ -58,15 +58,12 @@ class RecordHead(NamedTuple):
     has_key: bool
 
 
-def record_heads(
-    header: BatchHeader, batch: memoryview, max_bytes: int = MAX_DECOMPRESSED_BYTES
-) -> Iterator[RecordHead]:
-    """The heads of a batch's records, without reading further into them.
+def heads_of(header: BatchHeader, plain: Buffer) -> Iterator[RecordHead]:
+    """The heads of a batch's records, decompressed, without reading further into them.
 
-    Raises Refused(corrupt_message) when the records and the header disagree, or are more than
-    `max_bytes` once decompressed.
+    Raises Refused(corrupt_message) when the records and the header disagree.
     """
-    data = bytes(plain_records(header, batch, max_bytes))
+    data = plain if isinstance(plain, bytes | bytearray) else bytes(plain)
     base_timestamp, base_offset = header.base_timestamp, header.base_offset
     position = 0
     for _ in range(header.record_count):
@@ -141,7 +138,7 @@ def _records(header: BatchHeader, plain: Buffer) -> Iterator[Record]:
         raise Refused(ErrorCode.corrupt_message, "bytes after the last record of a batch")
 
 
-def _record_end(data: bytes, position: int) -> tuple[int, int]:
+def _record_end(data: bytes | bytearray, position: int) -> tuple[int, int]:
     """Where the record at a position ends, and where its attributes are."""
     size, position = read_varint(data, position)
     end = position + size

@@ -16,7 +16,12 @@ UNIT: Path = Path("tests/unit")
 TESTS_OF_COMPILED_MODULES = [
     str(UNIT / place)
     for place in (
-        *("records/test_batch.py", "records/test_produced.py", "records/test_renumber.py"),
+        *(
+            "records/test_batch.py",
+            "records/test_produced.py",
+            "records/test_renumber.py",
+            "records/test_walk.py",
+        ),
         *("protocol/test_framing.py", "protocol/test_produce_codec.py"),
         *("protocol/test_fetch_codec.py", "protocol/test_fetch_request.py"),
         *("brokers/log", "brokers/quotas", "brokers/network", "brokers/test_pipeline.py"),
@@ -83,6 +88,13 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_the_version_tells_that_the_modules_are_compiled(compiled: Path) -> None:
     done = run(compiled, "-m", "cluster", "--version")
     assert done.stdout == f"milena {__version__} (compiled)\n"
+
+
+def test_the_walk_over_records_is_the_compiled_one(compiled: Path) -> None:
+    done = run(
+        compiled, "-c", "from cluster.records.walk import *; print(IS_COMPILED, walk(b'', 1))"
+    )
+    assert done.stdout == "True (1, 0, 0, 0, -1, 0)\n"
 
 
 def test_a_traceback_through_compiled_modules_names_their_lines(compiled: Path) -> None:

@@ -159,10 +159,6 @@ class MmapSegment:
         self.size_bytes = end
         return start
 
-    def writable(self) -> mmap.mmap:
-        """The writable mapping, to change bytes that are appended already. Raises StorageFailed."""
-        return self._mapping_for_append(self.size_bytes)
-
     def erase(self, position: int, end: int) -> None:
         """Overwrite a range with zeros, so that no recovery takes it for batches.
 

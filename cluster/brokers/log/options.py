@@ -89,6 +89,8 @@ class LogOptions:
             timestamp_before_max_ms=self.message_timestamp_before_max_ms,
             timestamp_after_max_ms=self.message_timestamp_after_max_ms,
             keyed=partition if self.is_compacted else None,
+            codec=self.codec,
+            codec_level=self.codec_level,
         )
 
     @property

@@ -34,15 +34,13 @@ from cluster.model.clocks import MonotonicMs, WallMs
 from cluster.model.errors import ErrorCode, Refused
 from cluster.model.ids import LeaderEpoch, Offset, TopicPartition
 from cluster.records.batch import (
-    CODEC_MASK,
+    LOG_APPEND_TIME_BIT,
     MAX_INT32,
     NO_TIMESTAMP,
     BatchHeader,
     pack_head,
-    stamp_log_append_time,
 )
-from cluster.records.builder import recompress
-from cluster.records.produced import validate_produced
+from cluster.records.produced import BatchLimits, Produced, validate_produced
 
 _log = logging.getLogger(__name__)
 _new: Final = tuple.__new__  # skips the Python-level constructor of a NamedTuple
@@ -171,29 +169,43 @@ class PartitionLog:
         self._options = options
         self.room = options.room
         self._limits = options.limits(self.partition)
-        self._codec = options.codec
         self.durability.take_options(options)
         self._files.active.take_options(options)
         self.producers.expiration_ms = options.producer_id_expiration_ms
 
     # Append
 
-    def append_as_leader(
-        self, records: memoryview, leader_epoch: LeaderEpoch, wall_ms: WallMs
-    ) -> Appended:
-        """Append the one batch of a produce request, copied once; gives it offsets and epoch.
+    @property
+    def limits(self) -> BatchLimits:
+        """What a produced batch is checked against."""
+        return self._limits
 
-        Raises Refused (see `validate_produced`, `ProducerState.check`; record_list_too_large for
-        a batch larger than a segment) and StorageFailed; then nothing is appended. Whoever appends
-        syncs afterwards where `durability.flush_at` is reached.
+    def append_as_leader(
+        self,
+        records: memoryview,
+        leader_epoch: LeaderEpoch,
+        wall_ms: WallMs,
+        *,
+        at_once: bool = True,
+    ) -> Appended:
+        """Check and append the one batch of a produce request, copied once; gives it offsets and
+        epoch.
+
+        Raises Refused (see `validate_produced`, `append_produced`), StorageFailed and, without
+        `at_once`, IsLong; then nothing is appended. Whoever appends syncs afterwards where
+        `durability.flush_at` is reached.
         """
+        produced = validate_produced(records, self._limits, wall_ms, at_once=at_once)
+        return self.append_produced(produced, leader_epoch, wall_ms)
+
+    def append_produced(
+        self, produced: Produced, leader_epoch: LeaderEpoch, wall_ms: WallMs
+    ) -> Appended:
+        """Append a batch that was checked. Raises Refused (see `ProducerState.check`;
+        record_list_too_large for a batch larger than a segment) and StorageFailed.
+        """
+        header, records, from_magic = produced
         size = len(records)
-        header = validate_produced(records, self._limits, wall_ms)
-        if self._codec is not None and header.attributes & CODEC_MASK != self._codec:
-            level = self._options.codec_level
-            records = memoryview(recompress(header, records, self._codec, level))
-            header = validate_produced(records, self._limits, wall_ms)
-            size = len(records)
         has_producer = header.producer_id >= 0
         if has_producer and (repeated := self.producers.check(header)) is not None:
             stamp = repeated.timestamp_ms if self._limits.is_log_append_time else NO_TIMESTAMP
@@ -211,8 +223,9 @@ class PartitionLog:
             )
         base_offset = self.log_end_offset
         last_offset = Offset(base_offset + header.last_offset_delta)
-        append_time_ms = wall_ms if self._limits.is_log_append_time else NO_TIMESTAMP
-        timestamp_ms = header.max_timestamp if append_time_ms < 0 else append_time_ms
+        timestamp_ms = header.max_timestamp
+        is_append_time = header.attributes & LOG_APPEND_TIME_BIT
+        append_time_ms = timestamp_ms if is_append_time else NO_TIMESTAMP
         active = self._files.active
         if active.must_roll(size, last_offset, timestamp_ms, wall_ms):
             active = self._roll(base_offset, wall_ms)
@@ -220,10 +233,8 @@ class PartitionLog:
             self._have_files()
             self.epochs.begin(leader_epoch, base_offset)  # may fail, so before the batch is there
         file = active.file
-        position = file.append(records, pack_head(base_offset, header.batch_length, leader_epoch))
-        if append_time_ms >= 0:
-            with memoryview(file.writable()) as whole, whole[position : position + size] as batch:
-                stamp_log_append_time(batch, header.attributes, append_time_ms)
+        head = pack_head(base_offset, header.batch_length, leader_epoch)
+        position = file.append(records, head + from_magic if from_magic else head)
         active.note_batch(base_offset, last_offset, timestamp_ms, position, size)
         if has_producer:
             self.producers.record(header, base_offset, timestamp_ms)

@@ -13,11 +13,11 @@ from cluster.records.batch import (
     pack_head,
     read_header,
     stamp_checksum,
-    stamp_log_append_time,
 )
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.produced import BatchLimits, validate_produced
 from cluster.records.reader import read_records
+from tests.support.stored_batches import stored
 
 NOW = WallMs(1_000_000)
 LIMITS = BatchLimits(max_message_bytes=1000)
@@ -41,7 +41,7 @@ def refusal(batch: memoryview, limits: BatchLimits = LIMITS, now_ms: WallMs = NO
 
 
 def test_a_sound_batch_passes_with_its_header() -> None:
-    header = validate_produced(memoryview(a_batch(3)), LIMITS, NOW)
+    header = validate_produced(memoryview(a_batch(3)), LIMITS, NOW).header
     assert (header.record_count, header.last_offset, header.size_bytes) == (3, 2, len(a_batch(3)))
     assert header.compression is Compression.NONE
 
@@ -129,8 +129,11 @@ def test_timestamps_do_not_matter_when_the_broker_sets_them() -> None:
 
 
 def test_log_append_time_is_not_the_producers_to_claim() -> None:
+    # Kafka refuses the claim where it is true, and drops it where it is not.
     batch = changed(a_batch(), attributes=LOG_APPEND_TIME_BIT)
-    assert refusal(batch) is ErrorCode.invalid_timestamp
+    limits = LIMITS._replace(is_log_append_time=True)
+    assert refusal(batch, limits) is ErrorCode.invalid_timestamp
+    assert stored(batch, LIMITS, NOW) == a_batch()
 
 
 def test_the_leaders_stamps_leave_the_checksum_right() -> None:
@@ -144,8 +147,8 @@ def test_the_leaders_stamps_leave_the_checksum_right() -> None:
 
 
 def test_log_append_time_becomes_the_timestamp_of_every_record() -> None:
-    batch = build_batch([NewRecord(b"a", timestamp_ms=5), NewRecord(b"b", timestamp_ms=9)])
-    stamp_log_append_time(memoryview(batch), read_header(batch).attributes, NOW)
+    sent = build_batch([NewRecord(b"a", timestamp_ms=5), NewRecord(b"b", timestamp_ms=9)])
+    batch = stored(sent, LIMITS._replace(is_log_append_time=True), NOW)
     assert [record.timestamp_ms for record in read_records(batch)] == [NOW, NOW]
     assert read_header(batch).is_log_append_time
 

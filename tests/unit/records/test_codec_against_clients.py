@@ -16,10 +16,11 @@ from cluster.records.batch import (
     read_header,
     stamp_checksum,
 )
-from cluster.records.builder import NewRecord, ProducerIdentity, build_batch, recompress
+from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.produced import BatchLimits, validate_produced
 from cluster.records.reader import Record, read_records
 from tests.support.examples import examples
+from tests.support.stored_batches import stored
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)  # its import reads resources the old way
@@ -86,7 +87,7 @@ def test_we_read_what_a_client_builds(
     codec: Compression, records: list[NewRecord], producer: ProducerIdentity
 ) -> None:
     theirs = client_batch(records, codec, producer)
-    header = validate_produced(memoryview(theirs), LIMITS, wall_ms=WallMs(2**45))
+    header = validate_produced(memoryview(theirs), LIMITS, wall_ms=WallMs(2**45)).header
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == producer
     assert header.record_count == len(records)
     assert header.last_offset == len(records) - 1
@@ -101,8 +102,8 @@ def test_recompressing_changes_the_codec_alone(
 ) -> None:
     before = build_batch(records, codec=codec, producer=producer)
     header = read_header(before)
-    after = recompress(header, memoryview(before), target)
-    changed = validate_produced(memoryview(after), LIMITS, wall_ms=WallMs(2**45))
+    after = stored(before, LIMITS._replace(codec=target), WallMs(2**45))
+    changed = validate_produced(memoryview(after), LIMITS, wall_ms=WallMs(2**45)).header
     assert changed.compression is target
     assert (
         changed._replace(

@@ -6,11 +6,12 @@ from hypothesis import strategies as st
 
 from cluster.model.clocks import WallMs
 from cluster.model.errors import Refused
-from cluster.records.batch import Compression, read_header, stamp_checksum, stamp_log_append_time
+from cluster.records.batch import Compression, read_header, stamp_checksum
 from cluster.records.builder import NewRecord, ProducerIdentity, batch_at_offsets, build_batch
 from cluster.records.produced import BatchLimits, validate_produced
 from cluster.records.reader import Record, read_records
 from cluster.records.renumber import NewBatch, renumbered, stamp_producer
+from tests.support.stored_batches import with_append_time
 
 LIMITS = BatchLimits(max_message_bytes=1 << 20)
 ME = ProducerIdentity(77, 1, 10)
@@ -36,7 +37,7 @@ def accepted(batch: NewBatch | None) -> list[Record]:
     """The records of a batch that a broker takes."""
     assert batch is not None
     stamp_producer(batch, ME)
-    header = validate_produced(memoryview(batch.content), LIMITS, WallMs(STAMP))
+    header = validate_produced(memoryview(batch.content), LIMITS, WallMs(STAMP)).header
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == ME
     assert header.record_count == batch.record_count
     return list(read_records(batch.content))
@@ -78,8 +79,8 @@ def test_the_records_of_a_whole_batch_are_not_decoded() -> None:
 
 
 def test_append_time_becomes_the_time_of_each_record() -> None:
-    batch = memoryview(build_batch([NewRecord(b"a", timestamp_ms=5), NewRecord(b"b")]))
-    stamp_log_append_time(batch, 0, STAMP)
+    plain = build_batch([NewRecord(b"a", timestamp_ms=5), NewRecord(b"b")])
+    batch = memoryview(with_append_time(plain, STAMP))
     found = accepted(renumbered(read_header(batch), batch))
     assert [record.timestamp_ms for record in found] == [STAMP, STAMP]
 

@@ -19,10 +19,10 @@ from cluster.records.batch import (
     Compression,
     read_header,
     stamp_checksum,
-    stamp_log_append_time,
 )
 from cluster.records.builder import NewRecord, ProducerIdentity, build_batch
 from cluster.records.reader import Record, read_records
+from tests.support.stored_batches import with_append_time
 from tests.unit.brokers.log.log_builder import NOW_MS
 
 HORIZON = Horizon(NOW_MS, 86_400_000)
@@ -120,8 +120,7 @@ def test_tombstones_go_when_their_horizon_is_over():
 
 
 def test_the_leaders_timestamp_stays_that_of_every_record():
-    batch = bytearray(build([NewRecord(None, b"a", 5), NewRecord(b"v", b"b", 9)]))
-    stamp_log_append_time(memoryview(batch), read_header(batch).attributes, NOW_MS)
+    batch = with_append_time(build([NewRecord(None, b"a", 5), NewRecord(b"v", b"b", 9)]), NOW_MS)
     keys = a_map()
     keys.put(b"b", BASE + 5_000)
     filtered = clean(bytes(batch), keys)
