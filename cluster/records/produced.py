@@ -4,7 +4,7 @@ The records are walked over once (`walk_plain` says what is checked), decompress
 compressed, so that readers can rely on them; the largest timestamp is taken from them and written
 into the header. Codes and words follow Kafka's `LogValidator`, but for what Kafka answers with
 UNKNOWN_SERVER_ERROR, and two things that it lets pass and readers stumble over: lengths below -1,
-and offsets that are not 0, 1, 2, ... (docs/decisions/045).
+and offsets that are not 0, 1, 2, ... (docs/decisions/047).
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
 """The walk over the records of a batch: the compiled one where it was built, else Python's.
 
-Both take and return the same (docs/decisions/045). A compiled module of another version than this
+Both take and return the same (docs/decisions/047). A compiled module of another version than this
 source is not used.
 """
 
